@@ -64,6 +64,7 @@
 pub mod checkpoint;
 pub mod document;
 mod governor;
+mod mandate;
 mod model;
 mod parse;
 pub mod policy;
@@ -125,6 +126,12 @@ pub mod escalation {
     pub use crate::policy::{PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse};
 }
 
+/// Tasks: a user's words as the ceiling of what an agent does for them. [`Governor::tasks`] opens them.
+pub mod task {
+    pub use crate::governor::Task;
+    pub use crate::model::{Mandate, OpenedTask, TaskId, TaskInfo, TaskRequest, TaskState, ToolCall};
+}
+
 /// Events: subscriptions to decisions, changes of trust and alerts. [`Governor::subscribe`] opens one.
 pub mod event {
     pub use crate::governor::{EventFilter, Subscription};
@@ -166,7 +173,9 @@ pub mod status {
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 pub mod handle {
-    pub use crate::governor::{Agents, Escalations, KillSwitch, Log, PendingEnforcement, Policies, Tools, Trust};
+    pub use crate::governor::{
+        Agents, Escalations, KillSwitch, Log, PendingEnforcement, Policies, Tasks, Tools, Trust,
+    };
 }
 
 /// Maintenance of a store that no governor has open: reading an export in, verifying archives, repairing.

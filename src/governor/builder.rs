@@ -9,7 +9,7 @@ use super::input_text::{InputText, Inputs, Retention};
 use super::latency::Latency;
 use super::policies::{PolicySets, PolicyState};
 use super::risk::ActionFloors;
-use super::{Governor, Inner, agents, catalogue, escalations, kill_switch, states};
+use super::{Governor, Inner, agents, catalogue, escalations, kill_switch, states, tasks};
 use crate::model::{Error, GRANT_PREFIX, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Parser};
 use crate::policy::PolicySet;
@@ -221,6 +221,7 @@ impl GovernorBuilder {
         };
         let ledger = Ledger::new();
         let approvals = escalations::Approvals::default();
+        let open_tasks = tasks::TaskTable::default();
         let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
         let extensions = super::extension::Extensions::restored(&startup.states);
         let (mut recorded, mut recorded_model, mut stops, mut rulings) = (None, None, Vec::new(), Vec::new());
@@ -241,6 +242,8 @@ impl GovernorBuilder {
                 cursors.restore(key, value)?;
             } else if key.starts_with(kill_switch::KEY_PREFIX) {
                 stops.extend(kill_switch::read(key, value)?);
+            } else if key.starts_with(tasks::KEY_PREFIX) {
+                open_tasks.restore(key, value)?;
             } else if key.starts_with(catalogue::KEY_PREFIX) {
                 rulings.extend(catalogue::read(key, value)?);
             }
@@ -262,6 +265,7 @@ impl GovernorBuilder {
                 inputs: Inputs::kept_as(self.input_text),
                 calls: super::calls::Calls::default(),
                 retention: self.retention,
+                tasks: open_tasks,
                 alerts: super::alerts::Alerts::default(),
                 following,
                 cursors,

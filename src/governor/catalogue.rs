@@ -40,6 +40,11 @@ impl Loaded {
         self.catalogue.load()
     }
 
+    /// The catalogue for as long as it is looked at.
+    pub(super) fn load_full(&self) -> Arc<Catalogue> {
+        self.catalogue.load_full()
+    }
+
     fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }

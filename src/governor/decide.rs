@@ -8,14 +8,15 @@ use serde_json::Value;
 use super::detail::EvidenceDetail;
 use super::kill_switch::{Denial, KillSwitchTable};
 use super::pending::PendingEnforcement;
+use super::tasks::Under;
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, Alert, AlertKind, Decision, DenialClass, Digest, Enforcement, Error, Input, InputEnforcement, Intent,
-    IntentId, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
+    ANYBODY, AgentState, Alert, AlertKind, Decision, DenialClass, Digest, Enforcement, Error, Input, InputEnforcement,
+    Intent, IntentId, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
-use crate::proof::{Committed, DecisionDraft, Evidence, encode_evidence};
+use crate::proof::{Committed, DecisionDraft, Evidence, KeptInput, encode_evidence};
 use crate::telemetry::Work;
 use crate::trust::{AgentCell, AgentRecord};
 
@@ -62,7 +63,7 @@ impl Governor {
         let (enforcement, committed) = Work::enforce().done_by(|work| {
             intent.check()?;
             work.note_intent(intent);
-            let decided = self.decide_in_order(intent, RiskSource::Caller)?;
+            let decided = self.decide_in_order(intent, RiskSource::Caller, Under::Policies)?;
             // What is not on disk yet is no verdict to be told.
             self.record_latency(started);
             Ok(decided)
@@ -90,14 +91,19 @@ impl Governor {
 
     /// The decision on an intent that was checked.
     fn decide(&self, intent: &Intent, source: RiskSource) -> Result<Enforcement, Error> {
-        let (enforcement, committed) = self.decide_in_order(intent, source)?;
+        let (enforcement, committed) = self.decide_in_order(intent, source, Under::Policies)?;
         self.inner.log.settle_decision(committed.sequence, committed.risk)?;
         Ok(enforcement)
     }
 
     /// The decision, in order and not waited for. Where the policies fail, somebody is told.
-    fn decide_in_order(&self, intent: &Intent, source: RiskSource) -> Result<(Enforcement, Committed), Error> {
-        let decided = self.decide_and_record(intent, source);
+    pub(super) fn decide_in_order(
+        &self,
+        intent: &Intent,
+        source: RiskSource,
+        under: Under<'_>,
+    ) -> Result<(Enforcement, Committed), Error> {
+        let decided = self.decide_and_record(intent, source, under);
         if let Err(Error::Policy { message, proof_id, .. }) = &decided {
             let alert =
                 Alert::new(AlertKind::PolicyError, RiskLevel::High, Some(intent.agent_id.clone()), message.clone())
@@ -107,7 +113,12 @@ impl Governor {
         decided
     }
 
-    fn decide_and_record(&self, intent: &Intent, source: RiskSource) -> Result<(Enforcement, Committed), Error> {
+    fn decide_and_record(
+        &self,
+        intent: &Intent,
+        source: RiskSource,
+        under: Under<'_>,
+    ) -> Result<(Enforcement, Committed), Error> {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
         self.inner.clock.check()?;
@@ -120,7 +131,7 @@ impl Governor {
 
         let origin = Origin { retry_of: self.retried(&intent)?, call: self.noted_call(&intent, now)? };
         loop {
-            if let Some(decided) = self.attempt(&cell, &intent, origin, source, now)? {
+            if let Some(decided) = self.attempt(&cell, &intent, origin, source, under, now)? {
                 return Ok(decided);
             }
         }
@@ -133,6 +144,7 @@ impl Governor {
         intent: &Intent,
         origin: Origin,
         source: RiskSource,
+        under: Under<'_>,
         now: Timestamp,
     ) -> Result<Option<(Enforcement, Committed)>, Error> {
         // Held until the record is in order: the trust that it shows is the trust that was in force.
@@ -140,9 +152,17 @@ impl Governor {
         // INVARIANT: looked at before anything else, so that a stop that comes later has another epoch.
         let stops = self.inner.stops.load();
         let policies = self.inner.policies.load();
-        let request = self.request(intent, &agent, source, now);
+        let mut request = self.request(intent, &agent, source, now);
+        if under.raises_risk() {
+            request.risk = request.risk.raised();
+        }
         let mut meter = self.inner.limits.meter(now);
-        let (mut verdict, failure) = match verdict(&policies, &request, &agent, &stops, &mut meter) {
+        let judged = match under {
+            Under::Opening(opening) => Ok(halted(&request, &agent, &stops)
+                .unwrap_or_else(|| opening.verdict(&request.intent.required_capabilities))),
+            Under::Policies | Under::Task(_) => verdict(&policies, &request, &agent, &stops, &mut meter),
+        };
+        let (mut verdict, failure) = match judged {
             // Refused like any other, so that the list of refusals is complete.
             Err(Error::Policy { message, .. }) => {
                 let why = format!("Denied: POLICY_ERROR: {message}.");
@@ -150,6 +170,7 @@ impl Governor {
             }
             verdict => (verdict?, None),
         };
+        let by_mandate = under.limit(&mut verdict, &agent, now);
         // Not what was stopped or suspended, nor what a person did. Nothing but a denial comes of a stop.
         let denial = if verdict.decision == Decision::Deny { stops.denial(&agent) } else { None };
         let class = (verdict.decision == Decision::Deny).then(|| match denial {
@@ -157,13 +178,14 @@ impl Governor {
             Some(Denial::KillSwitch(_)) => DenialClass::KillSwitch,
             Some(Denial::Suspending) => DenialClass::Suspended,
             None if agent.state != AgentState::Active => DenialClass::Suspended,
-            None => policies.denial_class(&request, &verdict),
+            None => by_mandate.unwrap_or_else(|| policies.denial_class(&request, &verdict)),
         });
         let is_denied = class.is_some_and(|class| {
             !matches!(class, DenialClass::Error | DenialClass::KillSwitch | DenialClass::Suspended)
         });
         let mut grant = None;
-        if verdict.decision == Decision::Escalate {
+        // What was agreed beforehand is no part of what the user asked.
+        if verdict.decision == Decision::Escalate && under.is_inside() {
             (verdict, grant) = self.agreed_beforehand(&request, verdict, policies.digest(), &mut meter);
         }
         if verdict.decision == Decision::Escalate {
@@ -180,6 +202,7 @@ impl Governor {
             grant,
             denial,
             class,
+            under,
         };
         let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(None) };
         meter.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
@@ -205,7 +228,7 @@ impl Governor {
         let difference = shadow
             .as_ref()
             // No set has a part in what a person agreed to beforehand.
-            .filter(|_| agent.state == AgentState::Active && grant.is_none())
+            .filter(|_| agent.state == AgentState::Active && grant.is_none() && under.is_by_policies())
             .and_then(|shadow| shadow.look(&request, &enforcement));
         drop(agent);
 
@@ -283,10 +306,14 @@ impl Governor {
     pub(super) fn draft(&self, recording: &Recording<'_>) -> Result<DecisionDraft, Error> {
         let &Recording { request, verdict, policy_digest, agent, origin, stored, .. } = recording;
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
-        let kept = match stored {
+        let mut kept = match stored {
             Some(stored) => stored.kept(),
             None => self.kept(request.intent, verdict.decision == Decision::Escalate)?,
         };
+        if let Under::Opening(opening) = recording.under {
+            // By them the mandate is known again after a restart.
+            kept.input = Some(KeptInput::Text(opening.words.clone()));
+        }
         let bits = self.inner.entropy.bits();
         let earns = risk::earned_risk(request.intent, &verdict.granted);
         let detail = EvidenceDetail {
@@ -310,11 +337,16 @@ impl Governor {
             earns,
             limits: &verdict.limits,
             masked: kept.count,
-            reviewers: verdict.needs.iter().map(|need| &*need.reviewer).collect(),
+            reviewers: verdict
+                .needs
+                .iter()
+                .map(|need| if need.reviewer.is_empty() { ANYBODY } else { &*need.reviewer })
+                .collect(),
             resolution: recording.resolution.as_ref(),
             grant: recording.grant,
             denial_class: recording.class,
             call: origin.call.map(|digest| Evidence::salted_call(bits, digest)),
+            task: recording.under.evidence(),
         };
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
         let intent = |out: &mut Vec<u8>| match &kept.masked {
@@ -356,6 +388,8 @@ pub(super) struct Recording<'a> {
     pub(super) denial: Option<Denial<'a>>,
     /// What refused it, where it is a DENY.
     pub(super) class: Option<DenialClass>,
+    /// The task that it is decided under.
+    pub(super) under: Under<'a>,
 }
 
 /// Where a request comes from, besides its agent.
@@ -401,16 +435,16 @@ pub(super) fn verdict(
     stops: &KillSwitchTable,
     meter: &mut dyn Meter,
 ) -> Result<PolicyVerdict, Error> {
-    if let Some(why) = stops.over(agent) {
-        return Ok(PolicyVerdict::of_no_rule(&request.intent.required_capabilities, why));
-    }
-    if agent.state == AgentState::Active {
-        return policies.evaluate_with(request, meter);
-    }
-    Ok(PolicyVerdict::of_no_rule(
-        &request.intent.required_capabilities,
-        format!("Denied: agent {} is {}; only an operator can change that.", agent.agent_id, agent.state),
-    ))
+    halted(request, agent, stops).map_or_else(|| policies.evaluate_with(request, meter), Ok)
+}
+
+/// The denial of an agent that may not act.
+fn halted(request: &PolicyRequest<'_>, agent: &AgentRecord, stops: &KillSwitchTable) -> Option<PolicyVerdict> {
+    let why = stops.over(agent).or_else(|| {
+        (agent.state != AgentState::Active)
+            .then(|| format!("Denied: agent {} is {}; only an operator can change that.", agent.agent_id, agent.state))
+    })?;
+    Some(PolicyVerdict::of_no_rule(&request.intent.required_capabilities, why))
 }
 
 /// 32 of 128 random bits.

@@ -52,6 +52,9 @@ pub(super) struct EvidenceDetail<'a> {
     /// The salted digest of a request with an id of its caller's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) call: Option<Digest>,
+    /// The task that it was decided under, and what its mandate had against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) task: Option<&'a Value>,
 }
 
 impl EvidenceDetail<'_> {
@@ -113,6 +116,10 @@ impl EvidenceDetail<'_> {
             out.extend_from_slice(b",\"call\":\"");
             out.extend_from_slice(&call.written());
             out.push(b'"');
+        }
+        if let Some(task) = self.task {
+            out.extend_from_slice(b",\"task\":");
+            serde_json::to_writer(&mut *out, task)?;
         }
         out.push(b'}');
         Ok(())
@@ -182,6 +189,7 @@ mod tests {
                 grant: (some > 0).then(|| PreApprovalId::new(Timestamp::from_millis(7), 7)),
                 denial_class: (some > 0).then_some(DenialClass::Limit),
                 call: (some > 0).then(|| Digest::new([7; 32])),
+                task: (some > 0).then_some(&by),
             };
             let mut written = Vec::new();
             detail.write(&mut written).unwrap();

@@ -53,7 +53,9 @@ impl Log<'_> {
         }
         let (retention, now) = (self.governor.inner.retention, self.governor.inner.clock.now());
         self.governor.inner.clock.check()?;
-        self.governor.inner.log.erase(now, selection, &cause, &|time| retention.kept_until(time))
+        let erased = self.governor.inner.log.erase(now, selection, &cause, &|time| retention.kept_until(time))?;
+        self.governor.forget_observed()?;
+        Ok(erased)
     }
 }
 

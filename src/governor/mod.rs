@@ -38,6 +38,7 @@
 //! | `status.rs` | health and metrics |
 //! | `kill_switch.rs` | who must not act: setting and lifting stops |
 //! | `streaks.rs` | denials of an agent that follow close on each other |
+//! | `tasks/` | a user's words as the ceiling of what is done for them |
 //! | `trust.rs` | what moves trust, and where each move is written |
 //! | `trust_check.rs` | trust made anew from the log |
 //! | `watch.rs` | how often what alert rules look for happened |
@@ -83,6 +84,7 @@ mod standing;
 mod states;
 mod status;
 mod streaks;
+mod tasks;
 mod trust;
 mod trust_check;
 mod verification;
@@ -112,6 +114,7 @@ pub use repair::{RepairOptions, repair};
 pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use retention::verify_archive;
 pub use shadow::{ShadowDifference, ShadowReport};
+pub use tasks::{Task, Tasks};
 pub use trust::Trust;
 
 use crate::model::{
@@ -166,6 +169,7 @@ struct Inner {
     inputs: input_text::Inputs,
     calls: calls::Calls,
     retention: input_text::Retention,
+    tasks: tasks::TaskTable,
     alerts: alerts::Alerts,
     following: follow::Following,
     cursors: cursor::Cursors,
@@ -342,6 +346,11 @@ impl Governor {
     /// The tools that a runtime hands over, and how they are classified.
     pub const fn tools(&self) -> Tools<'_> {
         Tools { governor: self }
+    }
+
+    /// The tasks: a user's words as the ceiling of what an agent does for them.
+    pub const fn tasks(&self) -> Tasks<'_> {
+        Tasks { governor: self }
     }
 
     /// The kill switch: who must not act, whatever the policies say.

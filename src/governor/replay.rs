@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::policies::Policies;
 use crate::model::{
-    AgentId, AgentState, AgentTraits, Capability, Constraints, Decision, Error, Intent, ProofId, RiskLevel, Timestamp,
-    TrustSnapshot,
+    AgentId, AgentState, AgentTraits, Capability, Constraints, Decision, DenialClass, Error, Intent, ProofId,
+    RiskLevel, Timestamp, TrustSnapshot,
 };
 use crate::policy::{PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Evidence, Kept, PastRange};
@@ -188,12 +188,24 @@ struct Detail {
     resolution: Option<IgnoredAny>,
     /// There where a person had agreed to its class beforehand.
     grant: Option<IgnoredAny>,
+    /// There where it was decided under a task.
+    task: Option<PastTask>,
+    denial_class: Option<DenialClass>,
+}
+
+/// The task that a decision was made under.
+#[derive(Deserialize)]
+struct PastTask {
+    /// What its mandate had against the call; absent where it is about the task itself.
+    faults: Option<Vec<IgnoredAny>>,
 }
 
 impl Detail {
-    /// Whether no policy had a part in it, for the agent was not to act.
+    /// Whether no policy had the last word: the agent was not to act, or a mandate decided.
     fn is_barred(&self) -> bool {
-        self.stop.is_some() || self.agent_state != AgentState::Active
+        let by_mandate = self.denial_class == Some(DenialClass::Mandate)
+            || self.task.as_ref().is_some_and(|task| task.faults.as_ref().is_none_or(|faults| !faults.is_empty()));
+        self.stop.is_some() || self.agent_state != AgentState::Active || by_mandate
     }
 
     /// Whether a person decided on it, or had agreed to its class beforehand.

@@ -21,6 +21,10 @@ closed_words! {
         Unread = "unread",
         /// A condition failed.
         Error = "error",
+        /// Nothing in the user's words asks for it, or its task has no call left.
+        Mandate = "mandate",
+        /// What was observed under its task would leave to somebody whom the user did not name.
+        Exfiltration = "exfiltration",
     }
 }
 

@@ -143,6 +143,12 @@ pub enum Error {
         /// The id that was asked for.
         id: String,
     },
+    /// There is no task of that id, or it is another agent's.
+    #[error("there is no task {task_id} of this agent")]
+    TaskNotFound {
+        /// The id that was asked for.
+        task_id: String,
+    },
     /// What stood beside a record was erased for good; the record stands.
     #[error("the evidence of {proof_id} was erased")]
     EvidenceErased {
@@ -251,6 +257,7 @@ impl Error {
             Self::InvalidQuery { .. } => "INVALID_QUERY",
             Self::ProofNotFound { .. } | Self::ProofElsewhere { .. } | Self::EvidenceErased { .. } => "PROOF_NOT_FOUND",
             Self::NotFound { .. } => "NOT_FOUND",
+            Self::TaskNotFound { .. } => "TASK_NOT_FOUND",
             Self::Conflict { .. } => "CONFLICT",
             Self::PayloadTooLarge { .. } => "PAYLOAD_TOO_LARGE",
             Self::Unauthorized { .. } => "UNAUTHORIZED",
@@ -277,6 +284,7 @@ impl Error {
             | Self::ProofNotFound { .. }
             | Self::ProofElsewhere { .. }
             | Self::EvidenceErased { .. }
+            | Self::TaskNotFound { .. }
             | Self::NotFound { .. } => 404,
             Self::Conflict { .. } => 409,
             Self::PayloadTooLarge { .. } => 413,
@@ -301,6 +309,7 @@ impl Error {
             Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
             Self::NotFound { id, .. } => Some(json!({ "id": id })),
+            Self::TaskNotFound { task_id } => Some(json!({ "taskId": task_id })),
             Self::ProofElsewhere { proof_id, place } => Some(json!({ "proofId": proof_id, "place": place })),
             Self::EvidenceErased { proof_id } => Some(json!({ "proofId": proof_id, "erased": true })),
             Self::RateLimited { .. } => Some(json!({ "retryAfter": self.retry_after() })),
@@ -321,6 +330,11 @@ impl Error {
             }
             _ => None,
         }
+    }
+
+    /// [`Error::TaskNotFound`] for an id.
+    pub fn task_not_found(id: impl std::fmt::Display) -> Self {
+        Self::TaskNotFound { task_id: id.to_string() }
     }
 
     /// [`Error::NotFound`] for an id.

@@ -21,6 +21,9 @@ closed_words! {
     }
 }
 
+/// The reviewer that is shown where anybody but who asked may answer.
+pub(crate) const ANYBODY: &str = "anybody";
+
 /// Why those ended that a stop ended, as the log has it.
 pub(crate) const ENDED_BY_KILL_SWITCH: &str = "it was stopped";
 
@@ -42,6 +45,11 @@ pub struct Escalation {
     /// The text that was asked, with secrets masked, where the evidence keeps it: see `InputText::Asked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
+    /// What the task's mandate asks a reviewer to endorse: `id`, `chain`, and `faults` with the argument, its value, the
+    /// text around it and the tool whose result it came from. Absent outside a task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub task: Option<Value>,
     /// SHA-256 of the text as it was asked and of a salt, to which an approval is bound; none for a built intent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_digest: Option<Digest>,
@@ -144,17 +152,25 @@ pub struct Review {
     pub(crate) reviewer: String,
     pub(crate) note: Option<String>,
     pub(crate) digest: Option<Digest>,
+    pub(crate) is_for_task: bool,
 }
 
 impl Review {
     /// A review by a person. Who calls vouches for the name.
     pub fn by(reviewer: impl Into<String>) -> Self {
-        Self { reviewer: reviewer.into(), note: None, digest: None }
+        Self { reviewer: reviewer.into(), note: None, digest: None, is_for_task: false }
     }
 
     /// What the reviewer notes: at most 4,096 characters, kept with the answer.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
+        self
+    }
+
+    /// Widens the mandate of the task that the call was made under, not for this call alone: the values and the act that
+    /// were asked about are legitimate for the rest of the task. Without effect outside a task.
+    pub fn for_task(mut self) -> Self {
+        self.is_for_task = true;
         self
     }
 
@@ -304,10 +320,10 @@ impl EscalationRecord {
     }
 
     /// With what was asked for and the text of it, or why that cannot be read.
-    pub(crate) fn shown(self, asked: Result<(Value, Option<String>), String>) -> Escalation {
-        let (intent, input, unreadable) = match asked {
-            Ok((intent, input)) => (Some(intent), input, None),
-            Err(why) => (None, None, Some(why)),
+    pub(crate) fn shown(self, asked: Result<(Value, Option<String>, Option<Value>), String>) -> Escalation {
+        let (intent, input, task, unreadable) = match asked {
+            Ok((intent, input, task)) => (Some(intent), input, task, None),
+            Err(why) => (None, None, None, Some(why)),
         };
         Escalation {
             id: self.id(),
@@ -315,9 +331,10 @@ impl EscalationRecord {
             agent_id: self.agent_id,
             intent,
             input,
+            task,
             input_digest: self.text,
             unreadable,
-            reviewer: self.needs.iter().find_map(|need| need.reviewer.clone()),
+            reviewer: self.needs.iter().find_map(|need| need.reviewer.clone()).or_else(|| Some(ANYBODY.to_owned())),
             reason: self.reason,
             state: self.state,
             created_at: self.created_at,

@@ -206,6 +206,11 @@ prefixed_id! {
     KeyId, "key_", "key id"
 }
 
+prefixed_id! {
+    /// A task's identifier, `tsk_` and a ULID.
+    TaskId, "tsk_", "task id"
+}
+
 /// Ids that stand for nothing but a moment and chance.
 macro_rules! random_id {
     ($($name:ident)*) => {$(
@@ -220,7 +225,7 @@ macro_rules! random_id {
 
 random_id! { PreApprovalId KillSwitchId }
 random_id! { WebhookId }
-random_id! { KeyId }
+random_id! { KeyId TaskId }
 
 impl EscalationId {
     /// The escalation that a record is.

@@ -29,6 +29,7 @@ mod risk;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
 mod status;
+mod task;
 mod time;
 mod tool;
 mod trust;
@@ -53,7 +54,7 @@ pub use event::{
 };
 pub use facts::{Amount, Facts, Target, TargetKind, TargetRole, Unread, UnreadKind};
 pub use id::{
-    AgentId, EscalationId, EventId, IntentId, KeyId, KillSwitchId, PreApprovalId, ProofId, Sequence, WebhookId,
+    AgentId, EscalationId, EventId, IntentId, KeyId, KillSwitchId, PreApprovalId, ProofId, Sequence, TaskId, WebhookId,
 };
 pub use intent::{Alternative, Input, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use kill_switch::{KillSwitchEntry, KillSwitchReport, KillSwitchScope};
@@ -64,6 +65,7 @@ pub use retention::{ArchiveReport, RepairReport};
 pub(crate) use risk::usual_risk;
 pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus};
+pub use task::{Mandate, OpenedTask, TaskInfo, TaskRequest, TaskState, ToolCall};
 pub use time::{ClockReport, Timestamp};
 pub(crate) use tool::ToolAct;
 pub use tool::{CatalogueReport, ToolChange, ToolClassification, ToolEvidence, ToolOverride};
@@ -77,7 +79,7 @@ pub use verification::{
 
 pub(crate) use agent::{AgentProfile, checked_person};
 pub(crate) use cursor::CursorPlace;
-pub(crate) use escalation::{ENDED_BY_KILL_SWITCH, EscalationRecord, LimitCharge};
+pub(crate) use escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, EscalationRecord, LimitCharge};
 pub(crate) use facts::{FACTS_KEY, MAX_FACTS_BYTES};
 pub use intent::json_depth;
 pub(crate) use intent::{CALLERS_KEYS, PARSED_KEYS, check_context};

@@ -53,9 +53,10 @@ use crate::model::{
     Action, AgentId, CatalogueReport, Classification, Error, IntentId, MAX_INPUT_BYTES, ParseExplanation, ParseResult,
     RiskLevel, Timestamp, check_context, names_production,
 };
-pub(crate) use catalogue::{Catalogue, Ruled, ToolRuling};
+pub(crate) use catalogue::{Catalogue, RatedTool, Ruled, ToolRuling};
 pub(crate) use classification::{Concealer, Redaction, conceal_text, has_secrets, prepare};
 use format::ToolTurn;
+pub(crate) use format::{Role as ArgumentRole, argument_role};
 #[cfg(feature = "training")]
 pub use learned::training;
 use lexicon::Lexicon;
@@ -248,6 +249,16 @@ impl Parser {
         let is_whole = matches!(normalized.text, Cow::Borrowed(_)) && normalized.unseen.is_empty();
         let redaction = contents.redaction(&mut reading, is_whole);
         (reading, redaction)
+    }
+
+    /// Every tool of a catalogue beside a request, in the order of the catalogue.
+    pub(crate) fn rated_tools(&self, request: &str, tools: &Catalogue) -> Vec<RatedTool> {
+        tools.rated(request, &self.lexicon)
+    }
+
+    /// The first words of a text that speak to the agent that reads it: "ignore your instructions", "do not tell the user".
+    pub(crate) fn instructions_in(&self, text: &str) -> Option<String> {
+        catalogue::poison::in_text(text, &self.lexicon)
     }
 
     /// The catalogue with the tools of one load in it.

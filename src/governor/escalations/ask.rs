@@ -137,7 +137,7 @@ fn kept(charge: &Charge) -> LimitCharge {
 
 fn need(need: &Need) -> ReviewNeed {
     ReviewNeed {
-        reviewer: Some(need.reviewer.to_string()),
+        reviewer: (!need.reviewer.is_empty()).then(|| need.reviewer.to_string()),
         approvals: need.approvals,
         people: need.people.iter().map(ToString::to_string).collect(),
     }

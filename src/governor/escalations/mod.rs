@@ -192,7 +192,8 @@ impl Governor {
         Ok(match self.asked_evidence(&record)? {
             AskedEvidence::Whole(evidence) => {
                 let text = evidence.input.and_then(InputEvidence::into_text);
-                record.shown(Ok((evidence.intent, text)))
+                let task = evidence.detail.get("task").cloned();
+                record.shown(Ok((evidence.intent, text, task)))
             }
             AskedEvidence::Elsewhere(why) | AskedEvidence::Lost(why) => record.shown(Err(why)),
         })

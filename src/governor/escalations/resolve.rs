@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::Governor;
 use super::super::agents;
 use super::super::decide::{Origin, Recording, Stored};
+use super::super::tasks::Under;
 use super::super::trust::Moved;
 use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::grant::Grant;
@@ -127,6 +128,7 @@ impl Governor {
             denial: None,
             resolution: Some(json!({ "state": next.state, "why": next.why, "votes": next.votes })),
             class: (verdict.decision == Decision::Deny).then_some(DenialClass::Policy),
+            under: Under::Policies,
         };
         let draft = DecisionDraft { resolves: Some(record.proof_id), ..self.draft(&recording)? };
         // All but its id is written before the log is held.

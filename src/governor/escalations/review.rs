@@ -35,6 +35,7 @@ impl Escalations<'_> {
         let governor = self.governor;
         governor.wait_mended()?;
         governor.end_if_due(id);
+        let is_for_task = review.is_for_task;
         let vote = governor.vote(review, true)?;
         let open = governor.open_escalation(id)?;
         let mut record = open.lock();
@@ -52,7 +53,11 @@ impl Escalations<'_> {
             governor.inner.log.settle(sequence)?;
             return Ok(Resolved::new(EscalationState::Pending, None));
         }
-        governor.resolve_voted(&open, record, voted, &Answer::Approved)
+        let resolved = governor.resolve_voted(&open, record, voted, &Answer::Approved)?;
+        if is_for_task {
+            governor.widen_task(id.proof_id())?;
+        }
+        Ok(resolved)
     }
 
     /// Rejects an escalation: one who is asked is enough. A DENY record says so, the outcome of the one that asked is

@@ -28,6 +28,10 @@ pub(super) struct Read {
     pub trials: Vec<Box<str>>,
     pub because: Vec<ToolEvidence>,
     pub confidence: f64,
+    /// The name alone plainly says that the tool only looks.
+    pub reads_by_name: bool,
+    /// The description, and the names and descriptions of the arguments: what requests are held against.
+    pub words: [Box<str>; 2],
     pub source: &'static str,
     pub digest: Digest,
 }
@@ -42,6 +46,8 @@ pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
         trials: Vec::new(),
         because: Vec::new(),
         confidence: UNKNOWN,
+        reads_by_name: false,
+        words: [definition.description.into(), definition.schema.map(argument_words).unwrap_or_default().into()],
         source: definition.source,
         digest: definition.digest,
     };
@@ -75,6 +81,8 @@ impl Read {
             trials: Vec::new(),
             because: vec![ToolEvidence::new("accepted", ruling.digest.to_string(), gives)],
             confidence: 1.0,
+            reads_by_name: false,
+            words: Default::default(),
             source,
             digest: ruling.digest,
         }
@@ -101,6 +109,8 @@ impl Read {
             }
             self.confidence = self.acts.first().map_or(UNKNOWN, |act| act.sure * 0.9);
         }
+        let is_look = |act: &Act| act.operation == Operation::Read && act.sure >= PLAIN;
+        self.reads_by_name = !self.acts.is_empty() && self.acts.iter().all(is_look);
         for act in &self.acts {
             self.because.push(ToolEvidence::new("name", name, capability(act)));
         }
@@ -314,6 +324,15 @@ impl Read {
     }
 }
 
+/// The names and descriptions of a tool's arguments.
+fn argument_words(schema: &Map<String, Value>) -> String {
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let described = properties.map(|(name, property)| {
+        format!("{name} {}", property.get("description").and_then(Value::as_str).unwrap_or_default())
+    });
+    described.take(MOST_CHOICES).collect::<Vec<_>>().join(" ")
+}
+
 /// A name such as `do_it` or `gmail_x`, of which nobody can tell what it does.
 fn says_nothing(act: &Act) -> bool {
     tools().name_word("generic", &act.verb) && act.sure < 0.7 || act.sure < LEAST_SURE && !act.signs.has(Sign::Danger)
@@ -342,6 +361,8 @@ const fn reach(operation: Operation) -> u8 {
 
 /// How sure a name must be read to say what its tool does.
 const LEAST_SURE: f64 = 0.5;
+/// How sure a name must be read to say that its tool only looks.
+const PLAIN: f64 = 0.65;
 /// The confidence in what nothing tells.
 const UNKNOWN: f64 = 0.2;
 /// Choices of an argument that are looked at.

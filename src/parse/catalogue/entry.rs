@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::model::{Capability, Digest, Error, RiskLevel, ToolClassification, ToolEvidence, ToolOverride};
+use crate::model::{Capability, Digest, Error, Operation, RiskLevel, ToolClassification, ToolEvidence, ToolOverride};
 use crate::parse::conceal_text;
 use crate::parse::format::Tool;
+use crate::parse::learned::relevance::ToolText;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Facts, Format, Reading};
 use crate::parse::risk;
@@ -162,6 +163,19 @@ impl Entry {
 
     pub(super) fn tool(&self) -> Arc<Tool> {
         Arc::clone(&self.tool)
+    }
+
+    /// What requests are held against: the name, the description, the arguments.
+    pub(super) fn text(&self) -> ToolText<'_> {
+        let [description, parameters] = &self.current.words;
+        ToolText { name: &self.name, description, parameters }
+    }
+
+    /// Whether the tool only looks: its name plainly says so, or everything that is known of it does.
+    pub(super) fn is_read(&self) -> bool {
+        let looks = |capability: &Capability| capability.operation() == Some(Operation::Read);
+        let is_settled = self.set.is_some() || self.is_changed();
+        self.classification.capabilities.iter().all(looks) || !is_settled && self.current.reads_by_name
     }
 
     pub(super) const fn classification(&self) -> &ToolClassification {

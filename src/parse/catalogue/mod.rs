@@ -21,17 +21,18 @@ mod classify;
 mod description;
 mod entry;
 mod load;
-mod poison;
+pub(super) mod poison;
 mod ruling;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::model::{CatalogueReport, Error, ToolAct, ToolChange, ToolClassification};
+use crate::model::{Capability, CatalogueReport, Error, ToolAct, ToolChange, ToolClassification};
 
 use super::format::ToolIndex;
+use super::learned::relevance::Relevance;
 use super::lexicon::Lexicon;
 use entry::Entry;
 pub(crate) use ruling::ToolRuling;
@@ -45,6 +46,19 @@ pub(crate) struct Catalogue {
     index: ToolIndex,
     /// Rulings on tools that were not loaded yet since the store was opened.
     waiting: Arc<HashMap<ToolKey, ToolRuling>>,
+    /// What requests are held against; made at the first request after a change.
+    relevance: OnceLock<Arc<Relevance>>,
+}
+
+/// A tool of the catalogue beside a request.
+#[derive(Debug, Clone)]
+pub(crate) struct RatedTool {
+    /// The relevance of the tool to the request.
+    pub(crate) score: f64,
+    /// What a call needs whose arguments add nothing.
+    pub(crate) capabilities: Vec<Capability>,
+    /// The tool only looks.
+    pub(crate) is_read: bool,
 }
 
 /// Another catalogue, and what changed of the operator's rulings.
@@ -65,6 +79,23 @@ impl Catalogue {
     /// The tools by name, for calls.
     pub(super) fn index(&self) -> &ToolIndex {
         &self.index
+    }
+
+    /// Every tool beside a request, in the order of the catalogue.
+    pub(crate) fn rated(&self, request: &str, lexicon: &Lexicon) -> Vec<RatedTool> {
+        let make = || Arc::new(Relevance::of(self.entries.iter().map(|entry| entry.text()), lexicon));
+        let scores = self.relevance.get_or_init(make).scores(request, lexicon);
+        let rated = |(entry, score): (&Arc<Entry>, f64)| RatedTool {
+            score,
+            capabilities: entry.classification().capabilities.clone(),
+            is_read: entry.is_read(),
+        };
+        self.entries.iter().zip(scores).map(rated).collect()
+    }
+
+    /// Where the tools of that name stand in the catalogue.
+    pub(crate) fn places(&self, name: &str) -> &[usize] {
+        self.index.places(name)
     }
 
     /// The catalogue with the definitions of one load in it, or nothing of them.
@@ -177,12 +208,14 @@ impl Catalogue {
     }
 
     fn push(&mut self, entry: Arc<Entry>) {
+        self.relevance = OnceLock::new();
         self.index.push(entry.names(), entry.tool());
         self.entries.push(entry);
     }
 
     fn replace(&mut self, place: usize, entry: Arc<Entry>) {
         if let Some(known) = self.entries.get_mut(place) {
+            self.relevance = OnceLock::new();
             self.index.replace(place, entry.tool());
             *known = entry;
         }

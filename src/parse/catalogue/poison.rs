@@ -22,7 +22,8 @@ pub(super) fn find(definition: &Value, lexicon: &Lexicon) -> Option<String> {
     }
 }
 
-fn in_text(text: &str, lexicon: &Lexicon) -> Option<String> {
+/// The first piece of a text that speaks to the agent.
+pub(crate) fn in_text(text: &str, lexicon: &Lexicon) -> Option<String> {
     let normalized = normalize(text, lexicon);
     let hidden = normalized.signs;
     if hidden.has(Sign::HiddenCharacters) || hidden.has(Sign::MixedScripts) || !normalized.unseen.is_empty() {

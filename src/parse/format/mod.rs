@@ -28,6 +28,11 @@ pub(crate) use tool::{Tool, ToolIndex, ToolTurn};
 pub(crate) use tool_name::acts as tool_acts;
 pub(crate) use tools::{Known, Role, Through, tools};
 
+/// What an argument of a tool is, by its key.
+pub(crate) fn argument_role(key: &str) -> Option<Role> {
+    tools().role(key)
+}
+
 /// Reads a normalized input.
 pub(crate) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Reading {
     let trimmed = unquoted(text.trim());

@@ -290,22 +290,25 @@ impl Tools {
     }
 }
 
-/// The tool's own part of a name: `mcp__server__tool`, `server.tool`, `functions.tool`.
+/// The tool's own part of a name: `mcp__server__tool`, `server.tool`, `functions.tool`, `Service_1_Tool`.
 pub(crate) fn own_part(name: &str) -> Option<&str> {
     // The last `__` comes before the last of the others: `mcp__server__x.y` is x.y.
-    let (mut double, mut slash, mut colon, mut dot) = (None, None, None, None);
+    let (mut double, mut slash, mut colon, mut dot, mut number) = (None, None, None, None, None);
     let mut before = b' ';
+    let mut is_number = false;
     for (at, byte) in name.bytes().enumerate() {
         match byte {
             b'_' if before == b'_' => double = Some(at + 1),
+            b'_' if is_number && before.is_ascii_digit() => number = Some(at + 1),
             b'/' => slash = Some(at + 1),
             b':' => colon = Some(at + 1),
             b'.' => dot = Some(at + 1),
             _ => {}
         }
+        is_number = byte == b'_' || is_number && byte.is_ascii_digit();
         before = byte;
     }
-    name.get(double.or(slash).or(colon).or(dot)?..).filter(|part| !part.is_empty())
+    name.get(double.or(slash).or(colon).or(dot).or(number)?..).filter(|part| !part.is_empty())
 }
 
 /// The words of a key: `recipientEmail`, `recipient_email`.

@@ -7,7 +7,6 @@
 
 mod clause;
 mod read;
-#[cfg_attr(not(feature = "training"), allow(dead_code, reason = "for mandates and the evaluation"))]
 pub(crate) mod relevance;
 pub(crate) mod rows;
 mod table;

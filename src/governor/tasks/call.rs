@@ -1,0 +1,157 @@
+//! A call as the engine of mandates takes it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use crate::mandate::Part;
+use crate::model::{Digest, Intent, TargetKind};
+use crate::parse::{ArgumentRole, argument_role};
+
+/// The salted digest of a call's tool and arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct CallDigest(pub(super) Digest);
+
+/// The tool and the arguments of a call.
+pub(super) struct Called {
+    pub(super) tool: String,
+    pub(super) arguments: Map<String, Value>,
+}
+
+impl Called {
+    /// The call that a text is; none where it is no object of JSON. Where the arguments stand is looked for under the
+    /// usual keys; where it is not known, everything is an argument.
+    pub(super) fn of_text(text: &str) -> Option<Self> {
+        let Value::Object(call) = serde_json::from_str(text.trim()).ok()? else { return None };
+        let inner =
+            ["function", "function_call", "tool_call", "call"].iter().find_map(|key| call.get(*key)?.as_object());
+        let call = inner.unwrap_or(&call);
+        let tool = NAMES.iter().find_map(|key| call.get(*key)?.as_str()).unwrap_or_default().to_owned();
+        let arguments = ARGUMENTS.iter().find_map(|key| match call.get(*key)? {
+            Value::Object(arguments) => Some(arguments.clone()),
+            Value::String(written) => match serde_json::from_str(written) {
+                Ok(Value::Object(arguments)) => Some(arguments),
+                _ => None,
+            },
+            _ => None,
+        });
+        // What stands beside known arguments may be one too, but for what only names the call.
+        let beside = |key: &&String| {
+            !NAMES.contains(&key.as_str()) && !ARGUMENTS.contains(&key.as_str()) && !BESIDE.contains(&key.as_str())
+        };
+        let more = call.keys().filter(beside).filter_map(|key| Some((key.clone(), call.get(key)?.clone())));
+        let mut arguments = arguments.unwrap_or_else(|| {
+            let written = ARGUMENTS.iter().filter_map(|key| Some(((*key).to_owned(), call.get(*key)?.clone())));
+            written.collect()
+        });
+        for (key, value) in more {
+            arguments.entry(key).or_insert(value);
+        }
+        Some(Self { tool, arguments })
+    }
+
+    /// The digest by which a call is known again: the same for the same tool and arguments.
+    pub(super) fn digest(salt: Digest, tool: &str, arguments: &Map<String, Value>) -> CallDigest {
+        // Maps of `serde_json` are in the order of their keys.
+        let arguments = serde_json::to_vec(arguments).unwrap_or_default();
+        let hash = Sha256::new().chain_update(salt.as_bytes()).chain_update((tool.len() as u64).to_le_bytes());
+        CallDigest(Digest::new(hash.chain_update(tool).chain_update(arguments).finalize().into()))
+    }
+
+    /// Whether the call reads a file or a page by its place, so that all of its result is somebody's text.
+    pub(super) fn reads_by_place(&self) -> bool {
+        let is_place = |key: &String| {
+            let last = key.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_ascii_lowercase();
+            ["path", "file", "url", "uri", "link", "href", "website", "page_url"]
+                .iter()
+                .any(|word| last.ends_with(word))
+        };
+        self.arguments.keys().any(is_place)
+    }
+}
+
+/// The part of an argument, where the vocabulary of tools knows its key.
+pub(super) fn part_of_key(key: &str) -> Option<Part> {
+    Some(match argument_role(key)? {
+        ArgumentRole::Recipient => Part::Party,
+        ArgumentRole::Content | ArgumentRole::Query | ArgumentRole::Request => Part::Content,
+        ArgumentRole::Command | ArgumentRole::Script | ArgumentRole::Sql | ArgumentRole::Code => Part::Code,
+        ArgumentRole::Url => Part::Place,
+        ArgumentRole::Path => Part::Path,
+        ArgumentRole::Amount => Part::Amount,
+        ArgumentRole::Secret => Part::Secret,
+        // An id, a user, a project: its own words tell.
+        ArgumentRole::Idle | ArgumentRole::Nested | ArgumentRole::Doing => return None,
+        ArgumentRole::Method
+        | ArgumentRole::Currency
+        | ArgumentRole::Count
+        | ArgumentRole::Force
+        | ArgumentRole::Bulk
+        | ArgumentRole::DryRun
+        | ArgumentRole::Environment
+        | ArgumentRole::Access
+        | ArgumentRole::Visibility
+        | ArgumentRole::Public => Part::Option,
+    })
+}
+
+/// What the parser found that an intent names.
+pub(super) fn targets_of(intent: &Intent) -> Vec<(Part, String)> {
+    let facts = intent.facts();
+    let part = |kind: TargetKind| match kind {
+        TargetKind::Recipient | TargetKind::Account => Part::Party,
+        TargetKind::Path => Part::Path,
+        TargetKind::Host => Part::Place,
+        TargetKind::Table => Part::Name,
+    };
+    let targets = facts.targets.into_iter().map(|target| (part(target.kind), target.value));
+    let amounts = facts.amounts.into_iter().map(|amount| (Part::Amount, amount.value.to_string()));
+    targets.chain(amounts).collect()
+}
+
+/// Keys under which a call names its tool.
+const NAMES: &[&str] =
+    &["tool", "name", "tool_name", "function_name", "recipient_name", "function", "method", "action"];
+/// Keys under which the arguments of a call stand.
+const ARGUMENTS: &[&str] =
+    &["arguments", "args", "parameters", "params", "tool_input", "action_input", "kwargs", "input"];
+/// Keys beside them that are no argument.
+const BESIDE: &[&str] = &["id", "call_id", "callId", "tool_use_id", "type", "jsonrpc", "server", "index"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_is_found_in_the_usual_forms() {
+        let expected = json!({ "to": "ann" });
+        for text in [
+            json!({ "tool": "send", "arguments": { "to": "ann" } }),
+            json!({ "name": "send", "input": { "to": "ann" }, "type": "tool_use", "id": "x" }),
+            json!({ "function": { "name": "send", "arguments": "{\"to\":\"ann\"}" } }),
+            json!({ "tool": "send", "to": "ann" }),
+        ] {
+            let called = Called::of_text(&text.to_string()).unwrap();
+            assert_eq!((called.tool.as_str(), Value::Object(called.arguments)), ("send", expected.clone()), "{text}");
+        }
+        assert!(Called::of_text("send it to ann").is_none() && Called::of_text("[1]").is_none());
+    }
+
+    #[test]
+    fn the_digest_is_of_the_tool_and_all_arguments() {
+        let of = |salt, tool, arguments: Value| {
+            Called::digest(Digest::new([salt; 32]), tool, arguments.as_object().unwrap())
+        };
+        let one = of(1, "send", json!({ "a": 1, "b": [2] }));
+        assert_eq!(one, of(1, "send", json!({ "b": [2], "a": 1 })));
+        for other in [
+            of(2, "send", json!({ "a": 1, "b": [2] })),
+            of(1, "sends", json!({ "a": 1, "b": [2] })),
+            of(1, "send", json!({ "a": 1 })),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A decision under a task.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::Governor;
+use super::super::decide::RiskSource;
+use super::call::{CallDigest, Called, part_of_key, targets_of};
+use super::live::{Endorsement, LiveTask, Running, not_open};
+use super::open::chain_of;
+use super::under::{self, TaskFinding, Under};
+use crate::mandate::{self, Deed, FaultKind, Finding};
+use crate::model::{
+    Decision, DenialClass, Enforcement, Error, Input, InputEnforcement, Intent, Operation, TaskId, TaskState,
+    UnreadKind,
+};
+use crate::parse::Catalogue;
+use crate::proof::Committed;
+use crate::telemetry::Work;
+
+/// A request under a task, as it came.
+struct Asked<'a> {
+    intent: &'a Intent,
+    source: RiskSource,
+    /// The text that it was parsed from.
+    text: Option<&'a str>,
+    called: Option<Called>,
+}
+
+impl Governor {
+    /// Parses a request of a task's agent and decides on it, in one. `agent_id` is who asks, where the caller says so.
+    pub(in crate::governor) fn enforce_input_under(
+        &self,
+        id: TaskId,
+        agent_id: Option<&str>,
+        input: Input<'_>,
+    ) -> Result<InputEnforcement, Error> {
+        let started = Instant::now();
+        Work::enforce().done_by(|work| {
+            let task = self.task_of(id, agent_id)?;
+            let parsed = self.parsed(task.agent_id.as_str(), input)?;
+            work.note_intent(&parsed.result.intent);
+            let asked = Asked {
+                intent: &parsed.result.intent,
+                source: RiskSource::of(&parsed),
+                text: Some(input.text),
+                called: Called::of_text(input.text),
+            };
+            let enforcement = self.decide_under(&task, &asked)?;
+            self.record_verdict(work, started, &enforcement);
+            Ok(InputEnforcement { enforcement, parse: parsed.result })
+        })
+    }
+
+    /// Decides on an intent of a task's agent.
+    pub(in crate::governor) fn enforce_intent_under(
+        &self,
+        id: TaskId,
+        intent: &Intent,
+        source: RiskSource,
+    ) -> Result<Enforcement, Error> {
+        let started = Instant::now();
+        Work::enforce().done_by(|work| {
+            intent.check()?;
+            work.note_intent(intent);
+            let task = self.task_of(id, Some(intent.agent_id.as_str()))?;
+            // What the parser found counts, whatever its caller made of it.
+            let bound = match source {
+                RiskSource::Parse => self.inner.inputs.parsed(Cow::Borrowed(intent))?,
+                _ => self.inner.inputs.bound(Cow::Borrowed(intent))?,
+            };
+            let asked = Asked { intent: &bound, source, text: None, called: None };
+            let enforcement = self.decide_under(&task, &asked)?;
+            self.record_verdict(work, started, &enforcement);
+            Ok(enforcement)
+        })
+    }
+
+    /// An open task of an agent. To others it does not exist.
+    fn task_of(&self, id: TaskId, agent_id: Option<&str>) -> Result<Arc<LiveTask>, Error> {
+        let owner = self.inner.tasks.record(id)?.agent_id;
+        if agent_id.is_some_and(|agent_id| agent_id != owner.as_str()) {
+            return Err(Error::task_not_found(id));
+        }
+        self.live_task(id)
+    }
+
+    fn decide_under(&self, task: &Arc<LiveTask>, asked: &Asked<'_>) -> Result<Enforcement, Error> {
+        let (enforcement, committed, class) = self.decide_under_in_order(task, asked)?;
+        if let Some(class) = class {
+            let why = format!("{MOST_REFUSALS} calls under it were denied for one reason ({class})");
+            self.end_task(task.id, TaskState::Ended, Some(why))?;
+        }
+        self.inner.log.settle_decision(committed.sequence, committed.risk)?;
+        Ok(enforcement)
+    }
+
+    /// The decision, in order and not waited for; with the class of refusal that ends the task, where one does.
+    fn decide_under_in_order(
+        &self,
+        task: &Arc<LiveTask>,
+        asked: &Asked<'_>,
+    ) -> Result<(Enforcement, Committed, Option<DenialClass>), Error> {
+        let catalogue = self.inner.tools.load_full();
+        let mut chain: Vec<(&LiveTask, std::sync::MutexGuard<'_, Running>)> =
+            task.chain().map(|task| (task, task.lock())).collect();
+        if let Some((ended, _)) = chain.iter().find(|(_, running)| running.ended) {
+            return Err(not_open(task.id, TaskState::Ended, Some(&format!("{} is no longer open", ended.id))));
+        }
+        let tool = asked.tool();
+        let digest = asked.digest(task, &tool);
+        let mut finding = Finding::default();
+        let mut refusal = None;
+        let mut guard = None;
+        for (level, running) in &mut chain {
+            finding.join(self.finding_of(running, &catalogue, asked, &tool, digest));
+            guard = guard.or_else(|| running.guard.clone());
+            if running.calls >= level.max_calls {
+                refusal.get_or_insert_with(|| {
+                    format!(
+                        "Denied: the {} calls of the task {} are used up. A retry cannot help.",
+                        level.max_calls, level.id
+                    )
+                });
+            }
+        }
+        let said = chain.first().and_then(|(_, running)| running.words.texts().next()).unwrap_or_default();
+        let under = TaskFinding {
+            reason: under::reason(said, &tool, &asked.intent.required_capabilities, &finding),
+            evidence: under::evidence(task.id, &chain_of(task.parent.as_deref()), digest, &finding, guard.as_deref()),
+            refusal,
+            guard,
+            expires_at: task.expires_at,
+            finding,
+        };
+        let (enforcement, committed) = self.decide_in_order(asked.intent, asked.source, Under::Task(&under))?;
+        let is_granted = matches!(enforcement.decision, Decision::Allow | Decision::Degrade);
+        let class = under.class().filter(|_| enforcement.decision == Decision::Deny);
+        let mut ends = None;
+        for (place, (_, running)) in chain.iter_mut().enumerate() {
+            running.calls += 1;
+            if place > 0 {
+                continue;
+            }
+            *running.made.entry(digest).or_default() |= is_granted;
+            if asked.called.is_none() {
+                running.loose.insert(tool.as_ref().into());
+            }
+            if let Some(class) = class {
+                let count = running.refused.entry(class).or_default();
+                *count += 1;
+                ends = (*count >= MOST_REFUSALS).then_some(class);
+            }
+            if enforcement.decision == Decision::Escalate && !under.finding.is_inside() {
+                running.endorsements.insert(enforcement.proof_id, endorsement(&under.finding, asked.intent));
+                self.inner.tasks.note_asked(enforcement.proof_id, task.id);
+            }
+        }
+        Ok((enforcement, committed, ends))
+    }
+
+    /// What one mandate says of a request.
+    fn finding_of(
+        &self,
+        running: &mut Running,
+        catalogue: &Arc<Catalogue>,
+        asked: &Asked<'_>,
+        tool: &str,
+        digest: CallDigest,
+    ) -> Finding {
+        let fit = running.fit(self, catalogue, tool);
+        let intent = asked.intent;
+        let only_reads = intent.required_capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
+        let deed = Deed {
+            capabilities: &intent.required_capabilities,
+            is_read: only_reads || fit.is_some_and(|(_, is_read)| is_read),
+            risk: intent.risk_level,
+            fit: fit.map(|(fit, _)| fit),
+            arguments: asked.called.as_ref().map(|called| &called.arguments),
+            text: asked.text.filter(|_| asked.called.is_none()),
+            targets: targets_of(intent),
+            is_unread: intent.has_unread(&[
+                UnreadKind::Target,
+                UnreadKind::Argument,
+                UnreadKind::Text,
+                UnreadKind::Code,
+            ]),
+            is_repeated: running.made.get(&digest).copied().unwrap_or_default(),
+            known: &part_of_key,
+        };
+        mandate::check(&running.words, &running.asked, &running.memory, &deed)
+    }
+}
+
+impl Asked<'_> {
+    fn tool(&self) -> Cow<'_, str> {
+        match &self.called {
+            Some(called) if !called.tool.is_empty() => Cow::Borrowed(&called.tool),
+            _ => self
+                .intent
+                .fact("tool")
+                .map_or_else(|| Cow::Borrowed(self.intent.parsed_action.as_str()), |tool| Cow::Owned(tool.to_owned())),
+        }
+    }
+
+    fn digest(&self, task: &LiveTask, tool: &str) -> CallDigest {
+        match &self.called {
+            Some(called) => Called::digest(task.salt, tool, &called.arguments),
+            None => {
+                let mut arguments = serde_json::Map::new();
+                let text = self.text.map_or_else(|| serde_json::Value::Object(self.intent.context.clone()), Into::into);
+                arguments.insert("input".to_owned(), text);
+                Called::digest(task.salt, tool, &arguments)
+            }
+        }
+    }
+}
+
+/// What an approval for the task adds to its mandate.
+fn endorsement(finding: &Finding, intent: &Intent) -> Endorsement {
+    let mut endorsement = Endorsement::default();
+    for fault in &finding.faults {
+        match fault.kind {
+            FaultKind::Source => endorsement.values.extend(fault.value.clone()),
+            FaultKind::Unsure => endorsement.acts.clone_from(&intent.required_capabilities),
+            FaultKind::Foreign | FaultKind::Exfiltration | FaultKind::Unread | FaultKind::Repeated => {}
+        }
+    }
+    endorsement
+}
+
+/// Calls that are denied for one reason until the task ends.
+const MOST_REFUSALS: u64 = 4;

@@ -1,0 +1,381 @@
+//! Open tasks in memory, and what the log keeps of each.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::{Governor, states};
+use super::call::CallDigest;
+use crate::mandate::{Asked, Fit, Memory, Words};
+use crate::model::{
+    AgentId, Capability, DenialClass, Digest, Error, Outcome, ProofId, RiskLevel, TaskId, TaskState, Timestamp,
+};
+use crate::parse::Catalogue;
+use crate::proof::{InputEvidence, ProofQuery, StateDraft};
+
+/// What the keys of tasks' states in the log start with.
+pub(in crate::governor) const KEY_PREFIX: &str = "task/";
+
+/// All tasks of a governor.
+#[derive(Default)]
+pub(in crate::governor) struct TaskTable {
+    // Held to look up, add or end a task; nothing else is locked under it.
+    table: RwLock<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    /// What the log has of each task, as it is now.
+    kept: HashMap<TaskId, TaskRecord>,
+    /// Tasks in memory.
+    live: HashMap<TaskId, Arc<LiveTask>>,
+    /// The tasks whose calls wait for a reviewer, by the record that asks.
+    asked: HashMap<ProofId, TaskId>,
+}
+
+/// What the log keeps of a task. Its words are in the evidence of the records that it names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TaskRecord {
+    pub(super) agent_id: AgentId,
+    pub(super) state: TaskState,
+    /// The records of its opening, of further words and of what reviewers added, in their order.
+    pub(super) proofs: Vec<ProofId>,
+    pub(super) opened_at: Timestamp,
+    pub(super) expires_at: Timestamp,
+    pub(super) max_calls: u64,
+    /// Of the digests of its calls.
+    pub(super) salt: Digest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) parent: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) outcome: Option<Outcome>,
+    /// Why it ended, where it ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+}
+
+/// An open task.
+pub(super) struct LiveTask {
+    pub(super) id: TaskId,
+    pub(super) agent_id: AgentId,
+    pub(super) expires_at: Timestamp,
+    pub(super) max_calls: u64,
+    pub(super) salt: Digest,
+    pub(super) parent: Option<Arc<Self>>,
+    // Held over a decision under the task until its record is in order, so that no two calls take the last one of its budget;
+    // never over a wait for the disk. A delegate's is taken before its parent's, and an agent's record behind both.
+    running: Mutex<Running>,
+}
+
+/// What changes of an open task.
+pub(super) struct Running {
+    pub(super) words: Words,
+    pub(super) asked: Asked,
+    pub(super) risk: RiskLevel,
+    pub(super) trusted: usize,
+    pub(super) memory: Memory,
+    /// How many calls were decided, those of delegates among them.
+    pub(super) calls: u64,
+    /// The calls that were decided, and whether they were granted.
+    pub(super) made: HashMap<CallDigest, bool>,
+    /// Tools of requests of which the arguments are not known.
+    pub(super) loose: HashSet<Box<str>>,
+    pub(super) refused: BTreeMap<DenialClass, u64>,
+    /// What a result said to the agent, once one did.
+    pub(super) guard: Option<String>,
+    /// What reviewers are asked to endorse, by the record that asks.
+    pub(super) endorsements: HashMap<ProofId, Endorsement>,
+    pub(super) ended: bool,
+    fits: Option<Fits>,
+}
+
+/// What an approval for the task adds to the mandate.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Endorsement {
+    pub(super) values: Vec<String>,
+    pub(super) acts: Vec<Capability>,
+}
+
+/// How well the tools of one catalogue fit the words.
+struct Fits {
+    catalogue: Arc<Catalogue>,
+    by_place: Vec<(Fit, bool)>,
+}
+
+impl LiveTask {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The task, the one that it was delegated from, and so on.
+    pub(super) fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |task| task.parent.as_deref())
+    }
+
+    pub(super) fn new(id: TaskId, record: &TaskRecord, parent: Option<Arc<Self>>, running: Running) -> Self {
+        Self {
+            id,
+            agent_id: record.agent_id.clone(),
+            expires_at: record.expires_at,
+            max_calls: record.max_calls,
+            salt: record.salt,
+            parent,
+            running: Mutex::new(running),
+        }
+    }
+}
+
+impl Running {
+    pub(super) fn new(words: Words, asked: Asked, risk: RiskLevel) -> Self {
+        Self {
+            words,
+            asked,
+            risk,
+            trusted: 0,
+            memory: Memory::default(),
+            calls: 0,
+            made: HashMap::new(),
+            loose: HashSet::new(),
+            refused: BTreeMap::new(),
+            guard: None,
+            endorsements: HashMap::new(),
+            ended: false,
+            fits: None,
+        }
+    }
+
+    /// How well a tool fits the words, and whether it only looks; none where the catalogue has no tool of that name. Of
+    /// several tools of one name the one counts that fits least.
+    pub(super) fn fit(&mut self, governor: &Governor, catalogue: &Arc<Catalogue>, tool: &str) -> Option<(Fit, bool)> {
+        let places = catalogue.places(tool);
+        if places.is_empty() {
+            return None;
+        }
+        if !self.fits.as_ref().is_some_and(|fits| Arc::ptr_eq(&fits.catalogue, catalogue)) {
+            self.fits = Some(Fits { catalogue: Arc::clone(catalogue), by_place: self.rate(governor, catalogue) });
+        }
+        let fits = self.fits.as_ref()?;
+        let found = places.iter().filter_map(|place| fits.by_place.get(*place).copied());
+        found.min_by(|(one, _), (other, _)| one.score.total_cmp(&other.score))
+    }
+
+    fn rate(&self, governor: &Governor, catalogue: &Catalogue) -> Vec<(Fit, bool)> {
+        let text: Vec<&str> = self.words.texts().collect();
+        let rated = governor.inner.parser.rated_tools(&text.join("\n"), catalogue);
+        let is_asked = |tool: &&crate::parse::RatedTool| {
+            !tool.is_read && tool.capabilities.iter().any(|capability| self.asked.asks_for_effect(capability))
+        };
+        let best_effect = rated.iter().filter(is_asked).map(|tool| tool.score).fold(0.0, f64::max);
+        let mut scores: Vec<f64> = rated.iter().map(|tool| tool.score).collect();
+        scores.sort_by(|one, other| other.total_cmp(one));
+        let fit = |score: f64| Fit { score, rank: scores.partition_point(|other| *other > score), best_effect };
+        rated.iter().map(|tool| (fit(tool.score), tool.is_read)).collect()
+    }
+
+    /// Looks at the tools again, for the words are others.
+    pub(super) fn forget_fits(&mut self) {
+        self.fits = None;
+    }
+}
+
+impl TaskRecord {
+    pub(super) fn draft(&self, id: TaskId) -> Result<StateDraft, Error> {
+        states::draft(format!("{KEY_PREFIX}{id}"), self)
+    }
+}
+
+impl TaskTable {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Table> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a task over as the log has it.
+    pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
+        let id = key.strip_prefix(KEY_PREFIX).and_then(|id| id.parse().ok());
+        let id = id.ok_or_else(|| Error::storage(format!("the state {key:?} is no task's")))?;
+        self.write().kept.insert(id, states::read(key, value)?);
+        Ok(())
+    }
+
+    pub(super) fn knows(&self, id: TaskId) -> bool {
+        self.read().kept.contains_key(&id)
+    }
+
+    pub(super) fn record(&self, id: TaskId) -> Result<TaskRecord, Error> {
+        self.read().kept.get(&id).cloned().ok_or_else(|| Error::task_not_found(id))
+    }
+
+    pub(super) fn in_memory(&self, id: TaskId) -> Option<Arc<LiveTask>> {
+        self.read().live.get(&id).cloned()
+    }
+
+    /// Puts a task in memory; the one that another thread put there before, where one did.
+    pub(super) fn add(&self, record: TaskRecord, task: LiveTask) -> Arc<LiveTask> {
+        let mut table = self.write();
+        table.kept.insert(task.id, record);
+        Arc::clone(table.live.entry(task.id).or_insert_with(|| Arc::new(task)))
+    }
+
+    /// Changes what is kept of a task.
+    pub(super) fn change(&self, id: TaskId, change: impl FnOnce(&mut TaskRecord)) -> Option<TaskRecord> {
+        let mut table = self.write();
+        let record = table.kept.get_mut(&id)?;
+        change(record);
+        Some(record.clone())
+    }
+
+    /// Takes a task out of memory once it is no longer open.
+    pub(super) fn drop_live(&self, id: TaskId) {
+        let mut table = self.write();
+        table.live.remove(&id);
+        table.asked.retain(|_, task| *task != id);
+    }
+
+    /// The open tasks that were delegated from this one.
+    pub(super) fn children(&self, id: TaskId) -> Vec<TaskId> {
+        let table = self.read();
+        let is_child = |record: &TaskRecord| record.parent == Some(id) && record.state == TaskState::Open;
+        table.kept.iter().filter(|(_, record)| is_child(record)).map(|(child, _)| *child).collect()
+    }
+
+    /// The tasks in memory.
+    pub(super) fn all_live(&self) -> Vec<Arc<LiveTask>> {
+        self.read().live.values().cloned().collect()
+    }
+
+    pub(super) fn note_asked(&self, asked: ProofId, task: TaskId) {
+        self.write().asked.insert(asked, task);
+    }
+
+    pub(super) fn take_asked(&self, asked: ProofId) -> Option<TaskId> {
+        self.write().asked.remove(&asked)
+    }
+}
+
+impl Governor {
+    /// An open task, in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TaskNotFound`]; [`Error::Conflict`] for one that is not open.
+    pub(super) fn live_task(&self, id: TaskId) -> Result<Arc<LiveTask>, Error> {
+        let task = match self.inner.tasks.in_memory(id) {
+            Some(task) => task,
+            None => self.restored_task(id)?,
+        };
+        let now = self.inner.clock.now();
+        if let Some(expired) = task.chain().find(|task| now >= task.expires_at) {
+            self.end_task(expired.id, TaskState::Expired, None)?;
+            return Err(not_open(id, TaskState::Expired, None));
+        }
+        Ok(task)
+    }
+
+    /// A task after a restart: its words from the evidence, its calls from the records under it. What was observed is lost.
+    fn restored_task(&self, id: TaskId) -> Result<Arc<LiveTask>, Error> {
+        let record = self.inner.tasks.record(id)?;
+        if record.state != TaskState::Open {
+            return Err(not_open(id, record.state, record.why.as_deref()));
+        }
+        let parent = record.parent.map(|parent| self.live_task(parent)).transpose()?;
+        let mut words = None;
+        let (mut trusted, mut risk, mut asked) = (0, RiskLevel::Low, Asked::default());
+        for proof in &record.proofs {
+            let evidence = self.inner.log.evidence(proof);
+            let said = match evidence {
+                Ok(evidence) => evidence.input.and_then(InputEvidence::into_text).map(|text| (text, evidence.intent)),
+                Err(Error::EvidenceErased { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            let Some((text, intent)) = said else {
+                let why = "its words were erased; open another one";
+                self.end_task(id, TaskState::Ended, Some(why.to_owned()))?;
+                return Err(not_open(id, TaskState::Ended, Some(why)));
+            };
+            let words = words.get_or_insert_with(Words::default);
+            if !text.is_empty() {
+                let (acts, level) = self.asked_by(record.agent_id.as_str(), &text)?;
+                asked.acts.extend(acts);
+                risk = risk.max(level);
+                words.say(&text);
+            }
+            for value in kept_texts(&intent, "trusted") {
+                words.trust(value);
+                trusted += 1;
+            }
+            asked.acts.extend(kept_texts(&intent, "acts").filter_map(|act| act.parse().ok()));
+        }
+        let mut running = Running::new(words.unwrap_or_default(), asked, risk);
+        running.trusted = trusted;
+        self.count_past_calls(id, &record, &mut running)?;
+        if running.calls > 0 {
+            running.memory.lose();
+        }
+        let task = LiveTask::new(id, &record, parent, running);
+        Ok(self.inner.tasks.add(record, task))
+    }
+
+    /// Counts the calls that the log has of a task, and of those delegated from it.
+    fn count_past_calls(&self, id: TaskId, record: &TaskRecord, running: &mut Running) -> Result<(), Error> {
+        let own = id.to_string();
+        let mut agents: HashSet<AgentId> = HashSet::from([record.agent_id.clone()]);
+        agents.extend(self.inner.tasks.family(id));
+        for agent in agents {
+            for found in self.inner.log.records(&ProofQuery::entity(agent.as_str()).from(record.opened_at)) {
+                let found = found?;
+                let Ok(evidence) = self.inner.log.evidence(&found.id) else { continue };
+                let Some(task) = evidence.detail.get("task") else { continue };
+                let is_of_it = task["id"] == *own
+                    || task["chain"].as_array().is_some_and(|chain| chain.iter().any(|step| step["id"] == *own));
+                if !is_of_it || !task["faults"].is_array() {
+                    continue;
+                }
+                running.calls += 1;
+                if let Some(call) = task["call"].as_str().and_then(|call| call.parse().ok()) {
+                    let is_granted =
+                        matches!(found.decision, crate::model::Decision::Allow | crate::model::Decision::Degrade);
+                    *running.made.entry(CallDigest(call)).or_default() |= is_granted;
+                }
+                let class = evidence.detail["denialClass"].as_str().and_then(|class| class.parse().ok());
+                if let Some(class @ (DenialClass::Mandate | DenialClass::Exfiltration)) = class {
+                    *running.refused.entry(class).or_default() += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The texts of a list in the context of an intent that was kept.
+fn kept_texts<'v>(intent: &'v Value, key: &str) -> impl Iterator<Item = &'v str> {
+    let list = intent.get("context").and_then(|context| context.get(key)).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str)
+}
+
+impl TaskTable {
+    /// The agents of the tasks that were delegated from one, at any depth.
+    fn family(&self, id: TaskId) -> Vec<AgentId> {
+        let table = self.read();
+        let mut tasks = vec![id];
+        let mut agents = Vec::new();
+        while let Some(parent) = tasks.pop() {
+            for (child, record) in table.kept.iter().filter(|(_, record)| record.parent == Some(parent)) {
+                tasks.push(*child);
+                agents.push(record.agent_id.clone());
+            }
+        }
+        agents
+    }
+}
+
+pub(super) fn not_open(id: TaskId, state: TaskState, why: Option<&str>) -> Error {
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    Error::Conflict { message: format!("the task {id} is {state}{why}") }
+}

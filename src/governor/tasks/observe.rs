@@ -1,0 +1,100 @@
+//! Results that are observed under a task, and the loss of them.
+
+use serde_json::Value;
+
+use super::super::Governor;
+use super::call::Called;
+use super::live::{LiveTask, Running};
+use crate::mandate::Observed;
+use crate::model::{Error, Input, Operation, Resource, TaskId, TaskState, ToolCall};
+use crate::parse::{Parser, conceal_text};
+
+impl Governor {
+    /// Takes the result of a call in, under its task and those that it was delegated from.
+    pub(super) fn observe_result(&self, id: TaskId, call: &ToolCall, result: &Value) -> Result<(), Error> {
+        let task = self.live_task(id)?;
+        let text = match result {
+            Value::String(text) => text.clone(),
+            result => result.to_string(),
+        };
+        if text.len() > LONGEST_RESULT {
+            return Err(Error::PayloadTooLarge { what: "result", size: text.len(), limit: LONGEST_RESULT });
+        }
+        let digest = Called::digest(task.salt, &call.name, &call.arguments);
+        let is_known = {
+            let running = task.lock();
+            running.made.contains_key(&digest) || running.loose.contains(&*call.name)
+        };
+        if !is_known {
+            let message = format!("no call of {:.60?} with these arguments was decided under the task {id}", call.name);
+            return Err(Error::Conflict { message });
+        }
+        let parsed = self.read_input(task.agent_id.as_str(), Input::new(&call.to_text()), Parser::parse)?;
+        let capabilities = parsed.result.intent.required_capabilities;
+        let called = Called { tool: call.name.clone(), arguments: call.arguments.clone() };
+        let catalogue = self.inner.tools.load_full();
+        let resource = capabilities.first().and_then(|first| first.resource()).unwrap_or(Resource::Unknown);
+        let only_reads = capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
+        for piece in pieces(&text) {
+            let masked = conceal_text(piece);
+            let guard = self.inner.parser.instructions_in(piece);
+            for level in task.chain() {
+                let mut running = level.lock();
+                let is_read =
+                    only_reads || running.fit(self, &catalogue, &call.name).is_some_and(|(_, is_read)| is_read);
+                let observed = Observed {
+                    tool: &call.name,
+                    resource,
+                    is_effect: !is_read,
+                    is_content: is_read && called.reads_by_place(),
+                    text: piece,
+                    masked: masked.as_deref().unwrap_or(piece),
+                };
+                let Running { words, memory, .. } = &mut *running;
+                memory.observe(observed, words);
+                if running.guard.is_none() {
+                    running.guard =
+                        guard.as_deref().map(|words| crate::model::excerpt(&super::super::states::masked(words)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what was observed under open tasks, and ends those whose words were erased.
+    pub(in crate::governor) fn forget_observed(&self) -> Result<(), Error> {
+        for task in self.inner.tasks.all_live() {
+            task.lock().memory.lose();
+            let record = self.inner.tasks.record(task.id)?;
+            let is_erased = record
+                .proofs
+                .iter()
+                .any(|proof| matches!(self.inner.log.evidence(proof), Err(Error::EvidenceErased { .. })));
+            if is_erased {
+                self.end_task(task.id, TaskState::Ended, Some("its words were erased; open another one".to_owned()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The pieces in which a result is read: whole where it is not too long for that.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = (0..=rest.len().min(LONGEST_PIECE)).rev().find(|&end| rest.is_char_boundary(end))?;
+        let (piece, behind) = rest.split_at(end);
+        rest = behind;
+        Some(piece)
+    })
+}
+
+/// Longest result, in bytes.
+const LONGEST_RESULT: usize = 8 << 20;
+/// Longest piece of a result that is read at once, in bytes.
+const LONGEST_PIECE: usize = 1 << 20;
+
+const _: fn(&LiveTask) = |_| {};

@@ -1,0 +1,333 @@
+//! Opening a task, further words of its user, delegation, and closing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::super::decide::RiskSource;
+use super::super::states::masked;
+use super::super::{Governor, checked_agent_id};
+use super::Task;
+use super::live::{LiveTask, Running, TaskRecord, not_open};
+use super::under::{Opening, Under, opening_evidence};
+use crate::mandate::{Asked, Words};
+use crate::model::{
+    AgentId, Capability, Decision, Digest, Error, Input, Intent, MAX_INPUT_BYTES, Mandate, OpenedTask, Outcome,
+    ProofId, RiskLevel, TaskId, TaskInfo, TaskRequest, TaskState, Timestamp,
+};
+
+impl Governor {
+    /// Opens a task, or one that is delegated from another.
+    pub(super) fn open_task(&self, request: TaskRequest, parent: Option<TaskId>) -> Result<Task, Error> {
+        let agent_id = checked_agent_id(&request.agent_id)?;
+        self.acting(&agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
+        let parent = parent.map(|parent| self.live_task(parent)).transpose()?;
+        if parent.as_ref().is_some_and(|parent| parent.chain().count() >= DEEPEST_CHAIN) {
+            return Err(Error::Conflict { message: format!("a task is delegated at most {DEEPEST_CHAIN} times deep") });
+        }
+        check_words(&request.input)?;
+        check_trusted(&request.trusted)?;
+        let lasts = checked_duration(request.expires_in)?;
+        let max_calls = checked_calls(request.max_calls)?;
+        let (acts, risk) = self.asked_by(&request.agent_id, &request.input)?;
+        let now = self.inner.clock.now();
+        let id = TaskId::new(now, self.inner.entropy.bits());
+        let opening = Opening {
+            task: id,
+            evidence: opening_evidence(id, &chain_of(parent.as_deref())),
+            words: masked(&request.input),
+            what: if parent.is_some() { "delegated" } else { "opened" },
+        };
+        let proof_id = self.record_opening(&agent_id, "open_task", request.context, &request.trusted, &[], &opening)?;
+
+        let expires_at = Timestamp::from_millis(now.as_millis().saturating_add(millis(lasts)));
+        let (expires_at, max_calls) = match &parent {
+            Some(parent) => (expires_at.min(parent.expires_at), max_calls.min(parent.max_calls)),
+            None => (expires_at, max_calls),
+        };
+        let record = TaskRecord {
+            agent_id,
+            state: TaskState::Open,
+            proofs: vec![proof_id],
+            opened_at: now,
+            expires_at,
+            max_calls,
+            salt: self.salt(),
+            parent: parent.as_ref().map(|parent| parent.id),
+            outcome: None,
+            why: None,
+        };
+        let sequence = self.set_state(record.draft(id)?, opening.what)?;
+        let mut words = Words::new(&request.input);
+        request.trusted.iter().for_each(|value| words.trust(value));
+        let mut running = Running::new(words, Asked { acts }, risk);
+        running.trusted = request.trusted.len();
+        let task = LiveTask::new(id, &record, parent, running);
+        self.inner.tasks.add(record, task);
+        self.inner.log.settle(sequence)?;
+        Ok(Task { governor: self.clone(), id })
+    }
+
+    /// What the user's words ask for, and its risk.
+    pub(super) fn asked_by(&self, agent_id: &str, words: &str) -> Result<(Vec<Capability>, RiskLevel), Error> {
+        let parsed = self.read_input(agent_id, Input::new(words), crate::parse::Parser::parse)?;
+        Ok((parsed.result.intent.required_capabilities, parsed.result.intent.risk_level))
+    }
+
+    /// Records that a task is opened, or that its mandate grows, in the user's words.
+    fn record_opening(
+        &self,
+        agent_id: &AgentId,
+        action: &str,
+        context: Map<String, Value>,
+        trusted: &[String],
+        acts: &[Capability],
+        opening: &Opening,
+    ) -> Result<ProofId, Error> {
+        let mut intent = Intent::new(agent_id.as_str(), action, RiskLevel::Low, ["task:write"])?;
+        intent.context = context;
+        intent.context.insert("taskId".to_owned(), Value::String(opening.task.to_string()));
+        if !trusted.is_empty() {
+            intent.context.insert("trusted".to_owned(), trusted.into());
+        }
+        if !acts.is_empty() {
+            let acts: Vec<&str> = acts.iter().map(Capability::as_str).collect();
+            intent.context.insert("acts".to_owned(), acts.into());
+        }
+        intent.check()?;
+        let (enforcement, committed) = self.decide_in_order(&intent, RiskSource::Operator, Under::Opening(opening))?;
+        self.inner.log.settle_decision(committed.sequence, committed.risk)?;
+        if enforcement.decision != Decision::Allow {
+            return Err(Error::Forbidden { message: enforcement.reasoning });
+        }
+        Ok(enforcement.proof_id)
+    }
+
+    /// Adds further words of the user.
+    pub(super) fn say_more(&self, id: TaskId, said: &str) -> Result<Mandate, Error> {
+        check_words(said)?;
+        self.extend(id, said, "extend_task", &[], &[])
+    }
+
+    /// Lets a mandate grow: by words, by values, by acts.
+    pub(super) fn extend(
+        &self,
+        id: TaskId,
+        said: &str,
+        action: &str,
+        values: &[String],
+        acts: &[Capability],
+    ) -> Result<Mandate, Error> {
+        let task = self.live_task(id)?;
+        let (said_acts, risk) =
+            if said.is_empty() { (Vec::new(), RiskLevel::Low) } else { self.asked_by(task.agent_id.as_str(), said)? };
+        let opening = Opening {
+            task: id,
+            evidence: opening_evidence(id, &chain_of(task.parent.as_deref())),
+            words: masked(said),
+            what: "extended",
+        };
+        let proof_id = self.record_opening(&task.agent_id, action, Map::new(), values, acts, &opening)?;
+        let record = self
+            .inner
+            .tasks
+            .change(id, |record| record.proofs.push(proof_id))
+            .ok_or_else(|| Error::task_not_found(id))?;
+        let sequence = self.set_state(record.draft(id)?, opening.what)?;
+        let mandate = {
+            let mut running = task.lock();
+            if !said.is_empty() {
+                running.words.say(said);
+            }
+            values.iter().for_each(|value| running.words.trust(value));
+            running.trusted += values.len();
+            running.asked.acts.extend(said_acts);
+            running.asked.acts.extend(acts.iter().cloned());
+            running.risk = running.risk.max(risk);
+            running.forget_fits();
+            let Running { words, memory, .. } = &mut *running;
+            memory.resolve(words);
+            running.mandate()
+        };
+        self.inner.log.settle(sequence)?;
+        Ok(mandate)
+    }
+
+    /// Closes a task and those that were delegated from it.
+    pub(super) fn close_task(&self, id: TaskId, outcome: Option<Outcome>) -> Result<TaskInfo, Error> {
+        self.live_task(id)?;
+        self.put_end(id, TaskState::Closed, None, outcome)?;
+        self.task_info(id)
+    }
+
+    /// Ends a task that was not closed, and those that were delegated from it.
+    pub(super) fn end_task(&self, id: TaskId, state: TaskState, why: Option<String>) -> Result<(), Error> {
+        self.put_end(id, state, why, None)
+    }
+
+    fn put_end(
+        &self,
+        id: TaskId,
+        state: TaskState,
+        why: Option<String>,
+        outcome: Option<Outcome>,
+    ) -> Result<(), Error> {
+        for child in self.inner.tasks.children(id) {
+            self.put_end(child, state, Some(format!("the task {id} that it was delegated from is {state}")), None)?;
+        }
+        // INVARIANT: whoever holds it and decides sees that it ended, or is waited for.
+        if let Some(task) = self.inner.tasks.in_memory(id) {
+            task.lock().ended = true;
+        }
+        let record = self.inner.tasks.change(id, |record| {
+            record.state = state;
+            record.why.clone_from(&why);
+            record.outcome = outcome;
+        });
+        self.inner.tasks.drop_live(id);
+        if let Some(record) = record {
+            let sequence = self.set_state(record.draft(id)?, state.as_str())?;
+            self.inner.log.settle(sequence)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn task_info(&self, id: TaskId) -> Result<TaskInfo, Error> {
+        let live = match self.live_task(id) {
+            Ok(task) => Some(task),
+            Err(Error::Conflict { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let record = self.inner.tasks.record(id)?;
+        let mut info = TaskInfo {
+            task_id: id,
+            agent_id: record.agent_id,
+            state: record.state,
+            why: record.why,
+            mandate: None,
+            proof_id: record.proofs.first().copied().ok_or_else(|| Error::task_not_found(id))?,
+            parent: record.parent,
+            opened_at: record.opened_at,
+            expires_at: record.expires_at,
+            calls: 0,
+            max_calls: record.max_calls,
+            refused: std::collections::BTreeMap::new(),
+            results: 0,
+            bytes: 0,
+            outcome: record.outcome,
+        };
+        if let Some(task) = live {
+            let running = task.lock();
+            info.mandate = Some(running.mandate());
+            info.calls = running.calls;
+            info.refused.clone_from(&running.refused);
+            info.results = running.memory.results();
+            info.bytes = running.memory.bytes();
+        }
+        Ok(info)
+    }
+
+    pub(super) fn opened_task(&self, id: TaskId) -> Result<OpenedTask, Error> {
+        let task = self.live_task(id)?;
+        let record = self.inner.tasks.record(id)?;
+        let proof_id = record.proofs.first().copied().ok_or_else(|| not_open(id, record.state, None))?;
+        let mandate = task.lock().mandate();
+        Ok(OpenedTask { task_id: id, mandate, proof_id, expires_at: task.expires_at })
+    }
+
+    fn salt(&self) -> Digest {
+        let [a, b] = [self.inner.entropy.bits().to_le_bytes(), self.inner.entropy.bits().to_le_bytes()];
+        let mut salt = [0; 32];
+        salt[..16].copy_from_slice(&a);
+        salt[16..].copy_from_slice(&b);
+        Digest::new(salt)
+    }
+}
+
+impl Running {
+    /// The mandate as it is shown.
+    pub(super) fn mandate(&self) -> Mandate {
+        let mut capabilities: Vec<Capability> = Vec::new();
+        for act in &self.asked.acts {
+            if !capabilities.contains(act) {
+                capabilities.push(act.clone());
+            }
+        }
+        Mandate {
+            words: self.words.texts().map(masked).collect(),
+            capabilities,
+            risk_level: self.risk,
+            open: self.asked.is_open(),
+            trusted: self.trusted,
+        }
+    }
+}
+
+/// The tasks that one is delegated from, the root first, each with its agent.
+pub(super) fn chain_of(task: Option<&LiveTask>) -> Vec<(TaskId, AgentId)> {
+    let mut chain: Vec<(TaskId, AgentId)> =
+        task.into_iter().flat_map(LiveTask::chain).map(|task| (task.id, task.agent_id.clone())).collect();
+    chain.reverse();
+    chain
+}
+
+fn check_words(words: &str) -> Result<(), Error> {
+    if words.len() > MAX_INPUT_BYTES {
+        return Err(Error::PayloadTooLarge { what: "input", size: words.len(), limit: MAX_INPUT_BYTES });
+    }
+    if words.trim().is_empty() {
+        return Err(Error::input("input", "is blank; expected what the user wants, in their words"));
+    }
+    Ok(())
+}
+
+fn check_trusted(values: &[String]) -> Result<(), Error> {
+    if values.len() > MOST_TRUSTED {
+        return Err(Error::input("trusted", format!("expected at most {MOST_TRUSTED} values")));
+    }
+    let is_fit = |value: &&String| !value.trim().is_empty() && value.len() <= LONGEST_TRUSTED;
+    if let Some(place) = values.iter().position(|value| !is_fit(&value)) {
+        let message = format!("value {}: expected 1 to {LONGEST_TRUSTED} bytes that are not blank", place + 1);
+        return Err(Error::input("trusted", message));
+    }
+    Ok(())
+}
+
+fn checked_duration(lasts: Option<Duration>) -> Result<Duration, Error> {
+    let lasts = lasts.unwrap_or(DEFAULT_EXPIRY);
+    if lasts.is_zero() || lasts > LONGEST_EXPIRY {
+        return Err(Error::input("expiresIn", "expected 1 second to 31 days"));
+    }
+    Ok(lasts)
+}
+
+fn checked_calls(calls: Option<u64>) -> Result<u64, Error> {
+    let calls = calls.unwrap_or(DEFAULT_CALLS);
+    if (1..=MOST_CALLS).contains(&calls) {
+        return Ok(calls);
+    }
+    Err(Error::input("maxCalls", format!("expected 1 to {MOST_CALLS}")))
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A task that is opened by a thread holds its parent.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Arc<LiveTask>>();
+};
+
+/// How long a task lasts by default, and at the most.
+const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
+const LONGEST_EXPIRY: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+/// Calls of a task by default, and at the most.
+const DEFAULT_CALLS: u64 = 1_000;
+const MOST_CALLS: u64 = 100_000;
+/// Values that the runtime vouches for, and the longest one in bytes.
+const MOST_TRUSTED: usize = 1_000;
+const LONGEST_TRUSTED: usize = 1_024;
+/// Tasks in a chain of delegates.
+const DEEPEST_CHAIN: usize = 8;

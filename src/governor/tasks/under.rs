@@ -1,0 +1,279 @@
+//! What a mandate does to a verdict, and its reasons in words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::states::masked;
+use super::call::CallDigest;
+use crate::mandate::{Fault, FaultKind, Finding, Origin};
+use crate::model::{AgentId, Capability, Decision, DenialClass, TaskId, Timestamp, excerpt};
+use crate::policy::{Approval, Need, PolicyVerdict};
+use crate::trust::AgentRecord;
+
+/// What a decision is made under, besides the policies.
+#[derive(Clone, Copy)]
+pub(in crate::governor) enum Under<'a> {
+    Policies,
+    Task(&'a TaskFinding),
+    Opening(&'a Opening),
+}
+
+/// A task that is opened, or whose mandate grows.
+pub(in crate::governor) struct Opening {
+    pub(super) task: TaskId,
+    /// For the evidence of the record.
+    pub(super) evidence: Value,
+    /// The words, their secrets masked.
+    pub(in crate::governor) words: String,
+    /// What is done, for the record.
+    pub(super) what: &'static str,
+}
+
+/// What the mandates of a task say of a call.
+pub(in crate::governor) struct TaskFinding {
+    pub(super) finding: Finding,
+    /// Why the call is refused for another reason than what it does.
+    pub(super) refusal: Option<String>,
+    /// Why, in words; empty for a call inside the mandate.
+    pub(super) reason: String,
+    /// What a result said to the agent.
+    pub(super) guard: Option<String>,
+    /// Until when an endorsement can be given.
+    pub(super) expires_at: Timestamp,
+    /// For the evidence of the record.
+    pub(super) evidence: Value,
+}
+
+impl TaskFinding {
+    /// The class of refusal, where the call is refused.
+    pub(super) fn class(&self) -> Option<DenialClass> {
+        let by_fault = self.finding.refusal().map(|fault| match fault.kind {
+            FaultKind::Exfiltration => DenialClass::Exfiltration,
+            _ => DenialClass::Mandate,
+        });
+        by_fault.or(self.refusal.as_ref().map(|_| DenialClass::Mandate))
+    }
+}
+
+impl Opening {
+    /// The verdict on it where the agent may act: what is done under the task is decided call by call.
+    pub(in crate::governor) fn verdict(&self, required: &[Capability]) -> PolicyVerdict {
+        let reasoning =
+            format!("The task {} is {}: what is done under it is decided call by call.", self.task, self.what);
+        let mut verdict = PolicyVerdict::of_no_rule(required, reasoning);
+        verdict.decision = Decision::Allow;
+        verdict.granted = std::mem::take(&mut verdict.denied);
+        verdict
+    }
+}
+
+impl<'a> Under<'a> {
+    /// Whether the policies alone decide.
+    pub(in crate::governor) const fn is_by_policies(self) -> bool {
+        matches!(self, Self::Policies)
+    }
+
+    /// Whether nothing but the policies stands against the call.
+    pub(in crate::governor) fn is_inside(self) -> bool {
+        match self {
+            Self::Task(task) => task.finding.is_inside() && task.refusal.is_none(),
+            Self::Policies | Self::Opening(_) => true,
+        }
+    }
+
+    /// Whether a result under the task spoke to the agent, which raises the risk of what follows.
+    pub(in crate::governor) const fn raises_risk(self) -> bool {
+        matches!(self, Self::Task(TaskFinding { guard: Some(_), .. }))
+    }
+
+    /// The task's part of the evidence.
+    pub(in crate::governor) fn evidence(self) -> Option<&'a Value> {
+        match self {
+            Self::Task(task) => Some(&task.evidence),
+            Self::Opening(opening) => Some(&opening.evidence),
+            Self::Policies => None,
+        }
+    }
+
+    /// Limits a verdict to the mandate. Returns the class of refusal where the mandate refuses.
+    pub(in crate::governor) fn limit(
+        self,
+        verdict: &mut PolicyVerdict,
+        agent: &AgentRecord,
+        now: Timestamp,
+    ) -> Option<DenialClass> {
+        if verdict.decision == Decision::Deny {
+            return None;
+        }
+        match self {
+            Self::Opening(_) => None,
+            Self::Policies => {
+                let is_required = agent.traits().attributes.get(MANDATE).and_then(Value::as_str) == Some(REQUIRED);
+                if !is_required {
+                    return None;
+                }
+                let why = format!(
+                    "Denied: agent {} acts only under a task; open one, and name it with the call.",
+                    agent.agent_id
+                );
+                deny(verdict, why);
+                Some(DenialClass::Mandate)
+            }
+            Self::Task(task) => {
+                let class = task.class();
+                if class.is_some() {
+                    deny(verdict, task.refusal.clone().unwrap_or_else(|| task.reason.clone()));
+                    return class;
+                }
+                if task.finding.is_inside() {
+                    if let Some(guard) = &task.guard {
+                        verdict.reasoning.push_str(&format!(
+                            " A result under the task spoke to the agent ({guard:?}): the risk counts one level higher."
+                        ));
+                    }
+                    return None;
+                }
+                ask(verdict, task, now);
+                None
+            }
+        }
+    }
+}
+
+fn deny(verdict: &mut PolicyVerdict, why: String) {
+    let mut required = std::mem::take(&mut verdict.granted);
+    required.append(&mut verdict.denied);
+    *verdict = PolicyVerdict::of_no_rule(&required, why);
+}
+
+/// Asks a reviewer to endorse what the policies would allow.
+fn ask(verdict: &mut PolicyVerdict, task: &TaskFinding, now: Timestamp) {
+    if verdict.decision == Decision::Escalate {
+        // Who has to agree by the policies is shown the fault too.
+        verdict.reasoning = format!("{} {}", task.reason, verdict.reasoning);
+        return;
+    }
+    let left = task.expires_at.as_millis().saturating_sub(now.as_millis());
+    let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
+    let denied = std::mem::take(&mut verdict.denied);
+    verdict.on_approval = Some(Approval {
+        granted: std::mem::take(&mut verdict.granted),
+        denied: denied.clone(),
+        constraints: std::mem::take(&mut verdict.constraints),
+        charges: std::mem::take(&mut verdict.charges),
+    });
+    if let Some(approval) = &verdict.on_approval {
+        verdict.denied = approval.granted.iter().chain(&denied).cloned().collect();
+    }
+    verdict.decision = Decision::Escalate;
+    verdict.reasoning.clone_from(&task.reason);
+    // Anybody but who asked: the user first of all.
+    verdict.needs = vec![Need { reviewer: "".into(), approvals: 1, people: Arc::default(), rule: "mandate".into() }];
+    verdict.expires = LONGEST_ENDORSEMENT.min(left);
+}
+
+/// Why a call is not inside the mandate, for people: the user's words and what is at fault.
+pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], finding: &Finding) -> String {
+    let fault = finding.refusal().or(finding.faults.first());
+    let Some(fault) = fault else { return String::new() };
+    let said = excerpt(&masked(said));
+    let capabilities: Vec<&str> = capabilities.iter().map(Capability::as_str).collect();
+    let call = format!("{tool} ({})", capabilities.join(", "));
+    let argument = fault.argument.as_deref().unwrap_or("input");
+    let value = fault.value.as_deref().map(|value| excerpt(&masked(value))).unwrap_or_default();
+    let source = match &fault.origin {
+        Origin::Observed(place) => format!("only a result of {} has it", place.tool),
+        Origin::Nowhere => "no result has it either".to_owned(),
+    };
+    let more = match finding.faults.len() {
+        0 | 1 => String::new(),
+        count => format!(" {} more to look at.", count - 1),
+    };
+    match fault.kind {
+        FaultKind::Foreign => {
+            format!("Denied: the user asked {said:?}, and nothing in that asks for {call}. A retry cannot help.")
+        }
+        FaultKind::Exfiltration => format!(
+            "Denied: {argument} {value:?} holds what {} returned, and would leave to somebody whom neither the user's words {said:?} nor a \
+             trusted value name. A retry cannot help.",
+            match &fault.origin {
+                Origin::Observed(place) => &*place.tool,
+                Origin::Nowhere => "a result",
+            }
+        ),
+        FaultKind::Unsure => {
+            format!("Escalated: the user asked {said:?}; whether that asks for {call} is not sure.{more}")
+        }
+        FaultKind::Source => format!(
+            "Escalated: {argument} {value:?} of {call} stands in neither the user's words {said:?} nor a trusted value; {source}. \
+             Endorse the value, or refuse.{more}"
+        ),
+        FaultKind::Unread => format!(
+            "Escalated: not all of {call} could be read, so it cannot be held against the user's words {said:?}.{more}"
+        ),
+        FaultKind::Repeated => {
+            format!("Escalated: the user asked {said:?}; {call} was done with these values before.{more}")
+        }
+    }
+}
+
+/// The task's part of the evidence of a record under it.
+pub(super) fn evidence(
+    task: TaskId,
+    chain: &[(TaskId, AgentId)],
+    call: CallDigest,
+    finding: &Finding,
+    guard: Option<&str>,
+) -> Value {
+    let mut evidence = opening_evidence(task, chain);
+    if let Some(fields) = evidence.as_object_mut() {
+        fields.insert("call".to_owned(), json!(call));
+        fields.insert("faults".to_owned(), finding.faults.iter().map(shown).collect::<Vec<_>>().into());
+        if let Some(guard) = guard {
+            fields.insert("guard".to_owned(), guard.into());
+        }
+    }
+    evidence
+}
+
+/// The task's part of the evidence of a record about the task itself: the task, and those that it was delegated from.
+pub(super) fn opening_evidence(task: TaskId, chain: &[(TaskId, AgentId)]) -> Value {
+    let mut evidence = json!({ "id": task });
+    if let Some(fields) = evidence.as_object_mut().filter(|_| !chain.is_empty()) {
+        let chain: Vec<Value> = chain.iter().map(|(task, agent)| json!({ "id": task, "agentId": agent })).collect();
+        fields.insert("chain".to_owned(), chain.into());
+    }
+    evidence
+}
+
+/// A fault as a reviewer is shown it.
+fn shown(fault: &Fault) -> Value {
+    let kind = match fault.kind {
+        FaultKind::Foreign => "foreign",
+        FaultKind::Unsure => "unsure",
+        FaultKind::Source => "source",
+        FaultKind::Exfiltration => "exfiltration",
+        FaultKind::Unread => "unread",
+        FaultKind::Repeated => "repeated",
+    };
+    let mut shown = json!({ "kind": kind });
+    if let Some(fields) = shown.as_object_mut() {
+        fields.extend(fault.argument.as_ref().map(|argument| ("argument".to_owned(), argument.as_str().into())));
+        fields.extend(fault.value.as_ref().map(|value| ("value".to_owned(), masked(value).into())));
+        if let Origin::Observed(place) = &fault.origin {
+            fields.insert("source".to_owned(), place.tool.as_str().into());
+            if !place.around.is_empty() {
+                fields.insert("around".to_owned(), masked(&place.around).into());
+            }
+        }
+    }
+    shown
+}
+
+/// The attribute of an agent that acts only under tasks, and its value.
+const MANDATE: &str = "mandate";
+const REQUIRED: &str = "required";
+/// The longest time in which an endorsement can be given.
+const LONGEST_ENDORSEMENT: Duration = Duration::from_secs(24 * 60 * 60);

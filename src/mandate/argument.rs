@@ -1,0 +1,271 @@
+//! The values of a call, and what part each plays in it.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::text::{self, Shape};
+
+/// The part that an argument plays in a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// Somebody or something that is written to, paid, given access, or acted on: a recipient, an account, a member.
+    Party,
+    /// A place on a network: a URL, a host.
+    Place,
+    /// A file or a folder.
+    Path,
+    /// An amount of money.
+    Amount,
+    /// An id of a record.
+    Id,
+    /// The name of a thing.
+    Name,
+    /// A password or another secret.
+    Secret,
+    /// Text that is written, sent or searched for.
+    Content,
+    /// A command, a statement or code.
+    Code,
+    /// A choice, a date, a number that says how.
+    Option,
+    /// No part is known.
+    Other,
+}
+
+impl Part {
+    pub(super) const fn is_path(self) -> bool {
+        matches!(self, Self::Path | Self::Other | Self::Name)
+    }
+
+    /// Whether an effect must not take a value of this part from anywhere but the words, a trusted value, or a named entry.
+    const fn is_critical(self) -> bool {
+        matches!(self, Self::Party | Self::Place | Self::Path | Self::Amount | Self::Id | Self::Secret | Self::Code)
+    }
+}
+
+/// A value of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Argument<'a> {
+    /// The key that it stands under, the outermost first: `attachments.file_id`.
+    pub(super) key: String,
+    pub(super) value: Cow<'a, str>,
+    pub(super) part: Part,
+}
+
+impl Argument<'_> {
+    /// Whether its value must have a legitimate source in an effect; `is_grave` says that what is not known to be harmless
+    /// counts too.
+    pub(super) fn is_critical(&self, is_grave: bool) -> bool {
+        self.part.is_critical()
+            || is_grave && matches!(self.part, Part::Other | Part::Name) && !is_plain_choice(&self.value)
+    }
+}
+
+/// The arguments of a call.
+#[derive(Debug, Default)]
+pub(super) struct Arguments<'a> {
+    pub(super) all: Vec<Argument<'a>>,
+    /// Not all of them were read: there are too many, or they are nested too deep.
+    pub(super) is_cut: bool,
+}
+
+impl<'a> Arguments<'a> {
+    /// The values of a call; `known` tells the part of a key where the vocabulary of tools has it.
+    pub(super) fn read(arguments: &'a Map<String, Value>, known: &dyn Fn(&str) -> Option<Part>) -> Self {
+        let mut read = Self::default();
+        for (key, value) in arguments {
+            read.take(key, part_of(key, known), value, known, 0);
+        }
+        read
+    }
+
+    fn take(&mut self, key: &str, part: Part, value: &'a Value, known: &dyn Fn(&str) -> Option<Part>, depth: usize) {
+        if self.all.len() >= MOST_ARGUMENTS || depth > DEEPEST {
+            self.is_cut = true;
+            return;
+        }
+        match value {
+            Value::Null | Value::Bool(_) => {}
+            Value::String(text) => self.push(key, part, Cow::Borrowed(text)),
+            Value::Number(number) => self.push(key, part, Cow::Owned(number.to_string())),
+            Value::Array(items) => items.iter().for_each(|item| self.take(key, part, item, known, depth + 1)),
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let inner = match part_of(name, known) {
+                        // What is inside a recipient is one, whatever it is called.
+                        Part::Other => part,
+                        inner => inner,
+                    };
+                    self.take(&format!("{key}.{name}"), inner, value, known, depth + 1);
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, key: &str, part: Part, value: Cow<'a, str>) {
+        if value.trim().is_empty() {
+            return;
+        }
+        let part = shown_part(part, &value);
+        self.all.push(Argument { key: key.to_owned(), value, part });
+    }
+}
+
+/// The part of a key: what the vocabulary of tools says, or its last word.
+fn part_of(key: &str, known: &dyn Fn(&str) -> Option<Part>) -> Part {
+    let words = key_words(key);
+    let last = words.last().map(String::as_str).unwrap_or_default();
+    // "recipient_id" is an id and a recipient: who it is decides. An id of anything else is an id.
+    if matches!(last, "id" | "ids" | "uuid" | "guid") {
+        return Part::Id;
+    }
+    let by_last = match last {
+        "recipient" | "recipients" | "participant" | "participants" | "attendee" | "attendees" | "guest" | "guests"
+        | "invitee" | "invitees" | "member" | "members" | "user" | "users" | "username" | "usernames" | "email"
+        | "emails" | "mail" | "phone" | "contact" | "contacts" | "receiver" | "payee" | "beneficiary" | "account"
+        | "iban" | "bic" | "wallet" | "channel" | "channels" | "group" | "team" | "owner" | "assignee" | "friend"
+        | "customer" | "to" | "cc" | "bcc" => Some(Part::Party),
+        "url" | "urls" | "uri" | "link" | "href" | "host" | "hostname" | "domain" | "endpoint" | "webhook"
+        | "website" => Some(Part::Place),
+        "path" | "paths" | "file" | "files" | "filename" | "directory" | "folder" => Some(Part::Path),
+        "amount" | "price" | "total" | "sum" | "fee" => Some(Part::Amount),
+        "password" | "passphrase" | "secret" | "token" => Some(Part::Secret),
+        "title" | "subject" | "name" => Some(Part::Name),
+        "date" | "time" | "day" | "start" | "end" | "language" | "locale" | "format" | "type" | "unit" | "units"
+        | "limit" | "offset" | "page" | "color" | "priority" | "status" | "mode" | "permission" => Some(Part::Option),
+        _ => None,
+    };
+    match (known(key), by_last) {
+        (Some(part @ (Part::Content | Part::Option)), Some(by_last)) if part != by_last && by_last != Part::Name => {
+            by_last
+        }
+        (Some(part), _) => part,
+        (None, by_last) => by_last.unwrap_or(Part::Other),
+    }
+}
+
+/// The part of a value: an address is one wherever it stands, but inside a text.
+fn shown_part(part: Part, value: &str) -> Part {
+    if matches!(part, Part::Content | Part::Code | Part::Secret) {
+        return part;
+    }
+    if is_place(value) {
+        return Part::Place;
+    }
+    let is_party = text::shape(value) == Shape::Account || value.contains('@') && text::shape(value) == Shape::Atom;
+    if is_party && matches!(part, Part::Option | Part::Other | Part::Name) { Part::Party } else { part }
+}
+
+/// Whether a text is an address on the web, whole.
+pub(super) fn is_place(value: &str) -> bool {
+    let value = value.trim();
+    !value.contains(char::is_whitespace) && (value.contains("://") || value.starts_with("www."))
+}
+
+/// A date, a time, a small number, or a choice of one short word: it says how, not what.
+fn is_plain_choice(value: &str) -> bool {
+    text::is_date(value) || value.len() <= SHORTEST_NAME || text::number(value).is_some_and(|number| number.len() < 4)
+}
+
+/// The addresses, places and account numbers that stand inside a text.
+pub(super) fn embedded(text: &str) -> Vec<&str> {
+    let marks = |c: char| matches!(c, ',' | ';' | '(' | ')' | '[' | ']' | '<' | '>' | '"' | '\'' | '!' | '?');
+    let pieces = text.split_whitespace().map(|piece| piece.trim_matches(marks).trim_end_matches(['.', ':']));
+    let is_address = |piece: &&str| {
+        let letters = piece.bytes().filter(u8::is_ascii_alphabetic).count();
+        let digits = piece.bytes().filter(u8::is_ascii_digit).count();
+        let is_iban = letters >= 2 && digits >= 10 && piece.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_place(piece) || is_iban || is_domain(piece)
+    };
+    pieces.filter(is_address).take(MOST_EMBEDDED).collect()
+}
+
+/// `evil.example/path`: a host with a path.
+fn is_domain(piece: &str) -> bool {
+    let Some((host, _)) = piece.split_once('/') else { return false };
+    let mut labels = host.rsplit('.');
+    let is_label =
+        |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_top = labels.next().is_some_and(|top| top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic()));
+    is_top && host.contains('.') && labels.all(is_label)
+}
+
+/// The words of a key in lower case: `recipientEmail`, `recipient_email`.
+pub(super) fn key_words(key: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in key.chars().take(LONGEST_KEY) {
+        if !c.is_alphanumeric() || c.is_uppercase() && was_lower {
+            words.push(String::new());
+        }
+        was_lower = c.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Values of a call that are looked at.
+const MOST_ARGUMENTS: usize = 512;
+/// Levels of a call that are looked at.
+const DEEPEST: usize = 16;
+/// Addresses in a text that are looked at.
+const MOST_EMBEDDED: usize = 64;
+/// Longest key of which the words are read, in characters.
+const LONGEST_KEY: usize = 128;
+/// Longest value that names nothing, in bytes.
+const SHORTEST_NAME: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parts(arguments: &Value) -> Vec<(String, Part)> {
+        let map = arguments.as_object().unwrap();
+        let known = |key: &str| matches!(key, "body" | "subject").then_some(Part::Content);
+        Arguments::read(map, &known).all.into_iter().map(|one| (one.key, one.part)).collect()
+    }
+
+    #[test]
+    fn the_part_of_an_argument_follows_from_its_key_and_its_value() {
+        let read = parts(&json!({
+            "recipients": ["ann@example.com", "Bob"], "body": "see www.example.com", "eventId": "24", "note": "ann@example.com",
+            "amount": 40, "when": "2024-05-15", "target_url": "x", "attachments": [{ "type": "file", "file_id": "19" }],
+        }));
+        let expected = [
+            ("amount", Part::Amount),
+            ("attachments.file_id", Part::Id),
+            ("attachments.type", Part::Option),
+            ("body", Part::Content),
+            ("eventId", Part::Id),
+            ("note", Part::Party),
+            ("recipients", Part::Party),
+            ("recipients", Part::Party),
+            ("target_url", Part::Place),
+            ("when", Part::Other),
+        ];
+        assert_eq!(read, expected.map(|(key, part)| (key.to_owned(), part)));
+    }
+
+    #[test]
+    fn addresses_inside_a_text_are_found() {
+        let text = "See https://a.example/x, (www.b.example), evil.example/y and pay DE89370400440532013000. Not e.g. this/that.";
+        assert_eq!(
+            embedded(text),
+            ["https://a.example/x", "www.b.example", "evil.example/y", "DE89370400440532013000"]
+        );
+    }
+
+    #[test]
+    fn what_is_too_deep_or_too_much_is_told() {
+        let deep = (0..40).fold(json!("x"), |inner, _| json!([inner]));
+        let known = |_: &str| None;
+        assert!(Arguments::read(json!({ "a": deep }).as_object().unwrap(), &known).is_cut);
+        let many: Vec<Value> = (0..2000).map(|number| json!(format!("v{number}"))).collect();
+        assert!(Arguments::read(json!({ "a": many }).as_object().unwrap(), &known).is_cut);
+    }
+}

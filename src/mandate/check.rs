@@ -1,0 +1,267 @@
+//! The finding on a call.
+
+use serde_json::{Map, Value};
+
+use crate::model::{Capability, Operation, Resource, RiskLevel};
+
+use super::argument::{Argument, Arguments, Part, embedded, is_place};
+use super::memory::{Memory, Place};
+use super::purpose::{self, Asked, Fit, Purpose};
+use super::text::{self, Shape};
+use super::words::Words;
+
+/// A call, as the parser read it.
+pub(crate) struct Deed<'a> {
+    /// What it needs, what it is for first.
+    pub(crate) capabilities: &'a [Capability],
+    /// It only looks.
+    pub(crate) is_read: bool,
+    pub(crate) risk: RiskLevel,
+    /// How well the tool fits the request; none where it is not in the catalogue.
+    pub(crate) fit: Option<Fit>,
+    /// The arguments of a tool call.
+    pub(crate) arguments: Option<&'a Map<String, Value>>,
+    /// The text of a request in words or in another form.
+    pub(crate) text: Option<&'a str>,
+    /// What the parser found that it names, with its part.
+    pub(crate) targets: Vec<(Part, String)>,
+    /// Something of it could not be read.
+    pub(crate) is_unread: bool,
+    /// The same effect was allowed under the task before.
+    pub(crate) is_repeated: bool,
+    /// The part of an argument by its key, where the vocabulary of tools has it.
+    pub(crate) known: &'a dyn Fn(&str) -> Option<Part>,
+}
+
+/// What stands against a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) kind: FaultKind,
+    /// The argument at fault, by its key.
+    pub(crate) argument: Option<String>,
+    /// Its value.
+    pub(crate) value: Option<String>,
+    pub(crate) origin: Origin,
+}
+
+/// What is at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    /// Nothing in the words asks for it.
+    Foreign,
+    /// Whether the words ask for it is not sure.
+    Unsure,
+    /// A critical value stands in neither the words nor a trusted value nor a named entry.
+    Source,
+    /// What was observed would leave to somebody whom neither the words nor a trusted value name.
+    Exfiltration,
+    /// A part of the call could not be read.
+    Unread,
+    /// The words ask for it once, and it was done.
+    Repeated,
+}
+
+/// Where a value comes from that has no legitimate source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// From a result that was observed.
+    Observed(Place),
+    /// From nowhere that is known.
+    Nowhere,
+}
+
+/// The finding on a call; inside the mandate where nothing stands against it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) faults: Vec<Fault>,
+}
+
+impl FaultKind {
+    /// Whether a call with it is refused; with any other one a person is asked.
+    pub(crate) const fn refuses(self) -> bool {
+        matches!(self, Self::Foreign | Self::Exfiltration)
+    }
+}
+
+impl Finding {
+    pub(crate) fn is_inside(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// The fault that refuses the call, if one does.
+    pub(crate) fn refusal(&self) -> Option<&Fault> {
+        self.faults.iter().find(|fault| fault.kind.refuses())
+    }
+
+    /// The finding by which both hold.
+    pub(crate) fn join(&mut self, other: Self) {
+        for fault in other.faults {
+            if !self.faults.contains(&fault) {
+                self.faults.push(fault);
+            }
+        }
+    }
+}
+
+/// Checks a call against what the user said.
+pub(crate) fn check(words: &Words, asked: &Asked, memory: &Memory, deed: &Deed<'_>) -> Finding {
+    let mut checking = Checking { words, memory, deed, finding: Finding::default() };
+    let purpose = if deed.is_read {
+        purpose::of_read(asked, deed.capabilities, deed.risk, deed.fit)
+    } else {
+        purpose::of_effect(asked, deed.capabilities, deed.risk, deed.fit)
+    };
+    match purpose {
+        Purpose::Serves => {}
+        Purpose::Unsure => checking.note(FaultKind::Unsure, None),
+        Purpose::Foreign => {
+            checking.note(FaultKind::Foreign, None);
+            return checking.finding;
+        }
+    }
+    let arguments = deed.arguments.map(|arguments| Arguments::read(arguments, deed.known)).unwrap_or_default();
+    if deed.is_read {
+        checking.look(&arguments);
+    } else {
+        checking.effect(&arguments);
+    }
+    checking.finding
+}
+
+struct Checking<'a> {
+    words: &'a Words,
+    memory: &'a Memory,
+    deed: &'a Deed<'a>,
+    finding: Finding,
+}
+
+impl Checking<'_> {
+    /// A look must not carry away what was observed, nor go to a place that nobody named.
+    fn look(&mut self, arguments: &Arguments<'_>) {
+        let goes_out = self.deed.capabilities.iter().any(|capability| {
+            matches!(
+                capability.resource(),
+                None | Some(Resource::Web | Resource::Network | Resource::Information | Resource::Unknown)
+            )
+        });
+        let is_web = self.deed.capabilities.iter().any(|capability| capability.resource() == Some(Resource::Web));
+        for argument in &arguments.all {
+            let is_address = argument.part == Part::Place && (is_web || is_place(&argument.value));
+            if is_address && !self.is_legitimate(argument) {
+                self.note(FaultKind::Source, Some(argument));
+            }
+            if goes_out {
+                self.keep_in(argument);
+            }
+        }
+        if goes_out && arguments.is_cut {
+            self.note(FaultKind::Unread, None);
+        }
+        self.targets(|part| part == Part::Place);
+    }
+
+    fn effect(&mut self, arguments: &Arguments<'_>) {
+        let operation = |capability: &Capability| capability.operation();
+        let is_grave = self.deed.capabilities.iter().map(operation).any(|operation| {
+            matches!(
+                operation,
+                None | Some(Operation::Delete | Operation::Send | Operation::Transfer | Operation::Admin)
+            )
+        });
+        let leaves =
+            arguments.all.iter().any(|argument| matches!(argument.part, Part::Party | Part::Place)) || is_grave;
+        let mut has_unnamed = false;
+        for argument in &arguments.all {
+            if argument.part == Part::Code {
+                // What it names is among the targets.
+                continue;
+            }
+            if argument.is_critical(is_grave) && !self.is_legitimate(argument) {
+                has_unnamed |= matches!(argument.part, Part::Party | Part::Place | Part::Id | Part::Other);
+                self.note(FaultKind::Source, Some(argument));
+            }
+            if argument.part == Part::Content && leaves {
+                for address in embedded(&argument.value) {
+                    let inner = Argument { key: argument.key.clone(), value: address.into(), part: Part::Place };
+                    if !self.is_legitimate(&inner) {
+                        self.note(FaultKind::Source, Some(&inner));
+                    }
+                }
+            }
+        }
+        if has_unnamed && leaves {
+            for argument in arguments.all.iter().filter(|argument| !self.words.allow(&argument.value, argument.part)) {
+                self.keep_in(argument);
+            }
+        }
+        if arguments.is_cut || self.deed.is_unread && self.deed.arguments.is_none() {
+            self.note(FaultKind::Unread, None);
+        }
+        let has_code = arguments.all.iter().any(|argument| argument.part == Part::Code);
+        if has_code || self.deed.arguments.is_none() {
+            self.targets(|_| true);
+        }
+        self.prose();
+        if self.deed.is_repeated
+            && self.deed.capabilities.iter().any(|one| one.operation() == Some(Operation::Transfer))
+        {
+            self.note(FaultKind::Repeated, None);
+        }
+    }
+
+    /// What the parser found in a command or a sentence.
+    fn targets(&mut self, looks_at: impl Fn(Part) -> bool) {
+        for (part, value) in self.deed.targets.iter().filter(|(part, _)| looks_at(*part)) {
+            let argument = Argument { key: "input".to_owned(), value: value.as_str().into(), part: *part };
+            let is_noted = self.finding.faults.iter().any(|fault| fault.value.as_deref() == Some(value));
+            if !is_noted && !self.is_legitimate(&argument) {
+                self.note(FaultKind::Source, Some(&argument));
+            }
+        }
+    }
+
+    /// A request in words: whom and what it names must be named by the user.
+    fn prose(&mut self) {
+        let Some(said) = self.deed.text else { return };
+        let marks = |c: char| matches!(c, ',' | ';' | '(' | ')' | '"' | '\'' | '!' | '?' | '.' | ':');
+        let pieces = said.split_whitespace().map(|piece| piece.trim_matches(marks)).filter(|piece| !piece.is_empty());
+        for (place, piece) in pieces.enumerate() {
+            let is_name = place > 0 && piece.starts_with(char::is_uppercase);
+            let is_value =
+                is_name || piece.bytes().any(|byte| byte.is_ascii_digit()) || text::shape(piece) == Shape::Atom;
+            let argument = Argument { key: "input".to_owned(), value: piece.into(), part: Part::Other };
+            if is_value && !self.words.cover(piece) && !self.is_legitimate(&argument) {
+                self.note(FaultKind::Source, Some(&argument));
+            }
+        }
+    }
+
+    /// Whether a value is the user's, vouched for, or of an entry that the user named.
+    fn is_legitimate(&self, argument: &Argument<'_>) -> bool {
+        self.words.allow(&argument.value, argument.part) || self.memory.resolves(&argument.value, argument.part)
+    }
+
+    fn keep_in(&mut self, argument: &Argument<'_>) {
+        if let Some(tool) = self.memory.carried_by(&argument.value, self.words) {
+            let origin = Origin::Observed(Place { tool, around: String::new() });
+            self.finding.faults.push(Fault {
+                kind: FaultKind::Exfiltration,
+                argument: Some(argument.key.clone()),
+                value: Some(argument.value.clone().into_owned()),
+                origin,
+            });
+        }
+    }
+
+    fn note(&mut self, kind: FaultKind, argument: Option<&Argument<'_>>) {
+        let origin = argument
+            .and_then(|argument| self.memory.place_of(&argument.value))
+            .map_or(Origin::Nowhere, Origin::Observed);
+        self.finding.faults.push(Fault {
+            kind,
+            argument: argument.map(|argument| argument.key.clone()),
+            value: argument.map(|argument| argument.value.clone().into_owned()),
+            origin,
+        });
+    }
+}

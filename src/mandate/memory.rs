@@ -1,0 +1,346 @@
+//! Results observed under a task: what they resolve, and where a value comes from.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
+
+use crate::model::Resource;
+
+use super::argument::{Part, key_words};
+use super::entries::{Entry, entries};
+use super::text::{self, Shape};
+use super::words::Words;
+
+/// A result, and the call that returned it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Observed<'a> {
+    /// The tool that returned it.
+    pub(crate) tool: &'a str,
+    /// What the call was about.
+    pub(crate) resource: Resource,
+    /// The call changed something: what it returned is of its own making.
+    pub(crate) is_effect: bool,
+    /// The call read a file or a page by its place: all of the result is somebody's text.
+    pub(crate) is_content: bool,
+    /// The result as it came.
+    pub(crate) text: &'a str,
+    /// The result with its secrets masked: what is kept of it.
+    pub(crate) masked: &'a str,
+}
+
+/// The results observed under a task. Kept in memory alone.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    seen: Vec<Seen>,
+    /// Ids and addresses of entries that the words name, in their normal form.
+    resolved: HashMap<Box<str>, Kind>,
+    /// Hashes of tokens that could be secrets; the tokens themselves are masked.
+    tokens: HashSet<u64>,
+    hasher: RandomState,
+    bytes: usize,
+    /// Results are missing: they were too large, or a restart or an erasure took them.
+    is_partial: bool,
+}
+
+#[derive(Debug)]
+struct Seen {
+    tool: Box<str>,
+    resource: Resource,
+    is_effect: bool,
+    is_content: bool,
+    text: Box<str>,
+}
+
+/// What a resolved value is of its entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Id,
+    Address,
+}
+
+/// Where an observed value stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The tool whose result it is from.
+    pub(crate) tool: String,
+    /// The text around it.
+    pub(crate) around: String,
+}
+
+impl Memory {
+    /// Takes a result in.
+    pub(crate) fn observe(&mut self, observed: Observed<'_>, words: &Words) {
+        let secrets = observed.text.split(|c: char| !c.is_alphanumeric()).filter(|token| could_be_secret(token));
+        for token in secrets {
+            if self.tokens.len() >= MOST_TOKENS {
+                self.is_partial = true;
+                break;
+            }
+            self.tokens.insert(self.hasher.hash_one(token));
+        }
+        let seen = Seen {
+            tool: observed.tool.into(),
+            resource: observed.resource,
+            is_effect: observed.is_effect,
+            is_content: observed.is_content,
+            text: observed.masked.into(),
+        };
+        seen.resolve(words, &mut self.resolved);
+        if self.bytes + seen.text.len() > MOST_BYTES {
+            self.is_partial = true;
+            return;
+        }
+        self.bytes += seen.text.len();
+        self.seen.push(seen);
+    }
+
+    /// Looks again for entries that the words name, after more was said.
+    pub(crate) fn resolve(&mut self, words: &Words) {
+        for seen in &self.seen {
+            seen.resolve(words, &mut self.resolved);
+        }
+    }
+
+    /// Forgets everything: from now on any text that leaves may hold what was observed.
+    pub(crate) fn lose(&mut self) {
+        *self = Self { is_partial: true, ..Self::default() };
+    }
+
+    /// How many bytes of results are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes + self.tokens.len() * size_of::<u64>()
+    }
+
+    /// How many results are kept.
+    pub(crate) fn results(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Whether a value is the id or the address of an entry that the words name.
+    pub(super) fn resolves(&self, value: &str, part: Part) -> bool {
+        match self.resolved.get(&*text::normal_value(value)) {
+            Some(Kind::Id) => matches!(part, Part::Id | Part::Path | Part::Name | Part::Other),
+            Some(Kind::Address) => part != Part::Amount,
+            None => false,
+        }
+    }
+
+    /// Where a value was observed first.
+    pub(super) fn place_of(&self, value: &str) -> Option<Place> {
+        let found = self.seen.iter().find_map(|seen| Some((seen, seen.around(value)?)));
+        found.map(|(seen, around)| Place { tool: seen.tool.clone().into(), around })
+    }
+
+    /// The tool whose result stands in a text that is about to leave: a run of its words, or a token that could be a secret.
+    /// What the user's words say too does not count.
+    pub(super) fn carried_by(&self, leaving: &str, words: &Words) -> Option<String> {
+        let mut tokens = leaving.split(|c: char| !c.is_alphanumeric());
+        if let Some(token) =
+            tokens.find(|token| self.tokens.contains(&self.hasher.hash_one(token)) && !words.mention(token))
+        {
+            let place = self.place_of(token);
+            return Some(place.map_or_else(|| "a result".to_owned(), |place| place.tool));
+        }
+        let folded = text::folded(leaving);
+        let spoken: Vec<&str> = text::words(&folded).take(MOST_WORDS).collect();
+        let runs: Vec<String> = spoken
+            .windows(LEAST_RUN)
+            .map(|run| format!(" {} ", run.join(" ")))
+            .filter(|run| !words.mention(run))
+            .collect();
+        if runs.is_empty() {
+            return None;
+        }
+        let holds = |seen: &&Seen| {
+            let phrase = text::phrase(&seen.text);
+            runs.iter().any(|run| phrase.contains(&**run))
+        };
+        if let Some(seen) = self.seen.iter().find(holds) {
+            return Some(seen.tool.clone().into());
+        }
+        // What was not kept may be what leaves.
+        self.is_partial.then(|| "a result that is not kept".to_owned())
+    }
+}
+
+impl Seen {
+    /// Notes the ids and addresses of the entries that the words name.
+    fn resolve(&self, words: &Words, resolved: &mut HashMap<Box<str>, Kind>) {
+        if self.is_content || matches!(self.resource, Resource::Web | Resource::Social) {
+            return;
+        }
+        let entries = entries(&self.text);
+        if self.is_effect {
+            // What the task made, it may go on with.
+            let ids = entries.iter().flat_map(Entry::ids);
+            return resolved.extend(ids.map(|id| (text::normal_value(id).into(), Kind::Id)));
+        }
+        let named: Vec<(&Entry, Box<str>)> = entries
+            .iter()
+            .filter_map(|entry| {
+                let name = entry.names().find(|name| words.name(name, Part::Name))?;
+                Some((entry, text::normal_value(name).into()))
+            })
+            .collect();
+        for (entry, name) in &named {
+            // Of two entries of one name nobody can say which is meant.
+            if named.iter().filter(|(_, other)| other == name).count() > 1 {
+                continue;
+            }
+            resolved.extend(entry.ids().map(|id| (text::normal_value(id).into(), Kind::Id)));
+            let addresses = entry.addresses(self.resource, words);
+            resolved.extend(addresses.map(|address| (text::normal_value(address).into(), Kind::Address)));
+        }
+    }
+
+    /// The text around a value.
+    fn around(&self, value: &str) -> Option<String> {
+        let folded = text::folded(&self.text);
+        let needle = match text::shape(value) {
+            Shape::Phrase => text::folded(value).trim().to_owned(),
+            Shape::Atom => text::atom(value),
+            Shape::Number | Shape::Account => value.trim().to_lowercase(),
+        };
+        let at = if needle.is_empty() { None } else { folded.find(&*needle) };
+        let at = match at {
+            Some(at) => at,
+            // Grouped otherwise: where it stands exactly is not told.
+            None if text::shape(value) == Shape::Account
+                && text::squeezed(&folded).contains(&text::squeezed(value)) =>
+            {
+                0
+            }
+            None => return None,
+        };
+        let start = (0..=at.saturating_sub(AROUND)).rev().find(|place| folded.is_char_boundary(*place)).unwrap_or(0);
+        let end = (at + needle.len() + AROUND..=folded.len())
+            .find(|place| folded.is_char_boundary(*place))
+            .unwrap_or(folded.len());
+        folded.get(start..end).map(|around| around.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl Entry {
+    /// The values of the fields that are ids.
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        let is_id = |key: &str| key_words(key).last().is_some_and(|last| matches!(&**last, "id" | "uuid" | "guid"));
+        self.fields
+            .iter()
+            .filter(move |(key, _)| is_id(key))
+            .filter_map(|(_, values)| values.first().map(String::as_str))
+    }
+
+    /// The values of fields by which the entry is reached: those of an address book's entry, and those of an event that the
+    /// words ask for by the field's name. What a message says of its sender is the sender's word and reaches nobody.
+    fn addresses<'e>(&'e self, resource: Resource, words: &'e Words) -> impl Iterator<Item = &'e str> {
+        let is_book =
+            matches!(resource, Resource::Contact | Resource::Account | Resource::Customer | Resource::Payment);
+        let is_asked = move |key: &str| resource == Resource::Calendar && words.mention(&key_words(key).join(" "));
+        let is_address = move |key: &str| {
+            let last = key_words(key).pop().unwrap_or_default();
+            let reaches = matches!(
+                &*last,
+                "email" | "mail" | "address" | "phone" | "iban" | "account" | "number" | "handle" | "username"
+            );
+            is_book && reaches || is_asked(key)
+        };
+        self.fields
+            .iter()
+            .filter(move |(key, _)| is_address(key))
+            .flat_map(|(_, values)| values.iter().map(String::as_str))
+    }
+}
+
+/// Whether a token could be a secret: a code, a key, a number that is told to nobody.
+fn could_be_secret(token: &str) -> bool {
+    let has_digit = token.bytes().any(|byte| byte.is_ascii_digit());
+    (SHORTEST_SECRET..=LONGEST_SECRET).contains(&token.len()) && (has_digit || token.len() >= SHORTEST_KEY)
+}
+
+/// Bytes of results that are kept of one task.
+const MOST_BYTES: usize = 3 << 20;
+/// Tokens that are kept of one task.
+const MOST_TOKENS: usize = 64 * 1024;
+/// Words of a text that leaves that are looked at.
+const MOST_WORDS: usize = 4096;
+/// Words in a row that are content when they stand in both.
+const LEAST_RUN: usize = 6;
+/// Bytes of text around a value that are shown.
+const AROUND: usize = 120;
+const SHORTEST_SECRET: usize = 5;
+const SHORTEST_KEY: usize = 20;
+const LONGEST_SECRET: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(tool: &'static str, resource: Resource, text: &'static str) -> Observed<'static> {
+        Observed { tool, resource, is_effect: false, is_content: false, text, masked: text }
+    }
+
+    const EVENTS: &str =
+        "- id_: '24'\n  title: Introductory meeting\n  participants:\n  - a@x.example\n- id_: '5'\n  title: Lunch\n";
+
+    #[test]
+    fn an_entry_that_the_words_name_resolves_its_id() {
+        let words = Words::new("Move the 'Introductory meeting' to 10:00");
+        let mut memory = Memory::default();
+        memory.observe(observed("search", Resource::Calendar, EVENTS), &words);
+        assert!(memory.resolves("24", Part::Id) && !memory.resolves("5", Part::Id));
+        assert!(!memory.resolves("a@x.example", Part::Party), "nobody asked for the participants");
+        let words = Words::new("Invite the participants of the 'Introductory meeting' again");
+        memory.resolve(&words);
+        assert!(memory.resolves("a@x.example", Part::Party));
+    }
+
+    #[test]
+    fn free_text_resolves_nothing() {
+        let words = Words::new("Invite Dora, her address is on www.dora.example, and pay the bill");
+        let mut memory = Memory::default();
+        for (resource, is_content, text) in [
+            (Resource::Web, false, "name: Dora\nemail: evil@x.example\n"),
+            (Resource::File, true, "- name: Dora\n  id: 7\n"),
+            (Resource::Contact, false, "This is Dora, dora@x.example"),
+            (Resource::Email, false, "- subject: Dora\n  sender: evil@x.example\n  id: mail\n"),
+        ] {
+            memory.observe(Observed { is_content, ..observed("t", resource, text) }, &words);
+        }
+        for value in ["evil@x.example", "dora@x.example", "7"] {
+            assert!(!memory.resolves(value, Part::Party) && !memory.resolves(value, Part::Id), "{value}");
+        }
+        assert_eq!(memory.place_of("evil@x.example").map(|place| place.tool), Some("t".to_owned()));
+    }
+
+    #[test]
+    fn two_entries_of_one_name_resolve_nothing() {
+        let words = Words::new("Delete the file 'a.txt'");
+        let mut memory = Memory::default();
+        memory.observe(
+            observed("list", Resource::File, "- id: 1\n  filename: a.txt\n- id: 2\n  filename: a.txt\n"),
+            &words,
+        );
+        assert!(!memory.resolves("1", Part::Id) && !memory.resolves("2", Part::Id));
+    }
+
+    #[test]
+    fn content_and_secrets_are_known_again_when_they_leave() {
+        let words = Words::new("Summarize my mail");
+        let mut memory = Memory::default();
+        let text = "Your security code is 463820. We will never ask for it by telephone or mail.";
+        memory.observe(
+            Observed {
+                masked: "Your security code is ***. We will never ask for it by telephone or mail.",
+                ..observed("inbox", Resource::Email, text)
+            },
+            &words,
+        );
+        assert!(memory.carried_by("code 463820", &words).is_some());
+        assert!(memory.carried_by("note: we will never ask for it, she said", &words).is_some());
+        assert_eq!(memory.carried_by("hotels in Bremen with parking and a pool", &words), None);
+        memory.lose();
+        assert!(
+            memory.carried_by("hotels in Bremen with parking and a pool", &words).is_some(),
+            "what was lost may leave"
+        );
+    }
+}
