@@ -189,7 +189,7 @@ impl Governor {
             (verdict, grant) = self.agreed_beforehand(&request, verdict, policies.digest(), &mut meter);
         }
         if verdict.decision == Decision::Escalate {
-            verdict = self.asked_within_bounds(&request, verdict);
+            verdict = self.asked_within_bounds(&request, verdict, under);
         }
         let record = Recording {
             request: &request,

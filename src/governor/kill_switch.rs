@@ -117,7 +117,10 @@ impl Governor {
             KillSwitchScope::Group(group) => agent.traits().groups.contains(group),
         };
         self.end_pre_approvals_of(scope, "it was stopped");
-        self.end_escalations(|id| self.registered(id).is_ok_and(|cell| covers(&cell.read())), ENDED_BY_KILL_SWITCH)
+        self.end_escalations(
+            |asked| self.registered(&asked.agent_id).is_ok_and(|cell| covers(&cell.read())),
+            ENDED_BY_KILL_SWITCH,
+        )
     }
 
     /// The newest open records of the covered behind so many newer ones, and how many there are in all.

@@ -54,12 +54,23 @@ pub(super) struct Argument<'a> {
 }
 
 impl Argument<'_> {
-    /// Whether its value must have a legitimate source in an effect; `is_grave` says that what is not known to be harmless
-    /// counts too.
-    pub(super) fn is_critical(&self, is_grave: bool) -> bool {
-        self.part.is_critical()
-            || is_grave && matches!(self.part, Part::Other | Part::Name) && !is_plain_choice(&self.value)
+    /// Whether its value must have a legitimate source in an effect; `weight` says how much of the effect counts.
+    pub(super) fn is_critical(&self, weight: Weight) -> bool {
+        match self.part {
+            Part::Name => weight.makes || weight.is_grave && !is_plain_choice(&self.value),
+            Part::Other => weight.is_grave && !is_plain_choice(&self.value),
+            part => part.is_critical(),
+        }
     }
+}
+
+/// What makes more than the plainly critical values of an effect count.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Weight {
+    /// It sends, pays, deletes or grants: what is not known to be harmless counts too.
+    pub(super) is_grave: bool,
+    /// It makes something new, which has no id: its name is what it is known by.
+    pub(super) makes: bool,
 }
 
 /// The arguments of a call.
@@ -131,17 +142,18 @@ fn part_of(key: &str, known: &dyn Fn(&str) -> Option<Part>) -> Part {
         "path" | "paths" | "file" | "files" | "filename" | "directory" | "folder" => Some(Part::Path),
         "amount" | "price" | "total" | "sum" | "fee" => Some(Part::Amount),
         "password" | "passphrase" | "secret" | "token" => Some(Part::Secret),
-        "title" | "subject" | "name" => Some(Part::Name),
+        "title" | "name" => Some(Part::Name),
+        "table" | "resource" => Some(Part::Other),
+        "location" | "venue" | "description" => Some(Part::Content),
         "date" | "time" | "day" | "start" | "end" | "language" | "locale" | "format" | "type" | "unit" | "units"
         | "limit" | "offset" | "page" | "color" | "priority" | "status" | "mode" | "permission" => Some(Part::Option),
         _ => None,
     };
     match (known(key), by_last) {
-        (Some(part @ (Part::Content | Part::Option)), Some(by_last)) if part != by_last && by_last != Part::Name => {
-            by_last
-        }
+        // A word that says whom or what is more than the vocabulary's that says how.
+        (Some(Part::Content | Part::Option | Part::Path) | None, Some(by_last)) => by_last,
         (Some(part), _) => part,
-        (None, by_last) => by_last.unwrap_or(Part::Other),
+        (None, None) => Part::Other,
     }
 }
 

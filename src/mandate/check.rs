@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{Capability, Operation, Resource, RiskLevel};
 
-use super::argument::{Argument, Arguments, Part, embedded, is_place};
+use super::argument::{Argument, Arguments, Part, Weight, embedded, is_place};
 use super::memory::{Memory, Place};
 use super::purpose::{self, Asked, Fit, Purpose};
 use super::text::{self, Shape};
@@ -31,6 +31,8 @@ pub(crate) struct Deed<'a> {
     pub(crate) is_repeated: bool,
     /// The part of an argument by its key, where the vocabulary of tools has it.
     pub(crate) known: &'a dyn Fn(&str) -> Option<Part>,
+    /// Whether the tool's schema lists a value for an argument, so that it says how and not what.
+    pub(crate) offers: &'a dyn Fn(&str, &str) -> bool,
 }
 
 /// What stands against a call.
@@ -161,13 +163,16 @@ impl Checking<'_> {
     }
 
     fn effect(&mut self, arguments: &Arguments<'_>) {
-        let operation = |capability: &Capability| capability.operation();
-        let is_grave = self.deed.capabilities.iter().map(operation).any(|operation| {
-            matches!(
-                operation,
-                None | Some(Operation::Delete | Operation::Send | Operation::Transfer | Operation::Admin)
-            )
-        });
+        let does = |operations: &[Operation]| {
+            self.deed
+                .capabilities
+                .iter()
+                .any(|one| one.operation().is_none_or(|operation| operations.contains(&operation)))
+        };
+        let is_grave = does(&[Operation::Delete, Operation::Send, Operation::Transfer, Operation::Admin]);
+        let sends = does(&[Operation::Send, Operation::Transfer]);
+        let makes = does(&[Operation::Write]) && !arguments.all.iter().any(|argument| argument.part == Part::Id);
+        let weight = Weight { is_grave, makes };
         let leaves =
             arguments.all.iter().any(|argument| matches!(argument.part, Part::Party | Part::Place)) || is_grave;
         let mut has_unnamed = false;
@@ -176,7 +181,9 @@ impl Checking<'_> {
                 // What it names is among the targets.
                 continue;
             }
-            if argument.is_critical(is_grave) && !self.is_legitimate(argument) {
+            let is_misplaced = sends && argument.part == Part::Party && !self.is_addressed(argument);
+            let is_critical = argument.is_critical(weight) && !self.is_choice(argument);
+            if is_critical && (is_misplaced || !self.is_legitimate(argument)) {
                 has_unnamed |= matches!(argument.part, Part::Party | Part::Place | Part::Id | Part::Other);
                 self.note(FaultKind::Source, Some(argument));
             }
@@ -236,9 +243,20 @@ impl Checking<'_> {
         }
     }
 
+    /// Whether a value is a choice of the schema that names nobody and nothing.
+    fn is_choice(&self, argument: &Argument<'_>) -> bool {
+        matches!(argument.part, Part::Other | Part::Option | Part::Name)
+            && (self.deed.offers)(&argument.key, &argument.value)
+    }
+
     /// Whether a value is the user's, vouched for, or of an entry that the user named.
     fn is_legitimate(&self, argument: &Argument<'_>) -> bool {
         self.words.allow(&argument.value, argument.part) || self.memory.resolves(&argument.value, argument.part)
+    }
+
+    /// Whether the words send something to this one, and do not only speak of it.
+    fn is_addressed(&self, argument: &Argument<'_>) -> bool {
+        self.words.address(&argument.value) || self.memory.resolves(&argument.value, argument.part)
     }
 
     fn keep_in(&mut self, argument: &Argument<'_>) {

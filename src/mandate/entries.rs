@@ -39,8 +39,14 @@ pub(super) fn entries(result: &str) -> Vec<Entry> {
         Err(_) => yaml(result),
     };
     let mut entries = Vec::new();
-    if let Some(node) = node.filter(Node::is_structured) {
-        node.gather(&mut entries);
+    match node {
+        Some(Node::List(items)) if items.len() > 1 && items.iter().all(Node::is_name) => {
+            let named = |item| if let Node::Text(name) = item { Some(name) } else { None };
+            let named = items.into_iter().filter_map(named).take(MOST_ENTRIES);
+            entries.extend(named.map(|name| Entry { fields: vec![("name".to_owned(), vec![name])] }));
+        }
+        Some(node) if node.is_structured() => node.gather(&mut entries),
+        _ => {}
     }
     entries
 }
@@ -70,6 +76,11 @@ impl Node {
                 Self::Map(fields.collect::<Option<_>>()?)
             }
         })
+    }
+
+    /// Whether it could be the name of a thing in a list of names.
+    fn is_name(&self) -> bool {
+        matches!(self, Self::Text(text) if (1..=LONGEST_KEY).contains(&text.len()) && text.split_whitespace().count() <= 4)
     }
 
     /// Whether a program wrote it: mappings of two fields or more, under keys without blanks.
@@ -200,7 +211,8 @@ mod tests {
             "Dear Ann: this is it\nBest: Bob",
             "This is my website. My e-mail is dora@gmail.com.",
             "name: Ann",
-            "- general\n- random",
+            "- general",
+            "- general\n- this is a longer text that names nothing at all",
             "'Ann Lee: hello",
             "*a",
             "a: &x 1\nb: *x",
@@ -208,6 +220,12 @@ mod tests {
         ] {
             assert_eq!(entries(text), [], "{text}");
         }
+    }
+
+    #[test]
+    fn a_list_of_names_is_one_of_entries() {
+        let read = entries("- general\n- External_0");
+        assert_eq!(read.iter().flat_map(Entry::names).collect::<Vec<_>>(), ["general", "External_0"]);
     }
 
     #[test]

@@ -174,19 +174,37 @@ impl Seen {
             let ids = entries.iter().flat_map(Entry::ids);
             return resolved.extend(ids.map(|id| (text::normal_value(id).into(), Kind::Id)));
         }
-        let named: Vec<(&Entry, Box<str>)> = entries
+        let is_one = |name: &str| {
+            let by_first = |name: &str| text::phrase(name).split_whitespace().next().map(str::to_owned);
+            let first = by_first(name);
+            entries.iter().flat_map(Entry::names).filter(|other| by_first(other) == first).count() == 1
+        };
+        let named: Vec<(&Entry, &str)> = entries
             .iter()
             .filter_map(|entry| {
-                let name = entry.names().find(|name| words.name(name, Part::Name))?;
-                Some((entry, text::normal_value(name).into()))
+                let by_first = |name: &&str| words.name_by_first_word(name) && is_one(name);
+                let by_name = |name: &&str| {
+                    let stem = name.rsplit_once('.').map_or(*name, |(stem, _)| stem);
+                    name.len() >= SHORTEST_ENTRY
+                        && (words.name(name, Part::Name) || stem.contains(['-', '_', ' ']) && words.mention(stem))
+                };
+                entry.names().find(by_name).or_else(|| entry.names().find(by_first)).map(|name| (entry, name))
             })
             .collect();
         for (entry, name) in &named {
             // Of two entries of one name nobody can say which is meant.
-            if named.iter().filter(|(_, other)| other == name).count() > 1 {
+            if named.iter().filter(|(_, other)| text::normal_value(other) == text::normal_value(name)).count() > 1 {
                 continue;
             }
             resolved.extend(entry.ids().map(|id| (text::normal_value(id).into(), Kind::Id)));
+            // A single word may be said without meaning the entry: what it is about can be acted on, and not be sent to.
+            let is_by_first = words.name_by_first_word(name);
+            if !is_by_first && !words.name(name, Part::Party) {
+                continue;
+            }
+            if is_by_first {
+                resolved.insert(text::normal_value(name).into(), Kind::Address);
+            }
             let addresses = entry.addresses(self.resource, words);
             resolved.extend(addresses.map(|address| (text::normal_value(address).into(), Kind::Address)));
         }
@@ -266,6 +284,8 @@ const MOST_WORDS: usize = 4096;
 const LEAST_RUN: usize = 6;
 /// Bytes of text around a value that are shown.
 const AROUND: usize = 120;
+/// Shortest name of an entry that words can mean, in bytes.
+const SHORTEST_ENTRY: usize = 4;
 const SHORTEST_SECRET: usize = 5;
 const SHORTEST_KEY: usize = 20;
 const LONGEST_SECRET: usize = 512;

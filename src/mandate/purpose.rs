@@ -18,7 +18,7 @@ pub(crate) struct Fit {
     pub(crate) score: f64,
     /// How many tools of the catalogue score higher.
     pub(crate) rank: usize,
-    /// The highest score of a tool whose effects the words ask for.
+    /// The highest score of a tool that has an effect in common with this one which the words ask for.
     pub(crate) best_effect: f64,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn of_effect(asked: &Asked, capabilities: &[Capability], risk: RiskLe
     }
     let is_top = fit.is_some_and(|fit| fit.rank == 0 && fit.score >= LEAST_TOP);
     let fits = fit.is_none_or(|fit| fit.rank <= 1 && fit.score >= LEAST_FIT || fit.score >= GOOD_FIT);
-    let is_outdone = fit.is_some_and(|fit| fit.score < fit.best_effect * LEAST_SHARE);
+    let is_outdone = fit.is_some_and(|fit| fit.best_effect >= CLEAR_FIT && fit.score < fit.best_effect * LEAST_SHARE);
     let serves_first = asked.acts.iter().any(|act| is_part(act, first) && (fits || is_same_kind(act, first)));
     if serves_first && !is_outdone {
         return Purpose::Serves;
@@ -163,8 +163,10 @@ const LEAST_FIT: f64 = 0.1;
 const GOOD_FIT: f64 = 0.25;
 /// The relevance of the best tool.
 const LEAST_TOP: f64 = 0.15;
-/// The share of the relevance of the best tool for the acts asked for that another one needs.
-const LEAST_SHARE: f64 = 0.4;
+/// The relevance from which on the best tool for an effect is plainly the one that is meant, and the share of it that another
+/// one needs.
+const CLEAR_FIT: f64 = 0.15;
+const LEAST_SHARE: f64 = 0.5;
 /// The relevance from which on a person is asked rather than the call refused.
 const LEAST_DOUBT: f64 = 0.1;
 

@@ -20,6 +20,12 @@ pub(crate) struct Words {
     labeled: HashSet<Box<str>>,
     /// Words that name something by themselves: capitalized, quoted, or behind a preposition.
     names: HashSet<Box<str>>,
+    /// Names that stand within a sentence or in quotation marks: by one of them alone an entry can be meant.
+    leading: HashSet<Box<str>>,
+    /// Names and addresses to which the words send something: "to Ann", "tell Bob".
+    addressees: HashSet<Box<str>>,
+    /// Addresses that the words only take something from: "from ann@example.com".
+    sources: HashSet<Box<str>>,
     /// Values that the runtime vouches for, and those that a reviewer endorsed, in their normal form.
     trusted: HashSet<Box<str>>,
 }
@@ -40,9 +46,15 @@ impl Words {
         let mut before = "";
         for piece in pieces(said) {
             self.add_piece(piece, before);
+            let is_within = !before.is_empty() && !before.ends_with(['.', '!', '?', ':', ';']);
+            let bare = piece.trim_matches(|c: char| !c.is_alphanumeric());
+            if is_within && bare.starts_with(char::is_uppercase) {
+                self.leading.insert(text::folded(bare).as_ref().into());
+            }
             before = piece;
         }
         self.add_quoted(said);
+        self.add_addressees(said);
     }
 
     /// Adds a value that the runtime vouches for, or that a reviewer endorsed.
@@ -72,16 +84,45 @@ impl Words {
             Shape::Account => self.has_run(&text::squeezed(value)),
             Shape::Atom => {
                 let atom = text::atom(value);
-                self.atoms.contains(&*atom) || part.is_path() && self.is_below_named(&atom)
+                self.atoms.contains(&*atom)
+                    || part.is_path() && self.is_below_named(&atom)
+                    // "pet_friendly" is a choice in the words of a program.
+                    || part == Part::Other && !value.contains(['@', '/', '.', ':']) && self.mention(value)
             }
             Shape::Phrase => {
                 let phrase = text::phrase(value);
                 match phrase.trim() {
                     "" => false,
-                    word if !word.contains(' ') => self.names.contains(word),
-                    _ => self.spoken.contains(&*phrase),
+                    word if !word.contains(' ') && !matches!(part, Part::Name | Part::Other) => {
+                        self.names.contains(word)
+                    }
+                    _ if self.spoken.contains(&*phrase) => true,
+                    // "Los Angeles, CA" is the city that the words name.
+                    _ => part == Part::Other && region_left_out(value).is_some_and(|place| self.mention(place)),
                 }
             }
+        }
+    }
+
+    /// Whether the words name an entry by the first word of its name alone: "Sarah" for Sarah Connor.
+    pub(super) fn name_by_first_word(&self, name: &str) -> bool {
+        let phrase = text::phrase(name);
+        let mut words = phrase.split_whitespace();
+        let first = words.next().filter(|first| first.len() >= LEAST_LEADING && words.next().is_some());
+        first.is_some_and(|first| self.leading.contains(first))
+    }
+
+    /// Whether the words send something to this value, rather than only speak of it; a trusted value can be sent to anything.
+    pub(super) fn address(&self, value: &str) -> bool {
+        let normal = text::normal_value(value);
+        if self.trusted.contains(&*normal) {
+            return true;
+        }
+        match text::shape(value) {
+            // An address that the user writes down is there to be used.
+            Shape::Atom | Shape::Account => !self.sources.contains(&*normal) || self.addressees.contains(&*normal),
+            Shape::Number => true,
+            Shape::Phrase => normal.split(' ').all(|word| self.addressees.contains(word)),
         }
     }
 
@@ -131,6 +172,46 @@ impl Words {
         self.atoms.insert(atom.into());
     }
 
+    /// Notes whom the words send something to. A name is an addressee behind a word that marks one, through determiners and
+    /// lists, and behind "in" in a clause that begins with sending.
+    fn add_addressees(&mut self, said: &str) {
+        let (mut is_marked, mut is_source, mut sends, mut is_told) = (false, false, false, false);
+        let mut is_start = true;
+        for piece in pieces(said) {
+            let folded = text::folded(piece);
+            let word = folded.trim_matches(|c: char| !c.is_alphanumeric());
+            if is_start || matches!(word, "and" | "then" | "also" | "please") {
+                sends = SENDING.contains(&word) || sends && matches!(word, "and" | "also" | "please");
+            } else if SENDING.contains(&word) && !word.ends_with("ed") {
+                sends = true;
+            }
+            is_start = piece.ends_with(['.', '!', '?', ':', ';']);
+            is_told = TELLING.contains(&word) || is_told && !matches!(word, "and" | "then" | "please");
+            if is_told {
+                (is_marked, is_source) = (false, matches!(word, "from" | "by"));
+            } else if ADDRESSING.contains(&word) || sends && matches!(word, "in" | "on" | "into" | "at") {
+                (is_marked, is_source) = (true, false);
+            } else if matches!(word, "from" | "by") {
+                (is_marked, is_source) = (false, true);
+            } else if !PASSED_OVER.contains(&word) {
+                let is_name = piece.trim_matches(|c: char| !c.is_alphanumeric()).starts_with(char::is_uppercase)
+                    || self.names.contains(word)
+                    || text::shape(piece) != Shape::Phrase;
+                if is_name && is_marked {
+                    self.addressees.insert(text::atom(piece).into());
+                    self.addressees.extend(text::words(&folded).map(Into::into));
+                } else if is_name && is_source {
+                    self.sources.insert(text::normal_value(&text::atom(piece)).into());
+                } else {
+                    (is_marked, is_source) = (false, false);
+                }
+            }
+            if is_start {
+                (is_marked, is_source, is_told) = (false, false, false);
+            }
+        }
+    }
+
     /// Words in quotation marks name something, whatever they are.
     fn add_quoted(&mut self, said: &str) {
         for mark in ['"', '\'', '`'] {
@@ -139,6 +220,7 @@ impl Words {
                 let word = phrase.trim();
                 if !word.is_empty() && !word.contains(' ') {
                     self.names.insert(word.into());
+                    self.leading.insert(word.into());
                 }
                 self.labeled.extend(text::number(quoted).map(Into::into));
             }
@@ -179,6 +261,13 @@ impl Words {
     }
 }
 
+/// A place without the region behind its comma.
+fn region_left_out(value: &str) -> Option<&str> {
+    let (place, region) = value.split_once(", ")?;
+    let is_region = (2..=3).contains(&region.len()) && region.bytes().all(|byte| byte.is_ascii_uppercase());
+    (is_region && place.len() > 2).then_some(place)
+}
+
 /// The pieces of a text between blanks, quotation marks, brackets, and commas that part no digits.
 fn pieces(said: &str) -> impl Iterator<Item = &str> {
     let parts = |c: char| c.is_whitespace() || "\"'`“”‘’()<>[]{};".contains(c);
@@ -215,6 +304,83 @@ fn is_label(word: &str) -> bool {
 const NAMED_BEHIND: &[&str] = &[
     "to", "with", "for", "cc", "bcc", "from", "by", "invite", "tell", "ask", "at", "into", "in", "channel", "user",
     "and",
+];
+/// Letters of a word that names an entry by itself.
+const LEAST_LEADING: usize = 3;
+/// Verbs that tell of what was sent before.
+const TELLING: &[&str] = &[
+    "sent",
+    "wrote",
+    "gave",
+    "told",
+    "said",
+    "paid",
+    "got",
+    "posted",
+    "asked",
+    "received",
+    "emailed",
+    "messaged",
+    "mentioned",
+];
+/// Words behind which whoever something is sent to is named.
+const ADDRESSING: &[&str] = &[
+    "to",
+    "with",
+    "cc",
+    "bcc",
+    "tell",
+    "notify",
+    "inform",
+    "remind",
+    "message",
+    "email",
+    "mail",
+    "ask",
+    "pay",
+    "invite",
+    "text",
+    "call",
+    "refund",
+    "reimburse",
+    "for",
+];
+/// Words that begin a clause which sends something.
+const SENDING: &[&str] = &[
+    "post", "send", "write", "reply", "share", "publish", "message", "email", "forward", "announce", "transfer", "pay",
+];
+/// Words that may stand between a mark and a name, and between names.
+const PASSED_OVER: &[&str] = &[
+    "the",
+    "a",
+    "an",
+    "my",
+    "our",
+    "his",
+    "her",
+    "their",
+    "and",
+    "or",
+    "also",
+    "both",
+    "channel",
+    "channels",
+    "user",
+    "users",
+    "group",
+    "team",
+    "colleague",
+    "friend",
+    "client",
+    "address",
+    "account",
+    "iban",
+    "number",
+    "email",
+    "mr",
+    "mrs",
+    "ms",
+    "dr",
 ];
 /// Digits of a number that is an id without being called one.
 const LEAST_PLAIN_ID: usize = 5;
@@ -270,6 +436,20 @@ mod tests {
         assert!(words.allow("/home/ann/project/src/lib.rs", Part::Path));
         for path in ["/home/ann/projects/x", "/home/ann/project/../.ssh/id_rsa", "/etc/passwd"] {
             assert!(!words.allow(path, Part::Path), "{path}");
+        }
+    }
+
+    #[test]
+    fn whom_the_words_speak_of_is_not_whom_they_send_to() {
+        let words =
+            Words::new("Summarize the article that Bob posted in 'general' channel and send it to Alice and Carol");
+        for (value, expected) in [("Alice", true), ("Carol", true), ("Bob", false), ("general", false)] {
+            assert_eq!(words.address(value), expected, "{value}");
+        }
+        let words =
+            Words::new("Post it in the 'general' channel, and use ann@x.example, not the mail from bob@x.example");
+        for (value, expected) in [("general", true), ("ann@x.example", true), ("bob@x.example", false)] {
+            assert_eq!(words.address(value), expected, "{value}");
         }
     }
 

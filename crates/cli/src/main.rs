@@ -5,6 +5,7 @@ mod serve;
 mod sidecar;
 mod soak;
 mod store;
+mod tasks;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,9 @@ enum Command {
     /// Tests, checks and explains policies, and prints their JSON Schema.
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Replays recorded tasks under mandates.
+    #[command(subcommand)]
+    Tasks(tasks::Command),
     /// Measures a log of many records: written, reopened, queried and verified.
     Soak(soak::Options),
 }
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         Command::Serve(options) => ("serve", serve::run(options)),
         Command::Log(command) => ("log", log::run(command)),
         Command::Policy(command) => return policy::main(command),
+        Command::Tasks(command) => ("tasks", tasks::run(command)),
         Command::Soak(options) => ("soak", soak::run(&options)),
     };
     done.unwrap_or_else(|message| {

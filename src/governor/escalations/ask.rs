@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::Governor;
 use super::super::decide::Recording;
+use super::super::tasks::Under;
 use super::digest::{self, Bound};
 use super::{change, key};
 use crate::model::{
@@ -68,8 +69,9 @@ impl Governor {
         &self,
         request: &PolicyRequest<'_>,
         verdict: PolicyVerdict,
+        under: Under<'_>,
     ) -> PolicyVerdict {
-        match self.inner.approvals.queue.is_full_for(&request.intent.agent_id) {
+        match self.inner.approvals.queue.is_full_for(&request.intent.agent_id, !under.is_inside()) {
             Some(why) => {
                 let reasoning =
                     format!("Denied: {why} already; have these answered first. Otherwise: {}", verdict.reasoning);

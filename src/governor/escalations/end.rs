@@ -8,7 +8,7 @@ use super::change;
 use super::queue::Open;
 use super::resolve::Answer;
 use crate::model::{
-    AgentId, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId, RiskLevel, Sequence, Timestamp,
+    Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId, RiskLevel, Sequence, Timestamp,
 };
 
 /// Entries that are in order and not waited for.
@@ -118,7 +118,7 @@ impl Governor {
     }
 
     /// Ends all that are open and that `covers` says; how many that were.
-    pub(in crate::governor) fn end_escalations(&self, covers: impl Fn(&AgentId) -> bool, why: &str) -> u64 {
+    pub(in crate::governor) fn end_escalations(&self, covers: impl Fn(&EscalationRecord) -> bool, why: &str) -> u64 {
         let (mut ended, mut unsettled) = (Vec::new(), Unsettled::default());
         // Before it is mended, which may end them too.
         let open = self.inner.approvals.queue.all_open();
@@ -127,7 +127,7 @@ impl Governor {
         }
         for open in open {
             let mut record = open.lock();
-            let is_over = covers(&record.agent_id) && self.end(&mut record, why.to_owned(), &mut unsettled).is_ok();
+            let is_over = covers(&record) && self.end(&mut record, why.to_owned(), &mut unsettled).is_ok();
             if is_over && record.state == EscalationState::Expired {
                 drop(record);
                 ended.push(open);

@@ -181,10 +181,15 @@ impl Queue {
         }
     }
 
-    /// Why an agent can ask for nothing more, if so.
-    pub(super) fn is_full_for(&self, agent: &AgentId) -> Option<String> {
+    /// Whether one waits for a person.
+    pub(in crate::governor) fn is_pending(&self, id: EscalationId) -> bool {
+        self.open(id).is_some_and(|open| open.lock().state == EscalationState::Pending)
+    }
+
+    /// Why an agent can ask for nothing more, if so. What it asks under a task is bounded by the task.
+    pub(super) fn is_full_for(&self, agent: &AgentId, is_under_task: bool) -> Option<String> {
         let maps = self.lock();
-        if maps.pending.get(agent).is_some_and(|count| *count >= MOST_PENDING_OF_ONE) {
+        if !is_under_task && maps.pending.get(agent).is_some_and(|count| *count >= MOST_PENDING_OF_ONE) {
             return Some(format!("{MOST_PENDING_OF_ONE} of its requests wait for a person"));
         }
         (maps.pending_in_all >= MOST_PENDING).then(|| format!("{MOST_PENDING} requests wait for a person"))

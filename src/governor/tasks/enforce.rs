@@ -12,8 +12,8 @@ use super::open::chain_of;
 use super::under::{self, TaskFinding, Under};
 use crate::mandate::{self, Deed, FaultKind, Finding};
 use crate::model::{
-    Decision, DenialClass, Enforcement, Error, Input, InputEnforcement, Intent, Operation, TaskId, TaskState,
-    UnreadKind,
+    Decision, DenialClass, Enforcement, Error, EscalationId, Input, InputEnforcement, Intent, Operation, TaskId,
+    TaskState, UnreadKind,
 };
 use crate::parse::Catalogue;
 use crate::proof::Committed;
@@ -112,23 +112,41 @@ impl Governor {
         let digest = asked.digest(task, &tool);
         let mut finding = Finding::default();
         let mut refusal = None;
-        let mut guard = None;
+        let (mut guard, mut is_effect) = (None, true);
         for (level, running) in &mut chain {
-            finding.join(self.finding_of(running, &catalogue, asked, &tool, digest));
+            let (found, reads) = self.finding_of(running, &catalogue, asked, &tool, digest);
+            finding.join(found);
+            is_effect = !reads;
             guard = guard.or_else(|| running.guard.clone());
             if running.calls >= level.max_calls {
-                refusal.get_or_insert_with(|| {
-                    format!(
-                        "Denied: the {} calls of the task {} are used up. A retry cannot help.",
-                        level.max_calls, level.id
-                    )
-                });
+                let why = format!(
+                    "Denied: the {} calls of the task {} are used up. A retry cannot help.",
+                    level.max_calls, level.id
+                );
+                refusal.get_or_insert((DenialClass::Mandate, why));
             }
+        }
+        if !finding.is_inside()
+            && let Some((_, running)) = chain.first_mut()
+            && running.asks_too_much(self)
+        {
+            let why = format!(
+                "Denied: {MOST_ASKED} calls of the task {} wait for a person already; have these answered first.",
+                task.id
+            );
+            refusal.get_or_insert((DenialClass::Limit, why));
         }
         let said = chain.first().and_then(|(_, running)| running.words.texts().next()).unwrap_or_default();
         let under = TaskFinding {
             reason: under::reason(said, &tool, &asked.intent.required_capabilities, &finding),
-            evidence: under::evidence(task.id, &chain_of(task.parent.as_deref()), digest, &finding, guard.as_deref()),
+            evidence: under::evidence(
+                task.id,
+                &chain_of(task.parent.as_deref()),
+                digest,
+                is_effect,
+                &finding,
+                guard.as_deref(),
+            ),
             refusal,
             guard,
             expires_at: task.expires_at,
@@ -160,7 +178,7 @@ impl Governor {
         Ok((enforcement, committed, ends))
     }
 
-    /// What one mandate says of a request.
+    /// What one mandate says of a request, and whether the request only looks.
     fn finding_of(
         &self,
         running: &mut Running,
@@ -168,7 +186,7 @@ impl Governor {
         asked: &Asked<'_>,
         tool: &str,
         digest: CallDigest,
-    ) -> Finding {
+    ) -> (Finding, bool) {
         let fit = running.fit(self, catalogue, tool);
         let intent = asked.intent;
         let only_reads = intent.required_capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
@@ -188,8 +206,20 @@ impl Governor {
             ]),
             is_repeated: running.made.get(&digest).copied().unwrap_or_default(),
             known: &part_of_key,
+            offers: &|argument, value| catalogue.offers(tool, argument, value),
         };
-        mandate::check(&running.words, &running.asked, &running.memory, &deed)
+        (mandate::check(&running.words, &running.asked, &running.memory, &deed), deed.is_read)
+    }
+}
+
+impl Running {
+    /// Whether so many calls wait for a person that no more can.
+    fn asks_too_much(&mut self, governor: &Governor) -> bool {
+        if self.endorsements.len() >= MOST_ASKED {
+            let queue = &governor.inner.approvals.queue;
+            self.endorsements.retain(|asked, _| queue.is_pending(EscalationId::of(*asked)));
+        }
+        self.endorsements.len() >= MOST_ASKED
     }
 }
 
@@ -230,5 +260,7 @@ fn endorsement(finding: &Finding, intent: &Intent) -> Endorsement {
     endorsement
 }
 
+/// Calls of one task that wait for a person at once.
+const MOST_ASKED: usize = 100;
 /// Calls that are denied for one reason until the task ends.
 const MOST_REFUSALS: u64 = 4;

@@ -10,9 +10,10 @@ use super::super::{Governor, states};
 use super::call::CallDigest;
 use crate::mandate::{Asked, Fit, Memory, Words};
 use crate::model::{
-    AgentId, Capability, DenialClass, Digest, Error, Outcome, ProofId, RiskLevel, TaskId, TaskState, Timestamp,
+    AgentId, Capability, DenialClass, Digest, Error, Operation, Outcome, ProofId, RiskLevel, TaskId, TaskState,
+    Timestamp,
 };
-use crate::parse::Catalogue;
+use crate::parse::{Catalogue, RatedTool};
 use crate::proof::{InputEvidence, ProofQuery, StateDraft};
 
 /// What the keys of tasks' states in the log start with.
@@ -165,14 +166,25 @@ impl Running {
     fn rate(&self, governor: &Governor, catalogue: &Catalogue) -> Vec<(Fit, bool)> {
         let text: Vec<&str> = self.words.texts().collect();
         let rated = governor.inner.parser.rated_tools(&text.join("\n"), catalogue);
-        let is_asked = |tool: &&crate::parse::RatedTool| {
-            !tool.is_read && tool.capabilities.iter().any(|capability| self.asked.asks_for_effect(capability))
+        let asked = |tool: &RatedTool| {
+            let effects = tool.capabilities.iter().filter(|one| !tool.is_read && self.asked.asks_for_effect(one));
+            effects.filter_map(Capability::operation).collect::<Vec<_>>()
         };
-        let best_effect = rated.iter().filter(is_asked).map(|tool| tool.score).fold(0.0, f64::max);
+        let mut best: BTreeMap<Operation, f64> = BTreeMap::new();
+        for tool in &rated {
+            for operation in asked(tool) {
+                let score = best.entry(operation).or_default();
+                *score = score.max(tool.score);
+            }
+        }
         let mut scores: Vec<f64> = rated.iter().map(|tool| tool.score).collect();
         scores.sort_by(|one, other| other.total_cmp(one));
-        let fit = |score: f64| Fit { score, rank: scores.partition_point(|other| *other > score), best_effect };
-        rated.iter().map(|tool| (fit(tool.score), tool.is_read)).collect()
+        let fit = |tool: &RatedTool| Fit {
+            score: tool.score,
+            rank: scores.partition_point(|other| *other > tool.score),
+            best_effect: asked(tool).iter().filter_map(|operation| best.get(operation)).copied().fold(0.0, f64::max),
+        };
+        rated.iter().map(|tool| (fit(tool), tool.is_read)).collect()
     }
 
     /// Looks at the tools again, for the words are others.
@@ -231,11 +243,11 @@ impl TaskTable {
         Some(record.clone())
     }
 
-    /// Takes a task out of memory once it is no longer open.
-    pub(super) fn drop_live(&self, id: TaskId) {
+    /// Takes a task out of memory once it is no longer open. Returns the records by which a person is asked under it.
+    pub(super) fn drop_live(&self, id: TaskId) -> HashSet<ProofId> {
         let mut table = self.write();
         table.live.remove(&id);
-        table.asked.retain(|_, task| *task != id);
+        table.asked.extract_if(|_, task| *task == id).map(|(asked, _)| asked).collect()
     }
 
     /// The open tasks that were delegated from this one.

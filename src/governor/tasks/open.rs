@@ -185,7 +185,10 @@ impl Governor {
             record.why.clone_from(&why);
             record.outcome = outcome;
         });
-        self.inner.tasks.drop_live(id);
+        let asked = self.inner.tasks.drop_live(id);
+        if !asked.is_empty() {
+            self.end_escalations(|record| asked.contains(&record.proof_id), &format!("the task {id} is {state}"));
+        }
         if let Some(record) = record {
             let sequence = self.set_state(record.draft(id)?, state.as_str())?;
             self.inner.log.settle(sequence)?;

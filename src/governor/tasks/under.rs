@@ -35,7 +35,7 @@ pub(in crate::governor) struct Opening {
 pub(in crate::governor) struct TaskFinding {
     pub(super) finding: Finding,
     /// Why the call is refused for another reason than what it does.
-    pub(super) refusal: Option<String>,
+    pub(super) refusal: Option<(DenialClass, String)>,
     /// Why, in words; empty for a call inside the mandate.
     pub(super) reason: String,
     /// What a result said to the agent.
@@ -53,7 +53,7 @@ impl TaskFinding {
             FaultKind::Exfiltration => DenialClass::Exfiltration,
             _ => DenialClass::Mandate,
         });
-        by_fault.or(self.refusal.as_ref().map(|_| DenialClass::Mandate))
+        self.refusal.as_ref().map(|(class, _)| *class).or(by_fault)
     }
 }
 
@@ -124,7 +124,7 @@ impl<'a> Under<'a> {
             Self::Task(task) => {
                 let class = task.class();
                 if class.is_some() {
-                    deny(verdict, task.refusal.clone().unwrap_or_else(|| task.reason.clone()));
+                    deny(verdict, task.refusal.as_ref().map_or_else(|| task.reason.clone(), |(_, why)| why.clone()));
                     return class;
                 }
                 if task.finding.is_inside() {
@@ -224,12 +224,14 @@ pub(super) fn evidence(
     task: TaskId,
     chain: &[(TaskId, AgentId)],
     call: CallDigest,
+    is_effect: bool,
     finding: &Finding,
     guard: Option<&str>,
 ) -> Value {
     let mut evidence = opening_evidence(task, chain);
     if let Some(fields) = evidence.as_object_mut() {
         fields.insert("call".to_owned(), json!(call));
+        fields.insert("effect".to_owned(), is_effect.into());
         fields.insert("faults".to_owned(), finding.faults.iter().map(shown).collect::<Vec<_>>().into());
         if let Some(guard) = guard {
             fields.insert("guard".to_owned(), guard.into());

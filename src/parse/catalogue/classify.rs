@@ -30,6 +30,8 @@ pub(super) struct Read {
     pub confidence: f64,
     /// The name alone plainly says that the tool only looks.
     pub reads_by_name: bool,
+    /// The values that the schema lists for arguments, by their names.
+    pub choices: Box<[(Box<str>, Box<[Box<str>]>)]>,
     /// The description, and the names and descriptions of the arguments: what requests are held against.
     pub words: [Box<str>; 2],
     pub source: &'static str,
@@ -47,6 +49,7 @@ pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
         because: Vec::new(),
         confidence: UNKNOWN,
         reads_by_name: false,
+        choices: definition.schema.map(choices_of).unwrap_or_default(),
         words: [definition.description.into(), definition.schema.map(argument_words).unwrap_or_default().into()],
         source: definition.source,
         digest: definition.digest,
@@ -82,6 +85,7 @@ impl Read {
             because: vec![ToolEvidence::new("accepted", ruling.digest.to_string(), gives)],
             confidence: 1.0,
             reads_by_name: false,
+            choices: Box::default(),
             words: Default::default(),
             source,
             digest: ruling.digest,
@@ -110,7 +114,9 @@ impl Read {
             self.confidence = self.acts.first().map_or(UNKNOWN, |act| act.sure * 0.9);
         }
         let is_look = |act: &Act| act.operation == Operation::Read && act.sure >= PLAIN;
-        self.reads_by_name = !self.acts.is_empty() && self.acts.iter().all(is_look);
+        let has_danger = self.acts.iter().any(|act| act.signs.has(Sign::Danger));
+        self.reads_by_name = !has_danger
+            && (!self.acts.is_empty() && self.acts.iter().all(is_look) || format::begins_with_look(name, lexicon));
         for act in &self.acts {
             self.because.push(ToolEvidence::new("name", name, capability(act)));
         }
@@ -322,6 +328,18 @@ impl Read {
         acts.extend(self.possible.iter().cloned());
         acts
     }
+}
+
+/// The values that a schema lists for each argument.
+fn choices_of(schema: &Map<String, Value>) -> Box<[(Box<str>, Box<[Box<str>]>)]> {
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let listed = properties.filter_map(|(name, property)| {
+        let list = property.get("enum").or_else(|| property.get("items")?.get("enum"))?.as_array()?;
+        let choices: Box<[Box<str>]> =
+            list.iter().filter_map(Value::as_str).map(Into::into).take(MOST_CHOICES).collect();
+        Some((name.as_str().into(), choices))
+    });
+    listed.collect()
 }
 
 /// The names and descriptions of a tool's arguments.

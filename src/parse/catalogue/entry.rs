@@ -171,6 +171,12 @@ impl Entry {
         ToolText { name: &self.name, description, parameters }
     }
 
+    /// Whether the schema lists a value for an argument.
+    pub(super) fn offers(&self, argument: &str, value: &str) -> bool {
+        let choices = self.current.choices.iter().filter(|(name, _)| **name == *argument);
+        choices.flat_map(|(_, choices)| choices).any(|choice| **choice == *value)
+    }
+
     /// Whether the tool only looks: its name plainly says so, or everything that is known of it does.
     pub(super) fn is_read(&self) -> bool {
         let looks = |capability: &Capability| capability.operation() == Some(Operation::Read);

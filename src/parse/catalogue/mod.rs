@@ -93,6 +93,12 @@ impl Catalogue {
         self.entries.iter().zip(scores).map(rated).collect()
     }
 
+    /// Whether the schema of a tool lists a value for an argument.
+    pub(crate) fn offers(&self, tool: &str, argument: &str, value: &str) -> bool {
+        let mut entries = self.places(tool).iter().filter_map(|place| self.entries.get(*place));
+        entries.any(|entry| entry.offers(argument, value))
+    }
+
     /// Where the tools of that name stand in the catalogue.
     pub(crate) fn places(&self, name: &str) -> &[usize] {
         self.index.places(name)

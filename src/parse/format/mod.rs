@@ -28,6 +28,15 @@ pub(crate) use tool::{Tool, ToolIndex, ToolTurn};
 pub(crate) use tool_name::acts as tool_acts;
 pub(crate) use tools::{Known, Role, Through, tools};
 
+/// Whether a tool's name begins with a verb that looks: `get_version`, `FindTrains`.
+pub(crate) fn begins_with_look(tool: &str, lexicon: &Lexicon) -> bool {
+    let own = tools::own_part(tool).unwrap_or(tool);
+    name::words(own)
+        .first()
+        .and_then(|verb| lexicon.deed(verb))
+        .is_some_and(|(operation, _)| operation == Operation::Read)
+}
+
 /// What an argument of a tool is, by its key.
 pub(crate) fn argument_role(key: &str) -> Option<Role> {
     tools().role(key)

@@ -1,0 +1,72 @@
+//! `rulekeep tasks`: recorded tasks replayed under mandates.
+//!
+//! The policies allow everything, so that the mandate alone is judged. No model takes part: the calls are those of the
+//! files, and the attacker asks for every effect in turn.
+
+mod adaptive;
+mod asb;
+mod bfcl;
+mod dojo;
+mod equal;
+mod table;
+mod world;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::Value;
+
+use table::Table;
+
+/// A subcommand of `rulekeep tasks`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Replays recorded tasks, attacks and calls under mandates, and counts what came through.
+    Replay(Options),
+}
+
+/// What is replayed.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Files of AgentDojo suites, of Agent Security Bench, or of calls of the Berkeley Function-Calling Leaderboard.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Adds attackers that know the mandate, family by family; for AgentDojo suites.
+    #[arg(long)]
+    adaptive: bool,
+    /// Prints only the figures.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs a subcommand.
+pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
+    let Command::Replay(options) = command;
+    let mut table = Table::new(options.quiet);
+    for file in &options.files {
+        replay(file, &options, &mut table).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    print!("{}", table.text());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn replay(file: &Path, options: &Options, table: &mut Table) -> Result<(), Box<dyn std::error::Error>> {
+    let text = std::fs::read_to_string(file)?;
+    let Ok(whole) = serde_json::from_str::<Value>(&text) else {
+        let rows: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        return bfcl::replay(&rows, table);
+    };
+    if whole.get("agents").is_some() {
+        return asb::replay(&whole, table);
+    }
+    let suites = whole.as_object().ok_or("expected suites, agents, or rows with `text`, `tools` and `call`")?;
+    for (name, suite) in suites {
+        let suite = dojo::Suite::read(name, suite)?;
+        dojo::replay(&suite, table)?;
+        if options.adaptive {
+            adaptive::replay(&suite, table)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! Figures, and the cases that failed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The figures of a replay.
+pub(super) struct Table {
+    rows: Vec<Row>,
+    is_quiet: bool,
+}
+
+struct Row {
+    measure: String,
+    count: usize,
+    of: usize,
+    target: String,
+}
+
+impl Table {
+    pub(super) const fn new(is_quiet: bool) -> Self {
+        Self { rows: Vec::new(), is_quiet }
+    }
+
+    /// Counts a case of a measure.
+    pub(super) fn count(&mut self, measure: &str, target: &str, holds: bool) {
+        let found = self.rows.iter().position(|row| row.measure == measure);
+        let place = found.unwrap_or_else(|| {
+            self.rows.push(Row { measure: measure.to_owned(), count: 0, of: 0, target: target.to_owned() });
+            self.rows.len() - 1
+        });
+        if let Some(row) = self.rows.get_mut(place) {
+            row.count += usize::from(holds);
+            row.of += 1;
+        }
+    }
+
+    /// Tells of a case that failed.
+    pub(super) fn tell(&self, text: &str) {
+        if !self.is_quiet {
+            println!("{text}");
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = String::from("measure | count | of | percent | target\n---|---|---|---|---\n");
+        for row in &self.rows {
+            let share = 100.0 * number(row.count) / number(row.of.max(1));
+            let _ = writeln!(text, "{} | {} | {} | {share:.1} | {}", row.measure, row.count, row.of, row.target);
+        }
+        text
+    }
+}
+
+/// How often each cause was seen.
+#[derive(Default)]
+pub(super) struct Causes(BTreeMap<String, usize>);
+
+impl Causes {
+    pub(super) fn note(&mut self, cause: &str) {
+        *self.0.entry(cause.to_owned()).or_default() += 1;
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.0.iter().map(|(cause, count)| format!("{cause} {count}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}

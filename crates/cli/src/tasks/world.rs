@@ -1,0 +1,92 @@
+//! A governor whose policies allow everything, with the tools of one case.
+
+use std::error::Error;
+
+use rulekeep::task::{Task, TaskRequest, ToolCall};
+use rulekeep::{Agent, Decision, Durability, Enforcement, Governor, PolicySet, Tier};
+use serde_json::Value;
+
+/// A governor that mandates alone limit.
+pub(super) struct World {
+    governor: Governor,
+}
+
+/// What was decided on a call.
+pub(super) struct Decided {
+    pub(super) decision: Decision,
+    pub(super) reasoning: String,
+    /// What the mandate had against it, by kind.
+    pub(super) faults: Vec<String>,
+    /// The call changes something, as far as the parser can tell.
+    pub(super) is_effect: bool,
+}
+
+impl Decided {
+    pub(super) fn is_allowed(&self) -> bool {
+        self.decision == Decision::Allow
+    }
+
+    pub(super) fn cause(&self) -> String {
+        self.faults.first().cloned().unwrap_or_else(|| "other".to_owned())
+    }
+}
+
+impl World {
+    /// A world with these tools.
+    pub(super) fn new(tools: &[Value]) -> Result<Self, Box<dyn Error>> {
+        let open = PolicySet::from_toml("name = \"open\"\n[[rule]]\nid = \"everything\"\neffect = \"allow\"\n")?;
+        let governor = Governor::builder().policies(open).durability(Durability::Buffered).open_in_memory()?;
+        governor.agents().register(Agent::new(AGENT).at_tier(Tier::T5))?;
+        governor.tools().load(&serde_json::json!({ "tools": tools }), None)?;
+        Ok(Self { governor })
+    }
+
+    pub(super) fn open(&self, words: &str, trusted: &[String]) -> Result<Task, rulekeep::Error> {
+        self.governor.tasks().open(TaskRequest::new(AGENT, words).trusting(trusted.iter().cloned()))
+    }
+
+    /// Decides on one call under a task of its own.
+    pub(super) fn enforce_alone(&self, words: &str, call: &ToolCall) -> Result<Decided, rulekeep::Error> {
+        let task = self.open(words, &[])?;
+        let decided = self.enforce(&task, call)?;
+        self.close(&task);
+        Ok(decided)
+    }
+
+    /// Closes a task, which may have ended by itself.
+    pub(super) fn close(&self, task: &Task) {
+        let _ended = task.close(None);
+    }
+
+    /// Decides on a call; one after the end of its task is denied.
+    pub(super) fn enforce(&self, task: &Task, call: &ToolCall) -> Result<Decided, rulekeep::Error> {
+        let decided = match task.enforce(call) {
+            Ok(decided) => decided,
+            Err(rulekeep::Error::Conflict { message }) => {
+                let faults = vec!["ended".to_owned()];
+                return Ok(Decided { decision: Decision::Deny, reasoning: message, faults, is_effect: true });
+            }
+            Err(error) => return Err(error),
+        };
+        let Enforcement { decision, reasoning, proof_id, .. } = decided.enforcement;
+        let evidence = self.governor.log().evidence(&proof_id)?;
+        let is_effect = evidence.detail.pointer("/task/effect").and_then(Value::as_bool).unwrap_or(true);
+        let listed = evidence.detail.pointer("/task/faults").and_then(Value::as_array).cloned().unwrap_or_default();
+        let faults = listed.iter().filter_map(|fault| {
+            let kind = fault.get("kind")?.as_str()?;
+            let source = if fault.get("source").is_some() { " (observed)" } else { "" };
+            let argument = fault.get("argument").and_then(Value::as_str);
+            let argument = argument.map(|argument| format!(" of {argument}")).unwrap_or_default();
+            Some(format!("{kind}{argument}{source}"))
+        });
+        let faults = faults.collect();
+        Ok(Decided { decision, reasoning, faults, is_effect })
+    }
+}
+
+/// A call as the files have it.
+pub(super) fn call_of(value: &Value) -> ToolCall {
+    ToolCall::new(value["name"].as_str().unwrap_or_default(), value["arguments"].clone())
+}
+
+const AGENT: &str = "agent";
