@@ -25,4 +25,5 @@ mod retention;
 mod status;
 mod stop;
 mod trust;
+mod unknown_outcome;
 mod verification;
