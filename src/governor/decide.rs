@@ -10,8 +10,8 @@ use super::kill_switch::{Denial, KillSwitchTable};
 use super::pending::PendingEnforcement;
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, Alert, AlertKind, Decision, DenialClass, Digest, Enforcement, Error, Input, InputEnforcement, Intent,
-    IntentId, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
+    AgentState, Alert, AlertKind, Decision, DenialClass, Digest, Enforcement, Error, GrantSource, Input,
+    InputEnforcement, Intent, IntentId, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
@@ -96,7 +96,11 @@ impl Governor {
     }
 
     /// The decision, in order and not waited for. Where the policies fail, somebody is told.
-    fn decide_in_order(&self, intent: &Intent, source: RiskSource) -> Result<(Enforcement, Committed), Error> {
+    pub(super) fn decide_in_order(
+        &self,
+        intent: &Intent,
+        source: RiskSource,
+    ) -> Result<(Enforcement, Committed), Error> {
         let decided = self.decide_and_record(intent, source);
         if let Err(Error::Policy { message, proof_id, .. }) = &decided {
             let alert =
@@ -194,8 +198,10 @@ impl Governor {
             trust_snapshot: request.trust,
             denial_class: None,
             retryable: None,
+            source: GrantSource::default(),
         }
         .refused_by(class);
+        let enforcement = self.granting(enforcement, &intent.agent_id, now);
         if let Some(message) = failure {
             drop(agent);
             self.inner.log.settle_decision(committed.sequence, committed.risk)?;

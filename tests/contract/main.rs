@@ -18,6 +18,8 @@ mod escalations;
 mod event_archives;
 mod events;
 mod evidence;
+mod grants;
+mod guard;
 mod old_store;
 mod read_only;
 mod restart;

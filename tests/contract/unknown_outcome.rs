@@ -7,10 +7,10 @@ use std::path::Path;
 use rulekeep::escalation::{EscalationId, Review};
 use rulekeep::maintenance::import;
 use rulekeep::proof::{ExportRange, ProofId};
-use rulekeep::{Durability, Error, Governor, Outcome, ProofQuery};
+use rulekeep::{Durability, Governor, Outcome, ProofQuery};
 use serde_json::{Value, json};
 
-use crate::common::{builder, decide, error, in_folder, in_memory, intent, open_with};
+use crate::common::{builder, code, decide, in_folder, in_memory, intent, open_with};
 
 /// The bodies of the entries that say UNKNOWN, as an export shows them.
 fn unknown_in_export(governor: &Governor) -> Vec<Value> {
@@ -24,10 +24,6 @@ fn exported(governor: &Governor) -> Vec<u8> {
     let mut out = Vec::new();
     governor.log().export(&ExportRange::all().with_entries(), &mut out, &mut |_, _| {}).unwrap();
     out
-}
-
-fn refusal<T: std::fmt::Debug>(answer: Result<T, Error>) -> &'static str {
-    error(answer).code()
 }
 
 fn outcome_of(governor: &Governor, proof_id: &ProofId) -> Option<Outcome> {
@@ -59,11 +55,11 @@ fn unknown_again_is_fine_and_a_real_outcome_is_accepted_once_behind_it() {
     governor.report_unknown(&proof_id, None).unwrap();
     governor.report(&proof_id, Outcome::Failure).unwrap();
     governor.report(&proof_id, Outcome::Failure).unwrap();
-    assert_eq!(refusal(governor.report(&proof_id, Outcome::Success)), "CONFLICT");
+    assert_eq!(code(governor.report(&proof_id, Outcome::Success)), "CONFLICT");
     // Not yet in the index, and in it.
-    assert_eq!(refusal(governor.report_unknown(&proof_id, None)), "CONFLICT");
+    assert_eq!(code(governor.report_unknown(&proof_id, None)), "CONFLICT");
     governor.log().flush().unwrap();
-    assert_eq!(refusal(governor.report_unknown(&proof_id, None)), "CONFLICT");
+    assert_eq!(code(governor.report_unknown(&proof_id, None)), "CONFLICT");
     assert_eq!((outcome_of(&governor, &proof_id), unknown_in_export(&governor).len()), (Some(Outcome::Failure), 2));
 }
 
@@ -72,10 +68,10 @@ fn unknown_is_refused_for_an_unknown_record_a_long_note_and_a_closed_log() {
     let governor = in_memory();
     let proof_id = decide(&governor, "a");
     let elsewhere = decide(&in_memory(), "a");
-    assert_eq!(refusal(governor.report_unknown(&elsewhere, None)), "PROOF_NOT_FOUND");
-    assert_eq!(refusal(governor.report_unknown(&proof_id, Some(&"x".repeat(4097)))), "INVALID_INPUT");
+    assert_eq!(code(governor.report_unknown(&elsewhere, None)), "PROOF_NOT_FOUND");
+    assert_eq!(code(governor.report_unknown(&proof_id, Some(&"x".repeat(4097)))), "INVALID_INPUT");
     governor.close().unwrap();
-    assert_eq!(refusal(governor.report_unknown(&proof_id, None)), "STORAGE_UNAVAILABLE");
+    assert_eq!(code(governor.report_unknown(&proof_id, None)), "STORAGE_UNAVAILABLE");
 }
 
 #[test]
@@ -84,7 +80,7 @@ fn unknown_of_an_approval_is_refused_until_it_is_claimed() {
     let mail = intent("a", &["email:send"]);
     let id = EscalationId::of(governor.enforce(&mail).unwrap().proof_id);
     let approval = governor.escalations().approve(id, Review::by("mail-lead")).unwrap().proof_id.unwrap();
-    assert_eq!(refusal(governor.report_unknown(&approval, None)), "CONFLICT");
+    assert_eq!(code(governor.report_unknown(&approval, None)), "CONFLICT");
     governor.escalations().claim(id, &mail).unwrap();
     governor.report_unknown(&approval, None).unwrap();
     governor.report(&approval, Outcome::Success).unwrap();
