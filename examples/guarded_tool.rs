@@ -1,5 +1,5 @@
-//! Gating a function call: the tool runs only when the governor allows it, and
-//! what became of it is reported.
+//! Gating a function call: the tool runs only under a grant, which keeps it within what was decided, and what became of
+//! it is reported.
 //!
 //! ```text
 //! cargo run --release --example guarded_tool
@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use rulekeep::{Agent, Decision, Enforcement, Error, Governor, Outcome, Tier};
+use rulekeep::grant::{Grant, GuardError};
+use rulekeep::{Agent, Error, Governor, Tier};
 use serde_json::{Value, json};
 
 fn main() -> Result<(), Error> {
@@ -17,58 +18,20 @@ fn main() -> Result<(), Error> {
     let mut outbox = Outbox::default();
 
     let letter = json!({ "recipients": ["ann@example.com"], "subject": "Agenda", "body": "See you on Thursday." });
+    let request =
+        json!({ "method": "tools/call", "params": { "name": "send_email", "arguments": letter } }).to_string();
     for agent in ["mailer", "stranger"] {
-        match guarded(&governor, agent, "send_email", &letter, |arguments| outbox.send(arguments))? {
-            Guarded::Done(receipt) => println!("{agent}: sent, {receipt}"),
-            Guarded::Failed(why) => println!("{agent}: allowed, but the tool failed: {why}"),
-            Guarded::Refused(verdict) => println!("{agent}: {}, {}", verdict.decision, verdict.reasoning),
+        // Decision first, then the call, then the report of its outcome.
+        match governor.guard(agent, &request, |grant| outbox.send(&grant, &letter)) {
+            Ok(done) => println!("{agent}: sent, {}", done.value),
+            Err(GuardError::Refused { decided, .. }) => {
+                println!("{agent}: {}, {}", decided.enforcement.decision, decided.enforcement.reasoning);
+            }
+            Err(error) => println!("{agent}: {error}"),
         }
     }
     println!("letters sent: {}", outbox.sent.values().sum::<usize>());
     governor.close()
-}
-
-/// What became of a guarded call.
-enum Guarded<T> {
-    Done(T),
-    Failed(String),
-    Refused(Box<Enforcement>),
-}
-
-/// Runs a tool if the agent may: decision first, then the call, then the report.
-///
-/// Only ALLOW runs it. DEGRADE would grant some of what the call needs, and this
-/// tool has no lesser form; ESCALATE waits for a person.
-fn guarded<T>(
-    governor: &Governor,
-    agent: &str,
-    tool: &str,
-    arguments: &Value,
-    call: impl FnOnce(&Value) -> Result<T, String>,
-) -> Result<Guarded<T>, Error> {
-    let request = json!({ "method": "tools/call", "params": { "name": tool, "arguments": arguments } });
-    let verdict = governor.enforce_input(agent, &request.to_string())?.enforcement;
-    if verdict.decision != Decision::Allow {
-        return Ok(Guarded::Refused(Box::new(verdict)));
-    }
-    let called = within(&verdict, arguments).and_then(|()| call(arguments));
-    let outcome = if called.is_ok() { Outcome::Success } else { Outcome::Failure };
-    governor.report(&verdict.proof_id, outcome)?;
-    Ok(called.map_or_else(Guarded::Failed, Guarded::Done))
-}
-
-/// What was granted has limits, and keeping to them is the runtime's part: here,
-/// how many recipients one call may have, and which.
-fn within(verdict: &Enforcement, arguments: &Value) -> Result<(), String> {
-    let recipients: Vec<&str> =
-        arguments["recipients"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    if let Some(most) = verdict.constraints.max_records().filter(|most| recipients.len() as u64 > *most) {
-        return Err(format!("{} recipients, {most} are granted", recipients.len()));
-    }
-    match recipients.iter().find(|recipient| !verdict.constraints.allows_target(recipient)) {
-        Some(recipient) => Err(format!("{recipient} is not among the targets that are granted")),
-        None => Ok(()),
-    }
 }
 
 /// The tool: letters by recipient.
@@ -78,10 +41,18 @@ struct Outbox {
 }
 
 impl Outbox {
-    fn send(&mut self, letter: &Value) -> Result<String, String> {
+    /// Sends a letter: nobody can call it without a grant, nor beyond what that allows.
+    fn send(&mut self, grant: &Grant, letter: &Value) -> Result<String, Box<dyn std::error::Error>> {
+        // DEGRADE would grant some of what a call needs, and this tool has no lesser form.
+        grant.check_capability("email:send")?;
         let recipients = letter["recipients"].as_array().ok_or("no recipients")?;
-        for recipient in recipients.iter().filter_map(Value::as_str) {
-            *self.sent.entry(recipient.to_owned()).or_default() += 1;
+        let recipients: Vec<&str> = recipients.iter().filter_map(Value::as_str).collect();
+        grant.take_records(recipients.len() as u64)?;
+        for recipient in &recipients {
+            grant.check_target(recipient)?;
+        }
+        for recipient in &recipients {
+            *self.sent.entry((*recipient).to_owned()).or_default() += 1;
         }
         Ok(format!("to {} recipient(s)", recipients.len()))
     }

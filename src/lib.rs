@@ -49,7 +49,7 @@
 //!
 //! [`Governor`] has the verbs of the contract and hands out a [`handle`] for each other subject. The types of a subject
 //! are in the module of its name: [`intent`], [`policy`], [`preview`], [`trust`], [`proof`], [`escalation`], [`event`],
-//! [`status`], [`catalogue`], [`agent`], [`kill_switch`]. [`signature`] verifies what was signed for a receiver,
+//! [`status`], [`catalogue`], [`agent`], [`grant`], [`kill_switch`]. [`signature`] verifies what was signed for a receiver,
 //! [`system`]
 //! has the clock and the random bits that a test replaces, [`maintenance`] works on stores that are not open.
 //!
@@ -138,6 +138,13 @@ pub mod event {
     pub use crate::model::{
         Alert, AlertKind, DecisionDetail, DecisionRendered, EventData, EventId, EventType, TrustChange, TrustChanged,
     };
+}
+
+/// Grants: the permission to carry out what was decided, which enforces its own constraints. [`Enforcement::grant`] makes
+/// one, [`Governor::guard`] runs work under one.
+pub mod grant {
+    pub use crate::governor::{GuardError, Guarded};
+    pub use crate::model::{Grant, GrantError};
 }
 
 /// The kill switch: denies everything to an agent, a group or every agent. [`Governor::kill_switch`] sets and lifts it.

@@ -11,8 +11,8 @@ use super::pending::PendingEnforcement;
 use super::tasks::Under;
 use super::{Governor, risk};
 use crate::model::{
-    ANYBODY, AgentState, Alert, AlertKind, Decision, DenialClass, Digest, Enforcement, Error, Input, InputEnforcement,
-    Intent, IntentId, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
+    ANYBODY, AgentState, Alert, AlertKind, Decision, DenialClass, Digest, Enforcement, Error, GrantSource, Input,
+    InputEnforcement, Intent, IntentId, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
@@ -217,8 +217,10 @@ impl Governor {
             trust_snapshot: request.trust,
             denial_class: None,
             retryable: None,
+            source: GrantSource::default(),
         }
         .refused_by(class);
+        let enforcement = self.granting(enforcement, &intent.agent_id, now);
         if let Some(message) = failure {
             drop(agent);
             self.inner.log.settle_decision(committed.sequence, committed.risk)?;

@@ -23,6 +23,7 @@
 //! | `follow.rs` | alerts on what the log tells by itself |
 //! | `agents.rs` | registering, reading, changing, suspending agents |
 //! | `agent_file.rs` | agents as lines of text |
+//! | `guard.rs` | work under a grant, and what grants ask of the governor |
 //! | `input_text.rs` | what is kept of what was asked, how long, and what is masked |
 //! | `latency.rs` | how long enforcements took |
 //! | `limits.rs` | the counters of the policies' limits |
@@ -64,6 +65,7 @@ mod events;
 mod export;
 pub(crate) mod extension;
 mod follow;
+mod guard;
 mod input_text;
 mod kill_switch;
 mod latency;
@@ -104,6 +106,7 @@ pub use checkpoints::verify_signed_archive;
 pub use escalations::{EscalationAnswer, Escalations, PreApprovalStanding};
 pub use events::{EventFilter, Subscription};
 pub use export::import;
+pub use guard::{GuardError, Guarded};
 pub use input_text::InputText;
 pub use kill_switch::KillSwitch;
 pub use log::Log;

@@ -3,7 +3,7 @@
 use super::states::checked_note;
 use super::trust::Moved;
 use super::{Governor, agents};
-use crate::model::{Decision, Error, Outcome, OutcomeReport, ProofId, TrustCause, TrustSnapshot};
+use crate::model::{Decision, Error, Outcome, OutcomeReport, ProofId, RiskLevel, Sequence, TrustCause, TrustSnapshot};
 use crate::proof::{DecisionFacts, OutcomeBasis, OutcomeDraft};
 use crate::telemetry::Work;
 use crate::trust::TrustEvent;
@@ -33,12 +33,61 @@ impl Governor {
         })
     }
 
+    /// Reports that the outcome of an action is not known: its host does not tell results, or lost this one. The report is
+    /// an entry of its own in the log, with a note of at most 4,096 characters. The record has no outcome still, so
+    /// statistics and trust stay as they are, and a later [`Governor::report`] is accepted once. Each repetition is
+    /// recorded as another entry.
+    ///
+    /// ```
+    /// use rulekeep::{Governor, Outcome};
+    ///
+    /// let governor = Governor::builder().auto_register().open_in_memory()?;
+    /// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
+    /// governor.report_unknown(&verdict.proof_id, Some("the host does not tell results"))?;
+    /// assert_eq!(governor.log().record(&verdict.proof_id)?.outcome, None);
+    /// governor.report(&verdict.proof_id, Outcome::Success)?;
+    /// assert!(governor.report_unknown(&verdict.proof_id, None).is_err());
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`]; [`Error::Conflict`] where the record has an outcome, and for what a person approved and
+    /// nobody claimed; [`Error::InvalidInput`] for a longer note; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    pub fn report_unknown(&self, proof_id: &ProofId, note: Option<&str>) -> Result<(), Error> {
+        let note = note.map(checked_note).transpose()?;
+        Work::report().done_by(|work| {
+            work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &"UNKNOWN");
+            let inner = &*self.inner;
+            inner.log.wait_verified()?;
+            let facts = inner.log.facts(proof_id)?;
+            self.check_claimed(*proof_id)?;
+            let sequence = inner.log.report_unknown(inner.clock.now(), &facts.entity, proof_id, note.as_deref())?;
+            inner.log.settle_decision(sequence, facts.risk)
+        })
+    }
+
+    /// Reports an outcome and waits until it is as durable as the log promises.
     fn report_outcome(
         &self,
         proof_id: &ProofId,
         report: OutcomeReport<'_>,
         note: Option<&str>,
     ) -> Result<TrustSnapshot, Error> {
+        let reported = self.enqueue_outcome(proof_id, report, note)?;
+        if let Some((sequence, risk)) = reported.entry {
+            self.inner.log.settle_decision(sequence, risk)?;
+        }
+        Ok(reported.trust)
+    }
+
+    /// Reports an outcome without waiting for the disk.
+    pub(super) fn enqueue_outcome(
+        &self,
+        proof_id: &ProofId,
+        report: OutcomeReport<'_>,
+        note: Option<&str>,
+    ) -> Result<Reported, Error> {
         let outcome = report.outcome;
         let inner = &*self.inner;
         inner.log.wait_verified()?;
@@ -46,7 +95,7 @@ impl Governor {
         self.withdraw_unclaimed(*proof_id, outcome)?;
         // Reserved before the agent is held, so that its decisions do not wait for the index.
         let Some(reserved) = inner.log.reserve_for(&facts.entity, proof_id, outcome)? else {
-            return self.trust_now(&facts);
+            return Ok(Reported { trust: self.trust_now(&facts)?, entry: None });
         };
         let cell = self.registered(&facts.entity)?;
         let now = inner.clock.now();
@@ -81,12 +130,19 @@ impl Governor {
         if facts.decision == Decision::Escalate {
             self.end_reported(*proof_id, outcome)?;
         }
-        inner.log.settle_decision(sequence, facts.risk)?;
-        Ok(trust)
+        Ok(Reported { trust, entry: Some((sequence, facts.risk)) })
     }
 
     fn trust_now(&self, facts: &DecisionFacts) -> Result<TrustSnapshot, Error> {
         let cell = self.registered(&facts.entity)?;
         Ok(self.trust_of(&cell.read(), self.inner.clock.now()))
     }
+}
+
+/// An outcome that is enqueued.
+pub(super) struct Reported {
+    /// The agent's trust that is in force now.
+    pub(super) trust: TrustSnapshot,
+    /// The entry and the risk by which it is waited for; none where the record had the same outcome already.
+    pub(super) entry: Option<(Sequence, RiskLevel)>,
 }

@@ -76,6 +76,11 @@ impl OutcomeReport<'_> {
     /// back what the decision used of limits; one that the agent reports of itself does not.
     #[must_use]
     pub const fn by_agent(self) -> Self {
+        self.keeping_limits()
+    }
+
+    /// The report as one that gives nothing back of limits.
+    pub(crate) const fn keeping_limits(self) -> Self {
         Self { by_agent: true, ..self }
     }
 }

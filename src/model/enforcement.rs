@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Capability, Constraints, Decision, ParseResult, ProofId, TrustSnapshot, closed_words};
+use super::{
+    Capability, Constraints, Decision, Grant, GrantError, GrantSource, ParseResult, ProofId, TrustSnapshot,
+    closed_words,
+};
 
 closed_words! {
     /// What refused a request.
@@ -62,6 +65,10 @@ pub struct Enforcement {
     /// Whether the same request can be allowed later though nobody changes a policy, on a DENY.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
+    /// What a grant is made of, apart from the fields above.
+    // INVARIANT: only the governor fills it, with what it decided.
+    #[serde(skip)]
+    pub(crate) source: GrantSource,
 }
 
 impl Enforcement {
@@ -70,6 +77,33 @@ impl Enforcement {
         self.denial_class = class;
         self.retryable = class.map(DenialClass::is_retryable);
         self
+    }
+
+    /// Takes one use of what was decided: a [`Grant`], which enforces `maxRecords`, `timeoutMs`, `maxAmount`,
+    /// `allowedTargets` and `expiresAt`. There is one use, or `maxUses`; clones share them. The first has to be taken
+    /// before `expiresAt`, or within five minutes of the decision where that is not set; `timeoutMs` counts from here.
+    ///
+    /// The grant is made of what the governor decided. Changes of the fields do not change it, and an enforcement that
+    /// was read from JSON has none.
+    ///
+    /// ```
+    /// use rulekeep::{Enforcement, Governor};
+    ///
+    /// let governor = Governor::builder().auto_register().open_in_memory()?;
+    /// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
+    /// let copied: Enforcement = serde_json::from_str(&serde_json::to_string(&verdict)?)?;
+    /// assert!(copied == verdict && copied.grant().is_err());
+    /// let grant = verdict.grant()?;
+    /// assert_eq!(grant.proof_id(), verdict.proof_id);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`GrantError::NotGranted`] after a DENY or an ESCALATE, [`GrantError::NotIssued`], [`GrantError::UsedUp`],
+    /// [`GrantError::Malformed`] for a constraint of a wrong form, and those of [`Grant::check`].
+    pub fn grant(&self) -> Result<Grant, GrantError> {
+        self.source.grant(self.decision)
     }
 
     /// Whether the action may go on in full, under the constraints.

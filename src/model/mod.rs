@@ -16,6 +16,7 @@ mod error;
 mod escalation;
 mod event;
 mod facts;
+mod grant;
 mod id;
 mod intent;
 pub(crate) mod json;
@@ -53,6 +54,8 @@ pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
 pub use facts::{Amount, Facts, Target, TargetKind, TargetRole, Unread, UnreadKind};
+pub use grant::{Grant, GrantError};
+pub(crate) use grant::{GrantAuthority, GrantSource, GrantTerms};
 pub use id::{
     AgentId, EscalationId, EventId, IntentId, KeyId, KillSwitchId, PreApprovalId, ProofId, Sequence, TaskId, WebhookId,
 };

@@ -46,7 +46,7 @@ pub(super) fn has_direction(name: &str) -> bool {
 fn misfit(name: &str, value: &Json) -> Option<&'static str> {
     let is_text_list = || value.as_array().is_some_and(|items| items.iter().all(Json::is_string));
     match name {
-        "maxRecords" | "timeoutMs" => (!value.is_u64()).then_some("a whole number from 0"),
+        "maxRecords" | "maxUses" | "timeoutMs" => (!value.is_u64()).then_some("a whole number from 0"),
         "maxAmount" => (!value.as_f64().is_some_and(|amount| amount >= 0.0)).then_some("a number from 0"),
         "readOnly" => (!value.is_boolean()).then_some("true or false"),
         "allowedTargets" | "allowedHosts" | "redactFields" => (!is_text_list()).then_some("a list of strings"),
@@ -121,6 +121,7 @@ fn float(number: f64) -> Json {
 /// The keys of `misfit`.
 const KNOWN: &[&str] = &[
     "maxRecords",
+    "maxUses",
     "timeoutMs",
     "maxAmount",
     "readOnly",

@@ -47,6 +47,8 @@ closed_words! {
         Repair = "repair",
         /// An operator confirmed the clock: times begin anew where it stepped back.
         Clock = "clock",
+        /// A report that the outcome of a decision is not known.
+        UnknownOutcome = "unknown_outcome",
     }
 }
 
@@ -64,6 +66,7 @@ impl Kind {
             Self::Archive => 9,
             Self::Repair => 10,
             Self::Clock => 11,
+            Self::UnknownOutcome => 12,
         }
     }
 

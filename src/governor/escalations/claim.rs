@@ -16,8 +16,8 @@ use super::grant::under_other_policies;
 use super::queue::Open;
 use super::{Escalation, Escalations, change};
 use crate::model::{
-    AgentState, Decision, DenialClass, Enforcement, Error, EscalationId, EscalationRecord, EscalationState, Intent,
-    Sequence, TrustSnapshot,
+    AgentState, Decision, DenialClass, Enforcement, Error, EscalationId, EscalationRecord, EscalationState,
+    GrantSource, Intent, Sequence, TrustSnapshot,
 };
 
 impl Escalations<'_> {
@@ -201,8 +201,9 @@ impl Governor {
             trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
             denial_class: None,
             retryable: None,
+            source: GrantSource::default(),
         };
-        Ok((enforcement, sequence))
+        Ok((self.granting(enforcement, &record.agent_id, now), sequence))
     }
 
     /// Whether what is handed in comes of the text that was asked: two texts can be parsed to the same intent.
@@ -235,6 +236,7 @@ impl Governor {
             trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
             denial_class: None,
             retryable: None,
+            source: GrantSource::default(),
         }
         .refused_by(Some(DenialClass::Policy)))
     }

@@ -146,8 +146,7 @@ impl Governor {
         self.wait_mended()?;
         let Some(id) = self.inner.approvals.queue.unclaimed(approval) else { return Ok(()) };
         if outcome == Outcome::Success {
-            let message = format!("{approval} grants nothing before {id} is claimed, which it was not; claim it first");
-            return Err(Error::Conflict { message });
+            return Err(unclaimed(approval, id));
         }
         let Some(open) = self.inner.approvals.queue.open(id) else { return Ok(()) };
         let mut unsettled = Unsettled::default();
@@ -160,6 +159,12 @@ impl Governor {
         let settled = self.settle_all(&unsettled);
         open.tell();
         settled
+    }
+
+    /// Refuses a report on what was approved and never claimed: nothing was granted by it, so nothing was done.
+    pub(in crate::governor) fn check_claimed(&self, approval: ProofId) -> Result<(), Error> {
+        self.wait_mended()?;
+        self.inner.approvals.queue.unclaimed(approval).map_or(Ok(()), |id| Err(unclaimed(approval, id)))
     }
 
     /// Ends the escalation of a record whose outcome was reported: what it asked for was done or given up.
@@ -176,4 +181,9 @@ impl Governor {
         open.tell();
         settled
     }
+}
+
+fn unclaimed(approval: ProofId, id: EscalationId) -> Error {
+    let message = format!("{approval} grants nothing before {id} is claimed, which it was not; claim it first");
+    Error::Conflict { message }
 }

@@ -27,10 +27,10 @@ pub(super) use under::Under;
 
 use serde_json::Value;
 
-use super::Governor;
+use super::{Governor, GuardError, Guarded};
 use crate::model::{
-    Enforcement, Error, Input, InputEnforcement, Intent, Mandate, OpenedTask, Outcome, TaskId, TaskInfo, TaskRequest,
-    ToolCall,
+    Enforcement, Error, Grant, Input, InputEnforcement, Intent, Mandate, OpenedTask, Outcome, TaskId, TaskInfo,
+    TaskRequest, ToolCall,
 };
 
 /// The tasks of a governor. See [`Governor::tasks`].
@@ -130,6 +130,20 @@ impl Task {
     /// Those of [`Task::enforce`] and of [`Governor::enforce`].
     pub fn enforce_intent(&self, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.enforce_intent_under(self.id, intent, super::decide::RiskSource::Caller)
+    }
+
+    /// Decides on a call and runs `work` under its grant, as [`Governor::guard`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::guard`]; [`GuardError::Undecided`] where the task is no longer open.
+    pub fn guard<T, E>(
+        &self,
+        call: &ToolCall,
+        work: impl FnOnce(Grant) -> Result<T, E>,
+    ) -> Result<Guarded<T>, GuardError<E>> {
+        let decided = self.enforce(call).map_err(GuardError::Undecided)?;
+        self.governor.guard_decided(decided, work)
     }
 
     /// Tells what a call returned, as text or as JSON. Ids and addresses of the entries that the user named become known;

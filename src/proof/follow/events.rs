@@ -23,9 +23,14 @@ pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool, de
         Kind::Decision => of_decision(frame, wanted, details),
         Kind::Alert => of_alert(frame, wanted),
         Kind::Outcome | Kind::State => of_trust(frame, wanted),
-        Kind::Store | Kind::Recovery | Kind::Erasure | Kind::Freeze | Kind::Archive | Kind::Repair | Kind::Clock => {
-            None
-        }
+        Kind::Store
+        | Kind::Recovery
+        | Kind::Erasure
+        | Kind::Freeze
+        | Kind::Archive
+        | Kind::Repair
+        | Kind::Clock
+        | Kind::UnknownOutcome => None,
     }
     .unwrap_or_default()
 }

@@ -23,6 +23,7 @@ pub(crate) enum Entry<'a> {
     Archive(ArchiveEntry),
     Repair(Box<RepairEntry>),
     Clock(ClockEntry),
+    UnknownOutcome(UnknownOutcomeEntry<'a>),
 }
 
 impl<'a> Entry<'a> {
@@ -47,6 +48,7 @@ impl<'a> Entry<'a> {
             Kind::Archive => Self::Archive(json(body)?),
             Kind::Repair => Self::Repair(json(body)?),
             Kind::Clock => Self::Clock(json(body)?),
+            Kind::UnknownOutcome => Self::UnknownOutcome(json(body)?),
         })
     }
 
@@ -63,6 +65,7 @@ impl<'a> Entry<'a> {
             Self::Archive(entry) => entry.timestamp,
             Self::Repair(entry) => entry.timestamp,
             Self::Clock(entry) => entry.timestamp,
+            Self::UnknownOutcome(entry) => entry.timestamp,
         }
     }
 
@@ -163,6 +166,18 @@ pub(crate) struct OutcomeEntry<'a> {
     /// What it moved by.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) basis: Option<OutcomeBasis>,
+}
+
+/// A report that the outcome of an action is not known. It changes nothing: the record has no outcome until one is
+/// reported.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UnknownOutcomeEntry<'a> {
+    pub(crate) proof_id: ProofId,
+    pub(crate) entity_id: AgentId,
+    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
+    pub(crate) note: Option<Cow<'a, str>>,
+    pub(crate) timestamp: Timestamp,
 }
 
 /// The new state of something, by its key.

@@ -8,6 +8,7 @@ mod secrets;
 mod tree;
 mod verify;
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,7 +18,7 @@ use super::commit;
 use super::follow::Feed;
 use super::index::{Index, Totals};
 use super::journal::JournalPart;
-use super::journal::entry::{AlertEntry, ClockEntry};
+use super::journal::entry::{AlertEntry, ClockEntry, UnknownOutcomeEntry};
 use super::journal::record::CanonicalRecord;
 use super::maintenance::verify::{Behind, Scrub};
 use super::parts::Parts;
@@ -159,6 +160,25 @@ impl ProofLog {
                 Err(Error::Conflict { message })
             }
         }
+    }
+
+    /// Enqueues the report that a record's outcome is not known; a conflict where it has one.
+    pub(crate) fn report_unknown(
+        &self,
+        now: Timestamp,
+        entity: &AgentId,
+        record: &ProofId,
+        note: Option<&str>,
+    ) -> Result<Sequence, Error> {
+        let reserved = self.reserve_outcome(entity, record)?.map_err(|standing| Error::Conflict {
+            message: format!("{record} has the outcome {standing} already; UNKNOWN is accepted only before"),
+        })?;
+        reserved.report_unknown(now, |timestamp| UnknownOutcomeEntry {
+            proof_id: *record,
+            entity_id: entity.clone(),
+            note: note.map(Cow::Borrowed),
+            timestamp,
+        })
     }
 
     /// Waits until a decision of that risk, or its outcome, is as durable as the log promises.

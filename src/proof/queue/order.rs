@@ -238,6 +238,15 @@ impl Reservation<'_> {
         Ok(sequence)
     }
 
+    /// Enqueues the report that the outcome is not known, and gives the reservation back: the record has no outcome still.
+    pub(crate) fn report_unknown<T: Serialize>(
+        self,
+        now: Timestamp,
+        make: impl FnOnce(Timestamp) -> T,
+    ) -> Result<Sequence, Error> {
+        Ok(self.queue.entry(now, Kind::UnknownOutcome, None, make)?.0)
+    }
+
     /// Enqueues the decision that answers the record, and its outcome behind it with nothing between. None where a stop
     /// came that the decision does not know of.
     pub(crate) fn answer(

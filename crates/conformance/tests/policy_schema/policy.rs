@@ -239,6 +239,8 @@ pub(crate) struct ContextClause {
 pub(crate) struct Constraints {
     /// Most records.
     pub(crate) max_records: Option<u64>,
+    /// How often the grant can be used; once by default.
+    pub(crate) max_uses: Option<u64>,
     /// Longest time, in milliseconds.
     pub(crate) timeout_ms: Option<u64>,
     /// Largest amount.

@@ -10,6 +10,7 @@ use super::spec::{Spec, Subject};
 use crate::gateway::{Admitted, Gateway, Scope};
 use rulekeep::agent::AgentId;
 use rulekeep::checkpoint::VerifierKey;
+use rulekeep::extension::closed_words;
 use rulekeep::intent::IntentId;
 use rulekeep::proof::{
     Evidence, Order, OutcomeReport, Period, ProofCursor, ProofId, ProofPage, ProofStats, Verification, VerifyOptions,
@@ -219,15 +220,29 @@ pub(super) struct ReportForm {
     agent_id: Option<String>,
     #[schema(min_length = 1, max_length = 256)]
     call_id: Option<String>,
-    outcome: Outcome,
+    outcome: ReportedOutcome,
     #[schema(max_length = 4096)]
     note: Option<String>,
+}
+
+closed_words! {
+    /// An outcome as it is reported: one that a record can have, or UNKNOWN where the host does not know it.
+    pub enum ReportedOutcome("outcome") {
+        /// The action did what was asked.
+        Success = "SUCCESS",
+        /// The action failed or did harm.
+        Failure = "FAILURE",
+        /// The action went to a person.
+        Escalated = "ESCALATED",
+        /// The host does not know: the record has no outcome still, and a later report is accepted once.
+        Unknown = "UNKNOWN",
+    }
 }
 
 /// What became of the action of a record.
 pub(super) struct Report {
     record: Reported,
-    outcome: Outcome,
+    outcome: ReportedOutcome,
     note: Option<String>,
 }
 
@@ -292,7 +307,17 @@ impl Report {
             Reported::ById(text) => proof_id(text)?,
             Reported::ByCall { agent_id, call_id } => governor.log().record_of_call(agent_id, call_id)?.id,
         };
-        let report = self.note.as_deref().map_or_else(|| self.outcome.into(), |note| self.outcome.note(note));
+        let note = self.note.as_deref();
+        let outcome = match self.outcome {
+            ReportedOutcome::Success => Outcome::Success,
+            ReportedOutcome::Failure => Outcome::Failure,
+            ReportedOutcome::Escalated => Outcome::Escalated,
+            ReportedOutcome::Unknown => {
+                governor.report_unknown(&proof_id, note)?;
+                return governor.log().record(&proof_id);
+            }
+        };
+        let report = note.map_or_else(|| outcome.into(), |note| outcome.note(note));
         governor.report(&proof_id, told_by(report))?;
         governor.log().record(&proof_id)
     }

@@ -355,3 +355,22 @@ fn a_tool_call_is_found_and_reported_by_its_callers_id() {
     let refused = call(&governor, "enforce", &both);
     assert_eq!(refused["error"]["data"]["code"], "INVALID_INPUT", "{refused}");
 }
+
+#[test]
+fn unknown_is_reported_over_lines_and_leaves_the_outcome_absent_until_a_real_one() {
+    let governor = in_memory();
+    let proof_id = decide(&governor, "a");
+    let report = |outcome: &str| json!({ "proofId": proof_id, "outcome": outcome, "note": "no result came back" });
+    for _ in 0..2 {
+        let record = result(&governor, "outcome/report", &report("UNKNOWN"));
+        assert_eq!((&record["id"], record.get("outcome")), (&json!(proof_id), None));
+    }
+    assert_eq!(result(&governor, "proof/stats", &json!({ "entityId": "a" }))["successRate"], 0.0);
+    assert_eq!(result(&governor, "outcome/report", &report("SUCCESS"))["outcome"], "SUCCESS");
+    assert_eq!(refusal(&governor, "outcome/report", &report("UNKNOWN"))["code"], "CONFLICT");
+    assert_eq!(refusal(&governor, "outcome/report", &report("unknown"))["code"], "INVALID_INPUT");
+    assert_eq!(
+        refusal(&governor, "proof/query", &json!({ "entityId": "a", "outcome": "UNKNOWN" }))["code"],
+        "INVALID_QUERY"
+    );
+}

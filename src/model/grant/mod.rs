@@ -1,0 +1,433 @@
+//! Grants: the permission to carry out what was decided, which enforces its own constraints.
+//!
+//! An [`Enforcement`](super::Enforcement) carries a [`GrantSource`] that only the governor fills, on ALLOW and DEGRADE. It
+//! holds what was decided, apart from the public fields, so that an enforcement that was read from JSON or changed gives
+//! no more than that. The limits are read when the grant is made, not when it is decided.
+
+mod error;
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use serde_json::Value;
+use smallvec::SmallVec;
+
+pub use error::GrantError;
+
+use super::{AgentId, Capability, Constraints, Decision, ProofId, Timestamp, excerpt};
+
+/// The permission to carry out one decided action. Code that acts for an agent takes one as an argument, so that it cannot
+/// be called without a decision: only [`Enforcement::grant`](crate::Enforcement::grant) and
+/// [`Governor::guard`](crate::Governor::guard) make it, and it is not cloned.
+///
+/// Every method that checks or takes something also refuses when the grant is over: past `timeoutMs` or `expiresAt`, or
+/// five minutes after the decision where neither is set; when its outcome was reported by a guard; and when the agent is
+/// stopped, suspended or retired.
+///
+/// ```
+/// use rulekeep::grant::{Grant, GrantError};
+/// use rulekeep::{Agent, Governor, PolicySet, Tier};
+///
+/// fn delete_rows(grant: &Grant, table: &str, rows: u64) -> Result<(), GrantError> {
+///     grant.check_target(table)?;
+///     grant.take_records(rows)
+///     // ... and only then delete them.
+/// }
+///
+/// let policies = PolicySet::from_toml(
+///     r#"
+///     name = "cleaning"
+///     [[rule]]
+///     id = "drafts"
+///     effect = "allow"
+///     constraints = { maxRecords = 10, allowedTargets = ["drafts"] }
+///     "#,
+/// )?;
+/// let governor = Governor::builder().policies(policies).open_in_memory()?;
+/// governor.agents().register(Agent::new("cleaner").at_tier(Tier::T4))?;
+/// let verdict = governor.enforce_input("cleaner", "Delete old drafts")?.enforcement;
+/// let grant = verdict.grant()?;
+/// delete_rows(&grant, "drafts", 8)?;
+/// assert!(matches!(delete_rows(&grant, "drafts", 3), Err(GrantError::Records { left: 2, .. })));
+/// assert!(matches!(delete_rows(&grant, "letters", 1), Err(GrantError::Target { .. })));
+/// assert!(matches!(verdict.grant(), Err(GrantError::UsedUp { .. })), "once, unless maxUses says otherwise");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a grant that is dropped is used"]
+pub struct Grant {
+    terms: GrantTerms,
+}
+
+impl Grant {
+    /// The record of the decision that it rests on, whose outcome is to be reported.
+    pub fn proof_id(&self) -> ProofId {
+        self.terms.issued.proof_id
+    }
+
+    /// The agent that it was granted to.
+    pub fn agent_id(&self) -> &AgentId {
+        &self.terms.issued.agent
+    }
+
+    /// The capabilities that were granted; after a DEGRADE a part of what was asked for.
+    pub fn granted_capabilities(&self) -> &[Capability] {
+        &self.terms.issued.granted
+    }
+
+    /// The constraints that were decided. Those without a method here are the caller's to keep.
+    pub fn constraints(&self) -> &Constraints {
+        &self.terms.issued.constraints
+    }
+
+    /// The end of the grant: the earlier of `timeoutMs` after it was made and `expiresAt`, or five minutes after the
+    /// decision where neither is set.
+    pub fn ends_at(&self) -> Timestamp {
+        let GrantTerms { issued, limits, begun_at, .. } = &self.terms;
+        let timeout = limits.timeout.map(|timeout| after(*begun_at, timeout));
+        let ends = timeout.into_iter().chain(limits.expires_at).min();
+        ends.unwrap_or_else(|| issued.default_end())
+    }
+
+    /// Checks that the grant still holds. Long work calls it from time to time.
+    ///
+    /// # Errors
+    ///
+    /// [`GrantError::Expired`], [`GrantError::Overdue`], [`GrantError::Ended`], [`GrantError::Barred`],
+    /// [`GrantError::GovernorGone`].
+    pub fn check(&self) -> Result<(), GrantError> {
+        self.holding().map(drop)
+    }
+
+    /// Checks that a capability was granted.
+    ///
+    /// # Errors
+    ///
+    /// [`GrantError::Capability`], and those of [`Grant::check`].
+    pub fn check_capability(&self, capability: &str) -> Result<(), GrantError> {
+        self.check()?;
+        if self.granted_capabilities().iter().any(|granted| granted.as_str() == capability) {
+            return Ok(());
+        }
+        Err(GrantError::Capability { capability: excerpt(capability) })
+    }
+
+    /// Checks that `allowedTargets` contains a target, by [`Constraints::allows_target`].
+    ///
+    /// # Errors
+    ///
+    /// [`GrantError::Target`], and those of [`Grant::check`].
+    pub fn check_target(&self, target: &str) -> Result<(), GrantError> {
+        self.check()?;
+        if self.constraints().allows_target(target) {
+            return Ok(());
+        }
+        Err(GrantError::Target { target: excerpt(target) })
+    }
+
+    /// Takes that many records out of `maxRecords`, before they are touched. All uses of a decision share them. Nothing is
+    /// taken when there are not enough.
+    ///
+    /// # Errors
+    ///
+    /// [`GrantError::Records`], and those of [`Grant::check`].
+    pub fn take_records(&self, records: u64) -> Result<(), GrantError> {
+        let mut spent = self.holding()?;
+        let Some(most) = self.terms.limits.records else { return Ok(()) };
+        let left = most.saturating_sub(spent.records);
+        if records > left {
+            return Err(GrantError::Records { asked: records, most, left });
+        }
+        spent.records += records;
+        Ok(())
+    }
+
+    /// Takes an amount out of `maxAmount`, before it is moved, in the currency that the policy means. All uses of a
+    /// decision share it. Nothing is taken when there is not enough.
+    ///
+    /// # Errors
+    ///
+    /// [`GrantError::InvalidAmount`] for an amount that is negative or not finite, also where there is no `maxAmount`;
+    /// [`GrantError::Amount`], and those of [`Grant::check`].
+    pub fn take_amount(&self, amount: f64) -> Result<(), GrantError> {
+        let mut spent = self.holding()?;
+        if !(amount.is_finite() && amount >= 0.0) {
+            return Err(GrantError::InvalidAmount { amount });
+        }
+        let Some(most) = self.terms.limits.amount else { return Ok(()) };
+        let sum = spent.amount + amount;
+        // 0.1 and 0.2 have no exact double, and add up to a little more than 0.3.
+        if sum > most + most * SLACK {
+            return Err(GrantError::Amount { asked: amount, most, left: (most - spent.amount).max(0.0) });
+        }
+        spent.amount = sum;
+        Ok(())
+    }
+
+    /// What a guard keeps while the grant is in the work's hands.
+    pub(crate) fn terms(&self) -> GrantTerms {
+        self.terms.clone()
+    }
+
+    /// What was spent so far, where the grant holds.
+    fn holding(&self) -> Result<MutexGuard<'_, Spent>, GrantError> {
+        let authority = self.terms.issued.authority()?;
+        self.terms.check_time(&*authority)?;
+        self.terms.issued.check_agent(&*authority)?;
+        let spent = self.terms.issued.spent();
+        if spent.has_ended { Err(GrantError::Ended) } else { Ok(spent) }
+    }
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Grant");
+        shown.field("proof_id", &self.proof_id()).field("agent_id", &self.agent_id());
+        shown.field("constraints", self.constraints()).finish_non_exhaustive()
+    }
+}
+
+/// The governor, as grants see it.
+pub(crate) trait GrantAuthority: Send + Sync {
+    /// The time to decide by.
+    fn now(&self) -> Timestamp;
+    /// The time since some moment, which never steps back.
+    fn monotonic(&self) -> Duration;
+    /// What keeps an agent from acting, if anything does.
+    fn barred(&self, agent: &AgentId) -> Option<String>;
+}
+
+/// The part of an enforcement that grants are made of. Two enforcements are equal whatever it is, and it is not written.
+#[derive(Clone, Default)]
+pub(crate) struct GrantSource(Option<Arc<Issued>>);
+
+impl GrantSource {
+    /// The source of what was decided at that time.
+    pub(crate) fn new(
+        authority: Weak<dyn GrantAuthority>,
+        at: Timestamp,
+        proof_id: ProofId,
+        agent: &AgentId,
+        granted: &[Capability],
+        constraints: &Constraints,
+    ) -> Self {
+        Self(Some(Arc::new(Issued {
+            authority,
+            at,
+            proof_id,
+            agent: agent.clone(),
+            granted: granted.iter().cloned().collect(),
+            constraints: constraints.clone(),
+            spent: Mutex::default(),
+        })))
+    }
+
+    /// Takes one use. `decision` is for the message only.
+    pub(crate) fn grant(&self, decision: Decision) -> Result<Grant, GrantError> {
+        let Some(issued) = &self.0 else {
+            return Err(match decision {
+                Decision::Allow | Decision::Degrade => GrantError::NotIssued,
+                Decision::Deny | Decision::Escalate => GrantError::NotGranted { decision },
+            });
+        };
+        let limits = Limits::read(&issued.constraints)?;
+        let authority = issued.authority()?;
+        issued.check_agent(&*authority)?;
+        let (begun_at, begun) = (authority.now(), authority.monotonic());
+        if limits.expires_at.is_none() && begun_at >= issued.default_end() {
+            return Err(GrantError::Expired { at: issued.default_end() });
+        }
+        let terms = GrantTerms { issued: Arc::clone(issued), limits, begun_at, begun };
+        terms.check_deadline(&*authority)?;
+        let mut spent = issued.spent();
+        if spent.has_ended {
+            return Err(GrantError::Ended);
+        }
+        if spent.uses >= limits.uses {
+            return Err(GrantError::UsedUp { most: limits.uses });
+        }
+        spent.uses += 1;
+        drop(spent);
+        Ok(Grant { terms })
+    }
+}
+
+impl PartialEq for GrantSource {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for GrantSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "issued" } else { "none" })
+    }
+}
+
+// Behind it are locks alone that a panic leaves as they are.
+impl UnwindSafe for GrantSource {}
+impl RefUnwindSafe for GrantSource {}
+
+/// A grant without the right to use it: whether it holds, and its end.
+#[derive(Clone)]
+pub(crate) struct GrantTerms {
+    issued: Arc<Issued>,
+    limits: Limits,
+    begun_at: Timestamp,
+    begun: Duration,
+}
+
+impl GrantTerms {
+    /// Fails where `timeoutMs` or `expiresAt` is over. What no policy limits goes on for as long as it takes.
+    pub(crate) fn check_work(&self) -> Result<(), GrantError> {
+        self.check_deadline(&*self.issued.authority()?)
+    }
+
+    /// Ends the grant and every other use of the same decision.
+    pub(crate) fn end(&self) {
+        self.issued.spent().has_ended = true;
+    }
+
+    fn check_time(&self, authority: &dyn GrantAuthority) -> Result<(), GrantError> {
+        self.check_deadline(authority)?;
+        let is_limited = self.limits.timeout.is_some() || self.limits.expires_at.is_some();
+        if !is_limited && authority.now() >= self.issued.default_end() {
+            return Err(GrantError::Expired { at: self.issued.default_end() });
+        }
+        Ok(())
+    }
+
+    fn check_deadline(&self, authority: &dyn GrantAuthority) -> Result<(), GrantError> {
+        let now = authority.now();
+        if let Some(timeout) = self.limits.timeout {
+            let shown = now.as_millis().saturating_sub(self.begun_at.as_millis());
+            let shown = Duration::from_millis(u64::try_from(shown).unwrap_or(0));
+            // A clock that steps back makes no work shorter.
+            if shown.max(authority.monotonic().saturating_sub(self.begun)) >= timeout {
+                return Err(GrantError::Overdue { timeout });
+            }
+        }
+        match self.limits.expires_at {
+            Some(at) if now >= at => Err(GrantError::Expired { at }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What was decided. Shared by the clones of an enforcement and by its grants.
+struct Issued {
+    /// The governor, which an enforcement does not keep open.
+    authority: Weak<dyn GrantAuthority>,
+    at: Timestamp,
+    proof_id: ProofId,
+    agent: AgentId,
+    /// Inline where it is one, as it is nearly always.
+    granted: SmallVec<[Capability; 1]>,
+    constraints: Constraints,
+    // Held to take one thing; no other lock is taken behind it.
+    spent: Mutex<Spent>,
+}
+
+/// What was taken of the limits.
+#[derive(Default)]
+struct Spent {
+    uses: u64,
+    records: u64,
+    amount: f64,
+    has_ended: bool,
+}
+
+impl Issued {
+    fn authority(&self) -> Result<Arc<dyn GrantAuthority>, GrantError> {
+        self.authority.upgrade().ok_or(GrantError::GovernorGone)
+    }
+
+    fn check_agent(&self, authority: &dyn GrantAuthority) -> Result<(), GrantError> {
+        authority.barred(&self.agent).map_or(Ok(()), |reason| Err(GrantError::Barred { reason }))
+    }
+
+    fn default_end(&self) -> Timestamp {
+        after(self.at, DEFAULT_LIFETIME)
+    }
+
+    fn spent(&self) -> MutexGuard<'_, Spent> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The constraints that a grant enforces, read.
+#[derive(Clone, Copy)]
+struct Limits {
+    uses: u64,
+    records: Option<u64>,
+    amount: Option<f64>,
+    timeout: Option<Duration>,
+    expires_at: Option<Timestamp>,
+}
+
+impl Limits {
+    fn read(constraints: &Constraints) -> Result<Self, GrantError> {
+        const WHOLE: &str = "a whole number from 0";
+        let amount = |value: &Value| value.as_f64().filter(|amount| amount.is_finite() && *amount >= 0.0);
+        let time = |value: &Value| value.as_str()?.parse().ok();
+        let texts = |value: &Value| value.as_array()?.iter().all(Value::is_string).then_some(());
+        read(constraints, "allowedTargets", "a list of strings", texts)?;
+        Ok(Self {
+            uses: read(constraints, "maxUses", WHOLE, Value::as_u64)?.unwrap_or(1),
+            records: read(constraints, "maxRecords", WHOLE, Value::as_u64)?,
+            amount: read(constraints, "maxAmount", "a number from 0", amount)?,
+            timeout: read(constraints, "timeoutMs", WHOLE, Value::as_u64)?.map(Duration::from_millis),
+            expires_at: read(constraints, "expiresAt", "a timestamp with an offset", time)?,
+        })
+    }
+}
+
+fn read<T>(
+    constraints: &Constraints,
+    key: &'static str,
+    expected: &'static str,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Result<Option<T>, GrantError> {
+    let malformed = |value: &Value| GrantError::Malformed { key, found: excerpt(&value.to_string()), expected };
+    constraints.get(key).map(|value| read(value).ok_or_else(|| malformed(value))).transpose()
+}
+
+fn after(at: Timestamp, duration: Duration) -> Timestamp {
+    let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(at.as_millis().saturating_add(millis))
+}
+
+/// How long a grant holds after the decision where no constraint says so.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(5 * 60);
+/// By how much a sum of amounts may be over, relatively.
+const SLACK: f64 = 1e-12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_constraint_of_a_wrong_form_grants_nothing() {
+        for (key, values) in [
+            ("maxUses", vec![json!(null), json!("3"), json!(-1), json!(1.5)]),
+            ("maxRecords", vec![json!(null), json!([10]), json!(0.5)]),
+            ("timeoutMs", vec![json!(null), json!("1s"), json!(-1)]),
+            ("maxAmount", vec![json!(null), json!("10"), json!(-0.1)]),
+            ("allowedTargets", vec![json!(null), json!("a"), json!(["a", 1]), json!({})]),
+            ("expiresAt", vec![json!(null), json!("soon"), json!(0)]),
+        ] {
+            for value in values {
+                let mut constraints = Constraints::new();
+                constraints.insert(key, value.clone());
+                let refused = Limits::read(&constraints).err();
+                let is_told = |error| matches!(&error, GrantError::Malformed { key: told, .. } if *told == key);
+                assert!(refused.clone().is_some_and(is_told), "{key} {value}: {refused:?}");
+            }
+        }
+        let mut good = Constraints::new();
+        good.insert("region", json!(null));
+        assert!(Limits::read(&good).is_ok_and(|limits| limits.uses == 1), "a key of one's own is the caller's to read");
+    }
+}
