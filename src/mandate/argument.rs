@@ -38,6 +38,11 @@ impl Part {
         matches!(self, Self::Path | Self::Other | Self::Name)
     }
 
+    /// Whether a value of it is one token, in which every character counts.
+    pub(super) const fn is_token(self) -> bool {
+        matches!(self, Self::Path | Self::Id | Self::Secret)
+    }
+
     /// Whether an effect must not take a value of this part from anywhere but the words, a trusted value, or a named entry.
     const fn is_critical(self) -> bool {
         matches!(self, Self::Party | Self::Place | Self::Path | Self::Amount | Self::Id | Self::Secret | Self::Code)

@@ -25,6 +25,8 @@ pub(crate) struct Deed<'a> {
     pub(crate) text: Option<&'a str>,
     /// What the parser found that it names, with its part.
     pub(crate) targets: Vec<(Part, String)>,
+    /// The tool's definition speaks to the agent instead of about the tool.
+    pub(crate) is_poisoned: bool,
     /// Something of it could not be read.
     pub(crate) is_unread: bool,
     /// The same effect was allowed under the task before.
@@ -114,8 +116,8 @@ pub(crate) fn check(words: &Words, asked: &Asked, memory: &Memory, deed: &Deed<'
         purpose::of_effect(asked, deed.capabilities, deed.risk, deed.fit)
     };
     match purpose {
-        Purpose::Serves => {}
-        Purpose::Unsure => checking.note(FaultKind::Unsure, None),
+        Purpose::Serves if !deed.is_poisoned => {}
+        Purpose::Serves | Purpose::Unsure => checking.note(FaultKind::Unsure, None),
         Purpose::Foreign => {
             checking.note(FaultKind::Foreign, None);
             return checking.finding;
@@ -181,7 +183,8 @@ impl Checking<'_> {
                 // What it names is among the targets.
                 continue;
             }
-            let is_misplaced = sends && argument.part == Part::Party && !self.is_addressed(argument);
+            let is_misplaced =
+                sends && matches!(argument.part, Part::Party | Part::Place) && !self.is_addressed(argument);
             let is_critical = argument.is_critical(weight) && !self.is_choice(argument);
             if is_critical && (is_misplaced || !self.is_legitimate(argument)) {
                 has_unnamed |= matches!(argument.part, Part::Party | Part::Place | Part::Id | Part::Other);
@@ -201,11 +204,12 @@ impl Checking<'_> {
                 self.keep_in(argument);
             }
         }
-        if arguments.is_cut || self.deed.is_unread && self.deed.arguments.is_none() {
+        let has_code = arguments.all.iter().any(|argument| argument.part == Part::Code);
+        let by_parser = has_code || self.deed.arguments.is_none();
+        if arguments.is_cut || self.deed.is_unread && by_parser {
             self.note(FaultKind::Unread, None);
         }
-        let has_code = arguments.all.iter().any(|argument| argument.part == Part::Code);
-        if has_code || self.deed.arguments.is_none() {
+        if by_parser {
             self.targets(|_| true);
         }
         self.prose();

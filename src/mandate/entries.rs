@@ -35,20 +35,21 @@ impl Entry {
 /// structured.
 pub(super) fn entries(result: &str) -> Vec<Entry> {
     let node = match serde_json::from_str::<Value>(result) {
-        Ok(value) => Node::of_json(value, 0),
-        Err(_) => yaml(result),
+        Ok(value) => Node::of_json(value, 0).filter(|node| node.is_structured(Make::Json)),
+        Err(_) => yaml(result).filter(|node| node.is_structured(Make::Yaml)),
     };
     let mut entries = Vec::new();
-    match node {
-        Some(Node::List(items)) if items.len() > 1 && items.iter().all(Node::is_name) => {
-            let named = |item| if let Node::Text(name) = item { Some(name) } else { None };
-            let named = items.into_iter().filter_map(named).take(MOST_ENTRIES);
-            entries.extend(named.map(|name| Entry { fields: vec![("name".to_owned(), vec![name])] }));
-        }
-        Some(node) if node.is_structured() => node.gather(&mut entries),
-        _ => {}
+    if let Some(node) = node {
+        node.gather(&mut entries);
     }
     entries
+}
+
+/// The form of a result. What is written into a field of YAML by a careless program can break out of it; of JSON it cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Make {
+    Json,
+    Yaml,
 }
 
 /// A value of JSON or YAML.
@@ -83,12 +84,21 @@ impl Node {
         matches!(self, Self::Text(text) if (1..=LONGEST_KEY).contains(&text.len()) && text.split_whitespace().count() <= 4)
     }
 
-    /// Whether a program wrote it: mappings of two fields or more, under keys without blanks.
-    fn is_structured(&self) -> bool {
+    /// Whether a program wrote it: mappings of two fields or more under keys without blanks, or a list of names.
+    fn is_structured(&self, make: Make) -> bool {
         match self {
             Self::Text(_) => false,
+            Self::List(items) if items.len() > 1 && items.iter().all(Self::is_name) => true,
             Self::List(items) => {
-                !items.is_empty() && items.iter().all(|item| matches!(item, Self::Map(_)) && item.is_structured())
+                // Of one make, as a look-up returns them: an entry that was written into a field has other fields.
+                let keys = |item: &Self| match item {
+                    Self::Map(fields) => fields.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(),
+                    Self::Text(_) | Self::List(_) => Vec::new(),
+                };
+                let first = items.first().map(keys).unwrap_or_default();
+                let is_alike = |item: &Self| make == Make::Json || keys(item) == first;
+                let is_entry = |item: &Self| matches!(item, Self::Map(_)) && item.is_structured(make) && is_alike(item);
+                !items.is_empty() && items.iter().all(is_entry)
             }
             Self::Map(fields) => {
                 let is_key = |key: &str| {
@@ -104,6 +114,11 @@ impl Node {
     fn gather(self, entries: &mut Vec<Entry>) {
         match self {
             Self::Text(_) => {}
+            Self::List(items) if items.len() > 1 && items.iter().all(Self::is_name) => {
+                let named = |item| if let Self::Text(name) = item { Some(name) } else { None };
+                let named = items.into_iter().filter_map(named).take(MOST_ENTRIES);
+                entries.extend(named.map(|name| Entry { fields: vec![("name".to_owned(), vec![name])] }));
+            }
             Self::List(items) => items.into_iter().for_each(|item| item.gather(entries)),
             Self::Map(fields) => {
                 if entries.len() >= MOST_ENTRIES {
@@ -170,6 +185,8 @@ fn yaml(text: &str) -> Option<Node> {
             None => whole = Some(done),
             Some(Open::List(items)) => items.push(done),
             Some(Open::Map(fields, key)) => match (key.take(), done) {
+                // Twice the same key: somebody wrote into a field.
+                (Some(key), _) if fields.iter().any(|(known, _)| *known == key) => return None,
                 (Some(key), done) => fields.push((key, done)),
                 (None, Node::Text(text)) => *key = Some(text),
                 (None, _) => return None,
@@ -196,7 +213,7 @@ mod tests {
 
     #[test]
     fn lists_of_mappings_are_entries() {
-        let yaml = "- id_: '24'\n  title: Introductory meeting\n  participants:\n  - a@x.example\n  - b@x.example\n- id_: '5'\n  title: Lunch\n";
+        let yaml = "- id_: '24'\n  title: Introductory meeting\n  participants:\n  - a@x.example\n  - b@x.example\n- id_: '5'\n  title: Lunch\n  participants: []\n";
         let read = entries(yaml);
         assert_eq!(read.len(), 2);
         assert_eq!(read[0].names().collect::<Vec<_>>(), ["Introductory meeting"]);
@@ -217,6 +234,8 @@ mod tests {
             "*a",
             "a: &x 1\nb: *x",
             "---\na: 1\nb: 2\n---\na: 3\nb: 4",
+            "- id: 1\n  text: x\n  id: 2\n",
+            "- id: 1\n  text: x\n- id: 2\n  name: Ann\n  text: y\n",
         ] {
             assert_eq!(entries(text), [], "{text}");
         }

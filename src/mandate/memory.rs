@@ -298,8 +298,7 @@ mod tests {
         Observed { tool, resource, is_effect: false, is_content: false, text, masked: text }
     }
 
-    const EVENTS: &str =
-        "- id_: '24'\n  title: Introductory meeting\n  participants:\n  - a@x.example\n- id_: '5'\n  title: Lunch\n";
+    const EVENTS: &str = "- id_: '24'\n  title: Introductory meeting\n  participants:\n  - a@x.example\n- id_: '5'\n  title: Lunch\n  participants: []\n";
 
     #[test]
     fn an_entry_that_the_words_name_resolves_its_id() {

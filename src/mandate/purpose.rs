@@ -6,9 +6,11 @@ use std::sync::LazyLock;
 use crate::model::{Capability, Operation, Resource, RiskLevel};
 
 /// The acts that the user's words ask for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) acts: Vec<Capability>,
+    /// The risk of the riskiest of them.
+    pub(crate) risk: RiskLevel,
 }
 
 /// How well a tool fits the request among the tools of its catalogue.
@@ -61,7 +63,7 @@ impl Asked {
 pub(super) fn of_read(asked: &Asked, capabilities: &[Capability], risk: RiskLevel, fit: Option<Fit>) -> Purpose {
     let is_public =
         |capability: &Capability| matches!(capability.resource(), Some(Resource::Information | Resource::Web));
-    let fits = fit.is_some_and(|fit| fit.score >= LEAST_READ || fit.rank < FEW);
+    let fits = fit.is_some_and(|fit| fit.score >= LEAST_READ || fit.score > 0.0 && fit.rank < FEW);
     let is_near = capabilities.iter().all(|capability| is_public(capability) || asked.is_near(capability));
     let is_harmless = risk <= RiskLevel::Low && fit.is_none();
     if fits || is_near || is_harmless || asked.is_open() { Purpose::Serves } else { Purpose::Unsure }
@@ -76,16 +78,18 @@ pub(super) fn of_effect(asked: &Asked, capabilities: &[Capability], risk: RiskLe
         return Purpose::Unsure;
     }
     let is_top = fit.is_some_and(|fit| fit.rank == 0 && fit.score >= LEAST_TOP);
-    let fits = fit.is_none_or(|fit| fit.rank <= 1 && fit.score >= LEAST_FIT || fit.score >= GOOD_FIT);
+    let fits = fit.is_some_and(|fit| fit.rank <= 1 && fit.score >= LEAST_FIT || fit.score >= GOOD_FIT);
     let is_outdone = fit.is_some_and(|fit| fit.best_effect >= CLEAR_FIT && fit.score < fit.best_effect * LEAST_SHARE);
     let serves_first = asked.acts.iter().any(|act| is_part(act, first) && (fits || is_same_kind(act, first)));
-    if serves_first && !is_outdone {
+    // Inviting somebody and removing everybody are of one operation.
+    let is_riskier = matches!(first.operation(), Some(Operation::Admin | Operation::Delete)) && risk > asked.risk;
+    if serves_first && !is_outdone && !is_riskier {
         return Purpose::Serves;
     }
     // A tool that does several things: the words ask for one of them, and no tool fits better.
     let serves_one = effects()
         .any(|capability| asked.acts.iter().any(|act| is_part(act, capability) && is_same_kind(act, capability)));
-    if is_top && serves_one {
+    if is_top && serves_one && !is_riskier {
         return Purpose::Serves;
     }
     // Playing, computing, lighting a room: what cannot harm, by the tool that fits best.
@@ -175,7 +179,7 @@ mod tests {
     use super::*;
 
     fn asked(acts: &[&str]) -> Asked {
-        Asked { acts: acts.iter().map(|act| act.parse().unwrap()).collect() }
+        Asked { acts: acts.iter().map(|act| act.parse().unwrap()).collect(), risk: RiskLevel::Medium }
     }
 
     fn effect(acts: &[&str], capability: &str, score: f64) -> Purpose {

@@ -56,9 +56,11 @@ pub(super) fn number(text: &str) -> Option<String> {
         && bare.len() <= LONGEST_NUMBER
         && bare.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '\''))
         && !bare.trim_start_matches('-').contains('-');
-    // What stands around a number is a currency; a letter directly before or behind it makes it a name.
-    let rest = text.trim().replace(bare, "");
-    let is_currency = rest.chars().filter(|c| c.is_alphabetic()).count() <= 3;
+    // What stands around a number is a currency; any other letter makes it a name.
+    let rest = text.trim().replacen(bare, "", 1);
+    let rest = rest.trim();
+    let is_currency = rest.chars().all(|c| matches!(c, '$' | '€' | '£' | '¥' | '.' | ',' | ' '))
+        || rest.len() == 3 && rest.bytes().all(|byte| byte.is_ascii_alphabetic()) && text.contains(' ');
     if !is_number || !is_currency {
         return None;
     }
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn dates_and_names_are_no_numbers() {
-        for text in ["2024-05-15", "v1.2.3", "12 monkeys", "10:30"] {
+        for text in ["2024-05-15", "v1.2.3", "12 monkeys", "10:30", "3x", "x3", "5EUR"] {
             assert_eq!(number(text), None, "{text}");
         }
         assert!(is_date("2024-05-15 10:00") && is_date("2024-05-15T10:00:00Z") && !is_date("2024"));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::argument::Part;
+use super::argument::{Part, is_place};
 use super::text::{self, Shape};
 
 /// The user's words under a task, and the values that the runtime vouches for, in the forms in which values are looked
@@ -62,6 +62,11 @@ impl Words {
         self.trusted.insert(text::normal_value(value).into());
     }
 
+    /// Vouches for what the runtime vouches for in another task's words.
+    pub(crate) fn trust_as(&mut self, other: &Self) {
+        self.trusted.extend(other.trusted.iter().cloned());
+    }
+
     /// The texts that were said, the first one first.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().map(|text| &**text)
@@ -82,12 +87,11 @@ impl Words {
                 self.labeled.contains(&*number) || is_plain && self.numbers.contains(&*number)
             }
             Shape::Account => self.has_run(&text::squeezed(value)),
-            Shape::Atom => {
-                let atom = text::atom(value);
-                self.atoms.contains(&*atom)
-                    || part.is_path() && self.is_below_named(&atom)
-                    // "pet_friendly" is a choice in the words of a program.
-                    || part == Part::Other && !value.contains(['@', '/', '.', ':']) && self.mention(value)
+            Shape::Atom => self.has_atom(value, part),
+            Shape::Phrase if part == Part::Place => false,
+            // A file or an id with a hyphen is one token and no words.
+            Shape::Phrase if part.is_token() && !value.trim().chars().all(char::is_alphanumeric) => {
+                part == Part::Path && self.has_quoted(value) || self.has_atom(value, part)
             }
             Shape::Phrase => {
                 let phrase = text::phrase(value);
@@ -102,6 +106,22 @@ impl Words {
                 }
             }
         }
+    }
+
+    fn has_atom(&self, value: &str, part: Part) -> bool {
+        let atom = text::atom(value);
+        self.atoms.contains(&*atom)
+            || part.is_path() && self.is_below_named(&atom)
+            // "pet_friendly" is a choice in the words of a program.
+            || part == Part::Other && !value.contains(['@', '/', '.', ':']) && self.mention(value)
+    }
+
+    /// Whether the words have exactly this text in quotation marks: a file name with blanks.
+    fn has_quoted(&self, value: &str) -> bool {
+        let marks = [('"', '"'), ('\'', '\''), ('`', '`'), ('“', '”'), ('‘', '’')];
+        marks
+            .iter()
+            .any(|(open, close)| self.texts.iter().any(|text| text.contains(&format!("{open}{}{close}", value.trim()))))
     }
 
     /// Whether the words name an entry by the first word of its name alone: "Sarah" for Sarah Connor.
@@ -120,6 +140,7 @@ impl Words {
         }
         match text::shape(value) {
             // An address that the user writes down is there to be used.
+            Shape::Atom if is_place(value) => self.addressees.contains(&*normal),
             Shape::Atom | Shape::Account => !self.sources.contains(&*normal) || self.addressees.contains(&*normal),
             Shape::Number => true,
             Shape::Phrase => normal.split(' ').all(|word| self.addressees.contains(word)),

@@ -54,9 +54,7 @@ impl Escalations<'_> {
             return Ok(Resolved::new(EscalationState::Pending, None));
         }
         let resolved = governor.resolve_voted(&open, record, voted, &Answer::Approved)?;
-        if is_for_task {
-            governor.widen_task(id.proof_id())?;
-        }
+        governor.endorsed(id.proof_id(), is_for_task)?;
         Ok(resolved)
     }
 

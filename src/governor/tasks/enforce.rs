@@ -156,22 +156,21 @@ impl Governor {
         let is_granted = matches!(enforcement.decision, Decision::Allow | Decision::Degrade);
         let class = under.class().filter(|_| enforcement.decision == Decision::Deny);
         let mut ends = None;
-        for (place, (_, running)) in chain.iter_mut().enumerate() {
+        for (_, running) in &mut chain {
             running.calls += 1;
-            if place > 0 {
-                continue;
-            }
             *running.made.entry(digest).or_default() |= is_granted;
+        }
+        if let Some((_, running)) = chain.first_mut() {
             if asked.called.is_none() {
                 running.loose.insert(tool.as_ref().into());
             }
-            if let Some(class) = class {
+            if let Some(class @ (DenialClass::Mandate | DenialClass::Exfiltration)) = class {
                 let count = running.refused.entry(class).or_default();
                 *count += 1;
                 ends = (*count >= MOST_REFUSALS).then_some(class);
             }
             if enforcement.decision == Decision::Escalate && !under.finding.is_inside() {
-                running.endorsements.insert(enforcement.proof_id, endorsement(&under.finding, asked.intent));
+                running.endorsements.insert(enforcement.proof_id, endorsement(&under.finding, asked.intent, digest));
                 self.inner.tasks.note_asked(enforcement.proof_id, task.id);
             }
         }
@@ -192,9 +191,10 @@ impl Governor {
         let only_reads = intent.required_capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
         let deed = Deed {
             capabilities: &intent.required_capabilities,
-            is_read: only_reads || fit.is_some_and(|(_, is_read)| is_read),
+            is_read: only_reads || fit.is_some_and(|rated| rated.is_read),
+            is_poisoned: fit.is_some_and(|rated| rated.is_poisoned),
             risk: intent.risk_level,
-            fit: fit.map(|(fit, _)| fit),
+            fit: fit.map(|rated| rated.fit),
             arguments: asked.called.as_ref().map(|called| &called.arguments),
             text: asked.text.filter(|_| asked.called.is_none()),
             targets: targets_of(intent),
@@ -248,8 +248,8 @@ impl Asked<'_> {
 }
 
 /// What an approval for the task adds to its mandate.
-fn endorsement(finding: &Finding, intent: &Intent) -> Endorsement {
-    let mut endorsement = Endorsement::default();
+fn endorsement(finding: &Finding, intent: &Intent, call: CallDigest) -> Endorsement {
+    let mut endorsement = Endorsement { call: Some(call), ..Endorsement::default() };
     for fault in &finding.faults {
         match fault.kind {
             FaultKind::Source => endorsement.values.extend(fault.value.clone()),

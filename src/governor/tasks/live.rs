@@ -75,7 +75,6 @@ pub(super) struct LiveTask {
 pub(super) struct Running {
     pub(super) words: Words,
     pub(super) asked: Asked,
-    pub(super) risk: RiskLevel,
     pub(super) trusted: usize,
     pub(super) memory: Memory,
     /// How many calls were decided, those of delegates among them.
@@ -98,12 +97,24 @@ pub(super) struct Running {
 pub(super) struct Endorsement {
     pub(super) values: Vec<String>,
     pub(super) acts: Vec<Capability>,
+    /// The call that was asked about.
+    pub(super) call: Option<CallDigest>,
+}
+
+/// A tool beside the words of a task.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RatedFit {
+    pub(super) fit: Fit,
+    /// The tool only looks.
+    pub(super) is_read: bool,
+    /// Its definition speaks to the agent.
+    pub(super) is_poisoned: bool,
 }
 
 /// How well the tools of one catalogue fit the words.
 struct Fits {
     catalogue: Arc<Catalogue>,
-    by_place: Vec<(Fit, bool)>,
+    by_place: Vec<RatedFit>,
 }
 
 impl LiveTask {
@@ -130,11 +141,10 @@ impl LiveTask {
 }
 
 impl Running {
-    pub(super) fn new(words: Words, asked: Asked, risk: RiskLevel) -> Self {
+    pub(super) fn new(words: Words, asked: Asked) -> Self {
         Self {
             words,
             asked,
-            risk,
             trusted: 0,
             memory: Memory::default(),
             calls: 0,
@@ -148,9 +158,9 @@ impl Running {
         }
     }
 
-    /// How well a tool fits the words, and whether it only looks; none where the catalogue has no tool of that name. Of
+    /// A tool beside the words; none where the catalogue has no tool of that name. Of
     /// several tools of one name the one counts that fits least.
-    pub(super) fn fit(&mut self, governor: &Governor, catalogue: &Arc<Catalogue>, tool: &str) -> Option<(Fit, bool)> {
+    pub(super) fn fit(&mut self, governor: &Governor, catalogue: &Arc<Catalogue>, tool: &str) -> Option<RatedFit> {
         let places = catalogue.places(tool);
         if places.is_empty() {
             return None;
@@ -160,10 +170,10 @@ impl Running {
         }
         let fits = self.fits.as_ref()?;
         let found = places.iter().filter_map(|place| fits.by_place.get(*place).copied());
-        found.min_by(|(one, _), (other, _)| one.score.total_cmp(&other.score))
+        found.min_by(|one, other| one.fit.score.total_cmp(&other.fit.score))
     }
 
-    fn rate(&self, governor: &Governor, catalogue: &Catalogue) -> Vec<(Fit, bool)> {
+    fn rate(&self, governor: &Governor, catalogue: &Catalogue) -> Vec<RatedFit> {
         let text: Vec<&str> = self.words.texts().collect();
         let rated = governor.inner.parser.rated_tools(&text.join("\n"), catalogue);
         let asked = |tool: &RatedTool| {
@@ -184,7 +194,10 @@ impl Running {
             rank: scores.partition_point(|other| *other > tool.score),
             best_effect: asked(tool).iter().filter_map(|operation| best.get(operation)).copied().fold(0.0, f64::max),
         };
-        rated.iter().map(|tool| (fit(tool), tool.is_read)).collect()
+        rated
+            .iter()
+            .map(|tool| RatedFit { fit: fit(tool), is_read: tool.is_read, is_poisoned: tool.is_poisoned })
+            .collect()
     }
 
     /// Looks at the tools again, for the words are others.
@@ -298,7 +311,7 @@ impl Governor {
         }
         let parent = record.parent.map(|parent| self.live_task(parent)).transpose()?;
         let mut words = None;
-        let (mut trusted, mut risk, mut asked) = (0, RiskLevel::Low, Asked::default());
+        let (mut trusted, mut risk, mut asked) = (0, RiskLevel::Low, Vec::new());
         for proof in &record.proofs {
             let evidence = self.inner.log.evidence(proof);
             let said = match evidence {
@@ -314,7 +327,7 @@ impl Governor {
             let words = words.get_or_insert_with(Words::default);
             if !text.is_empty() {
                 let (acts, level) = self.asked_by(record.agent_id.as_str(), &text)?;
-                asked.acts.extend(acts);
+                asked.extend(acts);
                 risk = risk.max(level);
                 words.say(&text);
             }
@@ -322,9 +335,13 @@ impl Governor {
                 words.trust(value);
                 trusted += 1;
             }
-            asked.acts.extend(kept_texts(&intent, "acts").filter_map(|act| act.parse().ok()));
+            asked.extend(kept_texts(&intent, "acts").filter_map(|act| act.parse().ok()));
         }
-        let mut running = Running::new(words.unwrap_or_default(), asked, risk);
+        let mut words = words.unwrap_or_default();
+        if let Some(parent) = &parent {
+            words.trust_as(&parent.lock().words);
+        }
+        let mut running = Running::new(words, Asked { acts: asked, risk });
         running.trusted = trusted;
         self.count_past_calls(id, &record, &mut running)?;
         if running.calls > 0 {
@@ -350,6 +367,7 @@ impl Governor {
                     continue;
                 }
                 running.calls += 1;
+                running.guard = running.guard.take().or_else(|| task["guard"].as_str().map(str::to_owned));
                 if let Some(call) = task["call"].as_str().and_then(|call| call.parse().ok()) {
                     let is_granted =
                         matches!(found.decision, crate::model::Decision::Allow | crate::model::Decision::Degrade);

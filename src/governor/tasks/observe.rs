@@ -41,7 +41,7 @@ impl Governor {
             for level in task.chain() {
                 let mut running = level.lock();
                 let is_read =
-                    only_reads || running.fit(self, &catalogue, &call.name).is_some_and(|(_, is_read)| is_read);
+                    only_reads || running.fit(self, &catalogue, &call.name).is_some_and(|rated| rated.is_read);
                 let observed = Observed {
                     tool: &call.name,
                     resource,

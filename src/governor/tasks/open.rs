@@ -53,7 +53,7 @@ impl Governor {
             opened_at: now,
             expires_at,
             max_calls,
-            salt: self.salt(),
+            salt: parent.as_ref().map_or_else(|| self.salt(), |parent| parent.salt),
             parent: parent.as_ref().map(|parent| parent.id),
             outcome: None,
             why: None,
@@ -61,7 +61,10 @@ impl Governor {
         let sequence = self.set_state(record.draft(id)?, opening.what)?;
         let mut words = Words::new(&request.input);
         request.trusted.iter().for_each(|value| words.trust(value));
-        let mut running = Running::new(words, Asked { acts }, risk);
+        if let Some(parent) = &parent {
+            words.trust_as(&parent.lock().words);
+        }
+        let mut running = Running::new(words, Asked { acts, risk });
         running.trusted = request.trusted.len();
         let task = LiveTask::new(id, &record, parent, running);
         self.inner.tasks.add(record, task);
@@ -144,7 +147,7 @@ impl Governor {
             running.trusted += values.len();
             running.asked.acts.extend(said_acts);
             running.asked.acts.extend(acts.iter().cloned());
-            running.risk = running.risk.max(risk);
+            running.asked.risk = running.asked.risk.max(risk);
             running.forget_fits();
             let Running { words, memory, .. } = &mut *running;
             memory.resolve(words);
@@ -260,7 +263,7 @@ impl Running {
         Mandate {
             words: self.words.texts().map(masked).collect(),
             capabilities,
-            risk_level: self.risk,
+            risk_level: self.asked.risk,
             open: self.asked.is_open(),
             trusted: self.trusted,
         }

@@ -1,18 +1,26 @@
-//! Approvals that widen the mandate of a task.
+//! Approvals of calls under a task.
 
 use super::super::Governor;
 use crate::model::{Error, ProofId};
 
 impl Governor {
-    /// Adds what a reviewer approved for the whole task to its mandate: the values that were asked about, and the act where
-    /// it was not sure. A task that is no longer open gains nothing.
-    pub(in crate::governor) fn widen_task(&self, asked: ProofId) -> Result<(), Error> {
+    /// Notes that a reviewer approved a call. Where that is for the whole task, what was asked about is added to its mandate and
+    /// to those of the tasks that it was delegated from: the values, and the act where it was not sure. A task that is no
+    /// longer open gains nothing.
+    pub(in crate::governor) fn endorsed(&self, asked: ProofId, is_for_task: bool) -> Result<(), Error> {
         let Some(id) = self.inner.tasks.take_asked(asked) else { return Ok(()) };
         let Ok(task) = self.live_task(id) else { return Ok(()) };
         let Some(endorsement) = task.lock().endorsements.remove(&asked) else { return Ok(()) };
-        if endorsement.values.is_empty() && endorsement.acts.is_empty() {
+        for level in task.chain() {
+            // What is paid by an approval is paid.
+            level.lock().made.extend(endorsement.call.map(|call| (call, true)));
+        }
+        if !is_for_task || endorsement.values.is_empty() && endorsement.acts.is_empty() {
             return Ok(());
         }
-        self.extend(id, "", "widen_task", &endorsement.values, &endorsement.acts).map(drop)
+        let widened = task.chain().map(|level| level.id);
+        widened
+            .map(|level| self.extend(level, "", "widen_task", &endorsement.values, &endorsement.acts).map(drop))
+            .collect()
     }
 }

@@ -57,6 +57,12 @@ pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
     let described = description::read(definition.description, lexicon);
     read.name(definition, lexicon);
     read.description(&described, definition.description);
+    // "FindTrains" looks, though trains are a word for doing: a verb says what is done, unless more is said than that.
+    let is_mild = |act: &Act| {
+        matches!(act.operation, Operation::Read | Operation::Write | Operation::Execute | Operation::Unknown)
+    };
+    let may_look = read.acts.iter().all(|act| is_mild(act) && !act.signs.has(Sign::Danger));
+    read.reads_by_name |= may_look && format::begins_with_look(definition.name, lexicon);
     if let Some(schema) = definition.schema {
         read.schema(schema, lexicon);
     }
@@ -114,9 +120,7 @@ impl Read {
             self.confidence = self.acts.first().map_or(UNKNOWN, |act| act.sure * 0.9);
         }
         let is_look = |act: &Act| act.operation == Operation::Read && act.sure >= PLAIN;
-        let has_danger = self.acts.iter().any(|act| act.signs.has(Sign::Danger));
-        self.reads_by_name = !has_danger
-            && (!self.acts.is_empty() && self.acts.iter().all(is_look) || format::begins_with_look(name, lexicon));
+        self.reads_by_name = !self.acts.is_empty() && self.acts.iter().all(is_look);
         for act in &self.acts {
             self.because.push(ToolEvidence::new("name", name, capability(act)));
         }

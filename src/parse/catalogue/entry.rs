@@ -180,8 +180,13 @@ impl Entry {
     /// Whether the tool only looks: its name plainly says so, or everything that is known of it does.
     pub(super) fn is_read(&self) -> bool {
         let looks = |capability: &Capability| capability.operation() == Some(Operation::Read);
-        let is_settled = self.set.is_some() || self.is_changed();
-        self.classification.capabilities.iter().all(looks) || !is_settled && self.current.reads_by_name
+        let is_doubted = self.set.is_some() || self.is_changed() || self.is_poisoned();
+        self.classification.capabilities.iter().all(looks) || !is_doubted && self.current.reads_by_name
+    }
+
+    /// Whether the definition speaks to the agent instead of about the tool.
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.current.acts.iter().any(|act| act.signs.has(Sign::PoisonedTool))
     }
 
     pub(super) const fn classification(&self) -> &ToolClassification {

@@ -59,6 +59,8 @@ pub(crate) struct RatedTool {
     pub(crate) capabilities: Vec<Capability>,
     /// The tool only looks.
     pub(crate) is_read: bool,
+    /// Its definition speaks to the agent.
+    pub(crate) is_poisoned: bool,
 }
 
 /// Another catalogue, and what changed of the operator's rulings.
@@ -89,6 +91,7 @@ impl Catalogue {
             score,
             capabilities: entry.classification().capabilities.clone(),
             is_read: entry.is_read(),
+            is_poisoned: entry.is_poisoned(),
         };
         self.entries.iter().zip(scores).map(rated).collect()
     }
