@@ -9,8 +9,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::{
     Action, AgentId, Capability, Constraints, Digest, EscalationId, EventId, IntentId, KeyId, KillSwitchId,
-    KillSwitchScope, Label, PreApprovalId, ProofCursor, ProofId, Score, Sequence, Tier, Timestamp, TrustSnapshot,
-    WebhookId,
+    KillSwitchScope, Label, PreApprovalId, ProofCursor, ProofId, Score, Sequence, TaskId, Tier, Timestamp,
+    TrustSnapshot, WebhookId,
 };
 
 /// Gives a type the schema that an expression makes.
@@ -56,6 +56,7 @@ described! {
     KillSwitchId as "StopId" => id("stp_", "A stop's identifier.");
     WebhookId => id("whk_", "The identifier of a webhook's endpoint.");
     KeyId => id("key_", "An API key's identifier, which is no secret.");
+    TaskId => id("tsk_", "A task's identifier.");
     Constraints => free("Limits attached to a grant, for example maxRecords and timeoutMs.");
     Context => free("Whatever the caller knows; at most 64 KiB of JSON, 32 levels deep. Parsing adds keys.").property(
         "environment",
