@@ -24,5 +24,6 @@ mod restart;
 mod retention;
 mod status;
 mod stop;
+mod task_records;
 mod trust;
 mod verification;

@@ -28,6 +28,7 @@ impl Governor {
         }
         check_words(&request.input)?;
         check_trusted(&request.trusted)?;
+        check_opening_context(&request.context)?;
         let lasts = checked_duration(request.expires_in)?;
         let max_calls = checked_calls(request.max_calls)?;
         let (acts, risk) = self.asked_by(&request.agent_id, &request.input)?;
@@ -39,7 +40,9 @@ impl Governor {
             words: masked(&request.input),
             what: if parent.is_some() { "delegated" } else { "opened" },
         };
-        let proof_id = self.record_opening(&agent_id, "open_task", request.context, &request.trusted, &[], &opening)?;
+        let proof_id = self
+            .record_opening(&agent_id, "open_task", request.context, &request.trusted, &[], &opening)
+            .map_err(of_input)?;
 
         let expires_at = Timestamp::from_millis(now.as_millis().saturating_add(millis(lasts)));
         let (expires_at, max_calls) = match &parent {
@@ -291,7 +294,28 @@ fn check_trusted(values: &[String]) -> Result<(), Error> {
         let message = format!("value {}: expected 1 to {LONGEST_TRUSTED} bytes that are not blank", place + 1);
         return Err(Error::input("trusted", message));
     }
+    let size = values.iter().map(String::len).sum();
+    if size > MOST_TRUSTED_BYTES {
+        return Err(Error::PayloadTooLarge { what: "trusted", size, limit: MOST_TRUSTED_BYTES });
+    }
     Ok(())
+}
+
+/// Refuses a context that has a key under which the record of the opening keeps the mandate: what a caller writes there
+/// would be part of the mandate after a restart.
+fn check_opening_context(context: &Map<String, Value>) -> Result<(), Error> {
+    match KEPT_KEYS.iter().find(|key| context.contains_key(**key)) {
+        Some(key) => Err(Error::input("context", format!("{key}: is set by the task; leave it out"))),
+        None => Ok(()),
+    }
+}
+
+/// A fault of the intent that records an opening is one of the caller's context.
+fn of_input(error: Error) -> Error {
+    match error {
+        Error::InvalidIntent { message, .. } => Error::input("context", message),
+        other => other,
+    }
 }
 
 fn checked_duration(lasts: Option<Duration>) -> Result<Duration, Error> {
@@ -329,5 +353,9 @@ const MOST_CALLS: u64 = 100_000;
 /// Values that the runtime vouches for, and the longest one in bytes.
 const MOST_TRUSTED: usize = 1_000;
 const LONGEST_TRUSTED: usize = 1_024;
+/// All of them, in bytes: the record of the opening keeps them in its context.
+const MOST_TRUSTED_BYTES: usize = 32 << 10;
+/// Keys of the context of the record of an opening that restore the mandate.
+const KEPT_KEYS: &[&str] = &["taskId", "trusted", "acts"];
 /// Tasks in a chain of delegates.
 const DEEPEST_CHAIN: usize = 8;
