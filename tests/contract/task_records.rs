@@ -1,9 +1,10 @@
-//! What the log keeps of tasks: a mandate that a restart does not widen.
+//! What the log keeps of tasks: a mandate that a restart does not widen, and counts that outlast the end of a task.
 
 use std::path::Path;
 
-use rulekeep::task::{TaskRequest, TaskState};
-use rulekeep::{Agent, Governor, Tier};
+use rulekeep::intent::DenialClass;
+use rulekeep::task::{TaskRequest, TaskState, ToolCall};
+use rulekeep::{Agent, Decision, Governor, Tier};
 use serde_json::{Map, Value, json};
 
 fn opened(folder: &Path) -> Governor {
@@ -64,4 +65,23 @@ fn trusted_values_that_no_record_can_keep_are_too_large() {
     let error = governor.tasks().open(request().trusting(values)).unwrap_err();
     assert_eq!(error.code(), "PAYLOAD_TOO_LARGE");
     assert!(error.to_string().contains("trusted"), "{error}");
+}
+
+#[test]
+fn a_task_that_was_closed_keeps_its_counts_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = opened(folder.path());
+    let task = governor.tasks().open(request()).unwrap();
+    let asked = ToolCall::new("send_email", json!({ "recipients": ["ann@example.com"], "body": "The agenda" }));
+    assert_eq!(task.enforce(&asked).unwrap().enforcement.decision, Decision::Allow);
+    let unasked = ToolCall::new("delete_email", json!({ "email_id": "7" }));
+    assert_eq!(task.enforce(&unasked).unwrap().enforcement.decision, Decision::Deny);
+    let closed = task.close(None).unwrap();
+    assert_eq!((closed.calls, closed.refused.get(&DenialClass::Mandate)), (2, Some(&1)));
+    let id = task.id();
+    drop(task);
+    governor.close().unwrap();
+    drop(governor);
+    let after = opened(folder.path()).tasks().get(id).unwrap().info().unwrap();
+    assert_eq!((after.calls, after.refused, after.state), (2, closed.refused, TaskState::Closed));
 }

@@ -1,5 +1,6 @@
 //! Opening a task, further words of its user, delegation, and closing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,6 +61,8 @@ impl Governor {
             parent: parent.as_ref().map(|parent| parent.id),
             outcome: None,
             why: None,
+            calls: 0,
+            refused: BTreeMap::new(),
         };
         let sequence = self.set_state(record.draft(id)?, opening.what)?;
         let mut words = Words::new(&request.input);
@@ -180,10 +183,16 @@ impl Governor {
             self.put_end(child, state, Some(format!("the task {id} that it was delegated from is {state}")), None)?;
         }
         // INVARIANT: whoever holds it and decides sees that it ended, or is waited for.
-        if let Some(task) = self.inner.tasks.in_memory(id) {
-            task.lock().ended = true;
-        }
+        let counted = self.inner.tasks.in_memory(id).map(|task| {
+            let mut running = task.lock();
+            running.ended = true;
+            (running.calls, running.refused.clone())
+        });
         let record = self.inner.tasks.change(id, |record| {
+            if let Some((calls, refused)) = counted {
+                record.calls = calls;
+                record.refused = refused;
+            }
             record.state = state;
             record.why.clone_from(&why);
             record.outcome = outcome;
@@ -213,9 +222,9 @@ impl Governor {
             parent: record.parent,
             opened_at: record.opened_at,
             expires_at: record.expires_at,
-            calls: 0,
+            calls: record.calls,
             max_calls: record.max_calls,
-            refused: std::collections::BTreeMap::new(),
+            refused: record.refused,
             results: 0,
             bytes: 0,
             outcome: record.outcome,
