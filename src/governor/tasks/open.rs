@@ -146,7 +146,9 @@ impl Governor {
             if !said.is_empty() {
                 running.words.say(said);
             }
-            values.iter().for_each(|value| running.words.trust(value));
+            for value in values {
+                running.words.trust(value);
+            }
             running.trusted += values.len();
             running.asked.acts.extend(said_acts);
             running.asked.acts.extend(acts.iter().cloned());
@@ -194,7 +196,7 @@ impl Governor {
                 record.refused = refused;
             }
             record.state = state;
-            record.why.clone_from(&why);
+            record.why = why;
             record.outcome = outcome;
         });
         self.inner.tasks.drop_live(id);
