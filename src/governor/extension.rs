@@ -18,7 +18,9 @@ use super::{Governor, Inner, Subscription};
 pub use crate::document::did_you_mean;
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
-use crate::model::{AgentId, Enforcement, Error, Event, EventId, EventType, Intent, ProofId, Sequence};
+use crate::model::{
+    AgentId, Enforcement, Error, Event, EventId, EventType, Input, InputEnforcement, Intent, ProofId, Sequence, TaskId,
+};
 pub use crate::model::{RESERVED, closed_words, excerpt, is_reserved, json_depth};
 use crate::proof::{Details, Fed, StateDraft, events_of_entry};
 use crate::system::{Clock, Entropy};
@@ -235,6 +237,33 @@ impl<'a> Extension<'a> {
     /// Those of [`Governor::enforce`]; [`Error::Forbidden`] for an intent that was not parsed, or too long ago.
     pub fn enforce_parsed(self, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.enforce_from(intent, RiskSource::Parse)
+    }
+
+    /// Decides on an intent under a task like [`Task::enforce_intent`](crate::task::Task::enforce_intent), with the
+    /// restriction of [`Extension::enforce_parsed`]: the intent has the id of a parse for its agent.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Extension::enforce_parsed`]; [`Error::TaskNotFound`] for no task of the intent's agent;
+    /// [`Error::Conflict`] for a task that is not open.
+    pub fn enforce_parsed_under(self, task: TaskId, intent: &Intent) -> Result<Enforcement, Error> {
+        self.governor.enforce_intent_under(task, intent, RiskSource::Parse)
+    }
+
+    /// Decides on an input under a task like [`Task::enforce_input`](crate::task::Task::enforce_input), for callers that
+    /// name the agent too: a task of another agent is unknown to them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::enforce_input`]; [`Error::TaskNotFound`] for no task of this agent; [`Error::Conflict`] for a
+    /// task that is not open.
+    pub fn enforce_input_under(
+        self,
+        task: TaskId,
+        agent_id: &str,
+        input: Input<'_>,
+    ) -> Result<InputEnforcement, Error> {
+        self.governor.enforce_input_under(task, Some(agent_id), input)
     }
 
     /// The state of affairs that a decision made from now on rests on.

@@ -41,7 +41,7 @@ impl Words {
     /// Adds further words of the user.
     pub(crate) fn say(&mut self, said: &str) {
         self.texts.push(said.into());
-        self.spoken.push_str("|");
+        self.spoken.push('|');
         self.spoken.push_str(&text::phrase(said));
         let mut before = "";
         for piece in pieces(said) {

@@ -32,7 +32,7 @@ closed_words! {
 /// assert_eq!(call.arguments.len(), 2);
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ToolCallForm))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolCall {
     /// The tool's name, as the agent calls it.

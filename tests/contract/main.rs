@@ -26,6 +26,7 @@ mod restart;
 mod retention;
 mod status;
 mod stop;
+mod task_records;
 mod trust;
 mod unknown_outcome;
 mod verification;

@@ -33,7 +33,7 @@ use rulekeep::Error;
 /// Longest line in bytes; a longer one is answered with `PAYLOAD_TOO_LARGE` and
 /// passed over without being kept.
 pub const MAX_LINE_BYTES: usize = 8 << 20;
-/// Largest `params` in bytes of the calls that take requests of agents.
+/// Largest `params` in bytes of calls that take neither documents nor results of tools.
 pub const MAX_REQUEST_BYTES: usize = 256 << 10;
 
 /// Answers every line of `input` on `output`, until the input ends.
@@ -152,8 +152,9 @@ impl Session<'_> {
             None => Params::default(),
             Some(raw) if raw.get().starts_with('{') => {
                 let size = raw.get().len();
-                let is_operators =
-                    ["policy/", "catalogue/", "agent/import"].iter().any(|subject| request.method.starts_with(subject));
+                let is_operators = ["policy/", "catalogue/", "agent/import", "task/observe"]
+                    .iter()
+                    .any(|subject| request.method.starts_with(subject));
                 if size > MAX_REQUEST_BYTES && !is_operators {
                     return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
                 }

@@ -235,15 +235,13 @@ impl Asked<'_> {
     }
 
     fn digest(&self, task: &LiveTask, tool: &str) -> CallDigest {
-        match &self.called {
-            Some(called) => Called::digest(task.salt, tool, &called.arguments),
-            None => {
-                let mut arguments = serde_json::Map::new();
-                let text = self.text.map_or_else(|| serde_json::Value::Object(self.intent.context.clone()), Into::into);
-                arguments.insert("input".to_owned(), text);
-                Called::digest(task.salt, tool, &arguments)
-            }
+        if let Some(called) = &self.called {
+            return Called::digest(task.salt, tool, &called.arguments);
         }
+        let mut arguments = serde_json::Map::new();
+        let text = self.text.map_or_else(|| serde_json::Value::Object(self.intent.context.clone()), Into::into);
+        arguments.insert("input".to_owned(), text);
+        Called::digest(task.salt, tool, &arguments)
     }
 }
 

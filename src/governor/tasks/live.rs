@@ -56,6 +56,12 @@ pub(super) struct TaskRecord {
     /// Why it ended, where it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
+    /// How many calls were decided under it; 0 while it is open, for the records under it are counted then.
+    #[serde(default)]
+    pub(super) calls: u64,
+    /// How many calls the mandate refused, by the class of refusal; likewise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) refused: BTreeMap<DenialClass, u64>,
 }
 
 /// An open task.

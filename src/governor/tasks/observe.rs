@@ -33,7 +33,7 @@ impl Governor {
         let capabilities = parsed.result.intent.required_capabilities;
         let called = Called { tool: call.name.clone(), arguments: call.arguments.clone() };
         let catalogue = self.inner.tools.load_full();
-        let resource = capabilities.first().and_then(|first| first.resource()).unwrap_or(Resource::Unknown);
+        let resource = capabilities.first().and_then(crate::model::Capability::resource).unwrap_or(Resource::Unknown);
         let only_reads = capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
         for piece in pieces(&text) {
             let masked = conceal_text(piece);

@@ -1,5 +1,6 @@
 //! Opening a task, further words of its user, delegation, and closing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ impl Governor {
         }
         check_words(&request.input)?;
         check_trusted(&request.trusted)?;
+        check_opening_context(&request.context)?;
         let lasts = checked_duration(request.expires_in)?;
         let max_calls = checked_calls(request.max_calls)?;
         let (acts, risk) = self.asked_by(&request.agent_id, &request.input)?;
@@ -39,7 +41,9 @@ impl Governor {
             words: masked(&request.input),
             what: if parent.is_some() { "delegated" } else { "opened" },
         };
-        let proof_id = self.record_opening(&agent_id, "open_task", request.context, &request.trusted, &[], &opening)?;
+        let proof_id = self
+            .record_opening(&agent_id, "open_task", request.context, &request.trusted, &[], &opening)
+            .map_err(of_input)?;
 
         let expires_at = Timestamp::from_millis(now.as_millis().saturating_add(millis(lasts)));
         let (expires_at, max_calls) = match &parent {
@@ -57,6 +61,8 @@ impl Governor {
             parent: parent.as_ref().map(|parent| parent.id),
             outcome: None,
             why: None,
+            calls: 0,
+            refused: BTreeMap::new(),
         };
         let sequence = self.set_state(record.draft(id)?, opening.what)?;
         let mut words = Words::new(&request.input);
@@ -143,7 +149,9 @@ impl Governor {
             if !said.is_empty() {
                 running.words.say(said);
             }
-            values.iter().for_each(|value| running.words.trust(value));
+            for value in values {
+                running.words.trust(value);
+            }
             running.trusted += values.len();
             running.asked.acts.extend(said_acts);
             running.asked.acts.extend(acts.iter().cloned());
@@ -180,12 +188,18 @@ impl Governor {
             self.put_end(child, state, Some(format!("the task {id} that it was delegated from is {state}")), None)?;
         }
         // INVARIANT: whoever holds it and decides sees that it ended, or is waited for.
-        if let Some(task) = self.inner.tasks.in_memory(id) {
-            task.lock().ended = true;
-        }
+        let counted = self.inner.tasks.in_memory(id).map(|task| {
+            let mut running = task.lock();
+            running.ended = true;
+            (running.calls, running.refused.clone())
+        });
         let record = self.inner.tasks.change(id, |record| {
+            if let Some((calls, refused)) = counted {
+                record.calls = calls;
+                record.refused = refused;
+            }
             record.state = state;
-            record.why.clone_from(&why);
+            record.why = why;
             record.outcome = outcome;
         });
         let asked = self.inner.tasks.drop_live(id);
@@ -216,9 +230,9 @@ impl Governor {
             parent: record.parent,
             opened_at: record.opened_at,
             expires_at: record.expires_at,
-            calls: 0,
+            calls: record.calls,
             max_calls: record.max_calls,
-            refused: std::collections::BTreeMap::new(),
+            refused: record.refused,
             results: 0,
             bytes: 0,
             outcome: record.outcome,
@@ -297,7 +311,28 @@ fn check_trusted(values: &[String]) -> Result<(), Error> {
         let message = format!("value {}: expected 1 to {LONGEST_TRUSTED} bytes that are not blank", place + 1);
         return Err(Error::input("trusted", message));
     }
+    let size = values.iter().map(String::len).sum();
+    if size > MOST_TRUSTED_BYTES {
+        return Err(Error::PayloadTooLarge { what: "trusted", size, limit: MOST_TRUSTED_BYTES });
+    }
     Ok(())
+}
+
+/// Refuses a context that has a key under which the record of the opening keeps the mandate: what a caller writes there
+/// would be part of the mandate after a restart.
+fn check_opening_context(context: &Map<String, Value>) -> Result<(), Error> {
+    match KEPT_KEYS.iter().find(|key| context.contains_key(**key)) {
+        Some(key) => Err(Error::input("context", format!("{key}: is set by the task; leave it out"))),
+        None => Ok(()),
+    }
+}
+
+/// A fault of the intent that records an opening is one of the caller's context.
+fn of_input(error: Error) -> Error {
+    match error {
+        Error::InvalidIntent { message, .. } => Error::input("context", message),
+        other => other,
+    }
 }
 
 fn checked_duration(lasts: Option<Duration>) -> Result<Duration, Error> {
@@ -335,5 +370,9 @@ const MOST_CALLS: u64 = 100_000;
 /// Values that the runtime vouches for, and the longest one in bytes.
 const MOST_TRUSTED: usize = 1_000;
 const LONGEST_TRUSTED: usize = 1_024;
+/// All of them, in bytes: the record of the opening keeps them in its context.
+const MOST_TRUSTED_BYTES: usize = 32 << 10;
+/// Keys of the context of the record of an opening that restore the mandate.
+const KEPT_KEYS: &[&str] = &["taskId", "trusted", "acts"];
 /// Tasks in a chain of delegates.
 const DEEPEST_CHAIN: usize = 8;

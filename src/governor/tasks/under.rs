@@ -129,9 +129,10 @@ impl<'a> Under<'a> {
                 }
                 if task.finding.is_inside() {
                     if let Some(guard) = &task.guard {
-                        verdict.reasoning.push_str(&format!(
+                        let more = format!(
                             " A result under the task spoke to the agent ({guard:?}): the risk counts one level higher."
-                        ));
+                        );
+                        verdict.reasoning.push_str(&more);
                     }
                     return None;
                 }

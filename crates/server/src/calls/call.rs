@@ -13,6 +13,7 @@ use crate::gateway::{Admitted, Gateway, Made};
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
 use rulekeep::proof::ProofId;
+use rulekeep::task::TaskId;
 
 /// A call, with its parameters as its fields.
 pub(crate) trait Call: Read + Send + 'static {
@@ -29,6 +30,11 @@ pub(crate) trait Call: Read + Send + 'static {
     /// What it concerns, by which it is told who may make it.
     fn subject(&self) -> Subject<'_> {
         Subject::Everything
+    }
+
+    /// The task under which it grants something, where there is one.
+    fn task(&self) -> Option<TaskId> {
+        None
     }
 
     /// The wait for people that it is, where it is one.
@@ -85,16 +91,18 @@ impl<C: Call> Job for C {
     }
 
     fn run(self: Box<Self>, gateway: &Gateway) -> Result<Made, Error> {
-        made::<C>(&Call::run(*self, gateway)?)
+        let task = self.task();
+        made::<C>(&Call::run(*self, gateway)?, task)
     }
 
     fn run_for(self: Box<Self>, admitted: &Admitted) -> Result<Made, Error> {
-        made::<C>(&Call::run_for(*self, admitted)?)
+        let task = self.task();
+        made::<C>(&Call::run_for(*self, admitted)?, task)
     }
 }
 
-fn made<C: Call>(answer: &C::Answer) -> Result<Made, Error> {
-    Ok(Made { answer: to_bytes(answer)?, granted: C::granted(answer), is_secret: C::SPEC.tells_secret })
+fn made<C: Call>(answer: &C::Answer, task: Option<TaskId>) -> Result<Made, Error> {
+    Ok(Made { answer: to_bytes(answer)?, granted: C::granted(answer), task, is_secret: C::SPEC.tells_secret })
 }
 
 /// An answer as JSON.

@@ -6,16 +6,17 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::call::{Call, Read};
-use super::params::Params;
+use super::params::{Params, task_id};
 use super::spec::{Spec, Subject};
 use crate::gateway::{Admitted, Gateway};
 use rulekeep::agent::AgentId;
-use rulekeep::extension::Context;
+use rulekeep::extension::{Context, Extension};
 use rulekeep::intent::Input;
 use rulekeep::intent::{ActEvidence, Alternative, InputEnforcement, ParseResult};
 use rulekeep::preview::Explanation;
 use rulekeep::preview::PreviewRequest;
 use rulekeep::proof::ProofId;
+use rulekeep::task::TaskId;
 use rulekeep::{Decision, Enforcement, Error, Governor, Intent};
 
 /// A request to parse.
@@ -160,32 +161,80 @@ pub(crate) struct InputForm {
     context: Option<Map<String, Value>>,
 }
 
-impl Read for DecisionForm {
+/// A request for a decision, perhaps under a task: on an intent, or on what is to be parsed first.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code)] // the two forms for the schema
+pub(crate) enum EnforceForm {
+    /// On an intent.
+    Intent(EnforceIntentForm),
+    /// On an input.
+    Input(EnforceInputForm),
+}
+
+/// An intent, from `POST /intent` or built by the caller.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code)] // for the schema
+pub(crate) struct EnforceIntentForm {
+    intent: Intent,
+    /// The task that the action is for; it belongs to the intent's agent.
+    #[schema(required = false)]
+    task_id: TaskId,
+}
+
+/// What is to be parsed first.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code)] // for the schema
+pub(crate) struct EnforceInputForm {
+    agent_id: AgentId,
+    /// What the agent wants to do: a text in words or in a structured form, or a tool call as an object; at most 64 KiB.
+    input: InputValue,
+    #[schema(value_type = Option<Context>)]
+    context: Option<Map<String, Value>>,
+    /// The task that the action is for; it belongs to the agent.
+    #[schema(required = false)]
+    task_id: TaskId,
+}
+
+/// Fields of the form with an intent. Whoever sends back all that a parse gave sends more than the intent.
+const BESIDE_INTENT: &[&str] = &["intent", "confidence", "alternatives", "evidence", "agentId"];
+/// Fields of the form with an input.
+const BESIDE_INPUT: &[&str] = &["agentId", "input", "context"];
+
+impl DecisionForm {
+    /// Reads either form; `more` are the fields that the call has besides, to name them where one is misspelt.
+    ///
     /// A body that is neither form lacks what the contract asks for, which is an invalid intent.
-    fn read(mut params: Params, spec: &Spec) -> Result<Self, Error> {
+    fn read(mut params: Params, spec: &Spec, more: &[&str]) -> Result<Self, Error> {
         const EXPECTED: &str = "expected an intent, or agentId and input";
         match (params.take("intent"), params.get("input").is_some()) {
             (Some(_), true) => Err(Error::intent("intent", "expected either an intent or an input, found both")),
             (Some(intent), false) => {
-                // Whoever sends back all that a parse gave sends more than the intent.
-                params.refuse_others(&["intent", "confidence", "alternatives", "evidence", "agentId"])?;
+                params.refuse_others(&[BESIDE_INTENT, more].concat())?;
                 Ok(Self::Intent(IntentForm { intent: Intent::from_json(&intent)? }))
             }
             (None, false) if params.get("agentId").is_none() => {
                 Err(Error::intent("intent", format!("is missing: {EXPECTED}")))
             }
-            (None, _) => params.typed(spec).map(Self::Input).map_err(|error| match error {
-                Error::InvalidInput { field: field @ ("agentId" | "input"), message } if message == "is missing" => {
-                    Error::intent(field, format!("{message}: {EXPECTED}"))
-                }
-                Error::InvalidInput { field: field @ ("agentId" | "input"), message } => Error::intent(field, message),
-                error => error,
-            }),
+            (None, _) => {
+                params.refuse_others(&[BESIDE_INPUT, more].concat())?;
+                params.typed(spec).map(Self::Input).map_err(|error| match error {
+                    Error::InvalidInput { field: field @ ("agentId" | "input"), message }
+                        if message == "is missing" =>
+                    {
+                        Error::intent(field, format!("{message}: {EXPECTED}"))
+                    }
+                    Error::InvalidInput { field: field @ ("agentId" | "input"), message } => {
+                        Error::intent(field, message)
+                    }
+                    error => error,
+                })
+            }
         }
     }
-}
 
-impl DecisionForm {
     fn subject(&self) -> Subject<'_> {
         Subject::Agent(match self {
             Self::Intent(form) => form.intent.agent_id.as_str(),
@@ -194,18 +243,60 @@ impl DecisionForm {
     }
 }
 
+/// The name of the field that names a task.
+const TASK_ID: &str = "taskId";
+
+/// Takes out the text that names a task.
+///
+/// `null` is refused: a caller that lost its task's id would act without the mandate.
+fn take_task(params: &mut Params) -> Result<Option<String>, Error> {
+    match params.take_any(TASK_ID) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Error::input(TASK_ID, "expected a task's id as a string; leave the field out without a task")),
+    }
+}
+
+/// The way in which decisions are made: for a key or without one, perhaps under a task.
+struct Decider<'a> {
+    governor: &'a Governor,
+    admitted: Option<&'a Admitted>,
+    task: Option<TaskId>,
+}
+
+impl Decider<'_> {
+    fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
+        match (self.admitted, self.task) {
+            (Some(admitted), task) => admitted.enforce(intent, task),
+            (None, Some(task)) => self.governor.tasks().get(task)?.enforce_intent(intent),
+            (None, None) => self.governor.enforce(intent),
+        }
+    }
+
+    fn enforce_input(&self, agent_id: &str, input: Input<'_>) -> Result<InputEnforcement, Error> {
+        match self.task {
+            Some(task) => Extension::of(self.governor).enforce_input_under(task, agent_id, input),
+            None => self.governor.enforce_input(agent_id, input),
+        }
+    }
+}
+
 /// A call that takes both forms, and answers with what was parsed beside.
 macro_rules! decides {
     (
-        $name:ident, $spec:expr, $(#[$meta:meta])* $answer:ident($inner:ident: $inner_type:ty),
-        |$governor:ident, $enforce:ident, $asked:ident| $of_intent:expr, |$agent_id:ident, $input:ident| $of_input:expr,
+        $name:ident, $spec:expr, $(#[$meta:meta])* $answer:ident($inner:ident: $inner_type:ty), task: $takes_task:literal,
+        |$decider:ident, $asked:ident| $of_intent:expr, |$agent_id:ident, $input:ident| $of_input:expr,
         |$given:ident| $granted:expr
     ) => {
-        pub(crate) struct $name(DecisionForm);
+        pub(crate) struct $name {
+            form: DecisionForm,
+            task: Option<String>,
+        }
 
         impl Read for $name {
-            fn read(params: Params, spec: &Spec) -> Result<Self, Error> {
-                DecisionForm::read(params, spec).map(Self)
+            fn read(mut params: Params, spec: &Spec) -> Result<Self, Error> {
+                let (task, more) = if $takes_task { (take_task(&mut params)?, &[TASK_ID][..]) } else { (None, &[][..]) };
+                Ok(Self { form: DecisionForm::read(params, spec, more)?, task })
             }
         }
 
@@ -214,17 +305,20 @@ macro_rules! decides {
             type Answer = $answer;
 
             fn subject(&self) -> Subject<'_> {
-                if Self::SPEC.is_for_agents() { self.0.subject() } else { Subject::Everything }
+                if Self::SPEC.is_for_agents() { self.form.subject() } else { Subject::Everything }
+            }
+
+            fn task(&self) -> Option<TaskId> {
+                self.task.as_deref()?.parse().ok()
             }
 
             fn run(self, gateway: &Gateway) -> Result<$answer, Error> {
-                let governor = gateway.governor();
-                self.decided(governor, |intent| governor.enforce(intent))
+                self.decided(gateway.governor(), None)
             }
 
             fn run_for(self, admitted: &Admitted) -> Result<$answer, Error> {
                 admitted.permit(&Call::subject(&self))?;
-                self.decided(admitted.gateway().governor(), |intent| admitted.enforce(intent))
+                self.decided(admitted.gateway().governor(), Some(admitted))
             }
 
             fn granted($given: &$answer) -> Vec<ProofId> {
@@ -233,12 +327,10 @@ macro_rules! decides {
         }
 
         impl $name {
-            fn decided(
-                self,
-                $governor: &Governor,
-                $enforce: impl FnOnce(&Intent) -> Result<Enforcement, Error>,
-            ) -> Result<$answer, Error> {
-                match self.0 {
+            fn decided(self, governor: &Governor, admitted: Option<&Admitted>) -> Result<$answer, Error> {
+                let task = self.task.as_deref().map(task_id).transpose()?;
+                let $decider = Decider { governor, admitted, task };
+                match self.form {
                     DecisionForm::Intent(IntentForm { intent: $asked }) => Ok($answer {
                         $inner: $of_intent,
                         intent: None,
@@ -283,9 +375,10 @@ decides!(
         .quick(),
     /// A decision; with what was parsed, where it was.
     Enforced(enforcement: Enforcement),
-    |governor, enforce, intent| enforce(&intent)?,
+    task: true,
+    |decider, intent| decider.enforce(&intent)?,
     |agent_id, input| {
-        let enforced = governor.enforce_input(agent_id, input)?;
+        let enforced = decider.enforce_input(agent_id, input)?;
         let InputEnforcement { enforcement, parse, .. } = enforced;
         (enforcement, parse)
     },
@@ -301,9 +394,10 @@ decides!(
     ),
     /// What would be decided, and why, rule by rule; with what was parsed, where it was.
     Explained(explanation: Explanation),
-    |governor, _enforce, intent| governor.policies().explain(&intent)?,
+    task: false,
+    |decider, intent| decider.governor.policies().explain(&intent)?,
     |agent_id, input| {
-        let mut explanation = governor.policies().explain(PreviewRequest::input(agent_id, input))?;
+        let mut explanation = decider.governor.policies().explain(PreviewRequest::input(agent_id, input))?;
         let parse = explanation.preview.parse.take();
         (explanation, parse.ok_or_else(unparsed)?)
     },
@@ -315,9 +409,10 @@ decides!(
     Spec::post("policy/preview", "/admin/policies/preview", "Says what would be decided"),
     /// What would be decided; with what was parsed, where it was.
     Previewed(preview: rulekeep::preview::Preview),
-    |governor, _enforce, intent| governor.policies().preview(&intent)?,
+    task: false,
+    |decider, intent| decider.governor.policies().preview(&intent)?,
     |agent_id, input| {
-        let mut preview = governor.policies().preview(PreviewRequest::input(agent_id, input))?;
+        let mut preview = decider.governor.policies().preview(PreviewRequest::input(agent_id, input))?;
         let parse = preview.parse.take();
         (preview, parse.ok_or_else(unparsed)?)
     },

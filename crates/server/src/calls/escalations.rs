@@ -120,10 +120,13 @@ impl Call for Claim {
 
 /// A person's answer to an escalation.
 macro_rules! answers {
-    ($name:ident, $method:literal, $path:literal, $summary:literal, $answer:ident) => {
+    (
+        $name:ident, $method:literal, $path:literal, $summary:literal, $answer:ident,
+        { $($(#[$meta:meta])* $field:ident: $type:ty)? }
+    ) => {
         /// A person's word.
         #[derive(Deserialize, ToSchema)]
-        #[serde(deny_unknown_fields)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub(super) struct $name {
             #[serde(deserialize_with = "escalation_id")]
             id: EscalationId,
@@ -133,6 +136,7 @@ macro_rules! answers {
             note: Option<String>,
             /// The digest of what was looked at: refused where it is another by now.
             digest: Option<Digest>,
+            $($(#[$meta])* $field: $type,)?
         }
 
         impl Call for $name {
@@ -141,6 +145,7 @@ macro_rules! answers {
 
             fn run(self, gateway: &Gateway) -> Result<Answered, Error> {
                 let review = review(self.reviewer, self.note, self.digest);
+                $(let review = if self.$field.unwrap_or_default() { review.for_task() } else { review };)?
                 let Resolved { state, proof_id, .. } = gateway.governor().escalations().$answer(self.id, review)?;
                 Ok(Answered { state, proof_id })
             }
@@ -148,8 +153,14 @@ macro_rules! answers {
     };
 }
 
-answers!(Approve, "escalation/approve", "/admin/escalations/{id}/approve", "Agrees to an escalation", approve);
-answers!(Reject, "escalation/reject", "/admin/escalations/{id}/reject", "Refuses an escalation", reject);
+answers!(
+    Approve, "escalation/approve", "/admin/escalations/{id}/approve", "Agrees to an escalation", approve,
+    {
+        /// Whether what was asked about is part of the task's mandate from now on, and not of this call alone.
+        for_task: Option<bool>
+    }
+);
+answers!(Reject, "escalation/reject", "/admin/escalations/{id}/reject", "Refuses an escalation", reject, {});
 
 /// What a person's word came to.
 #[derive(Serialize, ToSchema)]

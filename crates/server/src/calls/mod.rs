@@ -17,6 +17,7 @@
 //! | `policies.rs` | `policy/...` |
 //! | `records.rs` | `proof/...`, `outcome/report`, `admin/status` |
 //! | `spec.rs` | what is said of a call |
+//! | `tasks.rs` | `task/...` |
 //! | `tools.rs` | `catalogue/...` |
 //! | `trust.rs` | `trust/...` |
 //! | `webhooks.rs` | `webhook/...` |
@@ -34,6 +35,7 @@ mod params;
 mod policies;
 mod records;
 mod spec;
+mod tasks;
 mod tools;
 mod trust;
 mod webhooks;
@@ -51,8 +53,8 @@ use rulekeep::Error;
 pub(crate) fn together_in(part: &str) -> Option<Value> {
     let given = required_together;
     match part {
-        "IntentForm" => Some(json!({ "not": given(&["input"]) })),
-        "InputForm" => Some(json!({ "not": given(&["intent"]) })),
+        "IntentForm" | "EnforceIntentForm" => Some(json!({ "not": given(&["input"]) })),
+        "InputForm" | "EnforceInputForm" => Some(json!({ "not": given(&["intent"]) })),
         "PreApprovalForm" => Some(json!({ "oneOf": [given(&["agentId"]), given(&["group"])] })),
         "KillSwitchScope" => Some(kill_switch::one_scope()),
         _ => None,
@@ -67,7 +69,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Entry> {
 /// Every call on a governor; those of a session are in [`events`].
 pub(crate) static CALLS: &[Entry] = &[
     Entry::of::<decisions::Parse>(),
-    Entry::in_form::<decisions::Enforce, decisions::DecisionForm>(),
+    Entry::in_form::<decisions::Enforce, decisions::EnforceForm>(),
     Entry::in_form::<records::Query, records::RecordsForm>(),
     Entry::of::<records::Stats>(),
     Entry::of::<records::Status>(),
@@ -94,6 +96,12 @@ pub(crate) static CALLS: &[Entry] = &[
     Entry::of::<agents::Resume>(),
     Entry::of::<agents::Retire>(),
     Entry::of::<trust::Adjust>(),
+    Entry::of::<tasks::Open>(),
+    Entry::of::<tasks::Get>(),
+    Entry::in_form::<tasks::Observe, tasks::ObserveForm>(),
+    Entry::of::<tasks::Say>(),
+    Entry::of::<tasks::Delegate>(),
+    Entry::of::<tasks::Close>(),
     Entry::of::<kill_switch::List>(),
     Entry::of::<kill_switch::Set>(),
     Entry::of::<kill_switch::Lift>(),

@@ -13,6 +13,7 @@ use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
 use rulekeep::extension::{did_you_mean, excerpt};
 use rulekeep::proof::ProofId;
+use rulekeep::task::TaskId;
 
 /// The named parameters of a call.
 #[derive(Debug, Default)]
@@ -65,6 +66,16 @@ impl Params {
 
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
         self.fields.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// Takes out a parameter, also one that is `null`.
+    pub(crate) fn take_any(&mut self, name: &str) -> Option<Value> {
+        self.fields.remove(name)
+    }
+
+    /// Sets a parameter whose value was changed.
+    pub(crate) fn put(&mut self, name: &str, value: Value) {
+        self.fields.insert(name.to_owned(), value);
     }
 
     /// Refuses what is none of these.
@@ -238,6 +249,11 @@ pub(super) fn given<Q, T>(query: Q, value: Option<T>, narrow: impl FnOnce(Q, T) 
 /// A text that is no proof id names no record either.
 pub(crate) fn proof_id(text: &str) -> Result<ProofId, Error> {
     text.parse().map_err(|_| Error::unknown_proof(text))
+}
+
+/// A text that is no task id names no task either.
+pub(crate) fn task_id(text: &str) -> Result<TaskId, Error> {
+    text.parse().map_err(|_| Error::task_not_found(excerpt(text)))
 }
 
 /// The escalation's id, or that of the record that asks.

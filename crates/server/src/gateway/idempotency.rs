@@ -14,6 +14,7 @@ use rulekeep::Governor;
 use rulekeep::extension::KeyId;
 use rulekeep::extension::Standing;
 use rulekeep::proof::ProofId;
+use rulekeep::task::TaskId;
 
 /// A request under an idempotency key.
 pub(crate) struct Once<'a> {
@@ -32,6 +33,8 @@ pub(crate) struct Made {
     pub(crate) answer: Vec<u8>,
     /// The records by which somebody may act now.
     pub(crate) granted: Vec<ProofId>,
+    /// The task under which these were granted.
+    pub(crate) task: Option<TaskId>,
     /// There is a secret in it: it is not kept.
     pub(crate) is_secret: bool,
 }
@@ -100,7 +103,7 @@ impl Answers {
         let standing = Extension::of(governor).standing();
         let made = make.await?;
         let answer = if made.is_secret { None } else { Some(made.answer.as_slice().into()) };
-        let kept = Kept { name, key: once.key, asked, standing, granted: made.granted.into(), answer };
+        let kept = Kept { name, key: once.key, asked, standing, granted: made.granted.into(), task: made.task, answer };
         self.keep(Extension::of(governor).clock().monotonic(), kept);
         Ok(Given::Now(made.answer))
     }
@@ -176,6 +179,7 @@ struct Kept {
     asked: [u8; 32],
     standing: Standing,
     granted: Box<[ProofId]>,
+    task: Option<TaskId>,
     /// None where there was a secret in it.
     answer: Option<Box<[u8]>>,
 }
@@ -197,6 +201,13 @@ impl Kept {
             return conflict(format!(
                 "it was granted already under this idempotency key, by {first}, and {why} since then: \
                  it is no leave to act any more, ask anew under another key"
+            ));
+        }
+        if let (Some(first), Some(task)) = (self.granted.first(), self.task)
+            && let Err(error) = governor.tasks().get(task).and_then(|task| task.opened())
+        {
+            return conflict(format!(
+                "it was granted already under this idempotency key, by {first}, and is no leave to act any more: {error}"
             ));
         }
         Ok(answer.to_vec())
@@ -330,6 +341,7 @@ mod tests {
             asked: [0; 32],
             standing: Extension::of(governor).standing(),
             granted: Box::default(),
+            task: None,
             answer,
         }
     }
@@ -339,7 +351,7 @@ mod tests {
     }
 
     fn made(answer: &str) -> Made {
-        Made { answer: answer.into(), granted: Vec::new(), is_secret: false }
+        Made { answer: answer.into(), granted: Vec::new(), task: None, is_secret: false }
     }
 
     #[test]

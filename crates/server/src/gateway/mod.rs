@@ -38,6 +38,7 @@ pub use limit::Allowance;
 
 use rulekeep::escalation::EscalationId;
 use rulekeep::extension::KeyId;
+use rulekeep::task::TaskId;
 use rulekeep::{Enforcement, Error, Governor, Intent};
 
 pub(crate) use idempotency::{Given, Made, Once};
@@ -252,13 +253,14 @@ impl Admitted {
         move || accepted(&gateway, &entry)
     }
 
-    /// Decides on an intent: one that its caller built, where the key may.
-    pub(crate) fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
+    /// Decides on an intent, perhaps under a task: one that its caller built, where the key may.
+    pub(crate) fn enforce(&self, intent: &Intent, task: Option<TaskId>) -> Result<Enforcement, Error> {
         let governor = self.gateway.governor();
-        if self.entry.takes_built_intents() {
-            governor.enforce(intent)
-        } else {
-            Extension::of(governor).enforce_parsed(intent)
+        match (self.entry.takes_built_intents(), task) {
+            (true, None) => governor.enforce(intent),
+            (true, Some(task)) => governor.tasks().get(task)?.enforce_intent(intent),
+            (false, None) => Extension::of(governor).enforce_parsed(intent),
+            (false, Some(task)) => Extension::of(governor).enforce_parsed_under(task, intent),
         }
     }
 

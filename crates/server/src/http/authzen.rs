@@ -162,7 +162,7 @@ impl Call for Evaluate {
 
     fn run_for(self, admitted: &Admitted) -> Result<Evaluated, Error> {
         admitted.permit(&self.subject())?;
-        admitted.enforce(&self.0).map(Evaluated::from)
+        admitted.enforce(&self.0, None).map(Evaluated::from)
     }
 
     fn granted(answer: &Evaluated) -> Vec<ProofId> {

@@ -15,3 +15,4 @@ mod json;
 mod openapi;
 mod sidecar;
 mod sidecar_follow;
+mod tasks;

@@ -89,6 +89,7 @@ const TAGS: &[(&str, &str)] = &[
     ("escalation", "What people decide"),
     ("proof", "The log"),
     ("checkpoint", "Signed checkpoints of the log"),
+    ("task", "Tasks"),
     ("stop", "Stops"),
     ("policy", "Policies"),
     ("catalogue", "Tools"),
@@ -165,6 +166,7 @@ fn parameter(place: &str, name: &str, mut schema: Value, is_required: bool) -> V
     let said = match name {
         "agentId" if place == "path" => Some(json!("The agent")),
         "proofId" if place == "path" => Some(json!("The record")),
+        "taskId" if place == "path" => Some(json!("The task")),
         _ if place == "path" => Some(json!("Which one")),
         _ => schema.as_object_mut().and_then(|schema| schema.remove("description")),
     };
@@ -264,7 +266,7 @@ const fn codes(status: u16) -> &'static str {
         400 => "INVALID_INPUT, INVALID_INTENT or INVALID_QUERY: a field is missing or malformed",
         401 => "UNAUTHORIZED: the key is missing, or none that holds",
         403 => "FORBIDDEN: the key does not permit it",
-        404 => "AGENT_NOT_FOUND, PROOF_NOT_FOUND or NOT_FOUND: there is nothing of that name",
+        404 => "AGENT_NOT_FOUND, PROOF_NOT_FOUND, TASK_NOT_FOUND or NOT_FOUND: there is nothing of that name",
         408 => "REQUEST_TIMEOUT: the body did not come in time",
         409 => {
             "CONFLICT: it contradicts what stands, or what was answered under the idempotency key is not answered again"

@@ -15,5 +15,6 @@ mod routes;
 mod secrets;
 mod shapes;
 mod slow;
+mod tasks;
 mod tls;
 mod waits;

@@ -23,6 +23,7 @@ fn every_path_answers_as_it_is_described() {
     agents(&mut live);
     contract(&mut live, &governor);
     people(&mut live, &governor);
+    tasks(&mut live);
     policies(&mut live);
     tools(&mut live);
     keys_and_stops(&mut live);
@@ -137,6 +138,58 @@ fn people(live: &mut Live, governor: &Governor) {
     live.ask("escalation_grants", &[], "", None);
     live.ask("escalation_revoke", &[("id", &grant)], "", json!({ "reviewer": "ann" }));
     live.ask("escalation_grants", &[], "", None);
+}
+
+fn tasks(live: &mut Live) {
+    let opening = json!({
+        "agentId": "a", "input": "Read the file notes.txt", "trusted": ["ann@example.com", 4711],
+        "context": { "channel": "chat" }, "expiresIn": 600, "maxCalls": 50,
+    });
+    let opened = live.ask("task_open", &[], "", opening);
+    let task = opened["taskId"].as_str().unwrap();
+    let path = [("taskId", task)];
+    let call = json!({ "tool": "read_file", "arguments": { "path": "notes.txt" } });
+    let request = json!({ "agentId": "a", "input": call, "taskId": task });
+    live.ask("enforce", &[], "", request);
+    let parsed = live.ask("intent", &[], "", json!({ "agentId": "a", "input": call }));
+    live.ask("enforce", &[], "", json!({ "intent": parsed["intent"], "taskId": task }));
+    let denied = live.ask("enforce", &[], "", json!({ "intent": intent("email:send"), "taskId": task }));
+    assert_eq!(denied["denialClass"], "mandate", "{denied}");
+    let call = json!({ "name": "read_file", "arguments": { "path": "notes.txt" } });
+    for result in [json!("text"), json!({ "lines": [1, 2] }), json!(null)] {
+        live.ask("task_observe", &path, "", json!({ "call": call, "result": result }));
+    }
+    live.ask("task_say", &path, "", json!({ "input": "Then read todo.txt" }));
+    let part = live.ask("task_delegate", &path, "", json!({ "agentId": "b", "input": "Read todo.txt" }));
+    live.ask("task_get", &[("taskId", part["taskId"].as_str().unwrap())], "", None);
+    live.ask("task_get", &path, "", None);
+    live.ask("task_close", &path, "", json!({ "outcome": "SUCCESS" }));
+    live.ask("task_get", &path, "", None);
+    let second = live.ask("task_open", &[], "", json!({ "agentId": "a", "input": "Send a mail to ann@example.com" }));
+    let asked = json!({
+        "agentId": "a", "taskId": second["taskId"],
+        "input": { "tool": "send_email", "arguments": { "to": "bob@example.com", "body": "Hello" } },
+    });
+    let asked = live.ask("enforce", &[], "", asked);
+    assert_eq!(asked["decision"], "ESCALATE", "{asked}");
+    let id = [("id", asked["proofId"].as_str().unwrap())];
+    live.ask("escalation_approve", &id, "", json!({ "reviewer": "mail-lead", "forTask": true }));
+    live.ask("task_close", &[("taskId", second["taskId"].as_str().unwrap())], "", None);
+    let admin = live.admin.clone();
+    for (operation, path, body, expected) in [
+        ("task_get", &[("taskId", "x")][..], None, 404),
+        ("task_close", &path, None, 409),
+        ("task_open", &[], Some(json!({ "agentId": "a", "input": "Read", "maxCalls": 0 })), 400),
+        ("task_open", &[], Some(json!({ "agentId": "a", "input": "Read", "trusted": [true] })), 400),
+        ("task_open", &[], Some(json!({ "agentId": "a", "input": "Read", "trusted": null })), 400),
+        ("enforce", &[], Some(json!({ "agentId": "a", "input": "Read the notes", "taskId": null })), 400),
+        ("policy_explain", &[], Some(json!({ "agentId": "a", "input": "Read the notes", "taskId": task })), 400),
+        ("enforce", &[], Some(json!({ "agentId": "a", "input": "Read the notes", "taskId": task })), 409),
+    ] {
+        let asked = Asked { operation, path, query: "", body, key: Some(&admin), headers: &[] };
+        let (status, answer) = live.check(&asked);
+        assert_eq!(status, expected, "{operation}: {answer}");
+    }
 }
 
 fn policies(live: &mut Live) {
