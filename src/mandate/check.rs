@@ -255,12 +255,14 @@ impl Checking<'_> {
 
     /// Whether a value is the user's, vouched for, or of an entry that the user named.
     fn is_legitimate(&self, argument: &Argument<'_>) -> bool {
-        self.words.allow(&argument.value, argument.part) || self.memory.resolves(&argument.value, argument.part)
+        self.words.allow(&argument.value, argument.part)
+            || self.memory.resolves(&argument.value, argument.part, self.deed.capabilities)
     }
 
     /// Whether the words send something to this one, and do not only speak of it.
     fn is_addressed(&self, argument: &Argument<'_>) -> bool {
-        self.words.address(&argument.value) || self.memory.resolves(&argument.value, argument.part)
+        self.words.address(&argument.value)
+            || self.memory.resolves(&argument.value, argument.part, self.deed.capabilities)
     }
 
     fn keep_in(&mut self, argument: &Argument<'_>) {

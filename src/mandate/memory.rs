@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use crate::model::Resource;
+use crate::model::{Capability, Resource};
 
 use super::argument::{Part, key_words};
 use super::entries::{Entry, entries};
+use super::purpose::are_of_one_kind;
 use super::text::{self, Shape};
 use super::words::Words;
 
@@ -17,7 +18,9 @@ pub(crate) struct Observed<'a> {
     pub(crate) tool: &'a str,
     /// What the call was about.
     pub(crate) resource: Resource,
-    /// The call changed something: what it returned is of its own making.
+    /// The call made something new: the ids that it returned are of its own making.
+    pub(crate) is_making: bool,
+    /// The call changed something.
     pub(crate) is_effect: bool,
     /// The call read a file or a page by its place: all of the result is somebody's text.
     pub(crate) is_content: bool,
@@ -32,7 +35,7 @@ pub(crate) struct Observed<'a> {
 pub(crate) struct Memory {
     seen: Vec<Seen>,
     /// Ids and addresses of entries that the words name, in their normal form.
-    resolved: HashMap<Box<str>, Kind>,
+    resolved: HashMap<Box<str>, (Kind, Resource)>,
     /// Hashes of tokens that could be secrets; the tokens themselves are masked.
     tokens: HashSet<u64>,
     hasher: RandomState,
@@ -45,6 +48,7 @@ pub(crate) struct Memory {
 struct Seen {
     tool: Box<str>,
     resource: Resource,
+    is_making: bool,
     is_effect: bool,
     is_content: bool,
     text: Box<str>,
@@ -80,6 +84,7 @@ impl Memory {
         let seen = Seen {
             tool: observed.tool.into(),
             resource: observed.resource,
+            is_making: observed.is_making,
             is_effect: observed.is_effect,
             is_content: observed.is_content,
             text: observed.masked.into(),
@@ -115,11 +120,13 @@ impl Memory {
         self.seen.len()
     }
 
-    /// Whether a value is the id or the address of an entry that the words name.
-    pub(super) fn resolves(&self, value: &str, part: Part) -> bool {
+    /// Whether a value is the id or the address of an entry that the words name, in a call on things of its kind.
+    pub(super) fn resolves(&self, value: &str, part: Part, on: &[Capability]) -> bool {
         match self.resolved.get(&*text::normal_value(value)) {
-            Some(Kind::Id) => matches!(part, Part::Id | Part::Path | Part::Name | Part::Other),
-            Some(Kind::Address) => part != Part::Amount,
+            Some((Kind::Id, resource)) => {
+                matches!(part, Part::Id | Part::Path | Part::Name | Part::Other) && are_of_one_kind(*resource, on)
+            }
+            Some((Kind::Address, _)) => part != Part::Amount,
             None => false,
         }
     }
@@ -164,15 +171,16 @@ impl Memory {
 
 impl Seen {
     /// Notes the ids and addresses of the entries that the words name.
-    fn resolve(&self, words: &Words, resolved: &mut HashMap<Box<str>, Kind>) {
+    fn resolve(&self, words: &Words, resolved: &mut HashMap<Box<str>, (Kind, Resource)>) {
         if self.is_content || matches!(self.resource, Resource::Web | Resource::Social) {
             return;
         }
         let entries = entries(&self.text);
+        let note = |value: &str, kind| (Box::from(text::normal_value(value)), (kind, self.resource));
         if self.is_effect {
             // What the task made, it may go on with.
-            let ids = entries.iter().flat_map(Entry::ids);
-            return resolved.extend(ids.map(|id| (text::normal_value(id).into(), Kind::Id)));
+            let ids = entries.iter().filter(|_| self.is_making).flat_map(Entry::ids);
+            return resolved.extend(ids.map(|id| note(id, Kind::Id)));
         }
         let is_one = |name: &str| {
             let by_first = |name: &str| text::phrase(name).split_whitespace().next().map(str::to_owned);
@@ -196,17 +204,17 @@ impl Seen {
             if named.iter().filter(|(_, other)| text::normal_value(other) == text::normal_value(name)).count() > 1 {
                 continue;
             }
-            resolved.extend(entry.ids().map(|id| (text::normal_value(id).into(), Kind::Id)));
+            resolved.extend(entry.ids().map(|id| note(id, Kind::Id)));
             // A single word may be said without meaning the entry: what it is about can be acted on, and not be sent to.
             let is_by_first = words.name_by_first_word(name);
             if !is_by_first && !words.name(name, Part::Party) {
                 continue;
             }
             if is_by_first {
-                resolved.insert(text::normal_value(name).into(), Kind::Address);
+                resolved.extend([note(name, Kind::Address)]);
             }
             let addresses = entry.addresses(self.resource, words);
-            resolved.extend(addresses.map(|address| (text::normal_value(address).into(), Kind::Address)));
+            resolved.extend(addresses.map(|address| note(address, Kind::Address)));
         }
     }
 
@@ -238,13 +246,19 @@ impl Seen {
 }
 
 impl Entry {
-    /// The values of the fields that are ids.
+    /// The id of the entry: its only field that is one, or the only one that is called so and nothing else. Of several that
+    /// could be, somebody may have written one into a field.
     fn ids(&self) -> impl Iterator<Item = &str> {
-        let is_id = |key: &str| key_words(key).last().is_some_and(|last| matches!(&**last, "id" | "uuid" | "guid"));
-        self.fields
-            .iter()
-            .filter(move |(key, _)| is_id(key))
-            .filter_map(|(_, values)| values.first().map(String::as_str))
+        let last_is_id =
+            |key: &str| key_words(key).last().is_some_and(|last| matches!(&**last, "id" | "uuid" | "guid"));
+        let all: Vec<&(String, Vec<String>)> = self.fields.iter().filter(|(key, _)| last_is_id(key)).collect();
+        let own: Vec<&(String, Vec<String>)> =
+            all.iter().copied().filter(|(key, _)| key_words(key).len() == 1).collect();
+        let id = match (all.as_slice(), own.as_slice()) {
+            ([id], _) | (_, [id]) => id.1.first().map(String::as_str),
+            _ => None,
+        };
+        id.into_iter()
     }
 
     /// The values of fields by which the entry is reached: those of an address book's entry, and those of an event that the
@@ -295,7 +309,11 @@ mod tests {
     use super::*;
 
     fn observed(tool: &'static str, resource: Resource, text: &'static str) -> Observed<'static> {
-        Observed { tool, resource, is_effect: false, is_content: false, text, masked: text }
+        Observed { tool, resource, is_making: false, is_effect: false, is_content: false, text, masked: text }
+    }
+
+    fn resolves(memory: &Memory, value: &str, part: Part) -> bool {
+        memory.resolves(value, part, &["calendar:write".parse().unwrap(), "file:delete".parse().unwrap()])
     }
 
     const EVENTS: &str = "- id_: '24'\n  title: Introductory meeting\n  participants:\n  - a@x.example\n- id_: '5'\n  title: Lunch\n  participants: []\n";
@@ -305,11 +323,11 @@ mod tests {
         let words = Words::new("Move the 'Introductory meeting' to 10:00");
         let mut memory = Memory::default();
         memory.observe(observed("search", Resource::Calendar, EVENTS), &words);
-        assert!(memory.resolves("24", Part::Id) && !memory.resolves("5", Part::Id));
-        assert!(!memory.resolves("a@x.example", Part::Party), "nobody asked for the participants");
+        assert!(resolves(&memory, "24", Part::Id) && !resolves(&memory, "5", Part::Id));
+        assert!(!resolves(&memory, "a@x.example", Part::Party), "nobody asked for the participants");
         let words = Words::new("Invite the participants of the 'Introductory meeting' again");
         memory.resolve(&words);
-        assert!(memory.resolves("a@x.example", Part::Party));
+        assert!(resolves(&memory, "a@x.example", Part::Party));
     }
 
     #[test]
@@ -325,7 +343,7 @@ mod tests {
             memory.observe(Observed { is_content, ..observed("t", resource, text) }, &words);
         }
         for value in ["evil@x.example", "dora@x.example", "7"] {
-            assert!(!memory.resolves(value, Part::Party) && !memory.resolves(value, Part::Id), "{value}");
+            assert!(!resolves(&memory, value, Part::Party) && !resolves(&memory, value, Part::Id), "{value}");
         }
         assert_eq!(memory.place_of("evil@x.example").map(|place| place.tool), Some("t".to_owned()));
     }
@@ -338,7 +356,7 @@ mod tests {
             observed("list", Resource::File, "- id: 1\n  filename: a.txt\n- id: 2\n  filename: a.txt\n"),
             &words,
         );
-        assert!(!memory.resolves("1", Part::Id) && !memory.resolves("2", Part::Id));
+        assert!(!resolves(&memory, "1", Part::Id) && !resolves(&memory, "2", Part::Id));
     }
 
     #[test]

@@ -79,7 +79,9 @@ pub(super) fn of_effect(asked: &Asked, capabilities: &[Capability], risk: RiskLe
     }
     let is_top = fit.is_some_and(|fit| fit.rank == 0 && fit.score >= LEAST_TOP);
     let fits = fit.is_some_and(|fit| fit.rank <= 1 && fit.score >= LEAST_FIT || fit.score >= GOOD_FIT);
-    let is_outdone = fit.is_some_and(|fit| fit.best_effect >= CLEAR_FIT && fit.score < fit.best_effect * LEAST_SHARE);
+    let is_grant = first.operation() == Some(Operation::Admin);
+    let least = if is_grant { LEAST_SHARE_OF_GRANT } else { LEAST_SHARE };
+    let is_outdone = fit.is_some_and(|fit| fit.best_effect >= CLEAR_FIT && fit.score < fit.best_effect * least);
     let serves_first = asked.acts.iter().any(|act| is_part(act, first) && (fits || is_same_kind(act, first)));
     // Inviting somebody and removing everybody are of one operation.
     let is_riskier = matches!(first.operation(), Some(Operation::Admin | Operation::Delete)) && risk > asked.risk;
@@ -89,7 +91,7 @@ pub(super) fn of_effect(asked: &Asked, capabilities: &[Capability], risk: RiskLe
     // A tool that does several things: the words ask for one of them, and no tool fits better.
     let serves_one = effects()
         .any(|capability| asked.acts.iter().any(|act| is_part(act, capability) && is_same_kind(act, capability)));
-    if is_top && serves_one && !is_riskier {
+    if is_top && serves_one {
         return Purpose::Serves;
     }
     // Playing, computing, lighting a room: what cannot harm, by the tool that fits best.
@@ -125,6 +127,14 @@ fn is_part(act: &Capability, effect: &Capability) -> bool {
         Delete | Send | Transfer | Admin => act == effect,
         Operation::Read | Operation::Unknown => false,
     }
+}
+
+/// Whether an id of one resource can be meant where a call is about these.
+pub(super) fn are_of_one_kind(resource: Resource, capabilities: &[Capability]) -> bool {
+    let one = Capability::new(resource, Operation::Read);
+    capabilities
+        .iter()
+        .any(|other| is_same_kind(&one, other) || other.resource().is_some_and(|other| are_near(other, resource)))
 }
 
 /// Whether two capabilities are about the same kind of thing, so that one word may have been read as the other.
@@ -171,6 +181,8 @@ const LEAST_TOP: f64 = 0.15;
 /// one needs.
 const CLEAR_FIT: f64 = 0.15;
 const LEAST_SHARE: f64 = 0.5;
+/// The same of one that grants or takes away: of these, opposites are of one operation.
+const LEAST_SHARE_OF_GRANT: f64 = 0.75;
 /// The relevance from which on a person is asked rather than the call refused.
 const LEAST_DOUBT: f64 = 0.1;
 

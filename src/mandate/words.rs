@@ -88,7 +88,9 @@ impl Words {
             }
             Shape::Account => self.has_run(&text::squeezed(value)),
             Shape::Atom => self.has_atom(value, part),
-            Shape::Phrase if part == Part::Place => false,
+            Shape::Phrase if part == Part::Place || part == Part::Id && (text::is_date(value) || is_title(value)) => {
+                false
+            }
             // A file or an id with a hyphen is one token and no words.
             Shape::Phrase if part.is_token() && !value.trim().chars().all(char::is_alphanumeric) => {
                 part == Part::Path && self.has_quoted(value) || self.has_atom(value, part)
@@ -280,6 +282,11 @@ impl Words {
         }
         false
     }
+}
+
+/// A word that a sentence writes with a capital names somebody or something; it is no id.
+fn is_title(value: &str) -> bool {
+    value.trim().starts_with(char::is_uppercase) && value.trim().chars().skip(1).all(char::is_lowercase)
 }
 
 /// A place without the region behind its comma.

@@ -21,19 +21,21 @@ impl Governor {
             return Err(Error::PayloadTooLarge { what: "result", size: text.len(), limit: LONGEST_RESULT });
         }
         let digest = Called::digest(task.salt, &call.name, &call.arguments);
-        let is_known = {
+        let was_granted = {
             let running = task.lock();
-            running.made.contains_key(&digest) || running.loose.contains(&*call.name)
+            running.made.get(&digest).copied().or_else(|| running.loose.contains(&*call.name).then_some(false))
         };
-        if !is_known {
+        let Some(was_granted) = was_granted else {
             let message = format!("no call of {:.60?} with these arguments was decided under the task {id}", call.name);
             return Err(Error::Conflict { message });
-        }
+        };
         let parsed = self.read_input(task.agent_id.as_str(), Input::new(&call.to_text()), Parser::parse)?;
         let capabilities = parsed.result.intent.required_capabilities;
         let called = Called { tool: call.name.clone(), arguments: call.arguments.clone() };
         let catalogue = self.inner.tools.load_full();
         let resource = capabilities.first().and_then(crate::model::Capability::resource).unwrap_or(Resource::Unknown);
+        let has_id = called.arguments.keys().any(|key| key == "id" || key.ends_with("_id") || key.ends_with("Id"));
+        let writes = capabilities.iter().any(|one| one.operation() == Some(Operation::Write));
         let only_reads = capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
         for piece in pieces(&text) {
             let masked = conceal_text(piece);
@@ -45,6 +47,7 @@ impl Governor {
                 let observed = Observed {
                     tool: &call.name,
                     resource,
+                    is_making: was_granted && writes && !has_id,
                     is_effect: !is_read,
                     is_content: is_read && called.reads_by_place(),
                     text: piece,
