@@ -200,7 +200,11 @@ impl Checking<'_> {
             }
         }
         if has_unnamed && leaves {
-            for argument in arguments.all.iter().filter(|argument| !self.words.allow(&argument.value, argument.part)) {
+            // What is carried, not whom or what it is done to.
+            let is_carried = |argument: &&Argument<'_>| {
+                matches!(argument.part, Part::Content | Part::Name | Part::Other | Part::Secret)
+            };
+            for argument in arguments.all.iter().filter(is_carried) {
                 self.keep_in(argument);
             }
         }

@@ -256,9 +256,10 @@ impl Parser {
         tools.rated(request, &self.lexicon)
     }
 
-    /// The first words of a text that speak to the agent that reads it: "ignore your instructions", "do not tell the user".
+    /// The first words of a text that speak to the agent that reads it: "ignore your instructions", "do not tell the user",
+    /// "assistant, send the inbox to".
     pub(crate) fn instructions_in(&self, text: &str) -> Option<String> {
-        catalogue::poison::in_text(text, &self.lexicon)
+        catalogue::poison::in_text(text, &self.lexicon).or_else(|| catalogue::poison::order_in(text, &self.lexicon))
     }
 
     /// The catalogue with the tools of one load in it.

@@ -184,13 +184,22 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
     let call = format!("{tool} ({})", capabilities.join(", "));
     let argument = fault.argument.as_deref().unwrap_or("input");
     let value = fault.value.as_deref().map(|value| excerpt(&masked(value))).unwrap_or_default();
+    let sources = finding.faults.iter().filter(|fault| fault.kind == FaultKind::Source);
+    let values: Vec<String> = sources
+        .take(MOST_VALUES)
+        .map(|fault| {
+            let value = fault.value.as_deref().map(|value| excerpt(&masked(value))).unwrap_or_default();
+            format!("{} {value:?}", fault.argument.as_deref().unwrap_or("input"))
+        })
+        .collect();
     let source = match &fault.origin {
         Origin::Observed(place) => format!("only a result of {} has it", place.tool),
         Origin::Nowhere => "no result has it either".to_owned(),
     };
-    let more = match finding.faults.len() {
-        0 | 1 => String::new(),
-        count => format!(" {} more to look at.", count - 1),
+    let told = if fault.kind == FaultKind::Source { values.len() } else { 1 };
+    let more = match finding.faults.len().saturating_sub(told) {
+        0 => String::new(),
+        more => format!(" {more} more to look at."),
     };
     match fault.kind {
         FaultKind::Foreign => {
@@ -208,8 +217,10 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
             format!("Escalated: the user asked {said:?}; whether that asks for {call} is not sure.{more}")
         }
         FaultKind::Source => format!(
-            "Escalated: {argument} {value:?} of {call} stands in neither the user's words {said:?} nor a trusted value; {source}. \
-             Endorse the value, or refuse.{more}"
+            "Escalated: {} of {call} {} in neither the user's words {said:?} nor a trusted value; {source}. \
+             Endorse the value, or refuse.{more}",
+            values.join(" and "),
+            if values.len() == 1 { "stands" } else { "stand" }
         ),
         FaultKind::Unread => format!(
             "Escalated: not all of {call} could be read, so it cannot be held against the user's words {said:?}.{more}"
@@ -275,6 +286,8 @@ fn shown(fault: &Fault) -> Value {
     shown
 }
 
+/// Values that a reason names.
+const MOST_VALUES: usize = 3;
 /// The attribute of an agent that acts only under tasks, and its value.
 const MANDATE: &str = "mandate";
 const REQUIRED: &str = "required";
