@@ -12,6 +12,8 @@ use super::words::Words;
 
 /// A call, as the parser read it.
 pub(crate) struct Deed<'a> {
+    /// The tool, or the action where no tool is named.
+    pub(crate) tool: &'a str,
     /// What it needs, what it is for first.
     pub(crate) capabilities: &'a [Capability],
     /// It only looks.
@@ -35,6 +37,28 @@ pub(crate) struct Deed<'a> {
     pub(crate) known: &'a dyn Fn(&str) -> Option<Part>,
     /// Whether the tool's schema lists a value for an argument, so that it says how and not what.
     pub(crate) offers: &'a dyn Fn(&str, &str) -> bool,
+}
+
+#[cfg(test)]
+impl<'a> Deed<'a> {
+    /// A call without arguments that serves.
+    pub(super) fn of(tool: &'a str, capabilities: &'a [Capability]) -> Self {
+        Self {
+            tool,
+            capabilities,
+            is_read: false,
+            risk: RiskLevel::Low,
+            fit: None,
+            arguments: None,
+            text: None,
+            targets: Vec::new(),
+            is_poisoned: false,
+            is_unread: false,
+            is_repeated: false,
+            known: &|_| None,
+            offers: &|_, _| false,
+        }
+    }
 }
 
 /// What stands against a call.
@@ -260,13 +284,14 @@ impl Checking<'_> {
     /// Whether a value is the user's, vouched for, or of an entry that the user named.
     fn is_legitimate(&self, argument: &Argument<'_>) -> bool {
         self.words.allow(&argument.value, argument.part)
-            || self.memory.resolves(&argument.value, argument.part, self.deed.capabilities)
+            // A name that is made of the user's words is theirs.
+            || argument.part == Part::Name && self.words.cover(&argument.value)
+            || self.memory.resolves(&argument.value, argument.part, self.deed)
     }
 
     /// Whether the words send something to this one, and do not only speak of it.
     fn is_addressed(&self, argument: &Argument<'_>) -> bool {
-        self.words.address(&argument.value)
-            || self.memory.resolves(&argument.value, argument.part, self.deed.capabilities)
+        self.words.address(&argument.value) || self.memory.resolves(&argument.value, argument.part, self.deed)
     }
 
     fn keep_in(&mut self, argument: &Argument<'_>) {

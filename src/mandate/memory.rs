@@ -6,6 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use crate::model::{Capability, Resource};
 
 use super::argument::{Part, key_words};
+use super::check::Deed;
 use super::entries::{Entry, entries};
 use super::purpose::are_of_one_kind;
 use super::text::{self, Shape};
@@ -35,7 +36,7 @@ pub(crate) struct Observed<'a> {
 pub(crate) struct Memory {
     seen: Vec<Seen>,
     /// Ids and addresses of entries that the words name, in their normal form.
-    resolved: HashMap<Box<str>, (Kind, Resource)>,
+    resolved: HashMap<Box<str>, Resolved>,
     /// Hashes of tokens that could be secrets; the tokens themselves are masked.
     tokens: HashSet<u64>,
     hasher: RandomState,
@@ -59,6 +60,14 @@ struct Seen {
 enum Kind {
     Id,
     Address,
+}
+
+/// Where a resolved value is from.
+#[derive(Debug, Clone)]
+struct Resolved {
+    kind: Kind,
+    resource: Resource,
+    tool: Box<str>,
 }
 
 /// Where an observed value stands.
@@ -121,13 +130,16 @@ impl Memory {
     }
 
     /// Whether a value is the id or the address of an entry that the words name, in a call on things of its kind.
-    pub(super) fn resolves(&self, value: &str, part: Part, on: &[Capability]) -> bool {
-        match self.resolved.get(&*text::normal_value(value)) {
-            Some((Kind::Id, resource)) => {
-                matches!(part, Part::Id | Part::Path | Part::Name | Part::Other) && are_of_one_kind(*resource, on)
+    pub(super) fn resolves(&self, value: &str, part: Part, deed: &Deed<'_>) -> bool {
+        let Some(Resolved { kind, resource, tool }) = self.resolved.get(&*text::normal_value(value)) else {
+            return false;
+        };
+        match kind {
+            Kind::Id => {
+                matches!(part, Part::Id | Part::Path | Part::Name | Part::Other)
+                    && (are_of_one_kind(*resource, deed.capabilities) || share_a_word(tool, deed.tool))
             }
-            Some((Kind::Address, _)) => part != Part::Amount,
-            None => false,
+            Kind::Address => part != Part::Amount,
         }
     }
 
@@ -171,12 +183,15 @@ impl Memory {
 
 impl Seen {
     /// Notes the ids and addresses of the entries that the words name.
-    fn resolve(&self, words: &Words, resolved: &mut HashMap<Box<str>, (Kind, Resource)>) {
+    fn resolve(&self, words: &Words, resolved: &mut HashMap<Box<str>, Resolved>) {
         if self.is_content || matches!(self.resource, Resource::Web | Resource::Social) {
             return;
         }
         let entries = entries(&self.text);
-        let note = |value: &str, kind| (Box::from(text::normal_value(value)), (kind, self.resource));
+        let note = |value: &str, kind| {
+            let from = Resolved { kind, resource: self.resource, tool: self.tool.clone() };
+            (Box::from(text::normal_value(value)), from)
+        };
         if self.is_effect {
             // What the task made, it may go on with.
             let ids = entries.iter().filter(|_| self.is_making).flat_map(Entry::ids);
@@ -282,6 +297,16 @@ impl Entry {
     }
 }
 
+/// Whether the names of two tools share a word for what they are about: `get_transactions` and `update_transaction`.
+fn share_a_word(one: &str, other: &str) -> bool {
+    let words = |tool: &str| {
+        let words = key_words(tool).into_iter().filter(|word| word.len() >= SHORTEST_NOUN);
+        words.map(|word| word.trim_end_matches('s').to_owned()).collect::<Vec<_>>()
+    };
+    let other = words(other);
+    words(one).iter().skip(1).any(|word| other.iter().skip(1).any(|other| other == word))
+}
+
 /// Whether a token could be a secret: a code, a key, a number that is told to nobody.
 fn could_be_secret(token: &str) -> bool {
     let has_digit = token.bytes().any(|byte| byte.is_ascii_digit());
@@ -298,6 +323,8 @@ const MOST_WORDS: usize = 4096;
 const LEAST_RUN: usize = 6;
 /// Bytes of text around a value that are shown.
 const AROUND: usize = 120;
+/// Shortest word of a tool's name that can be what it is about, in bytes.
+const SHORTEST_NOUN: usize = 4;
 /// Shortest name of an entry that words can mean, in bytes.
 const SHORTEST_ENTRY: usize = 4;
 const SHORTEST_SECRET: usize = 5;
@@ -313,7 +340,8 @@ mod tests {
     }
 
     fn resolves(memory: &Memory, value: &str, part: Part) -> bool {
-        memory.resolves(value, part, &["calendar:write".parse().unwrap(), "file:delete".parse().unwrap()])
+        let capabilities = ["calendar:write".parse().unwrap(), "file:delete".parse().unwrap()];
+        memory.resolves(value, part, &Deed::of("change", &capabilities))
     }
 
     const EVENTS: &str = "- id_: '24'\n  title: Introductory meeting\n  participants:\n  - a@x.example\n- id_: '5'\n  title: Lunch\n  participants: []\n";

@@ -65,7 +65,7 @@ pub(super) fn of_read(asked: &Asked, capabilities: &[Capability], risk: RiskLeve
         |capability: &Capability| matches!(capability.resource(), Some(Resource::Information | Resource::Web));
     let fits = fit.is_some_and(|fit| fit.score >= LEAST_READ || fit.score > 0.0 && fit.rank < FEW);
     let is_near = capabilities.iter().all(|capability| is_public(capability) || asked.is_near(capability));
-    let is_harmless = risk <= RiskLevel::Low && fit.is_none();
+    let is_harmless = risk <= RiskLevel::Low;
     if fits || is_near || is_harmless || asked.is_open() { Purpose::Serves } else { Purpose::Unsure }
 }
 
@@ -91,7 +91,14 @@ pub(super) fn of_effect(asked: &Asked, capabilities: &[Capability], risk: RiskLe
     // A tool that does several things: the words ask for one of them, and no tool fits better.
     let serves_one = effects()
         .any(|capability| asked.acts.iter().any(|act| is_part(act, capability) && is_same_kind(act, capability)));
-    if is_top && serves_one {
+    // "Book the hotel": whether that writes or pays is a matter of the reader.
+    let books = |act: &Capability| {
+        act.operation() == Some(Operation::Write)
+            && matches!(act.resource(), Some(Resource::Booking | Resource::Order))
+            && act.resource() == first.resource()
+    };
+    let is_booked = first.operation() == Some(Operation::Transfer) && asked.acts.iter().any(books);
+    if is_top && (serves_one || is_booked) {
         return Purpose::Serves;
     }
     // Playing, computing, lighting a room: what cannot harm, by the tool that fits best.
@@ -122,7 +129,7 @@ fn is_part(act: &Capability, effect: &Capability) -> bool {
     use Operation::{Admin, Delete, Execute, Send, Transfer, Write};
     let (Some(act), Some(effect)) = (act.operation(), effect.operation()) else { return false };
     match effect {
-        Write => matches!(act, Write | Execute | Transfer | Admin | Delete),
+        Write => matches!(act, Write | Execute | Transfer | Admin),
         Execute => matches!(act, Write | Execute),
         Delete | Send | Transfer | Admin => act == effect,
         Operation::Read | Operation::Unknown => false,

@@ -190,6 +190,7 @@ impl Governor {
         let intent = asked.intent;
         let only_reads = intent.required_capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
         let deed = Deed {
+            tool,
             capabilities: &intent.required_capabilities,
             is_read: only_reads || fit.is_some_and(|rated| rated.is_read),
             is_poisoned: fit.is_some_and(|rated| rated.is_poisoned),

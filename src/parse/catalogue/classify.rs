@@ -57,12 +57,14 @@ pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
     let described = description::read(definition.description, lexicon);
     read.name(definition, lexicon);
     read.description(&described, definition.description);
-    // "FindTrains" looks, though trains are a word for doing: a verb says what is done, unless more is said than that.
+    // "FindTrains" looks, though trains are a word for doing: its verb says what is done, where the description begins with
+    // such a verb too, or says nothing worse.
     let is_mild = |act: &Act| {
         matches!(act.operation, Operation::Read | Operation::Write | Operation::Execute | Operation::Unknown)
     };
-    let may_look = read.acts.iter().all(|act| is_mild(act) && !act.signs.has(Sign::Danger));
-    read.reads_by_name |= may_look && format::begins_with_look(definition.name, lexicon);
+    let is_dangerous = read.acts.iter().any(|act| act.signs.has(Sign::Danger));
+    let may_look = described.looks || read.acts.iter().all(is_mild);
+    read.reads_by_name |= may_look && !is_dangerous && format::begins_with_look(definition.name, lexicon);
     if let Some(schema) = definition.schema {
         read.schema(schema, lexicon);
     }
@@ -213,6 +215,11 @@ impl Read {
             if role == Some(Role::Doing) {
                 self.choices(key, property, lexicon);
             }
+        }
+        // Whatever it is called: what has an amount and a recipient is about money.
+        if let Some(act) = self.acts.first_mut().filter(|act| pays && payee && !is_of_money(act.resource)) {
+            act.resource = Resource::Payment;
+            self.because.push(ToolEvidence::new("schema", "an amount and a recipient", capability(act)));
         }
         let says_nothing =
             self.acts.first().is_none_or(|act| act.resource == Resource::Unknown && act.operation != Operation::Read);
@@ -366,6 +373,12 @@ fn capability(act: &Act) -> String {
 
 fn texts(capabilities: &[Capability]) -> String {
     capabilities.iter().map(Capability::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether money can be a part of it.
+const fn is_of_money(resource: Resource) -> bool {
+    use Resource::{Account, Booking, Customer, Email, Message, Order, Payment, Unknown};
+    matches!(resource, Account | Booking | Customer | Email | Message | Order | Payment | Unknown)
 }
 
 /// How far an operation reaches.

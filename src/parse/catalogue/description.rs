@@ -15,6 +15,8 @@ use crate::parse::sign::Sign;
 pub(super) struct Described {
     pub acts: Vec<Act>,
     pub is_verb: bool,
+    /// Its first word is a verb that looks: "Returns", "Finds".
+    pub looks: bool,
     pub also: Vec<Act>,
 }
 
@@ -29,6 +31,9 @@ pub(super) fn read(description: &str, lexicon: &Lexicon) -> Described {
         let mut acts = acts(&told.request, lexicon).into_iter();
         if number == 0 {
             described.is_verb = told.opens_with_verb;
+            let first = told.request.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
+            let deed = first.and_then(|first| lexicon.deed(&first.to_lowercase()));
+            described.looks = deed.is_some_and(|(operation, _)| operation == Operation::Read);
             described.acts.extend(acts.next());
         }
         // "Delete them first" tells the caller what to do; "Deletes the sessions", "Also deletes them" what the tool does.
