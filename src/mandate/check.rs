@@ -11,6 +11,7 @@ use super::text::{self, Shape};
 use super::words::Words;
 
 /// A call, as the parser read it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none follows from the others")]
 pub(crate) struct Deed<'a> {
     /// The tool, or the action where no tool is named.
     pub(crate) tool: &'a str,

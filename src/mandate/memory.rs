@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use crate::model::{Capability, Resource};
+use crate::model::Resource;
 
 use super::argument::{Part, key_words};
 use super::check::Deed;

@@ -1,6 +1,7 @@
 //! Approvals of calls under a task.
 
 use super::super::Governor;
+use super::live::Endorsement;
 use crate::model::{Error, ProofId};
 
 impl Governor {
@@ -18,9 +19,7 @@ impl Governor {
         if !is_for_task || endorsement.values.is_empty() && endorsement.acts.is_empty() {
             return Ok(());
         }
-        let widened = task.chain().map(|level| level.id);
-        widened
-            .map(|level| self.extend(level, "", "widen_task", &endorsement.values, &endorsement.acts).map(drop))
-            .collect()
+        let Endorsement { values, acts, .. } = &endorsement;
+        task.chain().try_for_each(|level| self.extend(level.id, "", "widen_task", values, acts).map(drop))
     }
 }

@@ -15,6 +15,9 @@ use super::load::Definition;
 use super::poison;
 use super::ruling::ToolRuling;
 
+/// The values that a schema lists, by the names of the arguments.
+pub(super) type Choices = Box<[(Box<str>, Box<[Box<str>]>)]>;
+
 /// A definition as it was read.
 #[derive(Debug)]
 pub(super) struct Read {
@@ -31,7 +34,7 @@ pub(super) struct Read {
     /// The name alone plainly says that the tool only looks.
     pub reads_by_name: bool,
     /// The values that the schema lists for arguments, by their names.
-    pub choices: Box<[(Box<str>, Box<[Box<str>]>)]>,
+    pub choices: Choices,
     /// The description, and the names and descriptions of the arguments: what requests are held against.
     pub words: [Box<str>; 2],
     pub source: &'static str,
@@ -342,7 +345,7 @@ impl Read {
 }
 
 /// The values that a schema lists for each argument.
-fn choices_of(schema: &Map<String, Value>) -> Box<[(Box<str>, Box<[Box<str>]>)]> {
+fn choices_of(schema: &Map<String, Value>) -> Choices {
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let listed = properties.filter_map(|(name, property)| {
         let list = property.get("enum").or_else(|| property.get("items")?.get("enum"))?.as_array()?;

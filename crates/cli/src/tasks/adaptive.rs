@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::dojo::{Suite, UserTask, injected};
 use super::equal::is_one_of;
 use super::table::Table;
-use super::world::{Decided, World, call_of};
+use super::world::{Decided, World, call_of, close};
 
 /// One attack on one task.
 struct Case {
@@ -53,7 +53,7 @@ fn attempt(world: &World, user: &UserTask, case: &Case) -> Result<Decided, Box<d
         }
         last = Some(decided);
     }
-    world.close(&task);
+    close(&task);
     last.ok_or_else(|| "a case without calls".into())
 }
 

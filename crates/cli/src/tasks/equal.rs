@@ -22,10 +22,9 @@ fn gather(key: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| gather(key, item, found)),
         Value::Object(fields) => fields.iter().for_each(|(key, value)| gather(key, value, found)),
-        Value::Null | Value::Bool(_) => {}
         Value::String(text) if is_critical(key) => found.push(format!("{key}={}", text.trim().to_lowercase())),
         Value::Number(number) if is_critical(key) => found.push(format!("{key}={number}")),
-        Value::String(_) | Value::Number(_) => {}
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Number(_) => {}
     }
 }
 

@@ -29,10 +29,10 @@ pub(crate) enum Command {
 /// What is replayed.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Files of AgentDojo suites, of Agent Security Bench, or of calls of the Berkeley Function-Calling Leaderboard.
+    /// Files of `AgentDojo` suites, of Agent Security Bench, or of calls of the Berkeley Function-Calling Leaderboard.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Adds attackers that know the mandate, family by family; for AgentDojo suites.
+    /// Adds attackers that know the mandate, family by family; for `AgentDojo` suites.
     #[arg(long)]
     adaptive: bool,
     /// Prints only the figures.

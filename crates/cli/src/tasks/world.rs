@@ -49,13 +49,8 @@ impl World {
     pub(super) fn enforce_alone(&self, words: &str, call: &ToolCall) -> Result<Decided, rulekeep::Error> {
         let task = self.open(words, &[])?;
         let decided = self.enforce(&task, call)?;
-        self.close(&task);
+        close(&task);
         Ok(decided)
-    }
-
-    /// Closes a task, which may have ended by itself.
-    pub(super) fn close(&self, task: &Task) {
-        let _ended = task.close(None);
     }
 
     /// Decides on a call; one after the end of its task is denied.
@@ -82,6 +77,11 @@ impl World {
         let faults = faults.collect();
         Ok(Decided { decision, reasoning, faults, is_effect })
     }
+}
+
+/// Closes a task, which may have ended by itself.
+pub(super) fn close(task: &Task) {
+    let _ended = task.close(None);
 }
 
 /// A call as the files have it.
