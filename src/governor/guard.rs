@@ -175,7 +175,7 @@ impl Governor {
 #[must_use = "it tells whether the outcome was reported"]
 #[non_exhaustive]
 pub struct Guarded<T> {
-    /// What the work returned.
+    /// The value or error that the work returned.
     pub value: T,
     /// The decision.
     pub decided: InputEnforcement,
@@ -201,7 +201,7 @@ pub enum GuardError<E> {
     /// The work returned an error; FAILURE is reported.
     #[error("the work failed: {error}")]
     Failed {
-        /// What the work returned.
+        /// The value or error that the work returned.
         error: E,
         /// The record of the decision.
         proof_id: ProofId,
@@ -237,7 +237,7 @@ struct Running {
     is_reported: bool,
 }
 
-/// What a drop before the end waits for.
+/// The wait of a drop before the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AtDrop {
     /// The report is as durable as the log promises.
@@ -246,7 +246,7 @@ enum AtDrop {
     Enqueue,
 }
 
-/// How work ended.
+/// The end of the work.
 enum Ended<T, E> {
     Done(T),
     Failed(E),
@@ -288,7 +288,7 @@ impl Running {
         Ok(reported.entry.map(|(sequence, risk)| self.governor.inner.log.ticket(sequence, risk)))
     }
 
-    /// What the caller gets.
+    /// The result for the caller.
     fn conclude<T, E>(
         &self,
         ended: Ended<T, E>,

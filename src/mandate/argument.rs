@@ -59,7 +59,7 @@ pub(super) struct Argument<'a> {
 }
 
 impl Argument<'_> {
-    /// Whether its value must have a legitimate source in an effect; `weight` says how much of the effect counts.
+    /// Tells whether the value must have a legitimate source in an effect; `weight` says how much of the effect counts.
     pub(super) fn is_critical(&self, weight: Weight) -> bool {
         match self.part {
             Part::Name => weight.makes || weight.is_grave && !is_plain_choice(&self.value),
@@ -69,12 +69,12 @@ impl Argument<'_> {
     }
 }
 
-/// What makes more than the plainly critical values of an effect count.
+/// Properties of an effect by which more than the plainly critical values count.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Weight {
-    /// It sends, pays, deletes or grants: what is not known to be harmless counts too.
+    /// The effect sends, pays, deletes or grants: values of an unknown part count too.
     pub(super) is_grave: bool,
-    /// It makes something new, which has no id: its name is what it is known by.
+    /// The effect makes something new, which is known by its name.
     pub(super) makes: bool,
 }
 

@@ -15,18 +15,18 @@ use super::words::Words;
 pub(crate) struct Deed<'a> {
     /// The tool, or the action where no tool is named.
     pub(crate) tool: &'a str,
-    /// What it needs, what it is for first.
+    /// The capabilities that the call needs, the primary one first.
     pub(crate) capabilities: &'a [Capability],
-    /// It only looks.
+    /// The call only looks.
     pub(crate) is_read: bool,
     pub(crate) risk: RiskLevel,
-    /// How well the tool fits the request; none where it is not in the catalogue.
+    /// The standing of the tool beside the request; none for a tool that is not in the catalogue.
     pub(crate) fit: Option<Fit>,
     /// The arguments of a tool call.
     pub(crate) arguments: Option<&'a Map<String, Value>>,
     /// The text of a request in words or in another form.
     pub(crate) text: Option<&'a str>,
-    /// What the parser found that it names, with its part.
+    /// The targets that the parser found in the call, with their parts.
     pub(crate) targets: Vec<(Part, String)>,
     /// The tool's definition speaks to the agent instead of about the tool.
     pub(crate) is_poisoned: bool,
@@ -62,18 +62,18 @@ impl<'a> Deed<'a> {
     }
 }
 
-/// What stands against a call.
+/// A reason against a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) kind: FaultKind,
     /// The argument at fault, by its key.
     pub(crate) argument: Option<String>,
-    /// Its value.
+    /// The value of the argument.
     pub(crate) value: Option<String>,
     pub(crate) origin: Origin,
 }
 
-/// What is at fault.
+/// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultKind {
     /// Nothing in the words asks for it.
@@ -82,7 +82,7 @@ pub(crate) enum FaultKind {
     Unsure,
     /// A critical value stands in neither the words nor a trusted value nor a named entry.
     Source,
-    /// What was observed would leave to somebody whom neither the words nor a trusted value name.
+    /// Observed content would leave to somebody whom neither the words nor a trusted value name.
     Exfiltration,
     /// A part of the call could not be read.
     Unread,
@@ -90,7 +90,7 @@ pub(crate) enum FaultKind {
     Repeated,
 }
 
-/// Where a value comes from that has no legitimate source.
+/// The origin of a value that has no legitimate source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// From a result that was observed.
@@ -249,7 +249,7 @@ impl Checking<'_> {
         }
     }
 
-    /// What the parser found in a command or a sentence.
+    /// Checks the targets that the parser found in a command or a sentence.
     fn targets(&mut self, looks_at: impl Fn(Part) -> bool) {
         for (part, value) in self.deed.targets.iter().filter(|(part, _)| looks_at(*part)) {
             let argument = Argument { key: "input".to_owned(), value: value.as_str().into(), part: *part };

@@ -8,7 +8,7 @@ use super::argument::key_words;
 /// One thing of a result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Its fields that hold texts or numbers, or lists of them.
+    /// The fields that hold texts or numbers, or lists of them.
     pub(super) fields: Vec<(String, Vec<String>)>,
 }
 
@@ -79,7 +79,7 @@ impl Node {
         })
     }
 
-    /// Whether it could be the name of a thing in a list of names.
+    /// Tells whether the node can be a name in a list of names.
     fn is_name(&self) -> bool {
         matches!(self, Self::Text(text) if (1..=LONGEST_KEY).contains(&text.len()) && text.split_whitespace().count() <= 4)
     }
@@ -149,7 +149,7 @@ impl Node {
 
 /// A YAML document; none where the text is no YAML, has more than one document, or refers from one place to another.
 fn yaml(text: &str) -> Option<Node> {
-    /// What is open while events are read: a list, or a map and the key that waits for its value.
+    /// A list that is being read, or a map and the key that waits for its value.
     enum Open {
         List(Vec<Node>),
         Map(Vec<(String, Node)>, Option<String>),

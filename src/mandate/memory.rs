@@ -17,7 +17,7 @@ use super::words::Words;
 pub(crate) struct Observed<'a> {
     /// The tool that returned it.
     pub(crate) tool: &'a str,
-    /// What the call was about.
+    /// The resource of the call.
     pub(crate) resource: Resource,
     /// The call made something new: the ids that it returned are of its own making.
     pub(crate) is_making: bool,
@@ -55,14 +55,14 @@ struct Seen {
     text: Box<str>,
 }
 
-/// What a resolved value is of its entry.
+/// The field of its entry that a resolved value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Id,
     Address,
 }
 
-/// Where a resolved value is from.
+/// The origin of a resolved value.
 #[derive(Debug, Clone)]
 struct Resolved {
     kind: Kind,
@@ -70,7 +70,7 @@ struct Resolved {
     tool: Box<str>,
 }
 
-/// Where an observed value stands.
+/// The place of a value in an observed result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The tool whose result it is from.
@@ -143,7 +143,7 @@ impl Memory {
         }
     }
 
-    /// Where a value was observed first.
+    /// Finds the first place of a value in the results.
     pub(super) fn place_of(&self, value: &str) -> Option<Place> {
         let found = self.seen.iter().find_map(|seen| Some((seen, seen.around(value)?)));
         found.map(|(seen, around)| Place { tool: seen.tool.clone().into(), around })

@@ -13,7 +13,7 @@ pub(crate) struct Asked {
     pub(crate) risk: RiskLevel,
 }
 
-/// How well a tool fits the request among the tools of its catalogue.
+/// The standing of a tool beside the request, among the tools of its catalogue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Fit {
     /// The relevance of the tool to the request.
@@ -28,7 +28,7 @@ pub(crate) struct Fit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Serves,
-    /// It may: the reading of the request or of the tool is not sure.
+    /// Not sure: the request or the tool can be read in more than one way.
     Unsure,
     /// Nothing in the words asks for it.
     Foreign,
@@ -144,7 +144,7 @@ pub(super) fn are_of_one_kind(resource: Resource, capabilities: &[Capability]) -
         .any(|other| is_same_kind(&one, other) || other.resource().is_some_and(|other| are_near(other, resource)))
 }
 
-/// Whether two capabilities are about the same kind of thing, so that one word may have been read as the other.
+/// Tells whether two capabilities are about the same kind of thing, so that one word may have been read as the other.
 fn is_same_kind(one: &Capability, other: &Capability) -> bool {
     let (Some(one), Some(other)) = (one.resource(), other.resource()) else { return false };
     one == other || KINDS.iter().any(|kind| kind.contains(&one) && kind.contains(&other))

@@ -80,7 +80,7 @@ pub(super) fn decimal(value: f64) -> String {
     format!("{}", value + 0.0)
 }
 
-/// How a value is compared.
+/// The kinds of values, by the form in which they are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// A plain number.

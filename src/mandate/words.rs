@@ -155,7 +155,7 @@ impl Words {
         phrase.len() > 1 && self.spoken.contains(&*phrase)
     }
 
-    /// Whether every word of a text stands in the words or in a trusted value.
+    /// Tells whether every word of a text stands in the words or in a trusted value.
     pub(super) fn cover(&self, text: &str) -> bool {
         let folded = text::folded(text);
         text::words(&folded).all(|word| {
@@ -250,7 +250,7 @@ impl Words {
         }
     }
 
-    /// Whether words in a row, written together, are this run of letters and digits.
+    /// Tells whether words in a row, written together, are this run of letters and digits.
     fn has_run(&self, run: &str) -> bool {
         let words: Vec<&str> = self.spoken.split([' ', '|']).filter(|word| !word.is_empty()).collect();
         let begins_here = |place: usize| {

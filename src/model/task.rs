@@ -15,9 +15,9 @@ closed_words! {
         Open = "open",
         /// The runtime closed it.
         Closed = "closed",
-        /// It ended by itself: four refusals of one class, an expired parent, or the erasure of its words.
+        /// Ended by itself: four refusals of one class, a parent that ended, or the erasure of its words.
         Ended = "ended",
-        /// Its time is over.
+        /// Expired.
         Expired = "expired",
     }
 }
@@ -160,11 +160,11 @@ pub struct Mandate {
 pub struct OpenedTask {
     /// The task.
     pub task_id: TaskId,
-    /// Its ceiling.
+    /// The ceiling of the task.
     pub mandate: Mandate,
     /// The record of its opening.
     pub proof_id: ProofId,
-    /// When it expires.
+    /// The time at which the task expires.
     pub expires_at: Timestamp,
 }
 
@@ -178,12 +178,12 @@ pub struct TaskInfo {
     pub task_id: TaskId,
     /// The agent that works on it.
     pub agent_id: AgentId,
-    /// Its state.
+    /// The state of the task.
     pub state: TaskState,
     /// Why it ended, where it ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Its ceiling; absent once it is no longer open.
+    /// The ceiling of the task; absent once the task is no longer open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mandate: Option<Mandate>,
     /// The record of its opening.
@@ -191,9 +191,9 @@ pub struct TaskInfo {
     /// The task that it was delegated from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
-    /// When it was opened.
+    /// The time at which the task was opened.
     pub opened_at: Timestamp,
-    /// When it expires.
+    /// The time at which the task expires.
     pub expires_at: Timestamp,
     /// The calls that were decided under it, those of its delegates among them.
     pub calls: u64,

@@ -96,7 +96,7 @@ pub(super) fn part_of_key(key: &str) -> Option<Part> {
     })
 }
 
-/// What the parser found that an intent names.
+/// The targets and amounts that the parser found in a request.
 pub(super) fn targets_of(intent: &Intent) -> Vec<(Part, String)> {
     let facts = intent.facts();
     let part = |kind: TargetKind| match kind {

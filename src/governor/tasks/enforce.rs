@@ -177,7 +177,7 @@ impl Governor {
         Ok((enforcement, committed, ends))
     }
 
-    /// What one mandate says of a request, and whether the request only looks.
+    /// Checks a request against one mandate; also tells whether the request only looks.
     fn finding_of(
         &self,
         running: &mut Running,
@@ -214,7 +214,7 @@ impl Governor {
 }
 
 impl Running {
-    /// Whether so many calls wait for a person that no more can.
+    /// Tells whether the bound of calls that wait for a reviewer is reached.
     fn asks_too_much(&mut self, governor: &Governor) -> bool {
         if self.endorsements.len() >= MOST_ASKED {
             let queue = &governor.inner.approvals.queue;
@@ -246,7 +246,7 @@ impl Asked<'_> {
     }
 }
 
-/// What an approval for the task adds to its mandate.
+/// The addition to the mandate that an approval for the task makes.
 fn endorsement(finding: &Finding, intent: &Intent, call: CallDigest) -> Endorsement {
     let mut endorsement = Endorsement { call: Some(call), ..Endorsement::default() };
     for fault in &finding.faults {

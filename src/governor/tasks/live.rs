@@ -16,7 +16,7 @@ use crate::model::{
 use crate::parse::{Catalogue, RatedTool};
 use crate::proof::{InputEvidence, ProofQuery, StateDraft};
 
-/// What the keys of tasks' states in the log start with.
+/// The prefix of the keys of tasks' states in the log.
 pub(in crate::governor) const KEY_PREFIX: &str = "task/";
 
 /// All tasks of a governor.
@@ -28,7 +28,7 @@ pub(in crate::governor) struct TaskTable {
 
 #[derive(Default)]
 struct Table {
-    /// What the log has of each task, as it is now.
+    /// The state of each task, as the log has it.
     kept: HashMap<TaskId, TaskRecord>,
     /// Tasks in memory.
     live: HashMap<TaskId, Arc<LiveTask>>,
@@ -36,7 +36,7 @@ struct Table {
     asked: HashMap<ProofId, TaskId>,
 }
 
-/// What the log keeps of a task. Its words are in the evidence of the records that it names.
+/// The state of a task in the log. Its words are in the evidence of the records that it names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TaskRecord {
@@ -47,7 +47,7 @@ pub(super) struct TaskRecord {
     pub(super) opened_at: Timestamp,
     pub(super) expires_at: Timestamp,
     pub(super) max_calls: u64,
-    /// Of the digests of its calls.
+    /// The salt of the digests of its calls.
     pub(super) salt: Digest,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parent: Option<TaskId>,
@@ -77,7 +77,7 @@ pub(super) struct LiveTask {
     running: Mutex<Running>,
 }
 
-/// What changes of an open task.
+/// The part of an open task that changes.
 pub(super) struct Running {
     pub(super) words: Words,
     pub(super) asked: Asked,
@@ -90,15 +90,15 @@ pub(super) struct Running {
     /// Tools of requests of which the arguments are not known.
     pub(super) loose: HashSet<Box<str>>,
     pub(super) refused: BTreeMap<DenialClass, u64>,
-    /// What a result said to the agent, once one did.
+    /// The words that a result said to the agent.
     pub(super) guard: Option<String>,
-    /// What reviewers are asked to endorse, by the record that asks.
+    /// Pending endorsements by the record that asks for each.
     pub(super) endorsements: HashMap<ProofId, Endorsement>,
     pub(super) ended: bool,
     fits: Option<Fits>,
 }
 
-/// What an approval for the task adds to the mandate.
+/// The addition to the mandate that an approval for the task makes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Endorsement {
     pub(super) values: Vec<String>,
@@ -113,11 +113,11 @@ pub(super) struct RatedFit {
     pub(super) fit: Fit,
     /// The tool only looks.
     pub(super) is_read: bool,
-    /// Its definition speaks to the agent.
+    /// The definition speaks to the agent.
     pub(super) is_poisoned: bool,
 }
 
-/// How well the tools of one catalogue fit the words.
+/// The tools of one catalogue beside the words of a task.
 struct Fits {
     catalogue: Arc<Catalogue>,
     by_place: Vec<RatedFit>,

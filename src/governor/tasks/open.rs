@@ -78,7 +78,7 @@ impl Governor {
         Ok(Task { governor: self.clone(), id })
     }
 
-    /// What the user's words ask for, and its risk.
+    /// Reads the acts that the user's words ask for, and their risk.
     pub(super) fn asked_by(&self, agent_id: &str, words: &str) -> Result<(Vec<Capability>, RiskLevel), Error> {
         let parsed = self.read_input(agent_id, Input::new(words), crate::parse::Parser::parse)?;
         Ok((parsed.result.intent.required_capabilities, parsed.result.intent.risk_level))

@@ -12,7 +12,7 @@ use crate::model::{AgentId, Capability, Decision, DenialClass, TaskId, Timestamp
 use crate::policy::{Approval, Need, PolicyVerdict};
 use crate::trust::AgentRecord;
 
-/// What a decision is made under, besides the policies.
+/// The task that a decision is made under, besides the policies.
 #[derive(Clone, Copy)]
 pub(in crate::governor) enum Under<'a> {
     Policies,
@@ -27,18 +27,18 @@ pub(in crate::governor) struct Opening {
     pub(super) evidence: Value,
     /// The words, their secrets masked.
     pub(in crate::governor) words: String,
-    /// What is done, for the record.
+    /// A word for the record: opened, delegated, extended.
     pub(super) what: &'static str,
 }
 
-/// What the mandates of a task say of a call.
+/// The finding of a task's mandates on a call.
 pub(in crate::governor) struct TaskFinding {
     pub(super) finding: Finding,
     /// Why the call is refused for another reason than what it does.
     pub(super) refusal: Option<(DenialClass, String)>,
     /// Why, in words; empty for a call inside the mandate.
     pub(super) reason: String,
-    /// What a result said to the agent.
+    /// The words that a result said to the agent.
     pub(super) guard: Option<String>,
     /// Until when an endorsement can be given.
     pub(super) expires_at: Timestamp,
@@ -75,7 +75,7 @@ impl<'a> Under<'a> {
         matches!(self, Self::Policies)
     }
 
-    /// Whether nothing but the policies stands against the call.
+    /// Tells whether the call is inside the mandate.
     pub(in crate::governor) fn is_inside(self) -> bool {
         match self {
             Self::Task(task) => task.finding.is_inside() && task.refusal.is_none(),

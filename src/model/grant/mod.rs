@@ -165,12 +165,12 @@ impl Grant {
         Ok(())
     }
 
-    /// What a guard keeps while the grant is in the work's hands.
+    /// The part of a grant that a guard keeps while the work holds the grant.
     pub(crate) fn terms(&self) -> GrantTerms {
         self.terms.clone()
     }
 
-    /// What was spent so far, where the grant holds.
+    /// The amounts spent so far, where the grant holds.
     fn holding(&self) -> Result<MutexGuard<'_, Spent>, GrantError> {
         let authority = self.terms.issued.authority()?;
         self.terms.check_time(&*authority)?;
@@ -194,7 +194,7 @@ pub(crate) trait GrantAuthority: Send + Sync {
     fn now(&self) -> Timestamp;
     /// The time since some moment, which never steps back.
     fn monotonic(&self) -> Duration;
-    /// What keeps an agent from acting, if anything does.
+    /// The reason why an agent may not act, if there is one.
     fn barred(&self, agent: &AgentId) -> Option<String>;
 }
 
@@ -329,7 +329,7 @@ struct Issued {
     spent: Mutex<Spent>,
 }
 
-/// What was taken of the limits.
+/// The amounts taken of the limits.
 #[derive(Default)]
 struct Spent {
     uses: u64,

@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Replay(Options),
 }
 
-/// What is replayed.
+/// Options of a replay.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Files of `AgentDojo` suites, of Agent Security Bench, or of calls of the Berkeley Function-Calling Leaderboard.

@@ -51,7 +51,7 @@ impl Table {
     }
 }
 
-/// How often each cause was seen.
+/// Counts of causes.
 #[derive(Default)]
 pub(super) struct Causes(BTreeMap<String, usize>);
 

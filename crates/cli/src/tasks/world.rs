@@ -11,11 +11,11 @@ pub(super) struct World {
     governor: Governor,
 }
 
-/// What was decided on a call.
+/// The decision on a call.
 pub(super) struct Decided {
     pub(super) decision: Decision,
     pub(super) reasoning: String,
-    /// What the mandate had against it, by kind.
+    /// The faults that the mandate found, by kind.
     pub(super) faults: Vec<String>,
     /// The call changes something, as far as the parser can tell.
     pub(super) is_effect: bool,

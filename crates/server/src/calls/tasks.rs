@@ -93,7 +93,7 @@ pub(super) struct ObserveForm {
     /// The call, with the tool's name and the arguments that it was decided with.
     #[serde(deserialize_with = "call")]
     call: ToolCall,
-    /// What the call returned: a text, or JSON.
+    /// The result of the call: a text, or JSON.
     result: Value,
 }
 
@@ -163,7 +163,7 @@ pub(super) struct Delegate {
     /// The agent that works on the part; it may be the same one.
     #[schema(value_type = AgentId)]
     agent_id: String,
-    /// What that agent is to do; not blank, at most 64 KiB.
+    /// The part of the task for that agent; not blank, at most 64 KiB.
     input: String,
 }
 
