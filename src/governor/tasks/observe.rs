@@ -26,7 +26,8 @@ impl Governor {
             running.made.contains_key(&digest) || running.loose.contains(&*call.name)
         };
         if !is_known {
-            let message = format!("no call of {:.60?} with these arguments was decided under the task {id}", call.name);
+            let name = super::super::states::masked(&call.name);
+            let message = format!("no call of {name:.60?} with these arguments was decided under the task {id}");
             return Err(Error::Conflict { message });
         }
         let parsed = self.read_input(task.agent_id.as_str(), Input::new(&call.to_text()), Parser::parse)?;
