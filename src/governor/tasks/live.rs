@@ -372,13 +372,17 @@ impl Governor {
                 if !is_of_it || !task["faults"].is_array() {
                     continue;
                 }
-                running.calls += 1;
-                running.guard = running.guard.take().or_else(|| task["guard"].as_str().map(str::to_owned));
                 if let Some(call) = task["call"].as_str().and_then(|call| call.parse().ok()) {
                     let is_granted =
                         matches!(found.decision, crate::model::Decision::Allow | crate::model::Decision::Degrade);
                     *running.made.entry(CallDigest(call)).or_default() |= is_granted;
                 }
+                if found.resolves.is_some() {
+                    // A reviewer's answer to a call that is counted itself.
+                    continue;
+                }
+                running.calls += 1;
+                running.guard = running.guard.take().or_else(|| task["guard"].as_str().map(str::to_owned));
                 let class = evidence.detail["denialClass"].as_str().and_then(|class| class.parse().ok());
                 if let Some(class @ (DenialClass::Mandate | DenialClass::Exfiltration)) = class {
                     *running.refused.entry(class).or_default() += 1;
