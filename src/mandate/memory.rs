@@ -31,14 +31,22 @@ pub(crate) struct Observed<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     seen: Vec<Seen>,
-    /// Ids and addresses of entries that the words name, in their normal form.
-    resolved: HashMap<Box<str>, Kind>,
+    resolved: Resolved,
     /// Hashes of tokens that could be secrets; the tokens themselves are masked.
     tokens: HashSet<u64>,
     hasher: RandomState,
+    /// What the results and the tokens take, with what the allocator and the tables add.
     bytes: usize,
     /// Results are missing: they were too large, or a restart or an erasure took them.
     is_partial: bool,
+}
+
+/// Ids and addresses of entries that the words name.
+#[derive(Debug, Default)]
+struct Resolved {
+    /// By their normal form.
+    values: HashMap<Box<str>, Kind>,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -71,11 +79,13 @@ impl Memory {
     pub(crate) fn observe(&mut self, observed: Observed<'_>, words: &Words) {
         let secrets = observed.text.split(|c: char| !c.is_alphanumeric()).filter(|token| could_be_secret(token));
         for token in secrets {
-            if self.tokens.len() >= MOST_TOKENS {
+            if self.tokens.len() >= MOST_TOKENS || !self.has_room(TOKEN_BYTES) {
                 self.is_partial = true;
                 break;
             }
-            self.tokens.insert(self.hasher.hash_one(token));
+            if self.tokens.insert(self.hasher.hash_one(token)) {
+                self.bytes += TOKEN_BYTES;
+            }
         }
         let seen = Seen {
             tool: observed.tool.into(),
@@ -85,12 +95,17 @@ impl Memory {
             text: observed.masked.into(),
         };
         seen.resolve(words, &mut self.resolved);
-        if self.bytes + seen.text.len() > MOST_BYTES {
+        let takes = seen.text.len() + seen.tool.len() + SEEN_BYTES;
+        if !self.has_room(takes) {
             self.is_partial = true;
             return;
         }
-        self.bytes += seen.text.len();
+        self.bytes += takes;
         self.seen.push(seen);
+    }
+
+    fn has_room(&self, more: usize) -> bool {
+        self.bytes + more <= MOST_BYTES
     }
 
     /// Looks again for entries that the words name, after more was said.
@@ -105,9 +120,9 @@ impl Memory {
         *self = Self { is_partial: true, ..Self::default() };
     }
 
-    /// How many bytes of results are kept.
+    /// How many bytes of memory the results take, with what was resolved.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes + self.tokens.len() * size_of::<u64>()
+        self.bytes + self.resolved.bytes
     }
 
     /// How many results are kept.
@@ -117,7 +132,7 @@ impl Memory {
 
     /// Whether a value is the id or the address of an entry that the words name.
     pub(super) fn resolves(&self, value: &str, part: Part) -> bool {
-        match self.resolved.get(&*text::normal_value(value)) {
+        match self.resolved.values.get(&*text::normal_value(value)) {
             Some(Kind::Id) => matches!(part, Part::Id | Part::Path | Part::Name | Part::Other),
             Some(Kind::Address) => part != Part::Amount,
             None => false,
@@ -162,23 +177,38 @@ impl Memory {
     }
 }
 
+impl Resolved {
+    /// Adds a value; one that there is no room for is endorsed by a reviewer like any other.
+    fn add(&mut self, value: &str, kind: Kind) {
+        let value = text::normal_value(value);
+        let takes = value.len() + RESOLVED_BYTES;
+        if let Some(known) = self.values.get_mut(&*value) {
+            *known = kind;
+        } else if self.bytes + takes <= MOST_RESOLVED_BYTES {
+            self.bytes += takes;
+            self.values.insert(value.into(), kind);
+        }
+    }
+}
+
 impl Seen {
     /// Notes the ids and addresses of the entries that the words name.
-    fn resolve(&self, words: &Words, resolved: &mut HashMap<Box<str>, Kind>) {
+    fn resolve(&self, words: &Words, resolved: &mut Resolved) {
         if self.is_content || matches!(self.resource, Resource::Web | Resource::Social) {
             return;
         }
         let entries = entries(&self.text);
         if self.is_effect {
             // What the task made, it may go on with.
-            let ids = entries.iter().flat_map(Entry::ids);
-            return resolved.extend(ids.map(|id| (text::normal_value(id).into(), Kind::Id)));
+            return entries.iter().flat_map(Entry::ids).for_each(|id| resolved.add(id, Kind::Id));
         }
-        let is_one = |name: &str| {
-            let by_first = |name: &str| text::phrase(name).split_whitespace().next().map(str::to_owned);
-            let first = by_first(name);
-            entries.iter().flat_map(Entry::names).filter(|other| by_first(other) == first).count() == 1
-        };
+        let first_word = |name: &str| text::phrase(name).split_whitespace().next().map(str::to_owned);
+        // Counted once: a result of many entries must not take a time that grows with their square.
+        let mut firsts: HashMap<Option<String>, usize> = HashMap::new();
+        for name in entries.iter().flat_map(Entry::names) {
+            *firsts.entry(first_word(name)).or_default() += 1;
+        }
+        let is_one = |name: &str| firsts.get(&first_word(name)) == Some(&1);
         let named: Vec<(&Entry, &str)> = entries
             .iter()
             .filter_map(|entry| {
@@ -191,22 +221,25 @@ impl Seen {
                 entry.names().find(by_name).or_else(|| entry.names().find(by_first)).map(|name| (entry, name))
             })
             .collect();
+        let mut alike: HashMap<String, usize> = HashMap::new();
+        for (_, name) in &named {
+            *alike.entry(text::normal_value(name)).or_default() += 1;
+        }
         for (entry, name) in &named {
             // Of two entries of one name nobody can say which is meant.
-            if named.iter().filter(|(_, other)| text::normal_value(other) == text::normal_value(name)).count() > 1 {
+            if alike.get(&text::normal_value(name)) != Some(&1) {
                 continue;
             }
-            resolved.extend(entry.ids().map(|id| (text::normal_value(id).into(), Kind::Id)));
+            entry.ids().for_each(|id| resolved.add(id, Kind::Id));
             // A single word may be said without meaning the entry: what it is about can be acted on, and not be sent to.
             let is_by_first = words.name_by_first_word(name);
             if !is_by_first && !words.name(name, Part::Party) {
                 continue;
             }
             if is_by_first {
-                resolved.insert(text::normal_value(name).into(), Kind::Address);
+                resolved.add(name, Kind::Address);
             }
-            let addresses = entry.addresses(self.resource, words);
-            resolved.extend(addresses.map(|address| (text::normal_value(address).into(), Kind::Address)));
+            entry.addresses(self.resource, words).for_each(|address| resolved.add(address, Kind::Address));
         }
     }
 
@@ -274,8 +307,15 @@ fn could_be_secret(token: &str) -> bool {
     (SHORTEST_SECRET..=LONGEST_SECRET).contains(&token.len()) && (has_digit || token.len() >= SHORTEST_KEY)
 }
 
-/// Bytes of results that are kept of one task.
-const MOST_BYTES: usize = 3 << 20;
+/// Bytes that the results and the tokens of one task take at most.
+const MOST_BYTES: usize = 2 << 20;
+/// Bytes that ids and addresses of named entries take at most.
+const MOST_RESOLVED_BYTES: usize = 256 << 10;
+/// What a result, a token and a resolved value take beside their text: tables are up to half empty, and an allocation has 16
+/// bytes of its own.
+const SEEN_BYTES: usize = 2 * size_of::<Seen>() + 32;
+const TOKEN_BYTES: usize = 21;
+const RESOLVED_BYTES: usize = 80;
 /// Tokens that are kept of one task.
 const MOST_TOKENS: usize = 64 * 1024;
 /// Words of a text that leaves that are looked at.
@@ -339,6 +379,37 @@ mod tests {
             &words,
         );
         assert!(!memory.resolves("1", Part::Id) && !memory.resolves("2", Part::Id));
+    }
+
+    #[test]
+    fn a_result_of_many_entries_of_one_name_is_read_in_no_time() {
+        let words = Words::new("Write to Ann and delete 'Ann Lee'");
+        let entries: Vec<String> =
+            (0..10_000).map(|id| format!(r#"{{"id":{id},"name":"Ann Lee","email":"a{id}@x.example"}}"#)).collect();
+        let text = format!("[{}]", entries.join(","));
+        let mut memory = Memory::default();
+        memory.observe(Observed { text: &text, masked: &text, ..observed("list", Resource::Contact, "") }, &words);
+        assert!(!memory.resolves("7", Part::Id));
+    }
+
+    #[test]
+    fn whatever_is_observed_a_task_keeps_no_more_than_its_bound() {
+        let words = Words::new("Create it");
+        let bound = MOST_BYTES + MOST_RESOLVED_BYTES;
+        let one = |number: usize| format!("{{\"id\": \"{number:030}\", \"b\": 1}}");
+        let tiny = |number: usize| ["a", "b", "c"][number % 3].to_owned();
+        let tokens = |number: usize| (0..3_000).map(|place| format!("t{number}x{place} ")).collect();
+        let texts: [(&dyn Fn(usize) -> String, usize); 3] = [(&one, 50_000), (&tiny, 100_000), (&tokens, 40)];
+        for (text, count) in texts {
+            let mut memory = Memory::default();
+            for number in 0..count {
+                let text = text(number);
+                let made = Observed { is_effect: true, text: &text, ..observed("make", Resource::File, "") };
+                memory.observe(Observed { masked: &text, ..made }, &words);
+            }
+            assert!(memory.bytes() > bound / 8 && memory.bytes() <= bound, "{}", memory.bytes());
+            assert!(memory.carried_by("six words that nobody said before", &words).is_some(), "not all is kept");
+        }
     }
 
     #[test]
