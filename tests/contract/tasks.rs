@@ -608,3 +608,16 @@ fn a_replay_of_policies_reports_no_record_that_a_mandate_decided() {
     let records = governor.log().records(&ProofQuery::all()).count();
     assert_eq!(replay.barred as usize, records - 2);
 }
+
+#[test]
+fn an_approval_of_more_than_a_reviewer_can_read_covers_one_call() {
+    let governor = in_memory();
+    let task = open(&governor, WORDS);
+    let many: Vec<String> = (0..400).map(|number| format!("eve-{number:03}@evil.example")).collect();
+    let call = ToolCall::new("send_email", json!({ "recipients": many, "body": "Hi" }));
+    let asked = task.enforce(&call).unwrap();
+    let id = EscalationId::of(asked.enforcement.proof_id);
+    governor.escalations().approve(id, Review::by("ann").for_task()).unwrap();
+    assert_eq!(governor.escalations().claim(id, &asked.parse.intent).unwrap().decision, Decision::Allow);
+    assert_eq!(decision(&task, &mail("eve-000@evil.example", "Hi")), Decision::Escalate);
+}

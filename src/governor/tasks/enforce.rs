@@ -158,10 +158,10 @@ impl Governor {
         let mut ends = None;
         for (_, running) in &mut chain {
             running.calls += 1;
-            *running.made.entry(digest).or_default() |= is_granted;
+            *running.made.entry(digest.key()).or_default() |= is_granted;
         }
         if let Some((_, running)) = chain.first_mut() {
-            if asked.called.is_none() {
+            if asked.called.is_none() && running.loose.len() < MOST_LOOSE {
                 running.loose.insert(tool.as_ref().into());
             }
             if let Some(class @ (DenialClass::Mandate | DenialClass::Exfiltration)) = class {
@@ -204,7 +204,7 @@ impl Governor {
                 UnreadKind::Text,
                 UnreadKind::Code,
             ]),
-            is_repeated: running.made.get(&digest).copied().unwrap_or_default(),
+            is_repeated: running.made.get(&digest.key()).copied().unwrap_or_default(),
             known: &part_of_key,
             offers: &|argument, value| catalogue.offers(tool, argument, value),
         };
@@ -247,7 +247,7 @@ impl Asked<'_> {
 
 /// What an approval for the task adds to its mandate.
 fn endorsement(finding: &Finding, intent: &Intent, call: CallDigest) -> Endorsement {
-    let mut endorsement = Endorsement { call: Some(call), ..Endorsement::default() };
+    let mut endorsement = Endorsement { call: Some(call.key()), ..Endorsement::default() };
     for fault in &finding.faults {
         match fault.kind {
             FaultKind::Source => endorsement.values.extend(fault.value.clone()),
@@ -255,10 +255,18 @@ fn endorsement(finding: &Finding, intent: &Intent, call: CallDigest) -> Endorsem
             FaultKind::Foreign | FaultKind::Exfiltration | FaultKind::Unread | FaultKind::Repeated => {}
         }
     }
+    if endorsement.values.iter().map(String::len).sum::<usize>() > MOST_ENDORSED_BYTES {
+        // Nobody reads that much: an approval covers the one call.
+        return Endorsement { call: endorsement.call, ..Endorsement::default() };
+    }
     endorsement
 }
 
 /// Calls of one task that wait for a person at once.
 const MOST_ASKED: usize = 100;
+/// Tools of requests in words of which results can be observed.
+const MOST_LOOSE: usize = 1_000;
+/// Values that one approval adds to a mandate, in bytes.
+const MOST_ENDORSED_BYTES: usize = 4 << 10;
 /// Calls that are denied for one reason until the task ends.
 const MOST_REFUSALS: u64 = 4;

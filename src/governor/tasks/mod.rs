@@ -149,7 +149,7 @@ impl Task {
     /// Tells what a call returned, as text or as JSON. Ids and addresses of the entries that the user named become known;
     /// any other value that only a result supplies is endorsed by a reviewer before it is used.
     ///
-    /// At most 8 MiB; 3 MiB of results are kept for a task. What is beyond is taken for anything that leaves.
+    /// At most 8 MiB; 2 MiB of results are kept for a task. What is beyond is taken for anything that leaves.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ impl Governor {
         let digest = Called::digest(task.salt, &call.name, &call.arguments);
         let is_known = {
             let running = task.lock();
-            running.made.contains_key(&digest) || running.loose.contains(&*call.name)
+            running.made.contains_key(&digest.key()) || running.loose.contains(&*call.name)
         };
         if !is_known {
             let name = super::super::states::masked(&call.name);
