@@ -503,6 +503,7 @@ fn delegating_never_adds_authority() {
 fn no_text_panics_the_reading_of_results_and_words() {
     let text = prop_oneof![any::<String>(), note(), "[ -~\n\u{e9}\u{200b}\u{130}]{0,80}"];
     let run = runner().run(&(text.clone(), text, act()), |(said, result, act)| {
+        super::fuzzing::result(&format!("{said}\n{result}"));
         let mut words = Words::new(&said);
         words.trust(&result);
         words.say(&result);
