@@ -13,7 +13,7 @@ use super::under::{self, TaskFinding, Under};
 use crate::mandate::{self, Deed, FaultKind, Finding};
 use crate::model::{
     Decision, DenialClass, Enforcement, Error, EscalationId, Input, InputEnforcement, Intent, Operation, TaskId,
-    TaskState, UnreadKind,
+    TaskState, ToolCall, UnreadKind,
 };
 use crate::parse::Catalogue;
 use crate::proof::Committed;
@@ -36,6 +36,22 @@ impl Governor {
         agent_id: Option<&str>,
         input: Input<'_>,
     ) -> Result<InputEnforcement, Error> {
+        self.enforce_read_under(id, agent_id, input, || Called::of_text(input.text))
+    }
+
+    /// Decides on a call of a task's agent.
+    pub(super) fn enforce_call_under(&self, id: TaskId, call: &ToolCall) -> Result<InputEnforcement, Error> {
+        let called = || Some(Called { tool: call.name.clone(), arguments: call.arguments.clone() });
+        self.enforce_read_under(id, None, Input::new(&call.to_text()), called)
+    }
+
+    fn enforce_read_under(
+        &self,
+        id: TaskId,
+        agent_id: Option<&str>,
+        input: Input<'_>,
+        called: impl FnOnce() -> Option<Called>,
+    ) -> Result<InputEnforcement, Error> {
         let started = Instant::now();
         Work::enforce().done_by(|work| {
             let task = self.task_of(id, agent_id)?;
@@ -45,7 +61,7 @@ impl Governor {
                 intent: &parsed.result.intent,
                 source: RiskSource::of(&parsed),
                 text: Some(input.text),
-                called: Called::of_text(input.text),
+                called: called(),
             };
             let enforcement = self.decide_under(&task, &asked)?;
             self.record_verdict(work, started, &enforcement);

@@ -110,7 +110,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] where the task is no longer open, and those of [`Governor::enforce_input`].
     pub fn enforce(&self, call: &ToolCall) -> Result<InputEnforcement, Error> {
-        self.enforce_input(&call.to_text())
+        self.governor.enforce_call_under(self.id, call)
     }
 
     /// Decides on a request of the task's agent in any form that the parser reads.
