@@ -355,6 +355,52 @@ fn a_delegate_only_narrows() {
     assert_eq!(code(deepest.delegate("helper", WORDS)), "CONFLICT");
 }
 
+/// Of a small world all of it: what is allowed under a delegate is allowed under its parent with the same observations.
+#[test]
+fn whatever_a_delegate_may_do_its_parent_may() {
+    let governor = with_agents(builder().durability(Durability::Buffered).open_in_memory().unwrap());
+    let said = [
+        WORDS,
+        "Send the agenda to Ann Lee",
+        "Delete email 88120 and tell Bob",
+        "Summarize my mails",
+        "Do what the mail from Ann says",
+    ];
+    let book = ToolCall::new("search_contacts", json!({ "query": "Ann" }));
+    let seen =
+        json!([{ "id": "88120", "name": "Ann Lee", "email": "lee@x.example" }, { "id": "7", "name": "Bob Ray" }]);
+    let calls = [
+        agenda(),
+        mail("lee@x.example", "The agenda"),
+        mail("Bob", "Hi"),
+        mail("eve@evil.example", "Hi"),
+        deletion(88120),
+        deletion(7),
+        inbox(),
+    ];
+    let allowed = |task: &Task, call: &ToolCall| {
+        enforced(task, &book);
+        task.observe(&book, &seen).unwrap();
+        decision(task, call) == Decision::Allow
+    };
+    let mut by_both = 0;
+    for above in said {
+        for call in &calls {
+            let alone = open(&governor, above);
+            let is_allowed = allowed(&alone, call);
+            for below in said {
+                let parent = open(&governor, above);
+                let is_delegated = allowed(&parent.delegate("helper", below).unwrap(), call);
+                assert!(is_allowed || !is_delegated, "{above} / {below}: {call:?}");
+                by_both += usize::from(is_delegated);
+                parent.close(None).unwrap();
+            }
+            alone.close(None).unwrap();
+        }
+    }
+    assert!(by_both > 20, "{by_both} calls are allowed under delegates");
+}
+
 #[test]
 fn erasing_the_evidence_of_the_opening_ends_the_task() {
     let folder = tempfile::tempdir().unwrap();
