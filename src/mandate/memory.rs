@@ -1,6 +1,7 @@
 //! Results observed under a task: what they resolve, and where a value comes from.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
 use crate::model::Resource;
@@ -145,35 +146,64 @@ impl Memory {
         found.map(|(seen, around)| Place { tool: seen.tool.clone().into(), around })
     }
 
-    /// The tool whose result stands in a text that is about to leave: a run of its words, or a token that could be a secret.
-    /// What the user's words say too does not count.
-    pub(super) fn carried_by(&self, leaving: &str, words: &Words) -> Option<String> {
-        let mut tokens = leaving.split(|c: char| !c.is_alphanumeric());
-        if let Some(token) =
-            tokens.find(|token| self.tokens.contains(&self.hasher.hash_one(token)) && !words.mention(token))
-        {
-            let place = self.place_of(token);
-            return Some(place.map_or_else(|| "a result".to_owned(), |place| place.tool));
+    /// Of texts that are about to leave those that a result stands in, by their place, with its tool: a run of its words, or a
+    /// token that could be a secret. What the user's words say too does not count.
+    ///
+    /// Results are read once for all texts: a call has many arguments.
+    pub(super) fn carried(&self, leaving: &[&str], words: &Words) -> BTreeMap<usize, String> {
+        let mut carried = BTreeMap::new();
+        let folded: Vec<Cow<'_, str>> = leaving.iter().map(|text| text::folded(text)).collect();
+        // The runs of words, each with the texts and the places in them where it stands.
+        let mut runs: HashMap<[u64; LEAST_RUN], Vec<(usize, usize)>> = HashMap::new();
+        for (place, (text, folded)) in leaving.iter().zip(&folded).enumerate() {
+            let is_secret = |token: &&str| self.tokens.contains(&self.hasher.hash_one(token)) && !words.mention(token);
+            if let Some(token) = text.split(|c: char| !c.is_alphanumeric()).find(is_secret) {
+                let from = if carried.len() < MOST_ORIGINS { self.place_of(token) } else { None };
+                carried.insert(place, from.map_or_else(|| "a result".to_owned(), |from| from.tool));
+                continue;
+            }
+            for (start, run) in self.runs(folded).take(MOST_WORDS).enumerate() {
+                runs.entry(run).or_default().push((place, start));
+            }
         }
-        let folded = text::folded(leaving);
-        let spoken: Vec<&str> = text::words(&folded).take(MOST_WORDS).collect();
-        let runs: Vec<String> = spoken
-            .windows(LEAST_RUN)
-            .map(|run| format!(" {} ", run.join(" ")))
-            .filter(|run| !words.mention(run))
-            .collect();
         if runs.is_empty() {
-            return None;
+            return carried;
         }
-        let holds = |seen: &&Seen| {
-            let phrase = text::phrase(&seen.text);
-            runs.iter().any(|run| phrase.contains(&**run))
+        let is_said = |place: usize, start: usize| {
+            let text = folded.get(place).map(|text| &**text).unwrap_or_default();
+            let run: Vec<&str> = text::words(text).skip(start).take(LEAST_RUN).collect();
+            words.mention(&run.join(" "))
         };
-        if let Some(seen) = self.seen.iter().find(holds) {
-            return Some(seen.tool.clone().into());
+        for seen in &self.seen {
+            for run in self.runs(&text::folded(&seen.text)) {
+                for (place, start) in runs.remove(&run).unwrap_or_default() {
+                    if !carried.contains_key(&place) && !is_said(place, start) {
+                        carried.insert(place, seen.tool.clone().into());
+                    }
+                }
+            }
         }
-        // What was not kept may be what leaves.
-        self.is_partial.then(|| "a result that is not kept".to_owned())
+        if self.is_partial {
+            // What was not kept may be what leaves.
+            for (place, start) in runs.into_values().flatten() {
+                if !carried.contains_key(&place) && !is_said(place, start) {
+                    carried.insert(place, "a result that is not kept".to_owned());
+                }
+            }
+        }
+        carried
+    }
+
+    /// The runs of words of a folded text, as hashes of their words.
+    fn runs<'t>(&'t self, folded: &'t str) -> impl Iterator<Item = [u64; LEAST_RUN]> + 't {
+        let mut run = [0; LEAST_RUN];
+        let hashes = text::words(folded).map(|word| self.hasher.hash_one(word));
+        let windows = hashes.map(move |hash| {
+            run.rotate_left(1);
+            run[LEAST_RUN - 1] = hash;
+            run
+        });
+        windows.skip(LEAST_RUN - 1)
     }
 }
 
@@ -322,6 +352,8 @@ const MOST_TOKENS: usize = 64 * 1024;
 const MOST_WORDS: usize = 4096;
 /// Words in a row that are content when they stand in both.
 const LEAST_RUN: usize = 6;
+/// Values of a call of which it is looked up where they were observed.
+pub(super) const MOST_ORIGINS: usize = 32;
 /// Bytes of text around a value that are shown.
 const AROUND: usize = 120;
 /// Shortest name of an entry that words can mean, in bytes.
@@ -336,6 +368,10 @@ mod tests {
 
     fn observed(tool: &'static str, resource: Resource, text: &'static str) -> Observed<'static> {
         Observed { tool, resource, is_effect: false, is_content: false, text, masked: text }
+    }
+
+    fn carried_by(memory: &Memory, text: &str, words: &Words) -> Option<String> {
+        memory.carried(&[text], words).remove(&0)
     }
 
     const EVENTS: &str = "- id_: '24'\n  title: Introductory meeting\n  participants:\n  - a@x.example\n- id_: '5'\n  title: Lunch\n  participants: []\n";
@@ -408,8 +444,40 @@ mod tests {
                 memory.observe(Observed { masked: &text, ..made }, &words);
             }
             assert!(memory.bytes() > bound / 8 && memory.bytes() <= bound, "{}", memory.bytes());
-            assert!(memory.carried_by("six words that nobody said before", &words).is_some(), "not all is kept");
+            assert!(carried_by(&memory, "six words that nobody said before", &words).is_some(), "not all is kept");
         }
+    }
+
+    /// The slow twin of runs in hashes: one text of all words, in which each run is looked for.
+    #[test]
+    fn runs_of_words_are_found_exactly_where_they_stand() {
+        let words = Words::new("one two three one two three four");
+        let mut seed = 7_u64;
+        let mut text = |count: usize| -> String {
+            let mut next = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                ["One", "two,", "three", "\u{c9}t\u{e9}"][usize::try_from(seed >> 33).unwrap() % 4]
+            };
+            (0..count).map(|_| next()).collect::<Vec<_>>().join(" ")
+        };
+        let mut found = 0;
+        for round in 0..2_000 {
+            let (seen, leaving) = (text(24), [text(round % 9), text(8)]);
+            let mut memory = Memory::default();
+            memory.observe(Observed { text: &seen, masked: &seen, ..observed("look", Resource::Email, "") }, &words);
+            let phrase = text::phrase(&seen);
+            let slow = leaving.iter().enumerate().filter(|(_, text)| {
+                let folded = text::folded(text);
+                let spoken: Vec<&str> = text::words(&folded).collect();
+                let mut runs = spoken.windows(LEAST_RUN).map(|run| format!(" {} ", run.join(" ")));
+                runs.any(|run| phrase.contains(&*run) && !words.mention(&run))
+            });
+            let slow: Vec<usize> = slow.map(|(place, _)| place).collect();
+            let texts = leaving.each_ref().map(|text| &**text);
+            assert_eq!(memory.carried(&texts, &words).into_keys().collect::<Vec<_>>(), slow, "{seen} / {leaving:?}");
+            found += slow.len();
+        }
+        assert!(found > 20, "{found}");
     }
 
     #[test]
@@ -424,12 +492,12 @@ mod tests {
             },
             &words,
         );
-        assert!(memory.carried_by("code 463820", &words).is_some());
-        assert!(memory.carried_by("note: we will never ask for it, she said", &words).is_some());
-        assert_eq!(memory.carried_by("hotels in Bremen with parking and a pool", &words), None);
+        assert!(carried_by(&memory, "code 463820", &words).is_some());
+        assert!(carried_by(&memory, "note: we will never ask for it, she said", &words).is_some());
+        assert_eq!(carried_by(&memory, "hotels in Bremen with parking and a pool", &words), None);
         memory.lose();
         assert!(
-            memory.carried_by("hotels in Bremen with parking and a pool", &words).is_some(),
+            carried_by(&memory, "hotels in Bremen with parking and a pool", &words).is_some(),
             "what was lost may leave"
         );
     }
