@@ -202,7 +202,10 @@ pub mod extension {
 /// What the fuzz targets of formats that are not on the public face hold.
 #[cfg(fuzzing)]
 #[doc(hidden)]
-pub use store::fuzzing;
+pub mod fuzzing {
+    pub use crate::mandate::fuzzing::*;
+    pub use crate::store::fuzzing::*;
+}
 
 /// The code in the README is compiled and run with the doc tests.
 #[cfg(doctest)]

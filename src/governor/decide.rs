@@ -160,7 +160,9 @@ impl Governor {
         let judged = match under {
             Under::Opening(opening) => Ok(halted(&request, &agent, &stops)
                 .unwrap_or_else(|| opening.verdict(&request.intent.required_capabilities))),
-            Under::Policies | Under::Task(_) => verdict(&policies, &request, &agent, &stops, &mut meter),
+            Under::Policies | Under::Task(_) | Under::Answer(_) => {
+                verdict(&policies, &request, &agent, &stops, &mut meter)
+            }
         };
         let (mut verdict, failure) = match judged {
             // Refused like any other, so that the list of refusals is complete.

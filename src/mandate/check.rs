@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::model::{Capability, Operation, Resource, RiskLevel};
 
 use super::argument::{Argument, Arguments, Part, Weight, embedded, is_place};
-use super::memory::{Memory, Place};
+use super::memory::{MOST_ORIGINS, Memory, Place};
 use super::purpose::{self, Asked, Fit, Purpose};
 use super::text::{self, Shape};
 use super::words::Words;
@@ -179,9 +179,9 @@ impl Checking<'_> {
             if is_address && !self.is_legitimate(argument) {
                 self.note(FaultKind::Source, Some(argument));
             }
-            if goes_out {
-                self.keep_in(argument);
-            }
+        }
+        if goes_out {
+            self.keep_in(arguments.all.iter().collect());
         }
         if goes_out && arguments.is_cut {
             self.note(FaultKind::Unread, None);
@@ -229,9 +229,7 @@ impl Checking<'_> {
             let is_carried = |argument: &&Argument<'_>| {
                 matches!(argument.part, Part::Content | Part::Name | Part::Other | Part::Secret)
             };
-            for argument in arguments.all.iter().filter(is_carried) {
-                self.keep_in(argument);
-            }
+            self.keep_in(arguments.all.iter().filter(is_carried).collect());
         }
         let has_code = arguments.all.iter().any(|argument| argument.part == Part::Code);
         let by_parser = has_code || self.deed.arguments.is_none();
@@ -295,20 +293,24 @@ impl Checking<'_> {
         self.words.address(&argument.value) || self.memory.resolves(&argument.value, argument.part, self.deed)
     }
 
-    fn keep_in(&mut self, argument: &Argument<'_>) {
-        if let Some(tool) = self.memory.carried_by(&argument.value, self.words) {
-            let origin = Origin::Observed(Place { tool, around: String::new() });
+    /// Notes the arguments that hold what was observed.
+    fn keep_in(&mut self, arguments: Vec<&Argument<'_>>) {
+        let texts: Vec<&str> = arguments.iter().map(|argument| &*argument.value).collect();
+        for (place, tool) in self.memory.carried(&texts, self.words) {
+            let Some(argument) = arguments.get(place) else { continue };
             self.finding.faults.push(Fault {
                 kind: FaultKind::Exfiltration,
                 argument: Some(argument.key.clone()),
                 value: Some(argument.value.clone().into_owned()),
-                origin,
+                origin: Origin::Observed(Place { tool, around: String::new() }),
             });
         }
     }
 
     fn note(&mut self, kind: FaultKind, argument: Option<&Argument<'_>>) {
+        // The first ones are looked up: a call can have hundreds of values, and results are long.
         let origin = argument
+            .filter(|_| self.finding.faults.len() < MOST_ORIGINS)
             .and_then(|argument| self.memory.place_of(&argument.value))
             .map_or(Origin::Nowhere, Origin::Observed);
         self.finding.faults.push(Fault {

@@ -1,7 +1,9 @@
 //! Results observed under a task: what they resolve, and where a value comes from.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 
 use crate::model::Resource;
 
@@ -35,19 +37,27 @@ pub(crate) struct Observed<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     seen: Vec<Seen>,
-    /// Ids and addresses of entries that the words name, in their normal form.
-    resolved: HashMap<Box<str>, Resolved>,
+    resolved: Resolved,
     /// Hashes of tokens that could be secrets; the tokens themselves are masked.
     tokens: HashSet<u64>,
     hasher: RandomState,
+    /// What the results and the tokens take, with what the allocator and the tables add.
     bytes: usize,
     /// Results are missing: they were too large, or a restart or an erasure took them.
     is_partial: bool,
 }
 
+/// Ids and addresses of entries that the words name.
+#[derive(Debug, Default)]
+struct Resolved {
+    /// By their normal form.
+    values: HashMap<Box<str>, Found>,
+    bytes: usize,
+}
+
 #[derive(Debug)]
 struct Seen {
-    tool: Box<str>,
+    tool: Arc<str>,
     resource: Resource,
     is_making: bool,
     is_effect: bool,
@@ -62,12 +72,12 @@ enum Kind {
     Address,
 }
 
-/// The origin of a resolved value.
+/// The entry of a resolved value: the field that the value is, and the look-up that returned it.
 #[derive(Debug, Clone)]
-struct Resolved {
+struct Found {
     kind: Kind,
     resource: Resource,
-    tool: Box<str>,
+    tool: Arc<str>,
 }
 
 /// The place of a value in an observed result.
@@ -84,11 +94,13 @@ impl Memory {
     pub(crate) fn observe(&mut self, observed: Observed<'_>, words: &Words) {
         let secrets = observed.text.split(|c: char| !c.is_alphanumeric()).filter(|token| could_be_secret(token));
         for token in secrets {
-            if self.tokens.len() >= MOST_TOKENS {
+            if self.tokens.len() >= MOST_TOKENS || !self.has_room(TOKEN_BYTES) {
                 self.is_partial = true;
                 break;
             }
-            self.tokens.insert(self.hasher.hash_one(token));
+            if self.tokens.insert(self.hasher.hash_one(token)) {
+                self.bytes += TOKEN_BYTES;
+            }
         }
         let seen = Seen {
             tool: observed.tool.into(),
@@ -99,12 +111,17 @@ impl Memory {
             text: observed.masked.into(),
         };
         seen.resolve(words, &mut self.resolved);
-        if self.bytes + seen.text.len() > MOST_BYTES {
+        let takes = seen.text.len() + seen.tool.len() + SEEN_BYTES;
+        if !self.has_room(takes) {
             self.is_partial = true;
             return;
         }
-        self.bytes += seen.text.len();
+        self.bytes += takes;
         self.seen.push(seen);
+    }
+
+    fn has_room(&self, more: usize) -> bool {
+        self.bytes + more <= MOST_BYTES
     }
 
     /// Looks again for entries that the words name, after more was said.
@@ -119,9 +136,9 @@ impl Memory {
         *self = Self { is_partial: true, ..Self::default() };
     }
 
-    /// How many bytes of results are kept.
+    /// How many bytes of memory the results take, with what was resolved.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes + self.tokens.len() * size_of::<u64>()
+        self.bytes + self.resolved.bytes
     }
 
     /// How many results are kept.
@@ -131,7 +148,7 @@ impl Memory {
 
     /// Whether a value is the id or the address of an entry that the words name, in a call on things of its kind.
     pub(super) fn resolves(&self, value: &str, part: Part, deed: &Deed<'_>) -> bool {
-        let Some(Resolved { kind, resource, tool }) = self.resolved.get(&*text::normal_value(value)) else {
+        let Some(Found { kind, resource, tool }) = self.resolved.values.get(&*text::normal_value(value)) else {
             return false;
         };
         match kind {
@@ -146,62 +163,106 @@ impl Memory {
     /// Finds the first place of a value in the results.
     pub(super) fn place_of(&self, value: &str) -> Option<Place> {
         let found = self.seen.iter().find_map(|seen| Some((seen, seen.around(value)?)));
-        found.map(|(seen, around)| Place { tool: seen.tool.clone().into(), around })
+        found.map(|(seen, around)| Place { tool: seen.tool.to_string(), around })
     }
 
-    /// The tool whose result stands in a text that is about to leave: a run of its words, or a token that could be a secret.
-    /// What the user's words say too does not count.
-    pub(super) fn carried_by(&self, leaving: &str, words: &Words) -> Option<String> {
-        let mut tokens = leaving.split(|c: char| !c.is_alphanumeric());
-        if let Some(token) =
-            tokens.find(|token| self.tokens.contains(&self.hasher.hash_one(token)) && !words.mention(token))
-        {
-            let place = self.place_of(token);
-            return Some(place.map_or_else(|| "a result".to_owned(), |place| place.tool));
+    /// Of texts that are about to leave those that a result stands in, by their place, with its tool: a run of its words, or a
+    /// token that could be a secret. What the user's words say too does not count.
+    ///
+    /// Results are read once for all texts: a call has many arguments.
+    pub(super) fn carried(&self, leaving: &[&str], words: &Words) -> BTreeMap<usize, String> {
+        let mut carried = BTreeMap::new();
+        let folded: Vec<Cow<'_, str>> = leaving.iter().map(|text| text::folded(text)).collect();
+        // The runs of words, each with the texts and the places in them where it stands.
+        let mut runs: HashMap<[u64; LEAST_RUN], Vec<(usize, usize)>> = HashMap::new();
+        for (place, (text, folded)) in leaving.iter().zip(&folded).enumerate() {
+            let is_secret = |token: &&str| self.tokens.contains(&self.hasher.hash_one(token)) && !words.mention(token);
+            if let Some(token) = text.split(|c: char| !c.is_alphanumeric()).find(is_secret) {
+                let from = if carried.len() < MOST_ORIGINS { self.place_of(token) } else { None };
+                carried.insert(place, from.map_or_else(|| "a result".to_owned(), |from| from.tool));
+                continue;
+            }
+            for (start, run) in self.runs(folded).take(MOST_WORDS).enumerate() {
+                runs.entry(run).or_default().push((place, start));
+            }
         }
-        let folded = text::folded(leaving);
-        let spoken: Vec<&str> = text::words(&folded).take(MOST_WORDS).collect();
-        let runs: Vec<String> = spoken
-            .windows(LEAST_RUN)
-            .map(|run| format!(" {} ", run.join(" ")))
-            .filter(|run| !words.mention(run))
-            .collect();
         if runs.is_empty() {
-            return None;
+            return carried;
         }
-        let holds = |seen: &&Seen| {
-            let phrase = text::phrase(&seen.text);
-            runs.iter().any(|run| phrase.contains(&**run))
+        let is_said = |place: usize, start: usize| {
+            let text = folded.get(place).map(|text| &**text).unwrap_or_default();
+            let run: Vec<&str> = text::words(text).skip(start).take(LEAST_RUN).collect();
+            words.mention(&run.join(" "))
         };
-        if let Some(seen) = self.seen.iter().find(holds) {
-            return Some(seen.tool.clone().into());
+        for seen in &self.seen {
+            for run in self.runs(&text::folded(&seen.text)) {
+                for (place, start) in runs.remove(&run).unwrap_or_default() {
+                    if !carried.contains_key(&place) && !is_said(place, start) {
+                        carried.insert(place, seen.tool.to_string());
+                    }
+                }
+            }
         }
-        // What was not kept may be what leaves.
-        self.is_partial.then(|| "a result that is not kept".to_owned())
+        if self.is_partial {
+            // What was not kept may be what leaves.
+            for (place, start) in runs.into_values().flatten() {
+                if !carried.contains_key(&place) && !is_said(place, start) {
+                    carried.insert(place, "a result that is not kept".to_owned());
+                }
+            }
+        }
+        carried
+    }
+
+    /// The runs of words of a folded text, as hashes of their words.
+    fn runs<'t>(&'t self, folded: &'t str) -> impl Iterator<Item = [u64; LEAST_RUN]> + 't {
+        let mut run = [0; LEAST_RUN];
+        let hashes = text::words(folded).map(|word| self.hasher.hash_one(word));
+        let windows = hashes.map(move |hash| {
+            run.rotate_left(1);
+            run[LEAST_RUN - 1] = hash;
+            run
+        });
+        windows.skip(LEAST_RUN - 1)
+    }
+}
+
+impl Resolved {
+    /// Adds a value; one that there is no room for is endorsed by a reviewer like any other.
+    fn add(&mut self, value: &str, found: Found) {
+        let value = text::normal_value(value);
+        let takes = value.len() + RESOLVED_BYTES;
+        if let Some(known) = self.values.get_mut(&*value) {
+            *known = found;
+        } else if self.bytes + takes <= MOST_RESOLVED_BYTES {
+            self.bytes += takes;
+            self.values.insert(value.into(), found);
+        }
     }
 }
 
 impl Seen {
     /// Notes the ids and addresses of the entries that the words name.
-    fn resolve(&self, words: &Words, resolved: &mut HashMap<Box<str>, Resolved>) {
+    fn resolve(&self, words: &Words, resolved: &mut Resolved) {
         if self.is_content || matches!(self.resource, Resource::Web | Resource::Social) {
             return;
         }
         let entries = entries(&self.text);
-        let note = |value: &str, kind| {
-            let from = Resolved { kind, resource: self.resource, tool: self.tool.clone() };
-            (Box::from(text::normal_value(value)), from)
+        let mut note = |value: &str, kind| {
+            resolved.add(value, Found { kind, resource: self.resource, tool: Arc::clone(&self.tool) });
         };
         if self.is_effect {
             // What the task made, it may go on with.
             let ids = entries.iter().filter(|_| self.is_making).flat_map(Entry::ids);
-            return resolved.extend(ids.map(|id| note(id, Kind::Id)));
+            return ids.for_each(|id| note(id, Kind::Id));
         }
-        let is_one = |name: &str| {
-            let by_first = |name: &str| text::phrase(name).split_whitespace().next().map(str::to_owned);
-            let first = by_first(name);
-            entries.iter().flat_map(Entry::names).filter(|other| by_first(other) == first).count() == 1
-        };
+        let first_word = |name: &str| text::phrase(name).split_whitespace().next().map(str::to_owned);
+        // Counted once: a result of many entries must not take a time that grows with their square.
+        let mut firsts: HashMap<Option<String>, usize> = HashMap::new();
+        for name in entries.iter().flat_map(Entry::names) {
+            *firsts.entry(first_word(name)).or_default() += 1;
+        }
+        let is_one = |name: &str| firsts.get(&first_word(name)) == Some(&1);
         let named: Vec<(&Entry, &str)> = entries
             .iter()
             .filter_map(|entry| {
@@ -214,22 +275,25 @@ impl Seen {
                 entry.names().find(by_name).or_else(|| entry.names().find(by_first)).map(|name| (entry, name))
             })
             .collect();
+        let mut alike: HashMap<String, usize> = HashMap::new();
+        for (_, name) in &named {
+            *alike.entry(text::normal_value(name)).or_default() += 1;
+        }
         for (entry, name) in &named {
             // Of two entries of one name nobody can say which is meant.
-            if named.iter().filter(|(_, other)| text::normal_value(other) == text::normal_value(name)).count() > 1 {
+            if alike.get(&text::normal_value(name)) != Some(&1) {
                 continue;
             }
-            resolved.extend(entry.ids().map(|id| note(id, Kind::Id)));
+            entry.ids().for_each(|id| note(id, Kind::Id));
             // A single word may be said without meaning the entry: what it is about can be acted on, and not be sent to.
             let is_by_first = words.name_by_first_word(name);
             if !is_by_first && !words.name(name, Part::Party) {
                 continue;
             }
             if is_by_first {
-                resolved.extend([note(name, Kind::Address)]);
+                note(name, Kind::Address);
             }
-            let addresses = entry.addresses(self.resource, words);
-            resolved.extend(addresses.map(|address| note(address, Kind::Address)));
+            entry.addresses(self.resource, words).for_each(|address| note(address, Kind::Address));
         }
     }
 
@@ -313,14 +377,23 @@ fn could_be_secret(token: &str) -> bool {
     (SHORTEST_SECRET..=LONGEST_SECRET).contains(&token.len()) && (has_digit || token.len() >= SHORTEST_KEY)
 }
 
-/// Bytes of results that are kept of one task.
-const MOST_BYTES: usize = 3 << 20;
+/// Bytes that the results and the tokens of one task take at most.
+const MOST_BYTES: usize = 2 << 20;
+/// Bytes that ids and addresses of named entries take at most.
+const MOST_RESOLVED_BYTES: usize = 256 << 10;
+/// What a result, a token and a resolved value take beside their text: tables are up to half empty, and an allocation has 16
+/// bytes of its own.
+const SEEN_BYTES: usize = 2 * size_of::<Seen>() + 32;
+const TOKEN_BYTES: usize = 21;
+const RESOLVED_BYTES: usize = 80;
 /// Tokens that are kept of one task.
 const MOST_TOKENS: usize = 64 * 1024;
 /// Words of a text that leaves that are looked at.
 const MOST_WORDS: usize = 4096;
 /// Words in a row that are content when they stand in both.
 const LEAST_RUN: usize = 6;
+/// Values of a call of which it is looked up where they were observed.
+pub(super) const MOST_ORIGINS: usize = 32;
 /// Bytes of text around a value that are shown.
 const AROUND: usize = 120;
 /// Shortest word of a tool's name that can be what it is about, in bytes.
@@ -342,6 +415,10 @@ mod tests {
     fn resolves(memory: &Memory, value: &str, part: Part) -> bool {
         let capabilities = ["calendar:write".parse().unwrap(), "file:delete".parse().unwrap()];
         memory.resolves(value, part, &Deed::of("change", &capabilities))
+    }
+
+    fn carried_by(memory: &Memory, text: &str, words: &Words) -> Option<String> {
+        memory.carried(&[text], words).remove(&0)
     }
 
     const EVENTS: &str = "- id_: '24'\n  title: Introductory meeting\n  participants:\n  - a@x.example\n- id_: '5'\n  title: Lunch\n  participants: []\n";
@@ -388,6 +465,70 @@ mod tests {
     }
 
     #[test]
+    fn a_result_of_many_entries_of_one_name_is_read_in_no_time() {
+        let words = Words::new("Write to Ann and delete 'Ann Lee'");
+        let entries: Vec<String> =
+            (0..10_000).map(|id| format!(r#"{{"id":{id},"name":"Ann Lee","email":"a{id}@x.example"}}"#)).collect();
+        let text = format!("[{}]", entries.join(","));
+        let mut memory = Memory::default();
+        memory.observe(Observed { text: &text, masked: &text, ..observed("list", Resource::Contact, "") }, &words);
+        assert!(!resolves(&memory, "7", Part::Id));
+    }
+
+    #[test]
+    fn whatever_is_observed_a_task_keeps_no_more_than_its_bound() {
+        let words = Words::new("Create it");
+        let bound = MOST_BYTES + MOST_RESOLVED_BYTES;
+        let one = |number: usize| format!("{{\"id\": \"{number:030}\", \"b\": 1}}");
+        let tiny = |number: usize| ["a", "b", "c"][number % 3].to_owned();
+        let tokens = |number: usize| (0..3_000).map(|place| format!("t{number}x{place} ")).collect();
+        let texts: [(&dyn Fn(usize) -> String, usize); 3] = [(&one, 50_000), (&tiny, 100_000), (&tokens, 40)];
+        for (text, count) in texts {
+            let mut memory = Memory::default();
+            for number in 0..count {
+                let text = text(number);
+                let made =
+                    Observed { is_making: true, is_effect: true, text: &text, ..observed("make", Resource::File, "") };
+                memory.observe(Observed { masked: &text, ..made }, &words);
+            }
+            assert!(memory.bytes() > bound / 8 && memory.bytes() <= bound, "{}", memory.bytes());
+            assert!(carried_by(&memory, "six words that nobody said before", &words).is_some(), "not all is kept");
+        }
+    }
+
+    /// The slow twin of runs in hashes: one text of all words, in which each run is looked for.
+    #[test]
+    fn runs_of_words_are_found_exactly_where_they_stand() {
+        let words = Words::new("one two three one two three four");
+        let mut seed = 7_u64;
+        let mut text = |count: usize| -> String {
+            let mut next = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                ["One", "two,", "three", "\u{c9}t\u{e9}"][usize::try_from(seed >> 33).unwrap() % 4]
+            };
+            (0..count).map(|_| next()).collect::<Vec<_>>().join(" ")
+        };
+        let mut found = 0;
+        for round in 0..2_000 {
+            let (seen, leaving) = (text(24), [text(round % 9), text(8)]);
+            let mut memory = Memory::default();
+            memory.observe(Observed { text: &seen, masked: &seen, ..observed("look", Resource::Email, "") }, &words);
+            let phrase = text::phrase(&seen);
+            let slow = leaving.iter().enumerate().filter(|(_, text)| {
+                let folded = text::folded(text);
+                let spoken: Vec<&str> = text::words(&folded).collect();
+                let mut runs = spoken.windows(LEAST_RUN).map(|run| format!(" {} ", run.join(" ")));
+                runs.any(|run| phrase.contains(&*run) && !words.mention(&run))
+            });
+            let slow: Vec<usize> = slow.map(|(place, _)| place).collect();
+            let texts = leaving.each_ref().map(|text| &**text);
+            assert_eq!(memory.carried(&texts, &words).into_keys().collect::<Vec<_>>(), slow, "{seen} / {leaving:?}");
+            found += slow.len();
+        }
+        assert!(found > 20, "{found}");
+    }
+
+    #[test]
     fn content_and_secrets_are_known_again_when_they_leave() {
         let words = Words::new("Summarize my mail");
         let mut memory = Memory::default();
@@ -399,12 +540,12 @@ mod tests {
             },
             &words,
         );
-        assert!(memory.carried_by("code 463820", &words).is_some());
-        assert!(memory.carried_by("note: we will never ask for it, she said", &words).is_some());
-        assert_eq!(memory.carried_by("hotels in Bremen with parking and a pool", &words), None);
+        assert!(carried_by(&memory, "code 463820", &words).is_some());
+        assert!(carried_by(&memory, "note: we will never ask for it, she said", &words).is_some());
+        assert_eq!(carried_by(&memory, "hotels in Bremen with parking and a pool", &words), None);
         memory.lose();
         assert!(
-            memory.carried_by("hotels in Bremen with parking and a pool", &words).is_some(),
+            carried_by(&memory, "hotels in Bremen with parking and a pool", &words).is_some(),
             "what was lost may leave"
         );
     }

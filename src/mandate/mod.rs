@@ -25,6 +25,10 @@ mod purpose;
 mod text;
 mod words;
 
+// Public for the fuzz target, which is shown nowhere but there.
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(not(fuzzing), allow(unreachable_pub))]
+pub mod fuzzing;
 #[cfg(test)]
 mod tests;
 

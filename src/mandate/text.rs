@@ -11,6 +11,10 @@ pub(super) fn folded(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase() && !is_invisible(char::from(byte))) {
         return Cow::Borrowed(text);
     }
+    if text.is_ascii() {
+        // The same, many times faster.
+        return text.chars().filter(|c| !is_invisible(*c)).map(|c| c.to_ascii_lowercase()).collect::<String>().into();
+    }
     text.nfkc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect::<String>().into()
 }
 
@@ -153,6 +157,15 @@ mod tests {
             ("\u{ff41}nn@example.com", "ann@example.com"),
         ] {
             assert_eq!(normal_value(one), normal_value(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn ascii_folds_as_any_text_does() {
+        for c in '\0'..='\x7f' {
+            let text = format!("A{c}z");
+            let slow: String = text.nfkc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect();
+            assert_eq!(folded(&text), slow, "{c:?}");
         }
     }
 

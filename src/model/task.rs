@@ -62,13 +62,16 @@ impl ToolCall {
 
     /// The call as an input that the parser reads.
     pub(crate) fn to_text(&self) -> String {
-        let mut call = Map::new();
-        call.insert("tool".to_owned(), Value::String(self.name.clone()));
-        call.insert("arguments".to_owned(), Value::Object(self.arguments.clone()));
-        if let Some(server) = &self.server {
-            call.insert("server".to_owned(), Value::String(server.clone()));
+        #[derive(Serialize)]
+        struct Text<'a> {
+            arguments: &'a Map<String, Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            server: Option<&'a str>,
+            tool: &'a str,
         }
-        Value::Object(call).to_string()
+        let text = Text { arguments: &self.arguments, server: self.server.as_deref(), tool: &self.name };
+        // Maps under texts always serialize.
+        serde_json::to_string(&text).unwrap_or_default()
     }
 }
 

@@ -27,6 +27,7 @@ mod retention;
 mod status;
 mod stop;
 mod task_records;
+mod tasks;
 mod trust;
 mod unknown_outcome;
 mod verification;

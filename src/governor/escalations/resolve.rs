@@ -128,7 +128,7 @@ impl Governor {
             denial: None,
             resolution: Some(json!({ "state": next.state, "why": next.why, "votes": next.votes })),
             class: (verdict.decision == Decision::Deny).then_some(DenialClass::Policy),
-            under: Under::Policies,
+            under: asked.detail.get("task").map_or(Under::Policies, Under::Answer),
         };
         let draft = DecisionDraft { resolves: Some(record.proof_id), ..self.draft(&recording)? };
         // All but its id is written before the log is held.

@@ -13,6 +13,18 @@ use crate::parse::{ArgumentRole, argument_role};
 #[serde(transparent)]
 pub(super) struct CallDigest(pub(super) Digest);
 
+/// What is kept in memory of a [`CallDigest`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct CallKey([u8; 8]);
+
+impl CallDigest {
+    /// The first bytes: enough to tell the calls of one task apart, of which there are 100,000 at the most.
+    pub(super) fn key(self) -> CallKey {
+        let [a, b, c, d, e, f, g, h, ..] = *self.0.as_bytes();
+        CallKey([a, b, c, d, e, f, g, h])
+    }
+}
+
 /// The tool and the arguments of a call.
 pub(super) struct Called {
     pub(super) tool: String,
@@ -122,6 +134,7 @@ const BESIDE: &[&str] = &["id", "call_id", "callId", "tool_use_id", "type", "jso
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ToolCall;
     use serde_json::json;
 
     #[test]
@@ -137,6 +150,19 @@ mod tests {
             assert_eq!((called.tool.as_str(), Value::Object(called.arguments)), ("send", expected.clone()), "{text}");
         }
         assert!(Called::of_text("send it to ann").is_none() && Called::of_text("[1]").is_none());
+    }
+
+    #[test]
+    fn a_call_is_found_again_in_its_text() {
+        let arguments = json!({ "call": { "name": "x" }, "arguments": [1.5, 1e300], "name": "y", "to": "ann" });
+        for call in [
+            ToolCall::new("send", arguments.clone()),
+            ToolCall::new("", arguments.clone()).of_server("mail"),
+            ToolCall::new("send", json!({})),
+        ] {
+            let called = Called::of_text(&call.to_text()).unwrap();
+            assert_eq!((called.tool, called.arguments), (call.name, call.arguments));
+        }
     }
 
     #[test]

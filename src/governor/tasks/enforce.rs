@@ -13,7 +13,7 @@ use super::under::{self, TaskFinding, Under};
 use crate::mandate::{self, Deed, FaultKind, Finding};
 use crate::model::{
     Decision, DenialClass, Enforcement, Error, EscalationId, Input, InputEnforcement, Intent, Operation, TaskId,
-    TaskState, UnreadKind,
+    TaskState, ToolCall, UnreadKind,
 };
 use crate::parse::Catalogue;
 use crate::proof::Committed;
@@ -36,6 +36,22 @@ impl Governor {
         agent_id: Option<&str>,
         input: Input<'_>,
     ) -> Result<InputEnforcement, Error> {
+        self.enforce_read_under(id, agent_id, input, || Called::of_text(input.text))
+    }
+
+    /// Decides on a call of a task's agent.
+    pub(super) fn enforce_call_under(&self, id: TaskId, call: &ToolCall) -> Result<InputEnforcement, Error> {
+        let called = || Some(Called { tool: call.name.clone(), arguments: call.arguments.clone() });
+        self.enforce_read_under(id, None, Input::new(&call.to_text()), called)
+    }
+
+    fn enforce_read_under(
+        &self,
+        id: TaskId,
+        agent_id: Option<&str>,
+        input: Input<'_>,
+        called: impl FnOnce() -> Option<Called>,
+    ) -> Result<InputEnforcement, Error> {
         let started = Instant::now();
         Work::enforce().done_by(|work| {
             let task = self.task_of(id, agent_id)?;
@@ -45,7 +61,7 @@ impl Governor {
                 intent: &parsed.result.intent,
                 source: RiskSource::of(&parsed),
                 text: Some(input.text),
-                called: Called::of_text(input.text),
+                called: called(),
             };
             let enforcement = self.decide_under(&task, &asked)?;
             self.record_verdict(work, started, &enforcement);
@@ -158,10 +174,10 @@ impl Governor {
         let mut ends = None;
         for (_, running) in &mut chain {
             running.calls += 1;
-            *running.made.entry(digest).or_default() |= is_granted;
+            *running.made.entry(digest.key()).or_default() |= is_granted;
         }
         if let Some((_, running)) = chain.first_mut() {
-            if asked.called.is_none() {
+            if asked.called.is_none() && running.loose.len() < MOST_LOOSE {
                 running.loose.insert(tool.as_ref().into());
             }
             if let Some(class @ (DenialClass::Mandate | DenialClass::Exfiltration)) = class {
@@ -205,7 +221,7 @@ impl Governor {
                 UnreadKind::Text,
                 UnreadKind::Code,
             ]),
-            is_repeated: running.made.get(&digest).copied().unwrap_or_default(),
+            is_repeated: running.made.get(&digest.key()).copied().unwrap_or_default(),
             known: &part_of_key,
             offers: &|argument, value| catalogue.offers(tool, argument, value),
         };
@@ -248,7 +264,7 @@ impl Asked<'_> {
 
 /// The addition to the mandate that an approval for the task makes.
 fn endorsement(finding: &Finding, intent: &Intent, call: CallDigest) -> Endorsement {
-    let mut endorsement = Endorsement { call: Some(call), ..Endorsement::default() };
+    let mut endorsement = Endorsement { call: Some(call.key()), ..Endorsement::default() };
     for fault in &finding.faults {
         match fault.kind {
             FaultKind::Source => endorsement.values.extend(fault.value.clone()),
@@ -256,10 +272,18 @@ fn endorsement(finding: &Finding, intent: &Intent, call: CallDigest) -> Endorsem
             FaultKind::Foreign | FaultKind::Exfiltration | FaultKind::Unread | FaultKind::Repeated => {}
         }
     }
+    if endorsement.values.iter().map(String::len).sum::<usize>() > MOST_ENDORSED_BYTES {
+        // Nobody reads that much: an approval covers the one call.
+        return Endorsement { call: endorsement.call, ..Endorsement::default() };
+    }
     endorsement
 }
 
 /// Calls of one task that wait for a person at once.
 const MOST_ASKED: usize = 100;
+/// Tools of requests in words of which results can be observed.
+const MOST_LOOSE: usize = 1_000;
+/// Values that one approval adds to a mandate, in bytes.
+const MOST_ENDORSED_BYTES: usize = 4 << 10;
 /// Calls that are denied for one reason until the task ends.
 const MOST_REFUSALS: u64 = 4;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::{Governor, states};
-use super::call::CallDigest;
+use super::call::{CallDigest, CallKey};
 use crate::mandate::{Asked, Fit, Memory, Words};
 use crate::model::{
     AgentId, Capability, DenialClass, Digest, Error, Operation, Outcome, ProofId, RiskLevel, TaskId, TaskState,
@@ -86,7 +86,7 @@ pub(super) struct Running {
     /// How many calls were decided, those of delegates among them.
     pub(super) calls: u64,
     /// The calls that were decided, and whether they were granted.
-    pub(super) made: HashMap<CallDigest, bool>,
+    pub(super) made: HashMap<CallKey, bool>,
     /// Tools of requests of which the arguments are not known.
     pub(super) loose: HashSet<Box<str>>,
     pub(super) refused: BTreeMap<DenialClass, u64>,
@@ -104,7 +104,7 @@ pub(super) struct Endorsement {
     pub(super) values: Vec<String>,
     pub(super) acts: Vec<Capability>,
     /// The call that was asked about.
-    pub(super) call: Option<CallDigest>,
+    pub(super) call: Option<CallKey>,
 }
 
 /// A tool beside the words of a task.
@@ -372,13 +372,17 @@ impl Governor {
                 if !is_of_it || !task["faults"].is_array() {
                     continue;
                 }
-                running.calls += 1;
-                running.guard = running.guard.take().or_else(|| task["guard"].as_str().map(str::to_owned));
                 if let Some(call) = task["call"].as_str().and_then(|call| call.parse().ok()) {
                     let is_granted =
                         matches!(found.decision, crate::model::Decision::Allow | crate::model::Decision::Degrade);
-                    *running.made.entry(CallDigest(call)).or_default() |= is_granted;
+                    *running.made.entry(CallDigest(call).key()).or_default() |= is_granted;
                 }
+                if found.resolves.is_some() {
+                    // A reviewer's answer to a call that is counted itself.
+                    continue;
+                }
+                running.calls += 1;
+                running.guard = running.guard.take().or_else(|| task["guard"].as_str().map(str::to_owned));
                 let class = evidence.detail["denialClass"].as_str().and_then(|class| class.parse().ok());
                 if let Some(class @ (DenialClass::Mandate | DenialClass::Exfiltration)) = class {
                     *running.refused.entry(class).or_default() += 1;

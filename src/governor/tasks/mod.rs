@@ -110,7 +110,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] where the task is no longer open, and those of [`Governor::enforce_input`].
     pub fn enforce(&self, call: &ToolCall) -> Result<InputEnforcement, Error> {
-        self.enforce_input(&call.to_text())
+        self.governor.enforce_call_under(self.id, call)
     }
 
     /// Decides on a request of the task's agent in any form that the parser reads.
@@ -149,7 +149,7 @@ impl Task {
     /// Tells what a call returned, as text or as JSON. Ids and addresses of the entries that the user named become known;
     /// any other value that only a result supplies is endorsed by a reviewer before it is used.
     ///
-    /// At most 8 MiB; 3 MiB of results are kept for a task. What is beyond is taken for anything that leaves.
+    /// At most 8 MiB; 2 MiB of results are kept for a task. What is beyond is taken for anything that leaves.
     ///
     /// # Errors
     ///

@@ -23,10 +23,11 @@ impl Governor {
         let digest = Called::digest(task.salt, &call.name, &call.arguments);
         let was_granted = {
             let running = task.lock();
-            running.made.get(&digest).copied().or_else(|| running.loose.contains(&*call.name).then_some(false))
+            running.made.get(&digest.key()).copied().or_else(|| running.loose.contains(&*call.name).then_some(false))
         };
         let Some(was_granted) = was_granted else {
-            let message = format!("no call of {:.60?} with these arguments was decided under the task {id}", call.name);
+            let name = super::super::states::masked(&call.name);
+            let message = format!("no call of {name:.60?} with these arguments was decided under the task {id}");
             return Err(Error::Conflict { message });
         };
         let parsed = self.read_input(task.agent_id.as_str(), Input::new(&call.to_text()), Parser::parse)?;

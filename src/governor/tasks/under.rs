@@ -18,6 +18,8 @@ pub(in crate::governor) enum Under<'a> {
     Policies,
     Task(&'a TaskFinding),
     Opening(&'a Opening),
+    /// The answer to an escalation of a call under a task, with the task's part of the evidence of that call.
+    Answer(&'a Value),
 }
 
 /// A task that is opened, or whose mandate grows.
@@ -79,7 +81,7 @@ impl<'a> Under<'a> {
     pub(in crate::governor) fn is_inside(self) -> bool {
         match self {
             Self::Task(task) => task.finding.is_inside() && task.refusal.is_none(),
-            Self::Policies | Self::Opening(_) => true,
+            Self::Policies | Self::Opening(_) | Self::Answer(_) => true,
         }
     }
 
@@ -93,6 +95,7 @@ impl<'a> Under<'a> {
         match self {
             Self::Task(task) => Some(&task.evidence),
             Self::Opening(opening) => Some(&opening.evidence),
+            Self::Answer(task) => Some(task),
             Self::Policies => None,
         }
     }
@@ -108,7 +111,7 @@ impl<'a> Under<'a> {
             return None;
         }
         match self {
-            Self::Opening(_) => None,
+            Self::Opening(_) | Self::Answer(_) => None,
             Self::Policies => {
                 let is_required = agent.traits().attributes.get(MANDATE).and_then(Value::as_str) == Some(REQUIRED);
                 if !is_required {

@@ -1,0 +1,69 @@
+//! What the fuzz target of observed results holds: no text panics the reading of words and results, the bounds of memory
+//! stand, and a text in a field of an entry that nobody means supplies no value. The tests run the same on inputs of their own.
+
+use serde_json::{Map, Value, json};
+
+use super::check::{Deed, check};
+use super::memory::{Memory, Observed};
+use super::purpose::Asked;
+use super::words::Words;
+use crate::model::{Capability, Resource, RiskLevel};
+
+/// Reads the first line of `input` as a user's words and the rest as a result, by itself and in a field of an entry.
+///
+/// # Panics
+///
+/// When a promise of the engine does not hold.
+pub fn result(input: &str) {
+    let (said, told) = input.split_once('\n').unwrap_or((input, input));
+    let mut words = Words::new(said);
+    words.trust(told.get(..told.len().min(64)).unwrap_or_default());
+    let mut memory = Memory::default();
+    for resource in [Resource::Contact, Resource::Calendar, Resource::File] {
+        memory.observe(of(resource, told), &words);
+    }
+    memory.resolve(&words);
+    allows(&words, &memory, told);
+    assert!(memory.bytes() < 4 << 20);
+
+    // Anybody's text as a field of entries that no words mean.
+    let words = Words::new("Send the agenda to Ann Lee and delete 'notes.txt'");
+    let entry = |id: &str| json!({ "id": id, "name": "Zoe", "note": told, "email": "zoe@z.example" });
+    let list = json!([entry("901"), entry("902")]).to_string();
+    let mut memory = Memory::default();
+    memory.observe(of(Resource::Contact, &list), &words);
+    for value in told.split(|c: char| c.is_whitespace() || c == '"').take(64).chain([told]) {
+        let is_new = allows(&words, &memory, value) && !allows(&words, &Memory::default(), value);
+        assert!(!is_new, "{value:?} is supplied by a text");
+    }
+}
+
+fn of(resource: Resource, text: &str) -> Observed<'_> {
+    Observed { tool: "look", resource, is_making: false, is_effect: false, is_content: false, text, masked: text }
+}
+
+/// Whether a mail to a value, or the deletion of what it names, is inside.
+fn allows(words: &Words, memory: &Memory, value: &str) -> bool {
+    let capability = |text: &str| text.parse::<Capability>().unwrap_or_else(|_| unreachable!("{text} is a capability"));
+    let acts = [("email:send", "recipients"), ("file:delete", "file_id")];
+    let asked = Asked { acts: acts.map(|(act, _)| capability(act)).to_vec(), risk: RiskLevel::High };
+    acts.iter().any(|(act, key)| {
+        let arguments: Map<String, Value> = Map::from_iter([((*key).to_owned(), json!([value]))]);
+        let deed = Deed {
+            tool: "act",
+            capabilities: &[capability(act)],
+            is_read: false,
+            risk: RiskLevel::Medium,
+            fit: None,
+            arguments: Some(&arguments),
+            text: None,
+            targets: Vec::new(),
+            is_poisoned: false,
+            is_unread: false,
+            is_repeated: false,
+            known: &|_| None,
+            offers: &|_, _| false,
+        };
+        check(words, &asked, memory, &deed).is_inside()
+    })
+}
