@@ -11,6 +11,7 @@ use super::text::{self, Shape};
 use super::words::Words;
 
 /// A call, as the parser read it.
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 pub(crate) struct Deed<'a> {
     /// What it needs, what it is for first.
     pub(crate) capabilities: &'a [Capability],
@@ -156,7 +157,7 @@ impl Checking<'_> {
             }
         }
         if goes_out {
-            self.keep_in(arguments.all.iter().collect());
+            self.keep_in(&arguments.all.iter().collect::<Vec<_>>());
         }
         if goes_out && arguments.is_cut {
             self.note(FaultKind::Unread, None);
@@ -201,7 +202,7 @@ impl Checking<'_> {
         }
         if has_unnamed && leaves {
             let is_own = |argument: &&Argument<'_>| self.words.allow(&argument.value, argument.part);
-            self.keep_in(arguments.all.iter().filter(|argument| !is_own(argument)).collect());
+            self.keep_in(&arguments.all.iter().filter(|argument| !is_own(argument)).collect::<Vec<_>>());
         }
         let has_code = arguments.all.iter().any(|argument| argument.part == Part::Code);
         let by_parser = has_code || self.deed.arguments.is_none();
@@ -263,7 +264,7 @@ impl Checking<'_> {
     }
 
     /// Notes the arguments that hold what was observed.
-    fn keep_in(&mut self, arguments: Vec<&Argument<'_>>) {
+    fn keep_in(&mut self, arguments: &[&Argument<'_>]) {
         let texts: Vec<&str> = arguments.iter().map(|argument| &*argument.value).collect();
         for (place, tool) in self.memory.carried(&texts, self.words) {
             let Some(argument) = arguments.get(place) else { continue };

@@ -434,7 +434,7 @@ mod tests {
         let bound = MOST_BYTES + MOST_RESOLVED_BYTES;
         let one = |number: usize| format!("{{\"id\": \"{number:030}\", \"b\": 1}}");
         let tiny = |number: usize| ["a", "b", "c"][number % 3].to_owned();
-        let tokens = |number: usize| (0..3_000).map(|place| format!("t{number}x{place} ")).collect();
+        let tokens = |number: usize| (0..3_000).map(|place| format!("t{number}x{place}")).collect::<Vec<_>>().join(" ");
         let texts: [(&dyn Fn(usize) -> String, usize); 3] = [(&one, 50_000), (&tiny, 100_000), (&tokens, 40)];
         for (text, count) in texts {
             let mut memory = Memory::default();

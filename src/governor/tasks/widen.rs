@@ -18,9 +18,9 @@ impl Governor {
         if !is_for_task || endorsement.values.is_empty() && endorsement.acts.is_empty() {
             return Ok(());
         }
-        let widened = task.chain().map(|level| level.id);
-        widened
-            .map(|level| self.extend(level, "", "widen_task", &endorsement.values, &endorsement.acts).map(drop))
-            .collect()
+        let mut widened = task.chain().map(|level| level.id);
+        widened.try_for_each(|level| {
+            self.extend(level, "", "widen_task", &endorsement.values, &endorsement.acts).map(drop)
+        })
     }
 }
