@@ -202,10 +202,7 @@ pub mod extension {
 /// What the fuzz targets of formats that are not on the public face hold.
 #[cfg(fuzzing)]
 #[doc(hidden)]
-pub mod fuzzing {
-    pub use crate::mandate::fuzzing::*;
-    pub use crate::store::fuzzing::*;
-}
+pub use {mandate::fuzzing as mandate_fuzzing, store::fuzzing};
 
 /// The code in the README is compiled and run with the doc tests.
 #[cfg(doctest)]

@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &str| rulekeep::fuzzing::result(input));
+fuzz_target!(|input: &str| rulekeep::mandate_fuzzing::result(input));

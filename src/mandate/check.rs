@@ -181,7 +181,7 @@ impl Checking<'_> {
             }
         }
         if goes_out {
-            self.keep_in(arguments.all.iter().collect());
+            self.keep_in(&arguments.all.iter().collect::<Vec<_>>());
         }
         if goes_out && arguments.is_cut {
             self.note(FaultKind::Unread, None);
@@ -229,7 +229,7 @@ impl Checking<'_> {
             let is_carried = |argument: &&Argument<'_>| {
                 matches!(argument.part, Part::Content | Part::Name | Part::Other | Part::Secret)
             };
-            self.keep_in(arguments.all.iter().filter(is_carried).collect());
+            self.keep_in(&arguments.all.iter().filter(is_carried).collect::<Vec<_>>());
         }
         let has_code = arguments.all.iter().any(|argument| argument.part == Part::Code);
         let by_parser = has_code || self.deed.arguments.is_none();
@@ -294,7 +294,7 @@ impl Checking<'_> {
     }
 
     /// Notes the arguments that hold what was observed.
-    fn keep_in(&mut self, arguments: Vec<&Argument<'_>>) {
+    fn keep_in(&mut self, arguments: &[&Argument<'_>]) {
         let texts: Vec<&str> = arguments.iter().map(|argument| &*argument.value).collect();
         for (place, tool) in self.memory.carried(&texts, self.words) {
             let Some(argument) = arguments.get(place) else { continue };

@@ -194,8 +194,21 @@ impl Memory {
             let run: Vec<&str> = text::words(text).skip(start).take(LEAST_RUN).collect();
             words.mention(&run.join(" "))
         };
+        // Most words of a result end no run: bits of their hashes tell so without a look into the table.
+        let bit = |[.., last]: &[u64; LEAST_RUN]| {
+            let [slot, shift, ..] = last.to_le_bytes();
+            (usize::from(slot), shift & 63)
+        };
+        let mut ends = [0_u64; 256];
+        for (slot, shift) in runs.keys().map(bit) {
+            ends[slot] |= 1 << shift;
+        }
+        let may_stand = |run: &[u64; LEAST_RUN]| {
+            let (slot, shift) = bit(run);
+            ends[slot] >> shift & 1 == 1
+        };
         for seen in &self.seen {
-            for run in self.runs(&text::folded(&seen.text)) {
+            for run in self.runs(&text::folded(&seen.text)).filter(may_stand) {
                 for (place, start) in runs.remove(&run).unwrap_or_default() {
                     if !carried.contains_key(&place) && !is_said(place, start) {
                         carried.insert(place, seen.tool.to_string());
@@ -481,7 +494,7 @@ mod tests {
         let bound = MOST_BYTES + MOST_RESOLVED_BYTES;
         let one = |number: usize| format!("{{\"id\": \"{number:030}\", \"b\": 1}}");
         let tiny = |number: usize| ["a", "b", "c"][number % 3].to_owned();
-        let tokens = |number: usize| (0..3_000).map(|place| format!("t{number}x{place} ")).collect();
+        let tokens = |number: usize| (0..3_000).map(|place| format!("t{number}x{place}")).collect::<Vec<_>>().join(" ");
         let texts: [(&dyn Fn(usize) -> String, usize); 3] = [(&one, 50_000), (&tiny, 100_000), (&tokens, 40)];
         for (text, count) in texts {
             let mut memory = Memory::default();

@@ -365,8 +365,12 @@ fn asked_for() -> impl Strategy<Value = Asked> {
 
 fn spoken(texts: &[&str], trusted: &[&str]) -> Words {
     let mut words = Words::default();
-    texts.iter().for_each(|text| words.say(text));
-    trusted.iter().for_each(|value| words.trust(value));
+    for text in texts {
+        words.say(text);
+    }
+    for value in trusted {
+        words.trust(value);
+    }
     words
 }
 
@@ -495,7 +499,9 @@ fn delegating_never_adds_authority() {
             let mut words = spoken(texts, trusted);
             words.trust_as(&above);
             let mut memory = Memory::default();
-            told.iter().for_each(|one| one.observe(&mut memory, &words));
+            for one in &told {
+                one.observe(&mut memory, &words);
+            }
             let found = act.check(&words, asked, &memory);
             root_alone.get_or_insert_with(|| found.clone());
             joined.join(found);

@@ -13,7 +13,9 @@ pub(super) fn folded(text: &str) -> Cow<'_, str> {
     }
     if text.is_ascii() {
         // The same, many times faster.
-        return text.chars().filter(|c| !is_invisible(*c)).map(|c| c.to_ascii_lowercase()).collect::<String>().into();
+        let mut lower = text.to_ascii_lowercase();
+        lower.retain(|c| !is_invisible(c));
+        return lower.into();
     }
     text.nfkc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect::<String>().into()
 }

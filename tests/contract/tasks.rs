@@ -320,7 +320,7 @@ fn sixty_four_threads_take_exactly_the_calls_of_a_budget() {
     let start = Barrier::new(64);
     let allowed: usize = thread::scope(|scope| {
         let run = |number: usize| {
-            let (level, start) = (if number % 2 == 0 { &task } else { &child }, &start);
+            let (level, start) = (if number.is_multiple_of(2) { &task } else { &child }, &start);
             move || {
                 start.wait();
                 let tries = (0..4).map(|_| level.enforce(&agenda()));
@@ -652,7 +652,7 @@ fn a_replay_of_policies_reports_no_record_that_a_mandate_decided() {
     // The reading of the inbox and the agenda were decided by policies.
     assert_eq!((replay.records, replay.changed, replay.not_replayable), (2, 0, 0), "{replay:?}");
     let records = governor.log().records(&ProofQuery::all()).count();
-    assert_eq!(replay.barred as usize, records - 2);
+    assert_eq!(usize::try_from(replay.barred).unwrap(), records - 2);
 }
 
 #[test]

@@ -20,8 +20,8 @@ pub(super) struct CallKey([u8; 8]);
 impl CallDigest {
     /// The first bytes: enough to tell the calls of one task apart, of which there are 100,000 at the most.
     pub(super) fn key(self) -> CallKey {
-        let [a, b, c, d, e, f, g, h, ..] = *self.0.as_bytes();
-        CallKey([a, b, c, d, e, f, g, h])
+        let (key, _) = self.0.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
+        CallKey(*key)
     }
 }
 
