@@ -144,7 +144,9 @@ pub enum Error {
         id: String,
     },
     /// There is no task of that id, or it is another agent's.
-    #[error("there is no task {task_id} of this agent")]
+    #[error(
+        "there is no task {task_id:?} of this agent; open one with `task/open`, or check which agent it belongs to"
+    )]
     TaskNotFound {
         /// The id that was asked for.
         task_id: String,

@@ -35,7 +35,8 @@ closed_words! {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ToolCallForm))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolCall {
-    /// The tool's name, as the agent calls it.
+    /// The tool's name, as the agent calls it; `tool` is read as well.
+    #[serde(alias = "tool")]
     pub name: String,
     /// The arguments by their names.
     #[serde(default)]

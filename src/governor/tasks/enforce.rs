@@ -105,7 +105,7 @@ impl Governor {
     fn decide_under(&self, task: &Arc<LiveTask>, asked: &Asked<'_>) -> Result<Enforcement, Error> {
         let (enforcement, committed, class) = self.decide_under_in_order(task, asked)?;
         if let Some(class) = class {
-            let why = format!("{MOST_REFUSALS} calls under it were denied for one reason ({class})");
+            let why = format!("the mandate refused {MOST_REFUSALS} calls ({class})");
             self.end_task(task.id, TaskState::Ended, Some(why))?;
         }
         self.inner.log.settle_decision(committed.sequence, committed.risk)?;
@@ -170,7 +170,8 @@ impl Governor {
         };
         let (enforcement, committed) = self.decide_in_order(asked.intent, asked.source, Under::Task(&under))?;
         let is_granted = matches!(enforcement.decision, Decision::Allow | Decision::Degrade);
-        let class = under.class().filter(|_| enforcement.decision == Decision::Deny);
+        // What the policies or a kill switch denied is no refusal of the mandate.
+        let class = enforcement.denial_class;
         let mut ends = None;
         for (_, running) in &mut chain {
             running.calls += 1;

@@ -326,7 +326,7 @@ impl Governor {
                 Err(error) => return Err(error),
             };
             let Some((text, intent)) = said else {
-                let why = "its words were erased; open another one";
+                let why = "its words were erased";
                 self.end_task(id, TaskState::Ended, Some(why.to_owned()))?;
                 return Err(not_open(id, TaskState::Ended, Some(why)));
             };
@@ -417,5 +417,5 @@ impl TaskTable {
 
 pub(super) fn not_open(id: TaskId, state: TaskState, why: Option<&str>) -> Error {
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-    Error::Conflict { message: format!("the task {id} is {state}{why}") }
+    Error::Conflict { message: format!("the task {id} is {state}{why}; open another one") }
 }

@@ -75,7 +75,7 @@ impl Governor {
                 .iter()
                 .any(|proof| matches!(self.inner.log.evidence(proof), Err(Error::EvidenceErased { .. })));
             if is_erased {
-                self.end_task(task.id, TaskState::Ended, Some("its words were erased; open another one".to_owned()))?;
+                self.end_task(task.id, TaskState::Ended, Some("its words were erased".to_owned()))?;
             }
         }
         Ok(())

@@ -118,7 +118,7 @@ impl<'a> Under<'a> {
                     return None;
                 }
                 let why = format!(
-                    "Denied: agent {} acts only under a task; open one, and name it with the call.",
+                    "Denied: agent {} acts only under a task; open one, and pass its id as taskId.",
                     agent.agent_id
                 );
                 deny(verdict, why);
@@ -195,9 +195,11 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
             format!("{} {value:?}", fault.argument.as_deref().unwrap_or("input"))
         })
         .collect();
+    let (stand, them, these) =
+        if values.len() == 1 { ("stands", "it", "the value") } else { ("stand", "them", "the values") };
     let source = match &fault.origin {
-        Origin::Observed(place) => format!("only a result of {} has it", place.tool),
-        Origin::Nowhere => "no result has it either".to_owned(),
+        Origin::Observed(place) => format!("only a result of {} has {them}", place.tool),
+        Origin::Nowhere => format!("no result has {them} either"),
     };
     let told = if fault.kind == FaultKind::Source { values.len() } else { 1 };
     let more = match finding.faults.len().saturating_sub(told) {
@@ -221,9 +223,9 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
         }
         FaultKind::Source => format!(
             "Escalated: {} of {call} {} in neither the user's words {said:?} nor a trusted value; {source}. \
-             Endorse the value, or refuse.{more}",
+             Approve {these}, or reject.{more}",
             values.join(" and "),
-            if values.len() == 1 { "stands" } else { "stand" }
+            stand
         ),
         FaultKind::Unread => format!(
             "Escalated: not all of {call} could be read, so it cannot be held against the user's words {said:?}.{more}"

@@ -29,13 +29,18 @@ pub(crate) enum Command {
 /// Options of a replay.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Files of `AgentDojo` suites, of Agent Security Bench, or of calls of the Berkeley Function-Calling Leaderboard.
-    #[arg(required = true)]
+    // Written as an attribute, for the help shows backticks as they are.
+    #[arg(
+        required = true,
+        help = "Files of AgentDojo suites, of Agent Security Bench, or of calls of the Berkeley Function-Calling Leaderboard"
+    )]
     files: Vec<PathBuf>,
-    /// Adds attackers that know the mandate, family by family; for `AgentDojo` suites.
-    #[arg(long)]
+    #[arg(
+        long,
+        help = "Also tries attackers that know how mandates work, one family after another; AgentDojo suites only"
+    )]
     adaptive: bool,
-    /// Prints only the figures.
+    /// Prints only the table of figures.
     #[arg(long)]
     quiet: bool,
 }
@@ -54,13 +59,17 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
 fn replay(file: &Path, options: &Options, table: &mut Table) -> Result<(), Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(file)?;
     let Ok(whole) = serde_json::from_str::<Value>(&text) else {
-        let rows: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let rows: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
+        let rows = rows.map_err(|error| format!("is not JSON ({error}); {EXPECTED}"))?;
+        if rows.is_empty() {
+            return Err(format!("is empty; {EXPECTED}").into());
+        }
         return bfcl::replay(&rows, table);
     };
     if whole.get("agents").is_some() {
         return asb::replay(&whole, table);
     }
-    let suites = whole.as_object().ok_or("expected suites, agents, or rows with `text`, `tools` and `call`")?;
+    let suites = whole.as_object().ok_or(EXPECTED)?;
     for (name, suite) in suites {
         let suite = dojo::Suite::read(name, suite)?;
         dojo::replay(&suite, table)?;
@@ -70,3 +79,6 @@ fn replay(file: &Path, options: &Options, table: &mut Table) -> Result<(), Box<d
     }
     Ok(())
 }
+
+/// The forms of files that are replayed.
+const EXPECTED: &str = "expected suites of AgentDojo, agents of Agent Security Bench, or rows of the Berkeley Function-Calling Leaderboard";
