@@ -25,8 +25,10 @@ pub(crate) enum Part {
     Secret,
     /// Text that is written, sent or searched for.
     Content,
-    /// A command, a statement or code.
+    /// A command or a statement.
     Code,
+    /// Code of a language that is not read.
+    Program,
     /// A choice, a date, a number that says how.
     Option,
     /// No part is known.
@@ -91,6 +93,9 @@ impl<'a> Arguments<'a> {
     pub(super) fn read(arguments: &'a Map<String, Value>, known: &dyn Fn(&str) -> Option<Part>) -> Self {
         let mut read = Self::default();
         for (key, value) in arguments {
+            if !is_field(key) {
+                read.push(key, Part::Other, key.as_str().into());
+            }
             read.take(key, part_of(key, known), value, known, 0);
         }
         read
@@ -103,11 +108,19 @@ impl<'a> Arguments<'a> {
         }
         match value {
             Value::Null | Value::Bool(_) => {}
+            Value::String(text) if part == Part::Party => {
+                // Mail programs send to every address of a list.
+                text.split([',', ';', '\n', '\r']).for_each(|one| self.push(key, part, one.into()));
+            }
             Value::String(text) => self.push(key, part, Cow::Borrowed(text)),
             Value::Number(number) => self.push(key, part, Cow::Owned(number.to_string())),
             Value::Array(items) => items.iter().for_each(|item| self.take(key, part, item, known, depth + 1)),
             Value::Object(fields) => {
                 for (name, value) in fields {
+                    // A key that no program calls a field, or that has nothing below it, is a value itself.
+                    if !is_field(name) || is_bare(value) {
+                        self.push(key, part, name.as_str().into());
+                    }
                     let inner = match part_of(name, known) {
                         // What is inside a recipient is one, whatever it is called.
                         Part::Other => part,
@@ -125,6 +138,23 @@ impl<'a> Arguments<'a> {
         }
         let part = shown_part(part, &value);
         self.all.push(Argument { key: key.to_owned(), value, part });
+    }
+}
+
+/// Whether a key is one as programs write it.
+fn is_field(key: &str) -> bool {
+    key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// Whether a value says nothing but that its key stands there.
+fn is_bare(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Number(_) => false,
     }
 }
 
@@ -164,7 +194,7 @@ fn part_of(key: &str, known: &dyn Fn(&str) -> Option<Part>) -> Part {
 
 /// The part of a value: an address is one wherever it stands, but inside a text.
 fn shown_part(part: Part, value: &str) -> Part {
-    if matches!(part, Part::Content | Part::Code | Part::Secret) {
+    if matches!(part, Part::Content | Part::Code | Part::Program | Part::Secret) {
         return part;
     }
     if is_place(value) {
@@ -180,9 +210,19 @@ pub(super) fn is_place(value: &str) -> bool {
     !value.contains(char::is_whitespace) && (value.contains("://") || value.starts_with("www."))
 }
 
+/// Whether a value is a place on a network in any form in which programs take one.
+pub(super) fn is_host(value: &str) -> bool {
+    let value = value.trim();
+    let has_scheme = value.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(char::is_whitespace));
+    let starts = ["//", "\\\\", "webcal:", "ftp.", "www.", "git@"];
+    has_scheme || starts.iter().any(|start| value.starts_with(start))
+}
+
 /// A date, a time, a small number, or a choice of one short word: it says how, not what.
 fn is_plain_choice(value: &str) -> bool {
-    text::is_date(value) || value.len() <= SHORTEST_NAME || text::number(value).is_some_and(|number| number.len() < 4)
+    text::is_date(value)
+        || value.len() <= SHORTEST_NAME && value.chars().all(char::is_alphanumeric)
+        || text::number(value).is_some_and(|number| number.len() < 4)
 }
 
 /// The addresses, places and account numbers that stand inside a text.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{Capability, Operation, Resource, RiskLevel};
 
-use super::argument::{Argument, Arguments, Part, Weight, embedded, is_place};
+use super::argument::{Argument, Arguments, Part, Weight, embedded, is_host};
 use super::memory::{MOST_ORIGINS, Memory, Place};
 use super::purpose::{self, Asked, Fit, Purpose};
 use super::text::{self, Shape};
@@ -172,10 +172,10 @@ impl Checking<'_> {
                 capability.resource(),
                 None | Some(Resource::Web | Resource::Network | Resource::Information | Resource::Unknown)
             )
-        });
-        let is_web = self.deed.capabilities.iter().any(|capability| capability.resource() == Some(Resource::Web));
+        }) || arguments.all.iter().any(|argument| argument.part == Part::Place);
+        self.program(arguments);
         for argument in &arguments.all {
-            let is_address = argument.part == Part::Place && (is_web || is_place(&argument.value));
+            let is_address = argument.part == Part::Place || is_host(&argument.value);
             if is_address && !self.is_legitimate(argument) {
                 self.note(FaultKind::Source, Some(argument));
             }
@@ -198,15 +198,21 @@ impl Checking<'_> {
         };
         let is_grave = does(&[Operation::Delete, Operation::Send, Operation::Transfer, Operation::Admin]);
         let sends = does(&[Operation::Send, Operation::Transfer]);
+        let deletes = does(&[Operation::Delete]);
         let makes = does(&[Operation::Write]) && !arguments.all.iter().any(|argument| argument.part == Part::Id);
         let weight = Weight { is_grave, makes };
         let leaves =
             arguments.all.iter().any(|argument| matches!(argument.part, Part::Party | Part::Place)) || is_grave;
         let mut has_unnamed = false;
         for argument in &arguments.all {
-            if argument.part == Part::Code {
-                // What it names is among the targets.
+            if matches!(argument.part, Part::Code | Part::Program) {
+                // What it names is among the targets, or nobody read it.
                 continue;
+            }
+            // What is searched for chooses what is deleted.
+            let selects = deletes && argument.part == Part::Content;
+            if selects && !(self.words.mention(&argument.value) || self.words.cover_all(&argument.value)) {
+                self.note(FaultKind::Source, Some(argument));
             }
             let is_misplaced =
                 sends && matches!(argument.part, Part::Party | Part::Place) && !self.is_addressed(argument);
@@ -224,16 +230,22 @@ impl Checking<'_> {
                 }
             }
         }
-        if has_unnamed && leaves {
+        let has_code = arguments.all.iter().any(|argument| argument.part == Part::Code);
+        self.program(arguments);
+        if (has_unnamed || has_code) && leaves {
             // What is carried, not whom or what it is done to.
             let is_carried = |argument: &&Argument<'_>| {
-                matches!(argument.part, Part::Content | Part::Name | Part::Other | Part::Secret)
+                matches!(
+                    argument.part,
+                    Part::Content | Part::Name | Part::Other | Part::Secret | Part::Code | Part::Program
+                )
             };
             self.keep_in(&arguments.all.iter().filter(is_carried).collect::<Vec<_>>());
         }
-        let has_code = arguments.all.iter().any(|argument| argument.part == Part::Code);
         let by_parser = has_code || self.deed.arguments.is_none();
-        if arguments.is_cut || self.deed.is_unread && by_parser {
+        // A command that does grave things to nothing that is known: which values it has, nobody knows.
+        let is_opaque = has_code && self.deed.targets.is_empty() && self.deed.risk >= RiskLevel::High;
+        if arguments.is_cut || is_opaque || self.deed.is_unread && by_parser {
             self.note(FaultKind::Unread, None);
         }
         if by_parser {
@@ -244,6 +256,15 @@ impl Checking<'_> {
             && self.deed.capabilities.iter().any(|one| one.operation() == Some(Operation::Transfer))
         {
             self.note(FaultKind::Repeated, None);
+        }
+    }
+
+    /// Asks about code that nobody reads.
+    fn program(&mut self, arguments: &Arguments<'_>) {
+        for argument in arguments.all.iter().filter(|argument| argument.part == Part::Program) {
+            if !self.words.mention(&argument.value) {
+                self.note(FaultKind::Unread, Some(argument));
+            }
         }
     }
 

@@ -255,6 +255,11 @@ impl Resolved {
 }
 
 impl Seen {
+    /// Whether the result is of an address book, whose entries say who somebody is.
+    const fn is_book(&self) -> bool {
+        matches!(self.resource, Resource::Contact | Resource::Account | Resource::Customer | Resource::Payment)
+    }
+
     /// Notes the ids and addresses of the entries that the words name.
     fn resolve(&self, words: &Words, resolved: &mut Resolved) {
         if self.is_content || matches!(self.resource, Resource::Web | Resource::Social) {
@@ -303,10 +308,12 @@ impl Seen {
             if !is_by_first && !words.name(name, Part::Party) {
                 continue;
             }
-            if is_by_first {
+            // Only an address book says who somebody is: anybody can send a mail under a subject that is a name.
+            let is_name = |c: char| c.is_alphabetic() || matches!(c, ' ' | '.' | '-' | '\'');
+            if is_by_first && self.is_book() && name.chars().all(is_name) && text::shape(name) == Shape::Phrase {
                 note(name, Kind::Address);
             }
-            entry.addresses(self.resource, words).for_each(|address| note(address, Kind::Address));
+            entry.addresses(self, words).for_each(|address| note(address, Kind::Address));
         }
     }
 
@@ -355,9 +362,8 @@ impl Entry {
 
     /// The values of fields by which the entry is reached: those of an address book's entry, and those of an event that the
     /// words ask for by the field's name. What a message says of its sender is the sender's word and reaches nobody.
-    fn addresses<'e>(&'e self, resource: Resource, words: &'e Words) -> impl Iterator<Item = &'e str> {
-        let is_book =
-            matches!(resource, Resource::Contact | Resource::Account | Resource::Customer | Resource::Payment);
+    fn addresses<'e>(&'e self, seen: &Seen, words: &'e Words) -> impl Iterator<Item = &'e str> {
+        let (is_book, resource) = (seen.is_book(), seen.resource);
         let is_asked = move |key: &str| resource == Resource::Calendar && words.mention(&key_words(key).join(" "));
         let is_address = move |key: &str| {
             let last = key_words(key).pop().unwrap_or_default();
@@ -406,7 +412,7 @@ const MOST_WORDS: usize = 4096;
 /// Words in a row that are content when they stand in both.
 const LEAST_RUN: usize = 6;
 /// Values of a call of which it is looked up where they were observed.
-pub(super) const MOST_ORIGINS: usize = 32;
+pub(super) const MOST_ORIGINS: usize = 8;
 /// Bytes of text around a value that are shown.
 const AROUND: usize = 120;
 /// Shortest word of a tool's name that can be what it is about, in bytes.

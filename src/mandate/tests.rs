@@ -182,8 +182,8 @@ fn resolved(said: &Said, told: &Told) -> (Vec<String>, Vec<String>) {
         let alike = told.items.iter().filter(|other| other.name == item.name).count();
         if is_named(item) && alike == 1 {
             ids.push(item.id.clone());
-            addresses.push(item.name.to_owned());
             if told.resource == Resource::Contact {
+                addresses.push(item.name.to_owned());
                 addresses.push(item.email.to_owned());
             }
         }
@@ -230,7 +230,13 @@ fn in_every_small_world_a_call_is_allowed_exactly_as_the_slow_twin_says() {
                     let delete = Act::new("calendar:delete", &json!({ "event_id": value }));
                     let expected = [
                         (send, sends && (is_address || said.addressees.contains(&value))),
-                        (delete, deletes && (is_address || ids.iter().any(|known| known == value))),
+                        (
+                            delete,
+                            deletes
+                                && (is_address
+                                    || said.names.contains(&value)
+                                    || ids.iter().any(|known| known == value)),
+                        ),
                     ];
                     for (act, expected) in expected {
                         let found = act.check(&words, &asked, &memory);
@@ -393,8 +399,8 @@ fn of_purpose(finding: &Finding) -> Vec<FaultKind> {
     kinds.filter(|kind| matches!(kind, FaultKind::Foreign | FaultKind::Unsure)).collect()
 }
 
-fn runner() -> TestRunner {
-    let cases = std::env::var("RULEKEEP_MANDATE_CASES").map_or(2_000, |cases| cases.parse().unwrap());
+fn runner(most: u32) -> TestRunner {
+    let cases = std::env::var("RULEKEEP_MANDATE_CASES").map_or(2_000, |cases| cases.parse().unwrap()).min(most);
     TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(cases) })
 }
 
@@ -404,7 +410,7 @@ fn observing_never_adds_authority() {
     let world =
         (words(), trusted, asked_for(), prop::collection::vec(told(), 1..4), prop::collection::vec(act(), 1..4));
     let supplied = std::cell::Cell::new(0_u32);
-    let run = runner().run(&world, |(texts, trusted, asked, told, acts)| {
+    let run = runner(u32::MAX).run(&world, |(texts, trusted, asked, told, acts)| {
         let words = spoken(&texts, &trusted);
         let mut memory = Memory::default();
         for act in &acts {
@@ -438,7 +444,7 @@ fn observing_never_adds_authority() {
 #[test]
 fn a_text_of_a_stranger_in_a_field_supplies_nothing() {
     let world = (words(), asked_for(), note(), any::<bool>(), prop::collection::vec(act(), 1..4));
-    let run = runner().run(&world, |(texts, asked, note, is_json, acts)| {
+    let run = runner(u32::MAX).run(&world, |(texts, asked, note, is_json, acts)| {
         let words = spoken(&texts, &[]);
         let form = if is_json { Form::Json } else { Form::Yaml };
         // None of these is meant by any words.
@@ -491,7 +497,7 @@ fn delegating_never_adds_authority() {
     let level = || (words(), prop::collection::vec(select(EMAILS), 0..2), asked_for());
     let world = (level(), prop::collection::vec(level(), 1..3), prop::collection::vec(told(), 0..3), act());
     let inside = std::cell::Cell::new(0_u32);
-    let run = runner().run(&world, |(root, below, told, act)| {
+    let run = runner(u32::MAX).run(&world, |(root, below, told, act)| {
         let mut joined = Finding::default();
         let mut root_alone = None;
         let mut above = Words::default();
@@ -520,7 +526,7 @@ fn delegating_never_adds_authority() {
 #[test]
 fn no_text_panics_the_reading_of_results_and_words() {
     let text = prop_oneof![any::<String>(), note(), "[ -~\n\u{e9}\u{200b}\u{130}]{0,80}"];
-    let run = runner().run(&(text.clone(), text, act()), |(said, result, act)| {
+    let run = runner(20_000).run(&(text.clone(), text, act()), |(said, result, act)| {
         super::fuzzing::result(&format!("{said}\n{result}"));
         let mut words = Words::new(&said);
         words.trust(&result);

@@ -46,13 +46,22 @@ pub(super) fn squeezed(text: &str) -> String {
 /// slash at its end.
 pub(super) fn atom(text: &str) -> String {
     let text = text.trim();
-    let text = text.strip_suffix('>').and_then(|text| text.rsplit_once('<')).map_or(text, |(_, address)| address);
-    let folded = folded(text);
-    let marks = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '~' | '_' | '+' | '.' | '\\');
+    let folded = folded(shown_address(text).unwrap_or(text));
+    // A mark that matches other values is part of the value.
+    let marks = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '~' | '_' | '+' | '.' | '\\' | '*' | '%');
     let bare = folded.trim_matches(marks).trim_end_matches('.');
     let bare = bare.strip_prefix("mailto:").unwrap_or(bare);
     let bare = bare.strip_prefix("https://").or_else(|| bare.strip_prefix("http://")).unwrap_or(bare);
     if bare.len() > 1 { bare.trim_end_matches('/').to_owned() } else { bare.to_owned() }
+}
+
+/// The address behind a display name, `Ann <ann@example.com>`; none where there is more than the one address.
+fn shown_address(text: &str) -> Option<&str> {
+    let (name, address) = text.strip_suffix('>')?.split_once('<')?;
+    let is_name = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '.' | '-' | '\'' | '"'));
+    let is_one = address.matches('@').count() == 1
+        && !address.contains(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | ',' | ';'));
+    (is_name && is_one).then_some(address)
 }
 
 /// A number in plain decimal form: `1,250.50`, `$1250.5` and `1250.50 EUR` are one; none where the text is no number.
@@ -65,7 +74,7 @@ pub(super) fn number(text: &str) -> Option<String> {
     // What stands around a number is a currency; any other letter makes it a name.
     let rest = text.trim().replacen(bare, "", 1);
     let rest = rest.trim();
-    let is_currency = rest.chars().all(|c| matches!(c, '$' | '€' | '£' | '¥' | '.' | ',' | ' '))
+    let is_currency = rest.chars().all(|c| matches!(c, '$' | '€' | '£' | '¥' | '.' | ',' | ' ' | '#' | ':'))
         || rest.len() == 3 && rest.bytes().all(|byte| byte.is_ascii_alphabetic()) && text.contains(' ');
     if !is_number || !is_currency {
         return None;
@@ -112,8 +121,13 @@ pub(super) fn shape(value: &str) -> Shape {
     if number(value).is_some() {
         return Shape::Number;
     }
-    let is_address = value.ends_with('>') && value.contains('<') && value.contains('@');
-    let is_token = value.contains(['@', '/', '\\', '.', ':', '_', '#', '=']) || digits > 0 && letters > 0;
+    let bare = value.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '/' | '\\' | '~' | '_' | '*' | '%'));
+    // A mark before or behind a word makes no token of it: "@Bob" is Bob.
+    if bare.is_empty() || bare.chars().all(char::is_alphabetic) {
+        return Shape::Phrase;
+    }
+    let is_address = shown_address(value).is_some();
+    let is_token = value.contains(['@', '/', '\\', '.', ':', '_', '#', '=', '*', '%']) || digits > 0 && letters > 0;
     if is_address || !has_blank && is_token { Shape::Atom } else { Shape::Phrase }
 }
 

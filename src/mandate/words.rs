@@ -16,6 +16,8 @@ pub(crate) struct Words {
     /// Addresses, paths and tokens.
     atoms: HashSet<Box<str>>,
     numbers: HashSet<Box<str>>,
+    /// Account and telephone numbers, without what groups them.
+    runs: HashSet<Box<str>>,
     /// Short numbers that are said to be ids: "id 13", "#13", "order 8812".
     labeled: HashSet<Box<str>>,
     /// Words that name something by themselves: capitalized, quoted, or behind a preposition.
@@ -53,6 +55,7 @@ impl Words {
             }
             before = piece;
         }
+        self.add_runs(said);
         self.add_quoted(said);
         self.add_addressees(said);
     }
@@ -79,6 +82,11 @@ impl Words {
 
     /// Whether the words name this value in that part of a call.
     pub(super) fn name(&self, value: &str, part: Part) -> bool {
+        // The form of an amount is never that of an account: "10000000" is not 100,000.00.
+        if part == Part::Amount {
+            let is_whole = value.rsplit_once('.').is_none_or(|(_, cents)| cents.len() <= 2);
+            return is_whole && self.has_number(value);
+        }
         match text::shape(value) {
             Shape::Number => {
                 let Some(number) = text::number(value) else { return false };
@@ -86,7 +94,7 @@ impl Words {
                 let is_plain = part != Part::Id || number.len() >= LEAST_PLAIN_ID;
                 self.labeled.contains(&*number) || is_plain && self.numbers.contains(&*number)
             }
-            Shape::Account => self.has_run(&text::squeezed(value)),
+            Shape::Account => self.runs.contains(&*text::squeezed(value)),
             Shape::Atom => self.has_atom(value, part),
             Shape::Phrase if part == Part::Place || part == Part::Id && (text::is_date(value) || is_title(value)) => {
                 false
@@ -108,6 +116,13 @@ impl Words {
                 }
             }
         }
+    }
+
+    /// Whether the words have this number, in the currency that stands beside it.
+    fn has_number(&self, value: &str) -> bool {
+        let currency = value.trim().trim_matches(|c: char| !c.is_ascii_alphabetic());
+        text::number(value).is_some_and(|number| self.numbers.contains(&*number))
+            && (currency.is_empty() || self.mention(currency))
     }
 
     fn has_atom(&self, value: &str, part: Part) -> bool {
@@ -155,6 +170,11 @@ impl Words {
         phrase.len() > 1 && self.spoken.contains(&*phrase)
     }
 
+    /// Whether a text has words, every one of them stands in the words or in a trusted value, and nothing in it matches more.
+    pub(super) fn cover_all(&self, text: &str) -> bool {
+        text.chars().any(char::is_alphanumeric) && !text.contains(['*', '%', '?', ':', '=']) && self.cover(text)
+    }
+
     /// Tells whether every word of a text stands in the words or in a trusted value.
     pub(super) fn cover(&self, text: &str) -> bool {
         let folded = text::folded(text);
@@ -192,7 +212,39 @@ impl Words {
         if let Some((place, _)) = sentence.next() {
             self.atoms.extend(piece.get(..place).map(|before| text::atom(before).into()));
         }
-        self.atoms.insert(atom.into());
+        // A plain word is no token: it names something only where the words say so.
+        let is_token = atom.chars().any(|c| !c.is_alphabetic()) && atom.chars().any(char::is_alphanumeric);
+        if is_token {
+            self.atoms.insert(atom.into());
+        }
+    }
+
+    /// Notes account and telephone numbers, however they are grouped: "DE89 3704 0044".
+    fn add_runs(&mut self, said: &str) {
+        let is_part = |piece: &str| {
+            !piece.is_empty()
+                && !text::is_date(piece)
+                && piece.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '(' | ')' | '+' | '.'))
+        };
+        let marks = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '(' | ')' | '+');
+        let words: Vec<&str> = said.split_whitespace().collect();
+        for start in 0..words.len() {
+            let mut run = String::new();
+            for word in words.iter().skip(start).take(MOST_GROUPS) {
+                let piece = word.trim_matches(marks);
+                run.push_str(&text::squeezed(piece));
+                if !is_part(piece) || run.len() > LONGEST_RUN || self.runs.len() >= MOST_RUNS {
+                    break;
+                }
+                if run.bytes().filter(u8::is_ascii_digit).count() >= LEAST_DIGITS {
+                    self.runs.insert(run.as_str().into());
+                }
+                // A mark behind a group ends the number.
+                if word.trim_start_matches(marks).len() > piece.len() {
+                    break;
+                }
+            }
+        }
     }
 
     /// Notes whom the words send something to. A name is an addressee behind a word that marks one, through determiners and
@@ -248,23 +300,6 @@ impl Words {
                 self.labeled.extend(text::number(quoted).map(Into::into));
             }
         }
-    }
-
-    /// Tells whether words in a row, written together, are this run of letters and digits.
-    fn has_run(&self, run: &str) -> bool {
-        let words: Vec<&str> = self.spoken.split([' ', '|']).filter(|word| !word.is_empty()).collect();
-        let begins_here = |place: usize| {
-            let mut rest = run;
-            for word in words.get(place..).unwrap_or_default() {
-                match rest.strip_prefix(word) {
-                    Some("") => return true,
-                    Some(more) => rest = more,
-                    None => return false,
-                }
-            }
-            false
-        };
-        !run.is_empty() && (0..words.len()).any(begins_here)
     }
 
     /// Whether a path lies below a folder that the words or the runtime name.
@@ -410,6 +445,14 @@ const PASSED_OVER: &[&str] = &[
     "ms",
     "dr",
 ];
+/// Digits that a text with the shape of an account number has at least.
+const LEAST_DIGITS: usize = 8;
+/// Groups of an account number at most.
+const MOST_GROUPS: usize = 10;
+/// Letters and digits of an account number at most.
+const LONGEST_RUN: usize = 40;
+/// Account numbers of one task that are noted.
+const MOST_RUNS: usize = 4096;
 /// Digits of a number that is an id without being called one.
 const LEAST_PLAIN_ID: usize = 5;
 /// Longest quotation that is taken for a name, in bytes.

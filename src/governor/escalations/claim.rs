@@ -27,12 +27,13 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// [`Error::Conflict`] while it is pending, when it was rejected, expired or taken up, when the intent is not the
-    /// one that was approved or its evidence cannot be read any more, when other policies are in force or the agent may not
-    /// act; [`Error::ProofNotFound`];
+    /// one that was approved or its evidence cannot be read any more, when other policies are in force, the agent may not
+    /// act, or the task that it was asked under is no longer open; [`Error::ProofNotFound`];
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`]: then nothing is granted, and it may be used up.
     pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.end_if_due(id);
         let open = self.governor.open_escalation(id)?;
+        self.governor.check_task_of(id.proof_id())?;
         let (enforcement, sequence) = self.governor.claim_open(&open, intent)?;
         // What is lost in a crash could be taken up again.
         self.governor.inner.log.settle_in_any_case(sequence)?;

@@ -35,30 +35,29 @@ impl Called {
     /// The call that a text is; none where it is no object of JSON. Where the arguments stand is looked for under the
     /// usual keys; where it is not known, everything is an argument.
     pub(super) fn of_text(text: &str) -> Option<Self> {
-        let Value::Object(call) = serde_json::from_str(text.trim()).ok()? else { return None };
+        let Value::Object(whole) = serde_json::from_str(text.trim()).ok()? else { return None };
         let inner =
-            ["function", "function_call", "tool_call", "call"].iter().find_map(|key| call.get(*key)?.as_object());
-        let call = inner.unwrap_or(&call);
+            ["function", "function_call", "tool_call", "call"].iter().find_map(|key| whole.get(*key)?.as_object());
+        let call = inner.unwrap_or(&whole);
         let tool = NAMES.iter().find_map(|key| call.get(*key)?.as_str()).unwrap_or_default().to_owned();
-        let arguments = ARGUMENTS.iter().find_map(|key| match call.get(*key)? {
+        let read = |value: &Value| match value {
             Value::Object(arguments) => Some(arguments.clone()),
-            Value::String(written) => match serde_json::from_str(written) {
-                Ok(Value::Object(arguments)) => Some(arguments),
-                _ => None,
-            },
+            Value::String(written) => serde_json::from_str(written).ok(),
             _ => None,
-        });
-        // What stands beside known arguments may be one too, but for what only names the call.
-        let beside = |key: &&String| {
-            !NAMES.contains(&key.as_str()) && !ARGUMENTS.contains(&key.as_str()) && !BESIDE.contains(&key.as_str())
         };
-        let more = call.keys().filter(beside).filter_map(|key| Some((key.clone(), call.get(key)?.clone())));
-        let mut arguments = arguments.unwrap_or_else(|| {
-            let written = ARGUMENTS.iter().filter_map(|key| Some(((*key).to_owned(), call.get(*key)?.clone())));
-            written.collect()
-        });
-        for (key, value) in more {
-            arguments.entry(key).or_insert(value);
+        let found = ARGUMENTS.iter().find_map(|key| Some((*key, read(call.get(*key)?)?)));
+        let (taken, mut arguments) = found.map_or((None, Map::new()), |(key, found)| (Some(key), found));
+        // Which of several objects a runtime takes for the arguments is not known: what stands beside them may be one too, but
+        // for what only names the call.
+        let is_beside =
+            |key: &str| Some(key) != taken && !NAMES.contains(&key) && !(taken.is_some() && BESIDE.contains(&key));
+        for (key, value) in call.iter().filter(|(key, _)| is_beside(key)) {
+            arguments.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        if inner.is_some() {
+            for (key, value) in whole.iter().filter(|(key, _)| ARGUMENTS.contains(&key.as_str())) {
+                arguments.entry(key.clone()).or_insert_with(|| value.clone());
+            }
         }
         Some(Self { tool, arguments })
     }
@@ -88,7 +87,8 @@ pub(super) fn part_of_key(key: &str) -> Option<Part> {
     Some(match argument_role(key)? {
         ArgumentRole::Recipient => Part::Party,
         ArgumentRole::Content | ArgumentRole::Query | ArgumentRole::Request => Part::Content,
-        ArgumentRole::Command | ArgumentRole::Script | ArgumentRole::Sql | ArgumentRole::Code => Part::Code,
+        ArgumentRole::Command | ArgumentRole::Script | ArgumentRole::Sql => Part::Code,
+        ArgumentRole::Code => Part::Program,
         ArgumentRole::Url => Part::Place,
         ArgumentRole::Path => Part::Path,
         ArgumentRole::Amount => Part::Amount,

@@ -344,8 +344,10 @@ impl Governor {
             asked.extend(kept_texts(&intent, "acts").filter_map(|act| act.parse().ok()));
         }
         let mut words = words.unwrap_or_default();
-        if let Some(parent) = &parent {
-            words.trust_as(&parent.lock().words);
+        if let (Some(parent), Some(opening)) = (record.parent, record.proofs.first()) {
+            for value in self.trusted_before(parent, *opening)? {
+                words.trust(&value);
+            }
         }
         let mut running = Running::new(words, Asked { acts: asked, risk });
         running.trusted = trusted;
@@ -355,6 +357,19 @@ impl Governor {
         }
         let task = LiveTask::new(id, &record, parent, running);
         Ok(self.inner.tasks.add(record, task))
+    }
+
+    /// The values that were trusted under a task, and under those that it was delegated from, before a record.
+    fn trusted_before(&self, id: TaskId, record: ProofId) -> Result<Vec<String>, Error> {
+        let task = self.inner.tasks.record(id)?;
+        let mut trusted = match (task.parent, task.proofs.first()) {
+            (Some(parent), Some(opening)) => self.trusted_before(parent, *opening)?,
+            _ => Vec::new(),
+        };
+        for proof in task.proofs.iter().filter(|proof| proof.sequence() < record.sequence()) {
+            trusted.extend(kept_texts(&self.inner.log.evidence(proof)?.intent, "trusted").map(str::to_owned));
+        }
+        Ok(trusted)
     }
 
     /// Counts the calls that the log has of a task, and of those delegated from it.

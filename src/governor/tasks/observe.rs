@@ -50,7 +50,8 @@ impl Governor {
                     resource,
                     is_making: was_granted && writes && !has_id,
                     is_effect: !is_read,
-                    is_content: is_read && called.reads_by_place(),
+                    // A piece of a long result has no structure of its own.
+                    is_content: is_read && called.reads_by_place() || piece.len() < text.len(),
                     text: piece,
                     masked: masked.as_deref().unwrap_or(piece),
                 };

@@ -5,6 +5,14 @@ use super::live::Endorsement;
 use crate::model::{Error, ProofId};
 
 impl Governor {
+    /// Refuses what was approved under a task that is no longer open.
+    pub(in crate::governor) fn check_task_of(&self, asked: ProofId) -> Result<(), Error> {
+        // Evidence that cannot be read is refused where the rest of it is looked at.
+        let Ok(evidence) = self.inner.log.evidence(&asked) else { return Ok(()) };
+        let id = evidence.detail.get("task").and_then(|task| task["id"].as_str()?.parse().ok());
+        id.map_or(Ok(()), |id| self.live_task(id).map(drop))
+    }
+
     /// Notes that a reviewer approved a call. Where that is for the whole task, what was asked about is added to its mandate and
     /// to those of the tasks that it was delegated from: the values, and the act where it was not sure. A task that is no
     /// longer open gains nothing.
