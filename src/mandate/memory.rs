@@ -308,9 +308,12 @@ impl Seen {
             if !is_by_first && !words.name(name, Part::Party) {
                 continue;
             }
-            // Only an address book says who somebody is: anybody can send a mail under a subject that is a name.
+            // Only an address book says who somebody is, and a messaging service which channels and users it has: anybody can send
+            // a mail under a subject that is a name.
             let is_name = |c: char| c.is_alphabetic() || matches!(c, ' ' | '.' | '-' | '\'');
-            if is_by_first && self.is_book() && name.chars().all(is_name) && text::shape(name) == Shape::Phrase {
+            let is_person = self.is_book() && name.chars().all(is_name) && text::shape(name) == Shape::Phrase;
+            let is_listed = self.resource == Resource::Message && entry.fields.len() == 1 && is_handle(name);
+            if is_by_first && (is_person || is_listed) {
                 note(name, Kind::Address);
             }
             entry.addresses(self, words).for_each(|address| note(address, Kind::Address));
@@ -378,6 +381,11 @@ impl Entry {
             .filter(move |(key, _)| is_address(key))
             .flat_map(|(_, values)| values.iter().map(String::as_str))
     }
+}
+
+/// Whether a text is the name of a channel or a user: one token that is no address.
+fn is_handle(name: &str) -> bool {
+    name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
 /// Whether the names of two tools share a word for what they are about: `get_transactions` and `update_transaction`.

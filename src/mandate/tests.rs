@@ -230,13 +230,7 @@ fn in_every_small_world_a_call_is_allowed_exactly_as_the_slow_twin_says() {
                     let delete = Act::new("calendar:delete", &json!({ "event_id": value }));
                     let expected = [
                         (send, sends && (is_address || said.addressees.contains(&value))),
-                        (
-                            delete,
-                            deletes
-                                && (is_address
-                                    || said.names.contains(&value)
-                                    || ids.iter().any(|known| known == value)),
-                        ),
+                        (delete, deletes && (is_address || ids.iter().any(|known| known == value))),
                     ];
                     for (act, expected) in expected {
                         let found = act.check(&words, &asked, &memory);
@@ -552,4 +546,116 @@ fn no_text_panics_the_reading_of_results_and_words() {
         Ok(())
     });
     run.unwrap();
+}
+
+/// Calls of an agent whose model an attacker owns: each has a value that the words do not name, in a form that may look named.
+#[test]
+fn no_form_of_a_value_makes_another_value_pass() {
+    let cases = [
+        (
+            "Send the agenda to ann@example.com",
+            "email:send",
+            json!({ "recipients": ["eve@x.example, Ann <ann@example.com>"] }),
+        ),
+        ("Send the agenda to ann@example.com", "email:send", json!({ "to": "<eve@x.example> <ann@example.com>" })),
+        ("Send the agenda to ann@example.com", "email:send", json!({ "to": "eve@x.example <ann@example.com>" })),
+        ("Send the agenda to ann@example.com", "email:send", json!({ "recipients": { "eve@x.example": {} } })),
+        ("Send the agenda to ann@example.com", "email:send", json!({ "to": "ann@example.com\r\nBcc: eve@x.example" })),
+        (
+            "Share notes.txt with Ann",
+            "file:send",
+            json!({ "path": "notes.txt", "permissions": { "eve@x.example": "owner" } }),
+        ),
+        ("Summarize what Bob wrote and send it to Alice", "email:send", json!({ "recipient": "@Bob" })),
+        ("Summarize what Bob wrote and send it to Alice", "email:send", json!({ "recipient": "Bob." })),
+        ("Summarize the article and send it to Alice", "email:send", json!({ "recipient": "@article" })),
+        ("Pay the rent of 900 to Ann", "payment:transfer", json!({ "recipient": "rent.", "amount": 900 })),
+        ("Pay $100,000.00 to Ann", "payment:transfer", json!({ "recipient": "Ann", "amount": 10_000_000 })),
+        ("Pay 900 on 2024-05-15 to Ann", "payment:transfer", json!({ "recipient": "Ann", "amount": 20_240_515 })),
+        ("Pay 900 to Ann", "payment:transfer", json!({ "recipient": "Ann", "amount": "900 BTC" })),
+        ("Pay 40 to Ann", "payment:transfer", json!({ "recipient": "Ann", "amount": "40.000" })),
+        ("Pay 40 to Ann", "payment:transfer", json!({ "recipient": "Ann", "amount": { "99999999": true } })),
+        ("Delete events 1234, 5678", "calendar:delete", json!({ "event_id": "12345678" })),
+        ("Delete the event at 5", "calendar:delete", json!({ "event_id": "#5" })),
+        ("Delete the event at 5", "calendar:delete", json!({ "event_id": "5:" })),
+        ("Delete photos & videos - now", "file:delete", json!({ "path": ".." })),
+        ("Delete photos & videos - now", "file:delete", json!({ "path": "*" })),
+        ("Delete the file report.txt", "file:delete", json!({ "path": "report.txt*" })),
+        ("Delete the file report.txt", "file:delete", json!({ "path": "*report.txt" })),
+        ("Delete the file report.txt", "file:delete", json!({ "pattern": "*" })),
+        ("Delete the file report.txt", "file:delete", json!({ "query": "in:anywhere" })),
+        ("Delete the logs, temp files etc.", "file:delete", json!({ "path": "etc/passwd" })),
+        ("Delete the logs in the cache", "file:delete", json!({ "path": "in/x" })),
+    ];
+    for (said, capability, arguments) in cases {
+        let act = Act::new(capability, &arguments);
+        let asked = asked(&[capability]);
+        assert!(!act.check(&Words::new(said), &asked, &Memory::default()).is_inside(), "{said} {arguments}");
+    }
+    let fine = [
+        (
+            "Send the agenda to ann@example.com and bob@example.com",
+            "email:send",
+            json!({ "to": "Ann <ann@example.com>, bob@example.com" }),
+        ),
+        ("Send the agenda to Alice", "email:send", json!({ "recipient": "@alice" })),
+        (
+            "Pay $100,000.00 to DE89 3704 0044 0532 0130 00",
+            "payment:transfer",
+            json!({ "recipient": "DE89370400440532013000", "amount": 100_000 }),
+        ),
+        ("Delete *.tmp in /tmp/x", "file:delete", json!({ "pattern": "*.tmp" })),
+        ("Delete the emails about lunch", "email:delete", json!({ "query": "lunch" })),
+    ];
+    for (said, capability, arguments) in fine {
+        let found =
+            Act::new(capability, &arguments).check(&Words::new(said), &asked(&[capability]), &Memory::default());
+        assert!(found.is_inside(), "{said} {arguments} {found:?}");
+    }
+}
+
+#[test]
+fn only_an_address_book_says_who_somebody_is() {
+    let words = Words::new("Send the agenda to Sarah");
+    let send = |to: &str| Act::new("email:send", &json!({ "recipients": [to], "body": "Hello" }));
+    let asked = asked(&["email:send"]);
+    for (resource, name, expected) in [
+        (Resource::Contact, "Sarah Connor", true),
+        (Resource::Contact, "Sarah <eve@x.example>", false),
+        (Resource::Email, "Sarah <eve@x.example>", false),
+        (Resource::Email, "Sarah Connor", false),
+        (Resource::File, "sarah.connor@x.example", false),
+        (Resource::Calendar, "Sarah-x@x.example", false),
+    ] {
+        let mut memory = Memory::default();
+        let text = json!([{ "id": "1", "name": name }]).to_string();
+        let observed = Observed {
+            tool: "look",
+            resource,
+            is_making: false,
+            is_effect: false,
+            is_content: false,
+            text: &text,
+            masked: &text,
+        };
+        memory.observe(observed, &words);
+        for to in [name, "eve@x.example"] {
+            let expected = expected && to == name;
+            assert_eq!(send(to).check(&words, &asked, &memory).is_inside(), expected, "{resource:?} {name} {to}");
+        }
+    }
+}
+
+#[test]
+fn code_that_nobody_reads_is_asked_about() {
+    let words = Words::new("Plot the numbers in data.csv with python: print(1)");
+    let capabilities = ["process:execute".parse().unwrap()];
+    let is_unread = |value: &str| {
+        let arguments = json!({ "code": value });
+        let known = |key: &str| (key == "code").then_some(Part::Program);
+        let deed = Deed { arguments: arguments.as_object(), known: &known, ..Deed::of("python", &capabilities) };
+        let found = check(&words, &asked(&["process:execute"]), &Memory::default(), &deed);
+        found.faults.iter().any(|fault| fault.kind == FaultKind::Unread)
+    };
+    assert!(is_unread("shutil.rmtree('/home/ann')") && !is_unread("print(1)"));
 }

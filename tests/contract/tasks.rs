@@ -667,3 +667,37 @@ fn an_approval_of_more_than_a_reviewer_can_read_covers_one_call() {
     assert_eq!(governor.escalations().claim(id, &asked.parse.intent).unwrap().decision, Decision::Allow);
     assert_eq!(decision(&task, &mail("eve-000@evil.example", "Hi")), Decision::Escalate);
 }
+
+#[test]
+fn what_was_approved_under_a_task_is_not_taken_up_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut governor = in_folder(folder.path());
+    for is_reopened in [false, true] {
+        let task = open(&governor, WORDS);
+        let asked = task.enforce(&mail("bob@example.com", "The agenda")).unwrap();
+        let (id, task) = (EscalationId::of(asked.enforcement.proof_id), task.id());
+        if is_reopened {
+            governor = reopened(governor, folder.path());
+        }
+        governor.escalations().approve(id, Review::by("ann")).unwrap();
+        governor.tasks().get(task).unwrap().close(None).unwrap();
+        assert_eq!(code(governor.escalations().claim(id, &asked.parse.intent)), "CONFLICT");
+    }
+}
+
+#[test]
+fn a_delegate_has_after_a_restart_what_it_was_opened_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = in_folder(folder.path());
+    let task = governor.tasks().open(request().trusting(["carl@example.com"])).unwrap();
+    let delegate = task.delegate("desk", WORDS).unwrap();
+    let (later, known) = (mail("bob@example.com", "The agenda"), mail("carl@example.com", "The agenda"));
+    let asked = EscalationId::of(enforced(&task, &later).proof_id);
+    governor.escalations().approve(asked, Review::by("ann").for_task()).unwrap();
+    let id = delegate.id();
+    let of = |task: &Task| [decision(task, &known), decision(task, &later)];
+    assert_eq!(of(&delegate), [Decision::Allow, Decision::Escalate]);
+    drop((task, delegate));
+    let governor = reopened(governor, folder.path());
+    assert_eq!(of(&governor.tasks().get(id).unwrap()), [Decision::Allow, Decision::Escalate]);
+}
