@@ -42,29 +42,44 @@ fn the_commands_in_the_readme_do_what_it_says() {
     serve.end();
 }
 
+/// What the commands of a section of the page on HTTP print.
+fn said_by(section: &str) -> String {
+    let page = include_str!("../../../../docs/http.md");
+    let section = page.split(&format!("\n## {section}\n")).nth(1).unwrap();
+    let commands = section.split("\n```sh\n").nth(1).unwrap().split("\n```").next().unwrap();
+    let before = r#"
+        admin="Authorization: Bearer $ADMIN"
+        curl -sS -H "$admin" "$URL/admin/agents" --json '{"agentId": "support-7", "tier": "T4"}' >/dev/null
+        key=$(curl -sS -H "$admin" "$URL/admin/keys" --json '{"scope": "agent", "plan": "pro"}' | jq -r .key)
+        agent="Authorization: Bearer $key"
+    "#;
+    let serve = Serve::start();
+    let mut bash = Command::new("bash");
+    bash.args(["-euo", "pipefail", "-c", &format!("{before}\n{commands}")]);
+    let said = programs::succeeded(bash.env("URL", &serve.url).env("ADMIN", &serve.admin), &[], SOON);
+    serve.end();
+    said
+}
+
 #[test]
 fn the_way_from_a_question_to_its_claim_is_as_the_page_says() {
     if !["bash", "curl", "jq"].into_iter().all(is_there) {
         return;
     }
-    let page = include_str!("../../../../docs/http.md");
-    let section = page.split("\n## A question, a person, an answer\n").nth(1).unwrap();
-    let commands = section.split("\n```sh\n").nth(1).unwrap().split("\n```").next().unwrap();
-    let before = r#"
-        as="Authorization: Bearer $ADMIN"
-        curl -sS -H "$as" "$URL/admin/agents" --json '{"agentId": "support-7", "tier": "T4"}' >/dev/null
-        key=$(curl -sS -H "$as" "$URL/admin/keys" --json '{"scope": "agent", "plan": "pro"}' | jq -r .key)
-    "#;
-
-    let serve = Serve::start();
-    let mut bash = Command::new("bash");
-    bash.args(["-euo", "pipefail", "-c", &format!("{before}\n{commands}")]);
-    let said = programs::succeeded(bash.env("URL", &serve.url).env("ADMIN", &serve.admin), &[], SOON);
+    let said = said_by("A question, a person, an answer");
     let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
     assert_eq!(answers.next().unwrap().unwrap()["rules"], 1, "{said}");
     let states = &said[answers.byte_offset()..];
     assert_eq!(states.split_whitespace().collect::<Vec<_>>(), ["pending", "approved", "ALLOW"], "{said}");
-    serve.end();
+}
+
+#[test]
+fn the_way_of_a_task_is_as_the_page_says() {
+    if !["bash", "curl", "jq"].into_iter().all(is_there) {
+        return;
+    }
+    let said = said_by("A task from its words to its end");
+    assert_eq!(said.split_whitespace().collect::<String>(), "ALLOW{}ESCALATEclosed");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `rulekeep tasks replay` on tasks of a bank and of a travel agency, written for this test in the form of `AgentDojo`; names
 //! and arguments of their tools follow that benchmark's (MIT).
+#![allow(clippy::expect_used)] // a test fails where it cannot go on
 
 use std::collections::BTreeMap;
 use std::process::Command;

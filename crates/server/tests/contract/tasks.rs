@@ -292,7 +292,12 @@ fn a_field_that_does_not_fit_is_named() {
         ("task/observe", &task, json!({ "result": "x" }), "call"),
         ("task/observe", &task, json!({ "call": call }), "result"),
         ("task/observe", &task, json!({ "call": ["send_email", {}], "result": "x" }), "call"),
-        ("task/observe", &task, json!({ "call": { "tool": "send_email", "arguments": {} }, "result": "x" }), "call"),
+        (
+            "task/observe",
+            &task,
+            json!({ "call": { "toolName": "send_email", "arguments": {} }, "result": "x" }),
+            "call",
+        ),
         ("task/observe", &task, json!({ "call": { "name": "send_email", "arguments": [] }, "result": "x" }), "call"),
     ] {
         let params = with(base, more);
