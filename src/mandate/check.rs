@@ -180,6 +180,9 @@ impl Checking<'_> {
                 self.note(FaultKind::Source, Some(argument));
             }
         }
+        for argument in arguments.all.iter().filter(|argument| argument.part == Part::Code) {
+            self.embedded(argument);
+        }
         if goes_out {
             self.keep_in(&arguments.all.iter().collect::<Vec<_>>());
         }
@@ -199,6 +202,11 @@ impl Checking<'_> {
         let is_grave = does(&[Operation::Delete, Operation::Send, Operation::Transfer, Operation::Admin]);
         let sends = does(&[Operation::Send, Operation::Transfer]);
         let deletes = does(&[Operation::Delete]);
+        let pays = self
+            .deed
+            .capabilities
+            .iter()
+            .any(|one| one.operation() == Some(Operation::Transfer) && one.resource() == Some(Resource::Payment));
         let makes = does(&[Operation::Write]) && !arguments.all.iter().any(|argument| argument.part == Part::Id);
         let weight = Weight { is_grave, makes };
         let leaves =
@@ -207,6 +215,7 @@ impl Checking<'_> {
         for argument in &arguments.all {
             if matches!(argument.part, Part::Code | Part::Program) {
                 // What it names is among the targets, or nobody read it.
+                self.embedded(argument);
                 continue;
             }
             // What is searched for chooses what is deleted.
@@ -216,18 +225,17 @@ impl Checking<'_> {
             }
             let is_misplaced =
                 sends && matches!(argument.part, Part::Party | Part::Place) && !self.is_addressed(argument);
-            let is_critical = argument.is_critical(weight) && !self.is_choice(argument);
+            // Of a payment every number of some size can be the amount, whatever it is called.
+            let is_sum = pays
+                && matches!(argument.part, Part::Other | Part::Option | Part::Name)
+                && text::number(&argument.value).is_some_and(|number| number.len() > 1);
+            let is_critical = (argument.is_critical(weight) || is_sum) && !self.is_choice(argument);
             if is_critical && (is_misplaced || !self.is_legitimate(argument)) {
                 has_unnamed |= matches!(argument.part, Part::Party | Part::Place | Part::Id | Part::Other);
                 self.note(FaultKind::Source, Some(argument));
             }
             if argument.part == Part::Content && leaves {
-                for address in embedded(&argument.value) {
-                    let inner = Argument { key: argument.key.clone(), value: address.into(), part: Part::Place };
-                    if !self.is_legitimate(&inner) {
-                        self.note(FaultKind::Source, Some(&inner));
-                    }
-                }
+                self.embedded(argument);
             }
         }
         let has_code = arguments.all.iter().any(|argument| argument.part == Part::Code);
@@ -256,6 +264,16 @@ impl Checking<'_> {
             && self.deed.capabilities.iter().any(|one| one.operation() == Some(Operation::Transfer))
         {
             self.note(FaultKind::Repeated, None);
+        }
+    }
+
+    /// Checks the addresses that stand inside a text.
+    fn embedded(&mut self, argument: &Argument<'_>) {
+        for address in embedded(&argument.value) {
+            let inner = Argument { key: argument.key.clone(), value: address.into(), part: Part::Place };
+            if !self.is_legitimate(&inner) {
+                self.note(FaultKind::Source, Some(&inner));
+            }
         }
     }
 

