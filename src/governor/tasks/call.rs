@@ -153,6 +153,18 @@ mod tests {
     }
 
     #[test]
+    fn of_several_objects_of_arguments_none_is_left_out() {
+        for text in [
+            json!({ "tool": "send", "arguments": { "to": "ann" }, "params": { "to": "eve" } }),
+            json!({ "function": { "name": "send", "arguments": { "to": "ann" } }, "arguments": { "to": "eve" } }),
+            json!({ "tool": "delete", "id": "eve" }),
+        ] {
+            let called = Called::of_text(&text.to_string()).unwrap();
+            assert!(Value::Object(called.arguments).to_string().contains("eve"), "{text}");
+        }
+    }
+
+    #[test]
     fn a_call_is_found_again_in_its_text() {
         let arguments = json!({ "call": { "name": "x" }, "arguments": [1.5, 1e300], "name": "y", "to": "ann" });
         for call in [
