@@ -270,7 +270,7 @@ const MOST_ARGUMENTS: usize = 512;
 /// Levels of a call that are looked at.
 const DEEPEST: usize = 16;
 /// Addresses in a text that are looked at.
-const MOST_EMBEDDED: usize = 64;
+pub(super) const MOST_EMBEDDED: usize = 64;
 /// Longest key of which the words are read, in characters.
 const LONGEST_KEY: usize = 128;
 /// Longest value that names nothing, in bytes.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{Capability, Operation, Resource, RiskLevel};
 
-use super::argument::{Argument, Arguments, Part, Weight, embedded, is_host};
+use super::argument::{Argument, Arguments, MOST_EMBEDDED, Part, Weight, embedded, is_host};
 use super::memory::{MOST_ORIGINS, Memory, Place};
 use super::purpose::{self, Asked, Fit, Purpose};
 use super::text::{self, Shape};
@@ -40,7 +40,7 @@ pub(crate) struct Deed<'a> {
     pub(crate) offers: &'a dyn Fn(&str, &str) -> bool,
 }
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 impl<'a> Deed<'a> {
     /// A call without arguments that serves.
     pub(super) fn of(tool: &'a str, capabilities: &'a [Capability]) -> Self {
@@ -269,7 +269,11 @@ impl Checking<'_> {
 
     /// Checks the addresses that stand inside a text.
     fn embedded(&mut self, argument: &Argument<'_>) {
-        for address in embedded(&argument.value) {
+        let addresses = embedded(&argument.value);
+        if addresses.len() >= MOST_EMBEDDED {
+            self.note(FaultKind::Unread, Some(argument));
+        }
+        for address in addresses {
             let inner = Argument { key: argument.key.clone(), value: address.into(), part: Part::Place };
             if !self.is_legitimate(&inner) {
                 self.note(FaultKind::Source, Some(&inner));

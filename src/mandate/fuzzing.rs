@@ -49,21 +49,8 @@ fn allows(words: &Words, memory: &Memory, value: &str) -> bool {
     let asked = Asked { acts: acts.map(|(act, _)| capability(act)).to_vec(), risk: RiskLevel::High };
     acts.iter().any(|(act, key)| {
         let arguments: Map<String, Value> = Map::from_iter([((*key).to_owned(), json!([value]))]);
-        let deed = Deed {
-            tool: "act",
-            capabilities: &[capability(act)],
-            is_read: false,
-            risk: RiskLevel::Medium,
-            fit: None,
-            arguments: Some(&arguments),
-            text: None,
-            targets: Vec::new(),
-            is_poisoned: false,
-            is_unread: false,
-            is_repeated: false,
-            known: &|_| None,
-            offers: &|_, _| false,
-        };
+        let capabilities = [capability(act)];
+        let deed = Deed { risk: RiskLevel::Medium, arguments: Some(&arguments), ..Deed::of("act", &capabilities) };
         check(words, &asked, memory, &deed).is_inside()
     })
 }

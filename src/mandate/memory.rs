@@ -255,11 +255,6 @@ impl Resolved {
 }
 
 impl Seen {
-    /// Whether the result is of an address book, whose entries say who somebody is.
-    const fn is_book(&self) -> bool {
-        matches!(self.resource, Resource::Contact | Resource::Account | Resource::Customer | Resource::Payment)
-    }
-
     /// Notes the ids and addresses of the entries that the words name.
     fn resolve(&self, words: &Words, resolved: &mut Resolved) {
         if self.is_content || matches!(self.resource, Resource::Web | Resource::Social) {
@@ -311,7 +306,8 @@ impl Seen {
             // Only an address book says who somebody is, and a messaging service which channels and users it has: anybody can send
             // a mail under a subject that is a name.
             let is_name = |c: char| c.is_alphabetic() || matches!(c, ' ' | '.' | '-' | '\'');
-            let is_person = self.is_book() && name.chars().all(is_name) && text::shape(name) == Shape::Phrase;
+            let is_person =
+                is_address_book(self.resource) && name.chars().all(is_name) && text::shape(name) == Shape::Phrase;
             let is_listed = self.resource == Resource::Message && entry.fields.len() == 1 && is_handle(name);
             if is_by_first && (is_person || is_listed) {
                 note(name, Kind::Address);
@@ -366,7 +362,7 @@ impl Entry {
     /// The values of fields by which the entry is reached: those of an address book's entry, and those of an event that the
     /// words ask for by the field's name. What a message says of its sender is the sender's word and reaches nobody.
     fn addresses<'e>(&'e self, seen: &Seen, words: &'e Words) -> impl Iterator<Item = &'e str> {
-        let (is_book, resource) = (seen.is_book(), seen.resource);
+        let (is_book, resource) = (is_address_book(seen.resource), seen.resource);
         let is_asked = move |key: &str| resource == Resource::Calendar && words.mention(&key_words(key).join(" "));
         let is_address = move |key: &str| {
             let last = key_words(key).pop().unwrap_or_default();
@@ -381,6 +377,11 @@ impl Entry {
             .filter(move |(key, _)| is_address(key))
             .flat_map(|(_, values)| values.iter().map(String::as_str))
     }
+}
+
+/// Whether things of a kind say who somebody is, as the entries of an address book do.
+pub(crate) const fn is_address_book(resource: Resource) -> bool {
+    matches!(resource, Resource::Contact | Resource::Account | Resource::Customer | Resource::Payment)
 }
 
 /// Whether a text is the name of a channel or a user: one token that is no address.

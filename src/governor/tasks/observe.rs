@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::super::Governor;
 use super::call::Called;
-use super::live::{LiveTask, Running};
-use crate::mandate::Observed;
+use super::live::Running;
+use crate::mandate::{self, Observed};
 use crate::model::{Error, Input, Operation, Resource, TaskId, TaskState, ToolCall};
 use crate::parse::{Parser, conceal_text};
 
@@ -37,8 +37,7 @@ impl Governor {
         let resource = capabilities.first().and_then(crate::model::Capability::resource).unwrap_or(Resource::Unknown);
         let has_id = called.arguments.keys().any(|key| key == "id" || key.ends_with("_id") || key.ends_with("Id"));
         // What a record other than one of an address book holds is somebody's text, though it may look like a structure.
-        let is_book =
-            matches!(resource, Resource::Contact | Resource::Account | Resource::Customer | Resource::Payment);
+        let is_book = mandate::is_address_book(resource);
         let writes = capabilities.iter().any(|one| one.operation() == Some(Operation::Write));
         let only_reads = capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
         for piece in pieces(&text) {
@@ -104,5 +103,3 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 const LONGEST_RESULT: usize = 8 << 20;
 /// Longest piece of a result that is read at once, in bytes.
 const LONGEST_PIECE: usize = 1 << 20;
-
-const _: fn(&LiveTask) = |_| {};
