@@ -717,3 +717,16 @@ fn a_mail_that_is_a_structure_of_its_own_resolves_nothing() {
         assert_eq!(decision(&task, &deletion), expected, "{call:?}");
     }
 }
+
+#[test]
+fn closing_ends_what_the_policies_alone_ask_about() {
+    let asking = "name = \"asking\"\n[[rule]]\nid = \"a\"\neffect = \"escalate\"\nreviewer = \"ann\"\n";
+    let asking = Governor::builder().policies(PolicySet::from_toml(asking).unwrap());
+    let governor = with_agents(asking.open_in_memory().unwrap());
+    let task = open(&governor, WORDS);
+    let asked = enforced(&task, &agenda());
+    assert_eq!((asked.decision, kinds(&governor, &asked)), (Decision::Escalate, Vec::new()));
+    let id = EscalationId::of(asked.proof_id);
+    task.close(None).unwrap();
+    assert_eq!(governor.escalations().get(id).unwrap().state, EscalationState::Expired);
+}

@@ -142,10 +142,7 @@ impl Governor {
                 refusal.get_or_insert((DenialClass::Mandate, why));
             }
         }
-        if !finding.is_inside()
-            && let Some((_, running)) = chain.first_mut()
-            && running.asks_too_much(self)
-        {
+        if chain.first_mut().is_some_and(|(_, running)| running.asks_too_much(self)) && !finding.is_inside() {
             let why = format!(
                 "Denied: {MOST_ASKED} calls of the task {} wait for a person already; have these answered first.",
                 task.id
@@ -186,7 +183,8 @@ impl Governor {
                 *count += 1;
                 ends = (*count >= MOST_REFUSALS).then_some(class);
             }
-            if enforcement.decision == Decision::Escalate && !under.finding.is_inside() {
+            if enforcement.decision == Decision::Escalate {
+                // Also what the policies alone ask about: it ends with the task, and what is paid by its approval is paid.
                 running.endorsements.insert(enforcement.proof_id, endorsement(&under.finding, asked.intent, digest));
                 self.inner.tasks.note_asked(enforcement.proof_id, task.id);
             }

@@ -1,7 +1,6 @@
 //! Opening a task, further words of its user, delegation, and closing.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -354,12 +353,6 @@ fn checked_calls(calls: Option<u64>) -> Result<u64, Error> {
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
-
-/// A task that is opened by a thread holds its parent.
-const _: fn() = || {
-    fn shared<T: Send + Sync>() {}
-    shared::<Arc<LiveTask>>();
-};
 
 /// How long a task lasts by default, and at the most.
 const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
