@@ -24,6 +24,23 @@ pub enum Host {
     Opencode,
 }
 
+impl Host {
+    /// The host's name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Cursor => "cursor",
+            Self::Copilot => "copilot",
+            Self::Vscode => "vscode",
+            Self::Goose => "goose",
+            Self::Opencode => "opencode",
+        }
+    }
+}
+
 /// An event of a host, in words that all hosts share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookEvent {

@@ -7,4 +7,5 @@
 //! | `engine.rs` | the ruling on an event, by a governor |
 //! | `install.rs` | the entries in a host's settings |
 
+pub mod engine;
 pub mod event;
