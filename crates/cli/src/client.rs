@@ -60,10 +60,15 @@ impl Client {
     /// A client for calls that change nothing.
     pub(crate) fn reading(home: &Home) -> Result<Self, String> {
         home.check()?;
-        if let Some(line) = Line::connect(&home.operator_socket())? {
-            return Ok(Self::Daemon(Mutex::new(line)));
+        if let Some(daemon) = Self::daemon(home)? {
+            return Ok(daemon);
         }
         Self::of_folder(&home.store())
+    }
+
+    /// A client for reading calls on the daemon; `None` where it does not run.
+    pub(crate) fn daemon(home: &Home) -> Result<Option<Self>, String> {
+        Ok(Line::connect(&home.operator_socket())?.map(|line| Self::Daemon(Mutex::new(line))))
     }
 
     /// A client for reading calls on the store in a folder.
@@ -92,7 +97,8 @@ impl Client {
     pub(crate) fn agent(home: &Home, patience: Option<Duration>) -> Result<Self, Failure> {
         let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message };
         let line = Line::connect(&home.agent_socket()).map_err(failed)?;
-        let line = line.ok_or_else(|| failed("the rulekeep daemon does not run; start it with: rulekeep up".to_owned()))?;
+        let line =
+            line.ok_or_else(|| failed("the rulekeep daemon does not run; start it with: rulekeep up".to_owned()))?;
         line.stream().set_read_timeout(patience).map_err(|error| failed(error.to_string()))?;
         line.stream().set_write_timeout(patience).map_err(|error| failed(error.to_string()))?;
         Ok(Self::Daemon(Mutex::new(line)))
@@ -167,8 +173,8 @@ impl Line {
                 Ok(_) => {}
                 Err(error) => return Err(failed(format!("the daemon did not answer: {error}"))),
             }
-            let mut answer: Value =
-                serde_json::from_str(&answer).map_err(|error| failed(format!("the daemon answered no JSON: {error}")))?;
+            let mut answer: Value = serde_json::from_str(&answer)
+                .map_err(|error| failed(format!("the daemon answered no JSON: {error}")))?;
             if answer["id"] != id {
                 continue; // a notification
             }

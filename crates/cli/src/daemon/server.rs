@@ -14,12 +14,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rulekeep::{Agent, Error, Tier};
-use rulekeep_cli::hook::engine::Engine;
 use rulekeep_server::gateway::Gateway;
 use rulekeep_server::{Access, sidecar};
 use serde_json::{Map, Value, json};
 
 use crate::home::Home;
+use crate::hook::engine::Engine;
 
 /// Calls of agents: deciding, reporting and waiting, and no way to answer a question or to change a rule.
 const AGENT_CALLS: &[&str] = &[
@@ -177,7 +177,8 @@ impl Server {
         };
         let known = list["tools"].as_array().into_iter().flatten().find(|tool| same(tool));
         if known.is_some_and(|tool| tool["pinned"] == true || tool["changed"] == true) {
-            let message = "the tool is pinned with another definition; an operator accepts it with: rulekeep mcp accept";
+            let message =
+                "the tool is pinned with another definition; an operator accepts it with: rulekeep mcp accept";
             return Err(Error::Forbidden { message: message.to_owned() });
         }
         rulekeep_server::call(&self.gateway, "catalogue/pin", Value::Object(params.clone()))

@@ -123,8 +123,8 @@ impl Home {
     /// Checks that the home exists and that nobody else can read or write it.
     pub(crate) fn check(&self) -> Result<(), String> {
         let shown = self.root.display();
-        let found = fs::metadata(&self.root)
-            .map_err(|error| format!("{shown}: {error}; make it with: rulekeep init"))?;
+        let found =
+            fs::metadata(&self.root).map_err(|error| format!("{shown}: {error}; make it with: rulekeep init"))?;
         let mode = found.permissions().mode() & 0o777;
         if !found.is_dir() || mode & 0o077 != 0 {
             return Err(format!("{shown}: expected a folder of mode 700, found {mode:o}; run: chmod 700 {shown}"));

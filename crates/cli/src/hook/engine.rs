@@ -36,8 +36,6 @@ pub struct Settings {
     pub mandates: bool,
     /// The longest wait for a reviewer.
     pub wait: Duration,
-    /// The folder of the tool, which no call may name.
-    pub home: std::path::PathBuf,
 }
 
 /// Calls that were decided and have no outcome yet, the oldest first; at most [`MOST_CALLS`].
@@ -196,7 +194,8 @@ impl Hearing<'_> {
         let verdict = rulekeep_server::call(&self.engine.gateway, "enforce", params)?;
         let decided = |field: &str| Error::Internal { message: format!("a verdict lacks its {field}") };
         let text = |field: &str| verdict[field].as_str().unwrap_or_default();
-        let decision: Decision = serde_json::from_value(verdict["decision"].clone()).map_err(|_| decided("decision"))?;
+        let decision: Decision =
+            serde_json::from_value(verdict["decision"].clone()).map_err(|_| decided("decision"))?;
         let proof_id = text("proofId").parse().map_err(|_| decided("proofId"))?;
         let asked = match decision {
             Decision::Escalate => Some(Intent::from_json(&verdict["intent"])?),
@@ -205,11 +204,14 @@ impl Hearing<'_> {
         self.engine.calls().put(key, Made { conversation: self.conversation(), proof_id, asked: asked.clone() });
         match (decision, asked) {
             (Decision::Allow, _) => Ok(Ruling::Allow),
-            (Decision::Escalate, Some(_)) if self.dialect.asks() => Ok(Ruling::Ask(format!("rulekeep: {}", text("reasoning")))),
+            (Decision::Escalate, Some(_)) if self.dialect.asks() => {
+                Ok(Ruling::Ask(format!("rulekeep: {}", text("reasoning"))))
+            }
             (Decision::Escalate, Some(intent)) => self.wait(EscalationId::of(proof_id), &intent, text("reasoning")),
             (Decision::Degrade, _) => Ok(Ruling::Deny(format!(
                 "rulekeep grants only a part of this call ({}): {} [{proof_id}]",
-                verdict["grantedCapabilities"], text("reasoning")
+                verdict["grantedCapabilities"],
+                text("reasoning")
             ))),
             _ => Ok(Ruling::Deny(format!("rulekeep: {} [{} {proof_id}]", text("reasoning"), text("denialClass")))),
         }
@@ -223,6 +225,10 @@ impl Hearing<'_> {
                 Ok(verdict) if verdict.decision == Decision::Allow => Ok(Some(Ruling::Allow)),
                 _ => Ok(None), // used up, or under other rules by now
             },
+            EscalationState::Pending => {
+                let _ = self.governor().escalations().reject(id, Review::by(HOST_USER).note("asked again"));
+                Ok(None)
+            }
             _ => Ok(None),
         }
     }
@@ -242,7 +248,7 @@ impl Hearing<'_> {
     }
 
     /// Reports the outcome of a call, and shows its result to the task.
-    fn observe(&self, call: &HostCall, result: Option<&Value>, outcome: Outcome) -> Result<(), Error> {
+    fn observe(&self, call: &HostCall, result: Option<&Value>, outcome: Option<Outcome>) -> Result<(), Error> {
         let Some(made) = self.engine.calls().take(&self.key(call)) else { return Ok(()) };
         let mut proof_id = made.proof_id;
         if let Some(intent) = made.asked {
@@ -258,8 +264,8 @@ impl Hearing<'_> {
             }
         }
         match outcome {
-            Outcome::Unknown => self.governor().report_unknown(&proof_id, None)?,
-            outcome => drop(self.governor().report(&proof_id, outcome)?),
+            None => self.governor().report_unknown(&proof_id, None)?,
+            Some(outcome) => drop(self.governor().report(&proof_id, outcome)?),
         }
         if let (Some(result), Some(task)) = (result, self.task()?) {
             let mut observed = ToolCall::new(&call.tool, call.arguments.clone());
