@@ -63,13 +63,13 @@ pub enum EventKind {
     Prompt(String),
     /// A tool is about to run.
     Call(HostCall),
-    /// A tool has run. What the host hides is absent.
+    /// A tool has run.
     Result {
         /// The call, as it was before it ran.
         call: HostCall,
-        /// What the tool returned.
+        /// What the tool returned; absent where the host hides it.
         result: Option<Value>,
-        /// How it ended; `None` counts as UNKNOWN.
+        /// How it ended; absent where the host hides it, which is reported as UNKNOWN.
         outcome: Option<Outcome>,
     },
     /// The conversation is over.

@@ -6,11 +6,12 @@
 //! | `dialects/` | one file a host: how it writes events and reads answers |
 //! | `client.rs` | `rulekeep hook`: the process that a host starts |
 //! | `engine.rs` | the ruling on an event, by a governor |
-//! | `install.rs` | the entries in a host's settings |
+//! | `install/` | the entries in a host's settings |
 
 mod client;
 pub mod dialects;
 pub mod engine;
 pub mod event;
+pub mod install;
 
 pub(crate) use client::{Options, run};
