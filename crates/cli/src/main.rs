@@ -10,7 +10,7 @@ mod tasks;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use rulekeep_cli::policy;
+use rulekeep_cli::{policy, report};
 
 /// Governs what software agents do: serves a governor, and keeps its log.
 #[derive(Parser)]
@@ -35,6 +35,8 @@ enum Command {
     /// Replays recorded tasks under mandates.
     #[command(subcommand)]
     Tasks(tasks::Command),
+    /// Writes an HTML report about a period of a store's log.
+    Report(report::Options),
     /// Measures a log of many records: written, reopened, queried and verified.
     Soak(soak::Options),
 }
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Log(command) => ("log", log::run(command)),
         Command::Policy(command) => return policy::main(command),
         Command::Tasks(command) => ("tasks", tasks::run(command)),
+        Command::Report(options) => ("report", report::run(&options)),
         Command::Soak(options) => ("soak", soak::run(&options)),
     };
     done.unwrap_or_else(|message| {
