@@ -3,3 +3,4 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 mod dialects;
+mod install;
