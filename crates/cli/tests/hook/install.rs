@@ -30,7 +30,7 @@ fn an_installation_from_nothing_writes_the_documented_text_and_its_removal_leave
         place.install(*host, PROGRAM);
         let files = place.files();
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hook/settings").join(format!("{host:?}.txt"));
-        let text: String = files.iter().map(|(path, text)| format!("== {path}\n{text}")).collect();
+        let text = files.iter().map(|(path, text)| format!("== {path}\n{text}")).collect::<Vec<_>>().concat();
         if std::env::var_os("UPDATE_SETTINGS").is_some() {
             fs::write(&golden, &text).unwrap();
         }
