@@ -76,7 +76,7 @@ fn one_entry_governs_copilot_and_vs_code() {
 }
 
 /// Settings as people write them. `EVENT` stands for the host's event before a tool runs.
-const SETTINGS: [&str; 15] = [
+const SETTINGS: [&str; 16] = [
     "",
     "{}",
     "{}\n",
@@ -91,6 +91,7 @@ const SETTINGS: [&str; 15] = [
     "{\n  \"hooks\": {\n    \"EVENT\": [\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"./mine.sh\"}]}\n    ]\n  }\n}\n",
     "{\"hooks\":{\"EVENT\":[{\"command\":\"./mine.sh\"}],\"Other\":[{\"command\":\"echo rulekeep hook --host x\"}]}}\n",
     "/* head */\n{\n  \"hooks\": {\n    /* none yet */\n    \"EVENT\": [ // list\n      {\n        \"command\": \"a\"\n      } // last\n    ]\n  }\n}\n// tail\n",
+    "{\n  \"hooks\": {\n    \"enabled\": true,\n    \"disabled\": []\n  }\n}\n",
     "{\n  \"A\": {\"hooks\": [1, 2, 3]},\n  \"unknown\": [ 1,2 , 3 ]\n}\n",
 ];
 
@@ -196,6 +197,14 @@ fn settings_that_cannot_be_edited_safely_are_refused_and_stay() {
 }
 
 #[test]
+fn settings_nested_too_deeply_are_refused() {
+    let place = Place::new();
+    place.write(".claude/settings.json", &format!("{{\"a\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000)));
+    let error = place.plan(Host::Claude, PROGRAM).unwrap_err();
+    assert!(error.contains("settings.json"), "{}", &error[..200]);
+}
+
+#[test]
 fn a_plugin_of_others_is_not_removed() {
     let place = Place::new();
     place.write(".opencode/plugins/rulekeep.js", "export const mine = 1");
@@ -221,6 +230,16 @@ fn a_difference_is_shown_before_it_is_written() {
     let shown = changes[0].to_string();
     assert!(shown.starts_with("--- "), "{shown}");
     assert!(shown.contains("-  \"model\": \"opus\"\n+  \"model\": \"opus\",\n+  \"hooks\": {"), "{shown}");
+}
+
+#[test]
+fn nothing_in_a_file_steers_the_terminal_that_shows_its_difference() {
+    let place = Place::new();
+    place.write(".claude/settings.json", "{ // \u{1B}[8mhidden\r\n\"a\": 1 // \u{9B}2J\n}");
+    let changes = plan_install(Host::Claude, Scope::Project, place.home(), place.project(), PROGRAM).unwrap();
+    let shown: String = changes.iter().map(ToString::to_string).collect();
+    assert!(shown.contains("[8mhidden"), "{shown}");
+    assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");
 }
 
 #[test]
