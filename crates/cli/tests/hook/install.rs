@@ -53,7 +53,7 @@ fn what_is_installed_is_found_again_with_its_file_and_limits() {
             let folder = if scope == Scope::User { place.home() } else { place.project() };
             for hook in &found {
                 assert!(hook.command.starts_with(PROGRAM) && hook.command.contains(" hook --host "), "{hook:?}");
-                assert!(hook.scope == scope && hook.file.starts_with(folder), "{hook:?}");
+                assert!(hook.unchanged && hook.scope == scope && hook.file.starts_with(folder), "{hook:?}");
             }
             let dialect = Dialect::of(*host);
             let event = dialect.probe_event(&dialect.probes()[0]);
@@ -63,6 +63,18 @@ fn what_is_installed_is_found_again_with_its_file_and_limits() {
             let switch = matches!(host, Host::Claude | Host::Cursor | Host::Goose | Host::Opencode);
             assert_eq!(gate.blocks_on_failure, switch, "{host:?}");
         }
+    }
+}
+
+#[test]
+fn an_entry_that_others_have_changed_is_told_from_one_that_stands() {
+    let place = Place::new();
+    place.install(Host::Claude, PROGRAM);
+    let text =
+        place.read(".claude/settings.json").replacen("\"timeout\": 600,", "\"timeout\": 600, \"async\": true,", 1);
+    place.write(".claude/settings.json", &text);
+    for hook in registered(Host::Claude, place.home(), place.project()).unwrap() {
+        assert_eq!(hook.unchanged, hook.event != "PreToolUse", "{hook:?}");
     }
 }
 

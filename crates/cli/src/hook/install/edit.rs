@@ -180,7 +180,7 @@ fn no_list(name: &str) -> String {
 }
 
 /// An entry as it reads back.
-fn value(entry: &jsonc_parser::cst::CstInputValue) -> Value {
+pub(super) fn value(entry: &jsonc_parser::cst::CstInputValue) -> Value {
     let root = CstRootNode::parse("", &ParseOptions::default()).ok();
     root.and_then(|root| {
         root.set_value(entry.clone());
