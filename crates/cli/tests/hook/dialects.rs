@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::ValueEnum as _;
 use proptest::prelude::*;
+use rulekeep::Outcome;
 use rulekeep_cli::hook::dialects::{Dialect, MAX_INPUT, Probe, read_event};
 use rulekeep_cli::hook::event::{EventKind, HookAnswer, HookEvent, Host, HostCall, Ruling};
 use serde_json::{Value, json};
@@ -177,7 +178,7 @@ fn told(event: &HookEvent) -> Value {
         EventKind::Prompt(prompt) => json!({"kind": "prompt", "prompt": prompt}),
         EventKind::Call(of) => json!({"kind": "call", "call": call(of)}),
         EventKind::Result { call: of, result, outcome } => {
-            let outcome = outcome.map(|outcome| outcome.as_str());
+            let outcome = outcome.map(Outcome::as_str);
             json!({"kind": "result", "call": call(of), "result": result, "outcome": outcome})
         }
         EventKind::End => json!({"kind": "end"}),
