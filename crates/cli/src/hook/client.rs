@@ -8,12 +8,19 @@ use serde_json::json;
 
 use super::dialects::{Dialect, MAX_INPUT, read_input};
 use super::event::{HookAnswer, Host};
+use super::install::{self, InstallArguments, UninstallArguments};
 use crate::client::{Client, OPERATOR_KEY};
 use crate::home::Home;
 
-/// Options of `rulekeep hook --host H`.
+/// Options of `rulekeep hook`.
 #[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  rulekeep hook install --host claude --user --yes\n  rulekeep hook uninstall --host claude --user --yes"
+)]
 pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The host whose event stands on standard input
     #[arg(long, value_enum)]
     host: Option<Host>,
@@ -22,8 +29,34 @@ pub(crate) struct Options {
     agent: Option<String>,
 }
 
-/// Answers the event on standard input.
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Registers the hook in a host's settings, and shows the difference first
+    Install(InstallArguments),
+    /// Takes the hook out of a host's settings; needs the operator's key
+    Uninstall(UninstallArguments),
+}
+
+/// Answers the event on standard input, or changes a host's settings.
 pub(crate) fn run(options: &Options) -> ExitCode {
+    let Some(command) = &options.command else { return answer_event(options) };
+    let done = match command {
+        Command::Install(arguments) => install::install(arguments),
+        Command::Uninstall(arguments) => check_operator().and_then(|()| install::uninstall(arguments)),
+    };
+    done.unwrap_or_else(|message| {
+        eprintln!("hook: {message}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Checks the operator's key against the home. Where there is no home, nobody governs, and nothing is given up.
+fn check_operator() -> Result<(), String> {
+    let home = Home::find()?;
+    if home.root().exists() { Client::operating(&home).map(drop) } else { Ok(()) }
+}
+
+fn answer_event(options: &Options) -> ExitCode {
     // A panic's message would stand beside the reason.
     std::panic::set_hook(Box::new(|_| {}));
     let answer = catch_unwind(AssertUnwindSafe(|| answer(options)));
