@@ -242,7 +242,7 @@ impl ServerHandler for Gate {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         // A malformed call of a tool reads as a custom request; a server may be less strict than the gateway.
-        if GOVERNED.iter().any(|governed| request.method.starts_with(governed)) {
+        if is_governed(&request.method) {
             let message = format!("{:?} with these parameters does not pass the gateway", request.method);
             return Err(ErrorData::invalid_params(message, None));
         }
@@ -349,6 +349,10 @@ impl ServerHandler for Gate {
     }
 
     async fn on_custom_notification(&self, notification: CustomNotification, _: NotificationContext<RoleServer>) {
+        if is_governed(&notification.method) {
+            tracing::warn!(method = ?notification.method, "a notification that is no such is not handed on");
+            return;
+        }
         self.notify(ClientNotification::CustomNotification(notification)).await;
     }
 
@@ -371,6 +375,11 @@ fn config_of(upstream: &Upstream) -> ServerConfig {
     config
 }
 
+/// Whether a method is of those that never pass as they come.
+fn is_governed(method: &str) -> bool {
+    ["tools/", "tasks/"].iter().any(|governed| method.starts_with(governed))
+}
+
 fn own_name() -> Implementation {
     Implementation::new("rulekeep-mcp", env!("CARGO_PKG_VERSION"))
 }
@@ -384,8 +393,6 @@ fn unlearned(error: &CallError) -> ErrorData {
     ErrorData::internal_error(message, Some(json!({ "code": error.code })))
 }
 
-/// Methods that never pass as they come.
-const GOVERNED: &[&str] = &["tools/", "tasks/"];
 /// The key of the tools in quarantine in the metadata of `tools/list`.
 const QUARANTINED: &str = "rulekeep/quarantined";
 const MOST_PAGES: usize = 100;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, ClientCapabilities, ClientInfo, ClientRequest, ClientResult, ErrorData, Implementation,
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ClientResult, ErrorData, Implementation,
     ProgressToken, ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerNotification, ServerRequest,
     ServerResult, TASKS_EXTENSION_ID,
 };
@@ -60,7 +60,7 @@ struct Progress(Mutex<HashMap<ProgressToken, (Peer<RoleServer>, ProgressToken)>>
 
 /// What the server sends by itself, on its way to the client.
 struct Downlink {
-    info: ClientInfo,
+    info: ClientConfig,
     /// The client, where it has a session: it alone takes requests and notifications outside of its own requests.
     client: Option<Peer<RoleServer>>,
     progress: Arc<Progress>,
@@ -101,7 +101,7 @@ impl Connector {
         let (progress, (notifications, _)) = (Arc::new(Progress::default()), broadcast::channel(MOST_NOTIFICATIONS));
         let mut capabilities = client.session.as_ref().map(|session| session.capabilities.clone()).unwrap_or_default();
         without_tasks(&mut capabilities.extensions);
-        let mut info = ClientInfo::new(capabilities, client.info.clone());
+        let mut info = ClientConfig::new(capabilities, client.info.clone());
         if let Some(session) = &client.session {
             info.protocol_version = session.version.clone();
         }
@@ -265,7 +265,7 @@ impl Service<RoleClient> for Downlink {
         }
     }
 
-    fn get_info(&self) -> ClientInfo {
+    fn get_info(&self) -> ClientConfig {
         self.info.clone()
     }
 }
