@@ -79,7 +79,7 @@ async fn serve_stdio(shared: Arc<Shared>) -> Result<(), Error> {
     }
 }
 
-async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Result<(), Error> {
+pub(crate) async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Result<(), Error> {
     let address: SocketAddr = listener.local_addr()?;
     if !address.ip().is_loopback() {
         let message = format!("{address} is not a loopback address: clients are not authenticated; expected 127.0.0.1 or ::1");

@@ -1,6 +1,5 @@
 //! Requests of the client: tools are governed, tasks are refused, everything else passes through.
 
-use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use rmcp::model::{
@@ -9,7 +8,7 @@ use rmcp::model::{
     GetPromptRequest, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
     InitializeResult, ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult,
     ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult, MetaObject, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, ServerConfig, ServerResult,
+    ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, ServerConfig, ServerResult,
     SetLevelRequest, SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, Tool,
     UnsubscribeRequest, UnsubscribeRequestParams,
 };
@@ -180,10 +179,6 @@ impl ServerHandler for Gate {
         self.upstream(&context).await?;
         let versions = self.supported_protocol_versions().into_owned();
         Ok(DiscoverResult::from_server_info(versions, self.get_info()))
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS)
     }
 
     async fn list_tools(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 const TOOLS: &[(&str, &str)] = &[("send_email", "Sends an email."), ("read_page", "Reads a page.")];
 
 fn approve(office: &Office) {
-    let waiting = office.governor.escalations().pending();
+    let waiting = office.governor.escalations().pending().unwrap();
     assert_eq!(waiting.len(), 1, "one call is one question");
     office.governor.escalations().approve(waiting[0].id, Review::by("ann")).unwrap();
 }
@@ -39,7 +39,7 @@ async fn the_users_yes_approves_nothing_by_itself_nor_for_a_person_who_is_not_a_
                 Err(error) => assert!(error.to_string().contains("rounds"), "{error}"),
             }
             assert!(server.calls().is_empty());
-            assert_eq!(office.governor.escalations().pending().len(), 1);
+            assert_eq!(office.governor.escalations().pending().unwrap().len(), 1);
             assert_eq!(office.count("escalation/approve") > 0, options.user_reviewer.is_some());
         }
     }
@@ -93,7 +93,7 @@ async fn a_rejected_escalation_refuses_the_call() {
     let (office, server) = (Office::in_memory(), Server::with(TOOLS));
     let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;
     refusal(&client.call_tool(call("send_email")).await.unwrap());
-    let waiting = office.governor.escalations().pending();
+    let waiting = office.governor.escalations().pending().unwrap();
     office.governor.escalations().reject(waiting[0].id, Review::by("ann")).unwrap();
     let said = client.call_tool(call("send_email")).await.unwrap();
     assert!(refusal(&said)["reasoning"].as_str().unwrap().contains("rejected"), "{said:?}");

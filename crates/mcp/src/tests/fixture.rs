@@ -29,12 +29,12 @@ ops = ["ann"]
 [[rule]]
 id = "reads"
 effect = "allow"
-match.capabilities = ["document:read", "email:send", "document:write"]
+match.capabilities = ["*:read", "email:send"]
 
 [[rule]]
 id = "no-deletions"
 effect = "deny"
-match.capabilities = ["document:delete"]
+match.capabilities = ["*:delete"]
 
 [[rule]]
 id = "mail-needs-ops"
@@ -98,7 +98,7 @@ impl Calls for Office {
 }
 
 fn builder() -> rulekeep::GovernorBuilder {
-    Governor::builder().policies(PolicySet::parse(POLICIES, PolicyFormat::Toml).unwrap())
+    Governor::builder().policies(PolicySet::parse(POLICIES, PolicyFormat::Toml, "tests.toml").unwrap())
 }
 
 /// The server behind the gateway.
@@ -305,16 +305,7 @@ pub(super) async fn connect(
     user: User,
     revision: Revision,
 ) -> Client {
-    let server = server.clone();
-    let upstream = Connector::Stream(Box::new(move || {
-        let (near, far) = tokio::io::duplex(1 << 16);
-        let server = server.clone();
-        server.connections.fetch_add(1, Ordering::SeqCst);
-        tokio::spawn(async move { server.serve(far).await.unwrap().waiting().await });
-        near
-    }));
-    let governance = Governance::new(Arc::clone(office) as Arc<dyn Calls>, governed);
-    let gate = Gate::new(Arc::new(Shared::new(governance, upstream).unwrap()));
+    let gate = Gate::new(shared(office, governed, server));
     let (near, far) = tokio::io::duplex(1 << 16);
     tokio::spawn(async move { gate.serve(far).await.unwrap().waiting().await });
     let lifecycle = match revision {
@@ -324,6 +315,20 @@ pub(super) async fn connect(
         Revision::Session => ClientLifecycleMode::Initialize,
     };
     user.serve_with_lifecycle(near, lifecycle).await.unwrap()
+}
+
+/// A new gateway before the server.
+pub(super) fn shared(office: &Arc<Office>, governed: Governed, server: &Server) -> Arc<Shared> {
+    let server = server.clone();
+    let upstream = Connector::Stream(Box::new(move || {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let server = server.clone();
+        server.connections.fetch_add(1, Ordering::SeqCst);
+        tokio::spawn(async move { server.serve(far).await.unwrap().waiting().await });
+        near
+    }));
+    let governance = Governance::new(Arc::clone(office) as Arc<dyn Calls>, governed);
+    Arc::new(Shared::new(governance, upstream).unwrap())
 }
 
 pub(super) fn call(tool: &str) -> CallToolRequestParams {

@@ -3,5 +3,6 @@
 mod approvals;
 mod calls;
 mod fixture;
+mod http;
 mod pass_through;
 mod quarantine;
