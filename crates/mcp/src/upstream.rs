@@ -1,0 +1,309 @@
+//! The connection to the server: how it is made, and what the server sends by itself.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ClientResult, ErrorData, Implementation,
+    ProgressToken, ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerNotification, ServerRequest,
+    ServerResult, TASKS_EXTENSION_ID,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions,
+    RequestContext, RunningService, Service, ServiceError,
+};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::{RoleClient, RoleServer};
+use tokio::sync::broadcast;
+
+use crate::catalogue::Catalogue;
+
+/// The way to the server.
+pub(crate) enum Connector {
+    /// A child process on its standard input and output.
+    Child(Vec<OsString>),
+    /// Streamable HTTP.
+    Http(StreamableHttpClientTransportConfig),
+    /// A stream in memory, for tests.
+    #[cfg(test)]
+    Stream(Box<dyn Fn() -> tokio::io::DuplexStream + Send + Sync>),
+}
+
+/// The client on whose behalf a connection is made.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) info: Implementation,
+    /// Of a session: the version, what the client can do, and the way to it. None where each request says it.
+    pub(crate) session: Option<Session>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) version: ProtocolVersion,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) peer: Peer<RoleServer>,
+}
+
+/// A live connection to the server.
+pub(crate) struct Upstream {
+    running: RunningService<RoleClient, Downlink>,
+    progress: Arc<Progress>,
+    notifications: broadcast::Sender<ServerNotification>,
+}
+
+/// Where progress of forwarded requests goes. Guarded by its lock alone; nothing else is locked under it.
+#[derive(Default)]
+struct Progress(Mutex<HashMap<ProgressToken, (Peer<RoleServer>, ProgressToken)>>);
+
+/// What the server sends by itself, on its way to the client.
+struct Downlink {
+    info: ClientConfig,
+    /// The client, where it has a session: it alone takes requests and notifications outside of its own requests.
+    client: Option<Peer<RoleServer>>,
+    progress: Arc<Progress>,
+    notifications: broadcast::Sender<ServerNotification>,
+    catalogue: Arc<Catalogue>,
+}
+
+impl Connector {
+    /// Connects for this client: a client with a session gets the handshake of its version first, so that requests of
+    /// the server reach it; else the newest revision that both know.
+    pub(crate) async fn connect(
+        &self,
+        client: &Client,
+        catalogue: &Arc<Catalogue>,
+    ) -> Result<Upstream, ClientInitializeError> {
+        let newest = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        };
+        if client.session.is_none() {
+            return self.connect_in(client, catalogue, newest).await;
+        }
+        match self.connect_in(client, catalogue, ClientLifecycleMode::Initialize).await {
+            Ok(upstream) => Ok(upstream),
+            Err(error) => {
+                tracing::info!(%error, "the server has no handshake for the client's revision; trying the newest one");
+                self.connect_in(client, catalogue, newest).await
+            }
+        }
+    }
+
+    async fn connect_in(
+        &self,
+        client: &Client,
+        catalogue: &Arc<Catalogue>,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Upstream, ClientInitializeError> {
+        let (progress, (notifications, _)) = (Arc::new(Progress::default()), broadcast::channel(MOST_NOTIFICATIONS));
+        let mut capabilities = client.session.as_ref().map(|session| session.capabilities.clone()).unwrap_or_default();
+        without_tasks(&mut capabilities.extensions);
+        let mut info = ClientConfig::new(capabilities, client.info.clone());
+        if let Some(session) = &client.session {
+            info.protocol_version = session.version.clone();
+        }
+        let downlink = Downlink {
+            info,
+            client: client.session.as_ref().map(|session| session.peer.clone()),
+            progress: Arc::clone(&progress),
+            notifications: notifications.clone(),
+            catalogue: Arc::clone(catalogue),
+        };
+        let running = match self {
+            Self::Child(command) => {
+                let child = TokioChildProcess::new(command_of(command)).map_err(|error| {
+                    ClientInitializeError::transport::<TokioChildProcess>(error, "starting the server")
+                })?;
+                downlink.serve_with_lifecycle(child, lifecycle).await?
+            }
+            Self::Http(config) => {
+                let transport = StreamableHttpClientTransport::from_config(config.clone());
+                downlink.serve_with_lifecycle(transport, lifecycle).await?
+            }
+            #[cfg(test)]
+            Self::Stream(connect) => downlink.serve_with_lifecycle(connect(), lifecycle).await?,
+        };
+        Ok(Upstream { running, progress, notifications })
+    }
+}
+
+impl Upstream {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.running.is_transport_closed()
+    }
+
+    pub(crate) fn peer(&self) -> &Peer<RoleClient> {
+        self.running.peer()
+    }
+
+    /// Whether requests describe themselves and the server asks with `input_required`.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.running.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
+    }
+
+    /// What the server can do, without what the gateway does not let through.
+    pub(crate) fn capabilities(&self) -> ServerCapabilities {
+        let mut capabilities = self.running.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default();
+        without_tasks(&mut capabilities.extensions);
+        capabilities
+    }
+
+    pub(crate) fn notifications(&self) -> broadcast::Receiver<ServerNotification> {
+        self.notifications.subscribe()
+    }
+
+    /// Forwards a request of the client with its metadata and progress, and cancels it where the client does or the time
+    /// is over.
+    pub(crate) async fn forward(
+        &self,
+        request: ClientRequest,
+        context: &RequestContext<RoleServer>,
+        timeout: Option<Duration>,
+    ) -> Result<ServerResult, ServiceError> {
+        let meta = self.meta(&context.meta);
+        let options = PeerRequestOptions::no_options().with_meta(meta);
+        let mut handle = self.peer().send_cancellable_request(request, options).await?;
+        let token = handle.progress_token.clone();
+        let _following = context.meta.get_progress_token().map(|clients| {
+            self.progress.follow(token.clone(), context.peer.clone(), clients)
+        });
+        let expired = async {
+            match timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        let reason = tokio::select! {
+            answer = &mut handle.rx => return answer.unwrap_or(Err(ServiceError::TransportClosed)),
+            () = context.ct.cancelled() => Some("the client cancelled the request".to_owned()),
+            () = expired => Some("the time that the decision allows is over".to_owned()),
+        };
+        handle.cancel(reason.clone()).await?;
+        Err(ServiceError::Cancelled { reason })
+    }
+
+    /// The metadata of a forwarded request. Its own connection has a version and a progress token of its own; a server with
+    /// sessions has learned of the client at the handshake.
+    fn meta(&self, clients: &RequestMetaObject) -> RequestMetaObject {
+        let mut meta = clients.clone();
+        let object = &mut meta.0.0;
+        object.remove("progressToken");
+        object.remove("io.modelcontextprotocol/protocolVersion");
+        if !self.is_stateless() {
+            object.retain(|key, _| !key.starts_with("io.modelcontextprotocol/"));
+        } else if let Some(mut capabilities) = clients.client_capabilities() {
+            without_tasks(&mut capabilities.extensions);
+            meta.set_client_capabilities(capabilities);
+        }
+        meta
+    }
+}
+
+impl Progress {
+    fn follow(
+        self: &Arc<Self>,
+        token: ProgressToken,
+        client: Peer<RoleServer>,
+        clients: ProgressToken,
+    ) -> impl Drop + use<> {
+        struct Following(Arc<Progress>, ProgressToken);
+        impl Drop for Following {
+            fn drop(&mut self) {
+                self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+            }
+        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), (client, clients));
+        Following(Arc::clone(self), token)
+    }
+
+    fn find(&self, token: &ProgressToken) -> Option<(Peer<RoleServer>, ProgressToken)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
+    }
+}
+
+impl Service<RoleClient> for Downlink {
+    async fn handle_request(
+        &self,
+        request: ServerRequest,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ClientResult, ErrorData> {
+        if matches!(request, ServerRequest::PingRequest(_)) {
+            return Ok(ClientResult::empty(()));
+        }
+        let Some(client) = &self.client else {
+            let message = "the client takes no requests of a server in its revision of the protocol";
+            return Err(ErrorData::invalid_request(message, None));
+        };
+        client.send_request(request).await.map_err(error_of)
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ServerNotification,
+        _context: NotificationContext<RoleClient>,
+    ) -> Result<(), ErrorData> {
+        if let ServerNotification::ProgressNotification(mut progress) = notification {
+            // The request may have come to an end, or never asked for progress.
+            let Some((client, token)) = self.progress.find(&progress.params.progress_token) else { return Ok(()) };
+            progress.params.progress_token = token;
+            return sent(client.send_notification(progress.into()).await);
+        }
+        if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
+            self.catalogue.expire();
+        }
+        if matches!(notification, ServerNotification::CancelledNotification(_)) {
+            return Ok(());
+        }
+        // Nobody may be listening.
+        let _ = self.notifications.send(notification.clone());
+        match &self.client {
+            Some(client) => sent(client.send_notification(notification).await),
+            None => Ok(()),
+        }
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        self.info.clone()
+    }
+}
+
+/// The parameters of a call for the server: nothing of the client's round trips with the gateway.
+pub(crate) fn parameters(tool: &str, arguments: Option<serde_json::Map<String, serde_json::Value>>) -> CallToolRequestParams {
+    let params = CallToolRequestParams::new(tool.to_owned());
+    match arguments {
+        Some(arguments) => params.with_arguments(arguments),
+        None => params,
+    }
+}
+
+/// The error for the other side of a connection.
+pub(crate) fn error_of(error: ServiceError) -> ErrorData {
+    match error {
+        ServiceError::McpError(error) => error,
+        other => ErrorData::internal_error(format!("the other side of the gateway: {other}"), None),
+    }
+}
+
+/// Takes the extension of tasks out: results of a task would pass by the gateway.
+fn without_tasks(extensions: &mut Option<rmcp::model::ExtensionCapabilities>) {
+    if let Some(extensions) = extensions {
+        extensions.remove(TASKS_EXTENSION_ID);
+    }
+}
+
+fn sent(result: Result<(), ServiceError>) -> Result<(), ErrorData> {
+    result.map_err(error_of)
+}
+
+fn command_of(command: &[OsString]) -> tokio::process::Command {
+    let (program, arguments) = command.split_first().map_or((OsString::new(), &[][..]), |(program, rest)| (program.clone(), rest));
+    let mut made = tokio::process::Command::new(program);
+    made.args(arguments);
+    made
+}
+
+/// Notifications that a listener may fall behind before it loses some.
+const MOST_NOTIFICATIONS: usize = 64;
