@@ -150,16 +150,7 @@ impl Session<'_> {
         }
         let params = match request.params {
             None => Params::default(),
-            Some(raw) if raw.get().starts_with('{') => {
-                let size = raw.get().len();
-                let is_operators = ["policy/", "catalogue/", "agent/import", "task/observe"]
-                    .iter()
-                    .any(|subject| request.method.starts_with(subject));
-                if size > MAX_REQUEST_BYTES && !is_operators {
-                    return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
-                }
-                Params::read(raw.get())?
-            }
+            Some(raw) if raw.get().starts_with('{') => calls::read_params(&request.method, raw.get())?,
             Some(_) => return Err(Fault::invalid_params()),
         };
         let mut answer = Vec::new();
