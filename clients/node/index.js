@@ -125,7 +125,9 @@ export class Governor {
       const { state } = await this.call("escalation/get", { id: verdict.proofId });
       if (state === "approved") {
         verdict = await this.call("escalation/claim", { id: verdict.proofId, intent: verdict.intent });
-      } else if (state !== "pending") break;
+      } else if (state !== "pending") {
+        verdict = { ...verdict, decision: "DENY", reasoning: `the escalation was ${state}` };
+      }
     }
     if (verdict.decision !== "ALLOW") throw new Denied(verdict);
     return verdict;

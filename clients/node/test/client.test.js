@@ -145,8 +145,8 @@ describe("a governor", () => {
       await governor.call(`escalation/${answer}`, { id: pending.id, reviewer: "mail-lead" });
       const result = await sent;
       if (answer === "approve") assert.equal(result, "sent to ann@example.com");
-      else assert.equal(result.decision, "ESCALATE");
+      else assert.equal(result.message, "DENY: the escalation was rejected");
     }
-    assert.deepEqual(await outcomes(governor, agentId), ["ESCALATE", "ALLOW SUCCESS", "ESCALATE"]);
+    assert.deepEqual(await outcomes(governor, agentId), ["ESCALATE ESCALATED", "ALLOW SUCCESS", "ESCALATE ESCALATED", "DENY"]);
   });
 });

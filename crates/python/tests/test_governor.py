@@ -43,6 +43,14 @@ def test_each_method_makes_its_call(governor):
     assert governor.escalations.reject(other["proofId"], "mail-lead", note="no")["state"] == "rejected"
 
 
+def test_a_tasks_id_that_was_lost_is_refused(governor):
+    with pytest.raises(rulekeep.RulekeepError) as caught:
+        governor.enforce(agent_id="a", input="Read the file a.txt", task_id=None)
+    assert caught.value.details == {"field": "taskId"}
+    with pytest.raises(rulekeep.Denied, match="taskId"):
+        governor.tool_call("a", "read_file", {"path": "a.txt"}, task_id=None).decide()
+
+
 def test_an_error_has_its_code_details_and_status_and_survives_pickling(governor):
     with pytest.raises(rulekeep.RulekeepError) as caught:
         governor.enforce(agent_id="nobody", input="Summarize the meeting notes")

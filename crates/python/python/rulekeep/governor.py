@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ._rulekeep import Gateway
-from .guard import ToolCall, guard
+from .guard import NO_TASK, ToolCall, guard
 from .types import Intent, Outcome, Page, Parse, Record, Statistics, ToolInput, Verdict
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,13 +57,16 @@ class Governor:
         agent_id: str | None = None,
         input: str | ToolInput | None = None,
         context: Mapping[str, Any] | None = None,
-        task_id: str | None = None,
+        task_id: str = NO_TASK,
     ) -> Verdict:
-        """Decides, and records the decision: on an intent, or on the input of an agent, a text or a tool call."""
+        """Decides, and records the decision: on an intent, or on the input of an agent, a text or a tool call.
+
+        ``task_id`` is refused where it is `None`: without the id that was lost, the mandate would not bind.
+        """
         params: dict[str, Any] = {"agentId": agent_id, "input": input} if intent is None else {"intent": intent}
         if context is not None:
             params["context"] = context
-        if task_id is not None:
+        if task_id is not NO_TASK:
             params["taskId"] = task_id
         return cast(Verdict, self.call("enforce", params))
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 _log = logging.getLogger("rulekeep")
 _verdict: ContextVar[Verdict | None] = ContextVar("rulekeep_verdict", default=None)
+NO_TASK = cast(str, object())
+"""What ``task_id`` is where a call is for no task."""
 # Requests that are at fault themselves: nothing is decided, and nothing runs.
 _UNDECIDABLE = (400, 413, 422)
 
@@ -52,7 +54,7 @@ class ToolCall:
         *,
         server: str | None = None,
         call_id: str | None = None,
-        task_id: str | None = None,
+        task_id: str = NO_TASK,
         context: Mapping[str, Any] | None = None,
         wait: float = 0,
     ) -> None:
@@ -120,7 +122,7 @@ class ToolCall:
             if state == "approved":
                 return escalations.claim(verdict["proofId"], verdict["intent"])
             if state != "pending":
-                break
+                return cast(Verdict, {**verdict, "decision": "DENY", "reasoning": f"the escalation was {state}"})
         return verdict
 
 
