@@ -4,3 +4,4 @@ pub mod hook;
 mod plain;
 pub mod policy;
 pub mod report;
+pub mod watch;

@@ -10,7 +10,7 @@ mod tasks;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use rulekeep_cli::{policy, report};
+use rulekeep_cli::{policy, report, watch};
 
 /// Governs what software agents do: serves a governor, and keeps its log.
 #[derive(Parser)]
@@ -37,6 +37,14 @@ enum Command {
     Tasks(tasks::Command),
     /// Writes an HTML report about a period of a store's log.
     Report(report::Options),
+    /// Shows decisions as they come, and has escalations answered by key press.
+    Watch {
+        /// The folder of the store, which no other process has open.
+        #[arg(long, value_name = "DIR")]
+        store: std::path::PathBuf,
+        #[command(flatten)]
+        options: watch::Options,
+    },
     /// Measures a log of many records: written, reopened, queried and verified.
     Soak(soak::Options),
 }
@@ -49,6 +57,9 @@ fn main() -> ExitCode {
         Command::Policy(command) => return policy::main(command),
         Command::Tasks(command) => ("tasks", tasks::run(command)),
         Command::Report(options) => ("report", report::run(&options)),
+        Command::Watch { store, options } => {
+            ("watch", watch::run_on_store(&store, &options).map(|()| ExitCode::SUCCESS))
+        }
         Command::Soak(options) => ("soak", soak::run(&options)),
     };
     done.unwrap_or_else(|message| {

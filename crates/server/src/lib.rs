@@ -22,3 +22,5 @@ pub mod sidecar;
 mod strict;
 mod telemetry;
 pub mod webhooks;
+
+pub use calls::call;

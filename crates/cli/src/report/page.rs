@@ -1,5 +1,7 @@
 //! The page of a report.
 
+use std::fmt::Write as _;
+
 use rulekeep::RiskLevel;
 
 use super::charts::{self, CURVES, Drawn, STACKED};
@@ -61,10 +63,8 @@ fn verdict(report: &Report<'_>) -> String {
         }
     };
     if let Some(why) = &report.unread {
-        shown.push_str(&format!(
-            "<p class=\"verdict bad\">The figures end where the log cannot be read: {}</p>\n",
-            text(why)
-        ));
+        let _ =
+            write!(shown, "<p class=\"verdict bad\">The figures end where the log cannot be read: {}</p>\n", text(why));
     }
     shown
 }
@@ -76,7 +76,7 @@ fn figures(report: &Report<'_>, span: &Span) -> Drawn {
     agents.sort_unstable_by(|(a, first), (b, second)| second.records().cmp(&first.records()).then(a.cmp(b)));
     let mut shown = String::from("<ul class=\"figures\">\n");
     let mut figure = |value: String, name: &str| {
-        shown.push_str(&format!("<li><b>{value}</b> {name}</li>\n"));
+        let _ = write!(shown, "<li><b>{value}</b> {name}</li>\n");
     };
     figure(count(tally.records), "records");
     for decision in STACKED {
@@ -95,7 +95,7 @@ fn figures(report: &Report<'_>, span: &Span) -> Drawn {
     shown.push_str(&section("Trust scores of the agents with the most records", &curves(span, &agents)?));
     shown.push_str(&section("Reasons of refusal", &refusals(&tally.refusals)));
     shown.push_str(&section("Escalations", &escalations(&tally.escalations, report)));
-    shown.push_str(&section("Agents", &agent_table(&agents)?));
+    shown.push_str(&section("Agents", &agent_table(&agents)));
     Ok(shown)
 }
 
@@ -117,7 +117,7 @@ fn capabilities(table: &Table<Decisions>, without_evidence: u64) -> Drawn {
     let mut shown = decision_table("Capability", rows, left_out)?;
     shown.push_str("<p class=\"small\">A record counts for each capability that its request needs.");
     if without_evidence > 0 {
-        shown.push_str(&format!(" Unknown for {} records, whose evidence was erased.", count(without_evidence)));
+        let _ = write!(shown, " Unknown for {} records, whose evidence was erased.", count(without_evidence));
     }
     shown.push_str("</p>\n");
     Ok(shown)
@@ -131,12 +131,13 @@ fn decision_table(what: &str, rows: Vec<(String, Decisions)>, left_out: usize) -
         decision_heads()
     );
     for (name, decisions) in rows {
-        shown.push_str(&format!(
+        let _ = write!(
+            shown,
             "<tr><td>{name}</td>{}<td class=\"n\">{}</td><td class=\"bar\">{}</td></tr>\n",
             decision_cells(&decisions),
             count(decisions.iter().sum()),
             charts::bar(&decisions, most)?
-        ));
+        );
     }
     shown.push_str("</table>\n");
     shown.push_str(&and_more(left_out));
@@ -176,11 +177,8 @@ fn refusals(table: &Table<u64>) -> String {
             (_, "") => "&ndash;".to_owned(),
             _ => text(rule),
         };
-        shown.push_str(&format!(
-            "<tr><td>{}</td><td>{rule}</td><td class=\"n\">{}</td></tr>\n",
-            text(class),
-            count(*records)
-        ));
+        let _ =
+            write!(shown, "<tr><td>{}</td><td>{rule}</td><td class=\"n\">{}</td></tr>\n", text(class), count(*records));
     }
     shown.push_str("</table>\n");
     shown.push_str(&and_more(left_out));
@@ -229,14 +227,15 @@ fn escalations(found: &Escalations, report: &Report<'_>) -> String {
     )
 }
 
-fn agent_table(agents: &[(&str, &AgentTally)]) -> Drawn {
+fn agent_table(agents: &[(&str, &AgentTally)]) -> String {
     let mut shown = format!(
         "<table>\n<thead><tr><th>Agent</th><th>Trust</th>{}<th class=\"n\">Records</th><th class=\"n\">Succeeded</th><th class=\"n\">Failed</th></tr></thead>\n",
         decision_heads()
     );
     for (id, agent) in agents.iter().take(MOST_ROWS) {
         let score = agent.scores.last().map_or(0, |(_, score)| *score);
-        shown.push_str(&format!(
+        let _ = write!(
+            shown,
             "<tr><td>{}</td><td class=\"whole\">{score} ({})</td>{}<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
             text(id),
             agent.tier,
@@ -244,12 +243,12 @@ fn agent_table(agents: &[(&str, &AgentTally)]) -> Drawn {
             count(agent.records()),
             count(agent.successes),
             count(agent.failures),
-        ));
+        );
     }
     shown.push_str("</table>\n");
     shown.push_str(&and_more(agents.len().saturating_sub(MOST_ROWS)));
     shown.push_str("<p class=\"small\">Trust: score and tier at the agent's last record in the period.</p>\n");
-    Ok(shown)
+    shown
 }
 
 fn verification(report: &Report<'_>) -> String {
@@ -273,7 +272,8 @@ fn verification(report: &Report<'_>) -> String {
              verifies. Pass <code>--checkpoint</code> to rule that out.</p>\n",
         );
     }
-    let rows: String = rows.iter().map(|(name, value)| format!("<tr><td>{name}</td><td>{value}</td></tr>\n")).collect();
+    let row = |(name, value): &(&str, String)| format!("<tr><td>{name}</td><td>{value}</td></tr>\n");
+    let rows: String = rows.iter().map(row).collect();
     section("Verification", &format!("<table class=\"plain\">\n{rows}</table>\n{note}"))
 }
 

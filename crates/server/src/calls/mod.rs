@@ -168,6 +168,22 @@ impl Gateway {
     }
 }
 
+/// Makes a call of the sidecar's protocol with every permission, as a line of the sidecar does.
+///
+/// # Errors
+///
+/// [`Error::InvalidInput`] for an unknown name and for parameters that are no object; otherwise what is wrong with the
+/// parameters, and the errors of the governor.
+pub fn call(gateway: &Gateway, method: &str, params: Value) -> Result<Value, Error> {
+    let Some(entry) = find(method) else {
+        return Err(Error::input("method", "there is no call of that name"));
+    };
+    let Value::Object(params) = params else { return Err(Error::input("params", "expected an object")) };
+    let made = (entry.read)(Params::of(params))?.run(gateway)?;
+    serde_json::from_slice(&made.answer)
+        .map_err(|error| Error::Internal { message: format!("an answer is no JSON: {error}") })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
