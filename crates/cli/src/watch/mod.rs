@@ -8,6 +8,7 @@
 //! | `look.rs` | what the calls tell, as it is shown |
 //! | `screen.rs` | the state of the screen, and keys |
 //! | `draw.rs` | drawing it |
+//! | `tests.rs` | the screen over the calls of a gateway |
 
 mod draw;
 mod look;
@@ -148,3 +149,6 @@ fn ended_by_signals() -> io::Result<Arc<AtomicBool>> {
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 const BETWEEN_DRAWINGS: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests;
