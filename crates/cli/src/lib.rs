@@ -23,6 +23,7 @@ mod signals;
 mod soak;
 mod store;
 mod tasks;
+pub mod watch;
 
 use std::process::ExitCode;
 
@@ -63,6 +64,8 @@ enum Command {
     Tasks(tasks::Command),
     /// Writes an HTML report about a period of a store's log
     Report(report::Options),
+    /// Shows decisions as they come, and takes answers to escalations
+    Watch(watch::Options),
     /// Measures a log of many records: written, reopened, queried and verified
     Soak(soak::Options),
 }
@@ -82,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Policy(command) => return policy::main(command),
         Command::Tasks(command) => ("tasks", tasks::run(command)),
         Command::Report(options) => ("report", report::run(&options)),
+        Command::Watch(options) => ("watch", watch::main(&options)),
         Command::Soak(options) => ("soak", soak::run(&options)),
     };
     done.unwrap_or_else(|message| {
