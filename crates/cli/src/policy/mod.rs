@@ -6,6 +6,7 @@
 //! | `explain.rs`, `asked.rs` | `explain`: a request of any form, how it is read, and the decision rule by rule |
 //! | `compare.rs` | `diff`: two sets, rule by rule and decision by decision |
 //! | `replay.rs` | `replay` and `shadow`: a candidate on past decisions, and beside the set in force |
+//! | `suggest/` | `suggest`: the least set for the habits of a log |
 //! | `format.rs` | `fmt`: the layout of a document |
 //! | `past.rs` | the decisions of a store, for the verbs that read a log |
 //!
@@ -19,6 +20,7 @@ mod explain;
 mod format;
 mod past;
 mod replay;
+mod suggest;
 
 use std::error::Error;
 use std::fmt::Display;
@@ -56,6 +58,8 @@ pub enum Command {
     Diff(compare::Arguments),
     /// Decides the past again by a candidate set, and lists what would come out otherwise
     Replay(replay::Arguments),
+    /// Suggests the least set that would have allowed what a log shows to be habit
+    Suggest(suggest::Arguments),
     /// Prints the JSON Schema of policy documents
     Schema {
         /// Print the schema of documents of cases instead
@@ -102,6 +106,7 @@ pub fn main(command: Command) -> ExitCode {
         Command::Explain(arguments) => explain::run(*arguments),
         Command::Diff(arguments) => compare::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Suggest(arguments) => suggest::run(&arguments),
         Command::Schema { cases } => print(if cases { CASES_SCHEMA } else { POLICY_SCHEMA }).map(|()| true),
     };
     match result {
@@ -129,6 +134,7 @@ impl Command {
             Self::Explain(arguments) => arguments.json,
             Self::Diff(arguments) => arguments.json,
             Self::Replay(arguments) => arguments.json,
+            Self::Suggest(arguments) => arguments.json,
             Self::Schema { .. } => false,
         }
     }
@@ -203,6 +209,12 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Prints to standard output; unlike `println!`, it does not panic when the reader has gone.
 fn print(text: impl Display) -> Result<(), Box<dyn Error>> {
     Ok(write!(io::stdout(), "{text}")?)
+}
+
+/// A text as a basic string of TOML.
+fn toml_text(text: &str) -> String {
+    // The escapes of JSON are escapes of TOML too; JSON leaves out the one character that TOML wants escaped beside.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), Box<dyn Error>> {

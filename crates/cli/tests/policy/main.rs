@@ -6,5 +6,6 @@ mod cases;
 mod commands;
 mod explain;
 mod format;
+mod habits;
 mod pages;
 mod past;
