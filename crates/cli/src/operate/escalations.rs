@@ -20,7 +20,7 @@ pub(crate) enum Escalations {
     )]
     List {
         #[command(flatten)]
-        params: List,
+        params: Filters,
         #[command(flatten)]
         from: Reading,
     },
@@ -53,7 +53,7 @@ pub(crate) enum Escalations {
 /// Which escalations.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct List {
+pub(crate) struct Filters {
     /// Only those in this state: pending, approved, rejected or expired
     #[arg(long)]
     state: Option<EscalationState>,
