@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rulekeep::Governor;
+use rulekeep::checkpoint::CheckpointKey;
+use rulekeep::{Governor, GovernorBuilder};
 use rulekeep_server::Access;
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Value, json};
@@ -78,6 +79,16 @@ impl Client {
         Ok(Self::Store { gateway: Box::new(gateway), access: Access::Reading })
     }
 
+    /// A client for every call on the store in a folder, which must be there. `key` signs its checkpoints.
+    pub(crate) fn writing_folder(store: &Path, key: Option<CheckpointKey>) -> Result<Self, String> {
+        if !store.join("HEAD").is_file() {
+            return Err(format!("{}: there is no store in it", store.display()));
+        }
+        let builder = key.into_iter().fold(Governor::builder(), GovernorBuilder::checkpoints);
+        let gateway = Gateway::new(&builder.open(store).map_err(describe)?).map_err(describe)?;
+        Ok(Self::Store { gateway: Box::new(gateway), access: Access::Everything })
+    }
+
     /// A client with the operator's key.
     pub(crate) fn operating(home: &Home) -> Result<Self, String> {
         home.check()?;
@@ -110,6 +121,14 @@ impl Client {
         match self {
             Self::Daemon(line) => line.lock().unwrap_or_else(PoisonError::into_inner).call(method, &params),
             Self::Store { gateway, access } => Ok(access.call(gateway, method, params)?),
+        }
+    }
+
+    /// The governor on the store that this process has open; `None` where a daemon answers.
+    pub(crate) fn governor(&self) -> Option<&Governor> {
+        match self {
+            Self::Daemon(_) => None,
+            Self::Store { gateway, .. } => Some(gateway.governor()),
         }
     }
 
