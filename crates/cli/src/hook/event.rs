@@ -46,14 +46,14 @@ pub enum EventKind {
     Prompt(String),
     /// A tool is about to run.
     Call(HostCall),
-    /// A tool has run. The result is absent where the host hides it, the outcome UNKNOWN where the host hides that.
+    /// A tool has run.
     Result {
         /// The call, as it was before it ran.
         call: HostCall,
-        /// What the tool returned.
+        /// What the tool returned; absent where the host hides it.
         result: Option<Value>,
-        /// How it ended.
-        outcome: Outcome,
+        /// How it ended; absent where the host hides it, which is reported as UNKNOWN.
+        outcome: Option<Outcome>,
     },
     /// The conversation is over.
     End,

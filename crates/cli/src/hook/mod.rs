@@ -5,6 +5,8 @@
 //! | `event.rs` | one event of any host, the ruling on it, and the answer to the host |
 //! | `dialects/` | one file a host: how it writes events and reads answers |
 //! | `engine.rs` | the ruling on an event, by a governor |
-//! | `install.rs` | the entries in a host's settings |
+//! | `install/` | the entries in a host's settings |
 
+pub mod dialects;
 pub mod event;
+pub mod install;

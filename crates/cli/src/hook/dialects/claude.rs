@@ -1,0 +1,83 @@
+//! The dialect of Claude Code.
+
+use rulekeep::Outcome;
+use serde_json::{Value, json};
+
+use super::fields::{self, Fields};
+use super::{Dialect, Probe};
+use crate::hook::event::{EventKind, HookEvent, Host};
+
+pub(super) static DIALECT: Dialect =
+    Dialect { host: Host::Claude, fields: &fields::CLAUDE, read, ask: Some(ask), seconds: 600, probes: PROBES };
+
+fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
+    let name = fields.name(event)?;
+    let kind = match name {
+        "PreToolUse" => EventKind::Call(fields.call(event)?),
+        "PostToolUse" => fields.result(event, Some(Outcome::Success))?,
+        "PostToolUseFailure" => Fields { result: "error", ..fields::CLAUDE }.result(event, Some(Outcome::Failure))?,
+        "UserPromptSubmit" => fields.prompt(event)?,
+        "SessionEnd" => EventKind::End,
+        _ if OTHER.contains(&name) => EventKind::Other,
+        _ => return Err(fields::unknown(name)),
+    };
+    fields.event(event, name, kind)
+}
+
+/// The question to the user, in the words of Claude Code and VS Code.
+pub(super) fn ask(event: &HookEvent, reason: &str) -> Value {
+    json!({"hookSpecificOutput": {
+        "hookEventName": event.name, "permissionDecision": "ask", "permissionDecisionReason": reason,
+    }})
+}
+
+/// The events that need no ruling. `PermissionRequest` is one: the call was decided before it, and Claude Code asks its user.
+const OTHER: &[&str] = &[
+    "ConfigChange",
+    "CwdChanged",
+    "Elicitation",
+    "ElicitationResult",
+    "FileChanged",
+    "InstructionsLoaded",
+    "Notification",
+    "PermissionDenied",
+    "PermissionRequest",
+    "PostCompact",
+    "PostToolBatch",
+    "PreCompact",
+    "SessionStart",
+    "Setup",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "TaskCompleted",
+    "TaskCreated",
+    "TeammateIdle",
+    "UserPromptExpansion",
+    "WorktreeCreate",
+    "WorktreeRemove",
+];
+
+const PROBES: &[Probe] = &[
+    Probe { tool: "Bash", arguments: r#"{"command":"true rulekeep-doctor-probe"}"# },
+    Probe { tool: "Read", arguments: r#"{"file_path":"/nonexistent/rulekeep-doctor-probe"}"# },
+    Probe { tool: "Write", arguments: r#"{"file_path":"/nonexistent/rulekeep-doctor-probe","content":""}"# },
+    Probe {
+        tool: "Edit",
+        arguments: r#"{"file_path":"/nonexistent/rulekeep-doctor-probe","old_string":"a","new_string":"b"}"#,
+    },
+    Probe {
+        tool: "NotebookEdit",
+        arguments: r#"{"notebook_path":"/nonexistent/rulekeep-doctor-probe.ipynb","new_source":""}"#,
+    },
+    Probe { tool: "Glob", arguments: r#"{"pattern":"rulekeep-doctor-probe","path":"/nonexistent"}"# },
+    Probe { tool: "Grep", arguments: r#"{"pattern":"rulekeep-doctor-probe","path":"/nonexistent"}"# },
+    Probe { tool: "WebFetch", arguments: r#"{"url":"http://127.0.0.1:9/rulekeep-doctor-probe","prompt":"none"}"# },
+    Probe { tool: "WebSearch", arguments: r#"{"query":"rulekeep-doctor-probe"}"# },
+    Probe {
+        tool: "Task",
+        arguments: r#"{"description":"rulekeep-doctor-probe","prompt":"Answer OK.","subagent_type":"general-purpose"}"#,
+    },
+    Probe { tool: "mcp__rulekeep__probe", arguments: r#"{"text":"rulekeep-doctor-probe"}"# },
+];

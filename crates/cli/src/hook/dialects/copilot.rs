@@ -1,0 +1,91 @@
+//! The dialects of Copilot CLI: events registered in camelCase carry camelCase fields and no name of the event; events
+//! registered in PascalCase carry the fields of Claude Code.
+
+use rulekeep::Outcome;
+use serde_json::{Value, json};
+
+use super::fields::{self, Fields};
+use super::{Dialect, Probe};
+use crate::hook::event::{EventKind, HookEvent, Host};
+
+pub(super) static DIALECT: Dialect =
+    Dialect { host: Host::Copilot, fields: &CAMEL, read, ask: Some(ask), seconds: 30, probes: PROBES };
+
+const CAMEL: Fields = Fields {
+    event: "",
+    session: "sessionId",
+    agent: "",
+    tool: "toolName",
+    arguments: "toolArgs",
+    call: "toolCallId",
+    result: "toolResult",
+    before: "preToolUse",
+    ..fields::CLAUDE
+};
+
+const PASCAL: Fields = Fields { agent: "", result: "tool_result", ..fields::CLAUDE };
+
+fn read(_: &Fields, event: &Value) -> Result<HookEvent, String> {
+    let (fields, name) = match event.get(PASCAL.event) {
+        Some(_) => (&PASCAL, PASCAL.name(event)?),
+        None => (&CAMEL, camel_name(event)?),
+    };
+    let kind = match name {
+        "preToolUse" | "PreToolUse" => EventKind::Call(fields.call(event)?),
+        "postToolUse" | "PostToolUse" => result(fields, event)?,
+        "postToolUseFailure" | "PostToolUseFailure" => EventKind::Result {
+            call: fields.call(event)?,
+            result: event.get("error").cloned(),
+            outcome: Some(Outcome::Failure),
+        },
+        "userPromptSubmitted" | "UserPromptSubmit" => fields.prompt(event)?,
+        "sessionEnd" | "SessionEnd" => EventKind::End,
+        "sessionStart" | "agentStop" | "errorOccurred" | "ErrorOccurred" | "Notification" | "PermissionRequest"
+        | "PreCompact" | "SessionStart" | "Stop" | "SubagentStart" | "SubagentStop" => EventKind::Other,
+        _ => return Err(fields::unknown(name)),
+    };
+    fields.event(event, name, kind)
+}
+
+/// The name of an event in camelCase, by the fields that it alone has. A tool without a result or an error is about to run.
+fn camel_name(event: &Value) -> Result<&'static str, String> {
+    let has = |field: &str| event.get(field).is_some();
+    Ok(match () {
+        () if has("toolName") && has("toolResult") => "postToolUse",
+        () if has("toolName") && has("error") => "postToolUseFailure",
+        () if has("toolName") => "preToolUse",
+        () if has("prompt") => "userPromptSubmitted",
+        () if has("reason") => "sessionEnd",
+        () if has("source") => "sessionStart",
+        () if has("stopReason") || has("trigger") || has("agentName") => "agentStop",
+        () if has("errorContext") => "errorOccurred",
+        () => return Err("the event tells neither a tool nor another event of Copilot CLI".to_owned()),
+    })
+}
+
+/// A result by the type that Copilot gives it. A call that was denied has not run, so there is nothing to report.
+fn result(fields: &Fields, event: &Value) -> Result<EventKind, String> {
+    let result = event.get(fields.result);
+    let kind = result.and_then(|result| result.get("resultType").or_else(|| result.get("result_type")));
+    match kind.and_then(Value::as_str) {
+        Some("success") => fields.result(event, Some(Outcome::Success)),
+        Some("failure" | "error") => fields.result(event, Some(Outcome::Failure)),
+        Some("denied") => Ok(EventKind::Other),
+        _ => fields.result(event, None),
+    }
+}
+
+fn ask(_: &HookEvent, reason: &str) -> Value {
+    json!({"permissionDecision": "ask", "permissionDecisionReason": reason})
+}
+
+const PROBES: &[Probe] = &[
+    Probe { tool: "bash", arguments: r#"{"command":"true rulekeep-doctor-probe"}"# },
+    Probe { tool: "view", arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe"}"# },
+    Probe { tool: "create", arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","file_text":""}"# },
+    Probe { tool: "edit", arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","old_str":"a","new_str":"b"}"# },
+    Probe { tool: "glob", arguments: r#"{"pattern":"rulekeep-doctor-probe"}"# },
+    Probe { tool: "grep", arguments: r#"{"pattern":"rulekeep-doctor-probe"}"# },
+    Probe { tool: "web_fetch", arguments: r#"{"url":"http://127.0.0.1:9/rulekeep-doctor-probe"}"# },
+    Probe { tool: "task", arguments: r#"{"prompt":"rulekeep-doctor-probe"}"# },
+];

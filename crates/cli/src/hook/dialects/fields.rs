@@ -1,0 +1,130 @@
+//! The names that hosts give the fields of an event, and their reading.
+
+use rulekeep::Outcome;
+use serde_json::Value;
+
+use crate::hook::event::{EventKind, HookEvent, HostCall};
+
+/// The fields of an event. A name is empty where the host has no such field.
+pub(super) struct Fields {
+    /// The event's name.
+    pub(super) event: &'static str,
+    /// The conversation.
+    pub(super) session: &'static str,
+    /// The working folder.
+    pub(super) cwd: &'static str,
+    /// The sub-agent that acts.
+    pub(super) agent: &'static str,
+    /// The tool's name.
+    pub(super) tool: &'static str,
+    /// The tool's arguments.
+    pub(super) arguments: &'static str,
+    /// The id of the call.
+    pub(super) call: &'static str,
+    /// The user's words.
+    pub(super) prompt: &'static str,
+    /// The result of the tool.
+    pub(super) result: &'static str,
+    /// The name of the event before a tool runs.
+    pub(super) before: &'static str,
+}
+
+/// The fields of Claude Code, which several hosts have taken over.
+pub(super) const CLAUDE: Fields = Fields {
+    event: "hook_event_name",
+    session: "session_id",
+    cwd: "cwd",
+    agent: "agent_id",
+    tool: "tool_name",
+    arguments: "tool_input",
+    call: "tool_use_id",
+    prompt: "prompt",
+    result: "tool_response",
+    before: "PreToolUse",
+};
+
+impl Fields {
+    /// The event's name as the host tells it.
+    pub(super) fn name<'a>(&self, event: &'a Value) -> Result<&'a str, String> {
+        required(event, self.event)
+    }
+
+    /// An event of the kind, with the conversation and the folder as the host tells them.
+    pub(super) fn event(&self, event: &Value, name: &str, kind: EventKind) -> Result<HookEvent, String> {
+        Ok(HookEvent {
+            session: optional(event, self.session)?.unwrap_or_default().to_owned(),
+            cwd: optional(event, self.cwd)?.map(ToOwned::to_owned),
+            subagent: optional(event, self.agent)?.map(ToOwned::to_owned),
+            name: name.to_owned(),
+            kind,
+        })
+    }
+
+    /// The user's words.
+    pub(super) fn prompt(&self, event: &Value) -> Result<EventKind, String> {
+        match event.get(self.prompt) {
+            Some(Value::String(prompt)) => Ok(EventKind::Prompt(prompt.clone())),
+            _ => Err(missing(self.prompt, "a string")),
+        }
+    }
+
+    /// The call, its tool split from the MCP server where the name is `mcp__SERVER__TOOL`.
+    pub(super) fn call(&self, event: &Value) -> Result<HostCall, String> {
+        let name = required(event, self.tool)?;
+        let (server, tool) = match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+            Some((server, tool)) if !server.is_empty() && !tool.is_empty() => (Some(server), tool),
+            _ => (None, name),
+        };
+        Ok(HostCall {
+            id: optional(event, self.call)?.map(ToOwned::to_owned),
+            tool: tool.to_owned(),
+            server: server.map(ToOwned::to_owned),
+            arguments: arguments(event, self.arguments)?,
+        })
+    }
+
+    /// The call and its result, as the host shows it.
+    pub(super) fn result(&self, event: &Value, outcome: Option<Outcome>) -> Result<EventKind, String> {
+        let result = event.get(self.result).filter(|result| !result.is_null()).cloned();
+        Ok(EventKind::Result { call: self.call(event)?, result, outcome })
+    }
+}
+
+/// The text in `field`, which must be there.
+pub(super) fn required<'a>(event: &'a Value, field: &str) -> Result<&'a str, String> {
+    match event.get(field) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text),
+        _ => Err(missing(field, "a string that is not empty")),
+    }
+}
+
+/// The text in `field`, or nothing where it is absent, null or empty.
+pub(super) fn optional<'a>(event: &'a Value, field: &str) -> Result<Option<&'a str>, String> {
+    match event.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        Some(_) => Err(missing(field, "a string")),
+    }
+}
+
+/// The arguments in `field`: an object, or the text of one, as some hosts write it.
+pub(super) fn arguments(event: &Value, field: &str) -> Result<Value, String> {
+    let expected = || missing(field, "an object, or the JSON text of one");
+    match event.get(field) {
+        Some(object @ Value::Object(_)) => Ok(object.clone()),
+        Some(Value::String(text)) => super::read_input(text.as_bytes()).map_err(|_| expected()),
+        _ => Err(expected()),
+    }
+}
+
+/// The refusal of an event whose name the host does not document.
+pub(super) fn unknown(name: &str) -> String {
+    let name: String = name.chars().take(64).collect();
+    format!(
+        "unknown event {name:?}: the hook decides on no event that it does not know. Update rulekeep, or remove its entry for this event"
+    )
+}
+
+fn missing(field: &str, expected: &str) -> String {
+    format!("the event has no usable field {field:?}: expected {expected}")
+}

@@ -1,0 +1,61 @@
+//! The dialect of goose. Its hooks cannot ask, and block nothing but calls of tools.
+
+use rulekeep::Outcome;
+use serde_json::Value;
+
+use super::fields::{self, Fields};
+use super::{Dialect, Probe};
+use crate::hook::event::{EventKind, HookEvent, Host, HostCall};
+
+pub(super) static DIALECT: Dialect =
+    Dialect { host: Host::Goose, fields: &FIELDS, read, ask: None, seconds: 30, probes: PROBES };
+
+const FIELDS: Fields =
+    Fields { event: "event", cwd: "working_dir", agent: "", call: "tool_call_id", prompt: "message", ..fields::CLAUDE };
+
+fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
+    let name = fields.name(event)?;
+    let kind = match name {
+        "PreToolUse" => EventKind::Call(call(fields, event)?),
+        "PostToolUse" => {
+            EventKind::Result { call: call(fields, event)?, result: None, outcome: Some(Outcome::Success) }
+        }
+        "PostToolUseFailure" => {
+            EventKind::Result { call: call(fields, event)?, result: None, outcome: Some(Outcome::Failure) }
+        }
+        "UserPromptSubmit" => fields.prompt(event)?,
+        "SessionEnd" => EventKind::End,
+        // The narrower events repeat a call that `PreToolUse` has told, and cannot block it.
+        "AfterFileEdit"
+        | "AfterShellExecution"
+        | "BeforeReadFile"
+        | "BeforeShellExecution"
+        | "PreToolUseResult"
+        | "SessionStart"
+        | "Stop" => EventKind::Other,
+        _ => return Err(fields::unknown(name)),
+    };
+    fields.event(event, name, kind)
+}
+
+/// The call. A tool of goose is named `EXTENSION__TOOL`, and an extension is an MCP server.
+fn call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
+    let mut call = fields.call(event)?;
+    if call.server.is_none() {
+        if let Some((extension, tool)) = call.tool.split_once("__").filter(|(a, b)| !a.is_empty() && !b.is_empty()) {
+            (call.server, call.tool) = (Some(extension.to_owned()), tool.to_owned());
+        }
+    }
+    Ok(call)
+}
+
+const PROBES: &[Probe] = &[
+    Probe { tool: "developer__shell", arguments: r#"{"command":"true rulekeep-doctor-probe"}"# },
+    Probe { tool: "developer__write", arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","content":""}"# },
+    Probe {
+        tool: "developer__edit",
+        arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","before":"a","after":"b"}"#,
+    },
+    Probe { tool: "developer__tree", arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","depth":1}"# },
+    Probe { tool: "rulekeep__probe", arguments: r#"{"text":"rulekeep-doctor-probe"}"# },
+];

@@ -1,0 +1,157 @@
+//! The dialects of hosts: how each writes its events on standard input, and reads answers from the hook process.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `input.rs` | standard input as a JSON object |
+//! | `fields.rs` | the names that hosts give the fields of an event, and their reading |
+//! | one file a host | its events, its words for asking its user, its tools |
+//!
+//! A refusal is the same for all hosts, [`HookAnswer::refusal`]: exit code 2, the reason on standard error, nothing on
+//! standard output. It is the one form that blocks on each of them.
+
+mod claude;
+mod codex;
+mod copilot;
+mod cursor;
+mod fields;
+mod gemini;
+mod goose;
+mod input;
+mod opencode;
+mod vscode;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use self::fields::Fields;
+pub use self::input::{MAX_INPUT, read_input};
+use super::event::{EventKind, HookAnswer, HookEvent, Host, Ruling};
+
+/// The words of a host: how it tells events, and which answers it understands.
+pub struct Dialect {
+    host: Host,
+    fields: &'static Fields,
+    read: fn(&Fields, &Value) -> Result<HookEvent, String>,
+    ask: Option<fn(&HookEvent, &str) -> Value>,
+    seconds: u64,
+    probes: &'static [Probe],
+}
+
+/// A call that a doctor sends through the registered hook, to see whether the host's tool is covered. Each would change
+/// nothing if it ran, and carries the text [`Probe::MARK`], which a policy can deny.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probe {
+    /// The host's name of the tool.
+    pub tool: &'static str,
+    /// The arguments, as a JSON object.
+    pub arguments: &'static str,
+}
+
+impl Probe {
+    /// The text that the arguments of each probe hold.
+    pub const MARK: &str = "rulekeep-doctor-probe";
+}
+
+impl Dialect {
+    /// The dialect of `host`.
+    #[must_use]
+    pub const fn of(host: Host) -> &'static Self {
+        match host {
+            Host::Claude => &claude::DIALECT,
+            Host::Codex => &codex::DIALECT,
+            Host::Gemini => &gemini::DIALECT,
+            Host::Cursor => &cursor::DIALECT,
+            Host::Copilot => &copilot::DIALECT,
+            Host::Vscode => &vscode::DIALECT,
+            Host::Goose => &goose::DIALECT,
+            Host::Opencode => &opencode::DIALECT,
+        }
+    }
+
+    /// The dialect of an event that came to the hook of `host`. Settings files are shared: VS Code reads those of Claude
+    /// Code and Copilot CLI, and Cursor those of Claude Code, so the fields of the event tell who sent it.
+    #[must_use]
+    pub fn of_event(host: Host, event: &Value) -> &'static Self {
+        let has = |field| event.get(field).is_some();
+        Self::of(match host {
+            Host::Claude | Host::Copilot | Host::Vscode if has("hookEventName") => Host::Vscode,
+            Host::Claude if has("cursor_version") || has("conversation_id") => Host::Cursor,
+            Host::Vscode => Host::Copilot,
+            host => host,
+        })
+    }
+
+    /// The host.
+    #[must_use]
+    pub const fn host(&self) -> Host {
+        self.host
+    }
+
+    /// Reads an event.
+    ///
+    /// # Errors
+    ///
+    /// Says what is missing or unknown. The caller refuses such an event.
+    pub fn read(&self, event: &Value) -> Result<HookEvent, String> {
+        (self.read)(self.fields, event)
+    }
+
+    /// The answer to an event.
+    ///
+    /// Silence lets the host go on as it would without the hook, so its own rules and questions still apply. Events that
+    /// report never block, whatever the ruling: what they report has happened.
+    #[must_use]
+    pub fn answer(&self, event: &HookEvent, ruling: &Ruling) -> HookAnswer {
+        match (&event.kind, ruling) {
+            (_, Ruling::Allow) | (EventKind::Result { .. } | EventKind::End | EventKind::Other, _) => {
+                HookAnswer::silent()
+            }
+            (EventKind::Call(_), Ruling::Ask(reason)) => match self.ask {
+                Some(ask) => HookAnswer { exit: 0, stdout: ask(event, reason).to_string(), stderr: String::new() },
+                None => HookAnswer::refusal(reason),
+            },
+            (EventKind::Call(_) | EventKind::Prompt(_), Ruling::Deny(reason) | Ruling::Ask(reason)) => {
+                HookAnswer::refusal(reason)
+            }
+        }
+    }
+
+    /// Whether the host asks its user when the hook says so. Elsewhere [`Ruling::Ask`] is answered as a refusal.
+    #[must_use]
+    pub const fn asks(&self) -> bool {
+        self.ask.is_some()
+    }
+
+    /// The time that the host gives a hook before a tool runs, by its default and in the entries that `hook install`
+    /// writes. Hosts without a failure switch run the call when it has passed.
+    #[must_use]
+    pub const fn timeout(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+
+    /// A probe for each tool of the host that acts or reads.
+    #[must_use]
+    pub const fn probes(&self) -> &'static [Probe] {
+        self.probes
+    }
+
+    /// The event that the host would send before the call of a probe.
+    #[must_use]
+    pub fn probe_event(&self, probe: &Probe) -> Value {
+        let arguments: Value = serde_json::from_str(probe.arguments).unwrap_or_default();
+        let mut event = serde_json::Map::new();
+        for (field, value) in [
+            (self.fields.event, json!(self.fields.before)),
+            (self.fields.session, json!(Probe::MARK)),
+            (self.fields.tool, json!(probe.tool)),
+            (self.fields.arguments, arguments),
+            (self.fields.call, json!(Probe::MARK)),
+        ] {
+            if !field.is_empty() {
+                event.insert(field.to_owned(), value);
+            }
+        }
+        Value::Object(event)
+    }
+}

@@ -1,0 +1,53 @@
+//! The dialect of the plugin that `hook install` writes for opencode, which has no hooks that are processes.
+//!
+//! The plugin writes one JSON object: `event` (`chat.message`, `tool.execute.before`, `tool.execute.after` or
+//! `session.deleted`), `session` (the conversation with the user), `subagent` (the session of a sub-agent, where one acts),
+//! `cwd`, and with them `prompt`, or `tool`, `args` and `call`, and after the tool `output`. It throws on any exit code
+//! but 0, which keeps opencode from running the tool. opencode cannot ask.
+
+use serde_json::Value;
+
+use super::fields::{self, Fields};
+use super::{Dialect, Probe};
+use crate::hook::event::{EventKind, HookEvent, Host};
+
+pub(super) static DIALECT: Dialect =
+    Dialect { host: Host::Opencode, fields: &FIELDS, read, ask: None, seconds: 600, probes: PROBES };
+
+const FIELDS: Fields = Fields {
+    event: "event",
+    session: "session",
+    cwd: "cwd",
+    agent: "subagent",
+    tool: "tool",
+    arguments: "args",
+    call: "call",
+    prompt: "prompt",
+    result: "output",
+    before: "tool.execute.before",
+};
+
+fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
+    let name = fields.name(event)?;
+    let kind = match name {
+        "tool.execute.before" => EventKind::Call(fields.call(event)?),
+        // opencode tells the output alike of tools that succeeded and of commands that failed.
+        "tool.execute.after" => fields.result(event, None)?,
+        "chat.message" => fields.prompt(event)?,
+        "session.deleted" => EventKind::End,
+        _ => return Err(fields::unknown(name)),
+    };
+    fields.event(event, name, kind)
+}
+
+const PROBES: &[Probe] = &[
+    Probe { tool: "bash", arguments: r#"{"command":"true rulekeep-doctor-probe","description":"probe"}"# },
+    Probe { tool: "read", arguments: r#"{"filePath":"/nonexistent/rulekeep-doctor-probe"}"# },
+    Probe { tool: "write", arguments: r#"{"filePath":"/nonexistent/rulekeep-doctor-probe","content":""}"# },
+    Probe {
+        tool: "edit",
+        arguments: r#"{"filePath":"/nonexistent/rulekeep-doctor-probe","oldString":"a","newString":"b"}"#,
+    },
+    Probe { tool: "webfetch", arguments: r#"{"url":"http://127.0.0.1:9/rulekeep-doctor-probe","format":"text"}"# },
+    Probe { tool: "task", arguments: r#"{"description":"rulekeep-doctor-probe","prompt":"Answer OK."}"# },
+];

@@ -1,0 +1,275 @@
+//! Where each host keeps hooks, and how it writes an entry.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jsonc_parser::cst::CstInputValue;
+use serde_json::Value;
+
+use super::Scope;
+use crate::hook::event::Host;
+
+/// The settings format of a host.
+pub(super) struct Layout {
+    /// The host's name in the command of an entry. VS Code reads the files of Copilot CLI, so both share one.
+    pub(super) host: &'static str,
+    /// The settings file, below the home folder of the user.
+    user: &'static str,
+    /// The settings file, below the folder of the project.
+    project: &'static str,
+    /// The form of the file.
+    pub(super) form: Form,
+    /// The events that the hook is registered for.
+    pub(super) events: &'static [Event],
+}
+
+/// The form of a settings file.
+pub(super) enum Form {
+    /// JSON with the entries of each event under `hooks`.
+    Settings(Entries),
+    /// A plugin in JavaScript, which holds nothing else.
+    Plugin,
+}
+
+/// How a host writes the entries of an event.
+pub(super) struct Entries {
+    /// An entry is a matcher and a list of actions, the form of Claude Code; elsewhere it is one action.
+    nested: bool,
+    /// The file says `"version": 1`. Codex refuses a file that does.
+    pub(super) versioned: bool,
+    /// An action says `"type": "command"`.
+    typed: bool,
+    /// The fields that hold the command line, one for each shell.
+    commands: &'static [&'static str],
+    /// The field that holds the time limit, and its units in a second.
+    timeout: (&'static str, u32),
+    /// The field that makes a failed hook block, and its value.
+    failure: Option<(&'static str, Switch)>,
+}
+
+/// The value that makes a failed hook block.
+#[derive(Clone, Copy)]
+enum Switch {
+    /// The word `"block"`.
+    Block,
+    /// The value `true`.
+    True,
+}
+
+/// An event that the hook is registered for.
+pub(super) struct Event {
+    /// The host's name of the event.
+    pub(super) name: &'static str,
+    /// The tools it is registered for; absent on events that have none, and where absence means all.
+    pub(super) matcher: Option<&'static str>,
+    /// The host's time limit, in seconds.
+    pub(super) seconds: u64,
+    /// A failure of the hook blocks, where the host can do so.
+    pub(super) blocks: bool,
+}
+
+impl Layout {
+    /// The format of `host`.
+    pub(super) const fn of(host: Host) -> &'static Self {
+        match host {
+            Host::Claude => &CLAUDE,
+            Host::Codex => &CODEX,
+            Host::Gemini => &GEMINI,
+            Host::Cursor => &CURSOR,
+            Host::Copilot | Host::Vscode => &COPILOT,
+            Host::Goose => &GOOSE,
+            Host::Opencode => &OPENCODE,
+        }
+    }
+
+    /// The settings file of `scope`.
+    pub(super) fn file(&self, scope: Scope, home: &Path, project: &Path) -> PathBuf {
+        match scope {
+            Scope::User => home.join(self.user),
+            Scope::Project => project.join(self.project),
+        }
+    }
+
+    /// Whether a command line is one that `hook install` registers: any program, with `hook --host` and the host.
+    pub(super) fn is_ours(&self, command: &str) -> bool {
+        command.trim_end().strip_suffix(self.host).is_some_and(|head| head.ends_with(" hook --host "))
+    }
+}
+
+impl Entries {
+    /// The entry of an event.
+    pub(super) fn entry(&self, event: &Event, command: &str) -> CstInputValue {
+        let mut action = Vec::new();
+        if self.typed {
+            action.push(("type".to_owned(), "command".into()));
+        }
+        for field in self.commands {
+            // PowerShell runs a program whose path is quoted only behind `&`.
+            let call = if *field == "powershell" && command.starts_with('"') { "& " } else { "" };
+            action.push(((*field).to_owned(), format!("{call}{command}").into()));
+        }
+        let (timeout, units) = self.timeout;
+        action.push((timeout.to_owned(), CstInputValue::Number((event.seconds * u64::from(units)).to_string())));
+        if let Some((field, switch)) = self.failure.filter(|_| event.blocks) {
+            let value = match switch {
+                Switch::Block => "block".into(),
+                Switch::True => true.into(),
+            };
+            action.push((field.to_owned(), value));
+        }
+        let action = CstInputValue::Object(action);
+        if !self.nested {
+            return action;
+        }
+        let matcher = event.matcher.map(|matcher| ("matcher".to_owned(), matcher.into()));
+        let actions = ("hooks".to_owned(), CstInputValue::Array(vec![action]));
+        CstInputValue::Object(matcher.into_iter().chain([actions]).collect())
+    }
+
+    /// The command line of an action.
+    pub(super) fn command<'a>(&self, action: &'a Value) -> Option<&'a str> {
+        self.commands.iter().find_map(|field| action.get(field)?.as_str())
+    }
+
+    /// The time limit of an action.
+    pub(super) fn timeout(&self, action: &Value) -> Option<Duration> {
+        let (field, units) = self.timeout;
+        let seconds = action.get(field)?.as_f64()? / f64::from(units);
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
+    /// Whether a failure of an action blocks.
+    pub(super) fn blocks_on_failure(&self, action: &Value) -> bool {
+        self.failure.is_some_and(|(field, switch)| match switch {
+            Switch::Block => action.get(field).is_some_and(|value| value == "block"),
+            Switch::True => action.get(field) == Some(&Value::Bool(true)),
+        })
+    }
+}
+
+/// An event that decides or opens a task: a failure of the hook blocks it.
+const fn gate(name: &'static str, matcher: Option<&'static str>, seconds: u64) -> Event {
+    Event { name, matcher, seconds, blocks: true }
+}
+
+/// An event that only reports: a failure of the hook changes nothing.
+const fn report(name: &'static str, matcher: Option<&'static str>, seconds: u64) -> Event {
+    Event { name, matcher, seconds, blocks: false }
+}
+
+/// Every tool, as a regular expression. Claude Code takes a matcher of letters, digits and `_ - , |` for exact names.
+const ALL: Option<&str> = Some(".*");
+
+/// The form of Claude Code, without a failure switch.
+const NESTED: Entries = Entries {
+    nested: true,
+    versioned: false,
+    typed: true,
+    commands: &["command"],
+    timeout: ("timeout", 1),
+    failure: None,
+};
+
+static CLAUDE: Layout = Layout {
+    host: "claude",
+    user: ".claude/settings.json",
+    project: ".claude/settings.json",
+    form: Form::Settings(Entries { failure: Some(("onFailure", Switch::Block)), ..NESTED }),
+    events: &[
+        gate("UserPromptSubmit", None, 30),
+        gate("PreToolUse", ALL, 600),
+        report("PostToolUse", ALL, 30),
+        report("PostToolUseFailure", ALL, 30),
+        report("SessionEnd", None, 5),
+    ],
+};
+
+/// Codex refuses a whole file for one name it does not know, so only events that all versions with hooks have are used.
+static CODEX: Layout = Layout {
+    host: "codex",
+    user: ".codex/hooks.json",
+    project: ".codex/hooks.json",
+    form: Form::Settings(NESTED),
+    events: &[gate("UserPromptSubmit", None, 30), gate("PreToolUse", ALL, 600), report("PostToolUse", ALL, 30)],
+};
+
+static GEMINI: Layout = Layout {
+    host: "gemini",
+    user: ".gemini/settings.json",
+    project: ".gemini/settings.json",
+    form: Form::Settings(Entries { timeout: ("timeout", 1000), ..NESTED }),
+    events: &[
+        gate("BeforeAgent", None, 30),
+        gate("BeforeTool", ALL, 60),
+        report("AfterTool", ALL, 30),
+        report("SessionEnd", None, 5),
+    ],
+};
+
+/// `preToolUse` sees every tool. Registering the narrower events beside it would decide one call twice.
+static CURSOR: Layout = Layout {
+    host: "cursor",
+    user: ".cursor/hooks.json",
+    project: ".cursor/hooks.json",
+    form: Form::Settings(Entries {
+        nested: false,
+        typed: false,
+        versioned: true,
+        failure: Some(("failClosed", Switch::True)),
+        ..NESTED
+    }),
+    events: &[
+        gate("beforeSubmitPrompt", None, 30),
+        gate("preToolUse", None, 60),
+        report("postToolUse", None, 30),
+        report("postToolUseFailure", None, 30),
+        report("sessionEnd", None, 5),
+    ],
+};
+
+static COPILOT: Layout = Layout {
+    host: "copilot",
+    user: ".copilot/hooks/rulekeep.json",
+    project: ".github/hooks/rulekeep.json",
+    form: Form::Settings(Entries {
+        nested: false,
+        versioned: true,
+        commands: &["bash", "powershell"],
+        timeout: ("timeoutSec", 1),
+        ..NESTED
+    }),
+    events: &[
+        gate("userPromptSubmitted", None, 30),
+        gate("preToolUse", None, 30),
+        report("postToolUse", None, 30),
+        report("postToolUseFailure", None, 30),
+        report("sessionEnd", None, 5),
+    ],
+};
+
+static GOOSE: Layout = Layout {
+    host: "goose",
+    user: ".agents/plugins/rulekeep/hooks/hooks.json",
+    project: ".agents/plugins/rulekeep/hooks/hooks.json",
+    form: Form::Settings(Entries { failure: Some(("on_failure", Switch::Block)), ..NESTED }),
+    events: &[
+        report("UserPromptSubmit", None, 30),
+        gate("PreToolUse", None, 30),
+        report("PostToolUse", None, 30),
+        report("PostToolUseFailure", None, 30),
+        report("SessionEnd", None, 5),
+    ],
+};
+
+static OPENCODE: Layout = Layout {
+    host: "opencode",
+    user: ".config/opencode/plugins/rulekeep.js",
+    project: ".opencode/plugins/rulekeep.js",
+    form: Form::Plugin,
+    events: &[
+        gate("chat.message", None, 30),
+        gate("tool.execute.before", None, 600),
+        report("tool.execute.after", None, 30),
+        report("session.deleted", None, 5),
+    ],
+};

@@ -1,0 +1,24 @@
+//! The hook's entries in the settings of a host: planned, shown as a difference, written, found again and removed.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `layout.rs` | where each host keeps hooks, and how it writes an entry; data |
+//! | `edit.rs` | entries put into and taken out of a settings text, which otherwise stays as it is |
+//! | `registered.rs` | the entries that stand in the settings |
+//! | `files.rs` | the difference of a change, and its atomic write |
+//! | `command.rs` | `rulekeep hook install` and `rulekeep hook uninstall` |
+
+mod edit;
+mod layout;
+mod registered;
+
+pub use registered::{RegisteredHook, registered};
+
+/// Whose settings a hook is registered in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The settings of the user, for all projects.
+    User,
+    /// The settings of one project.
+    Project,
+}

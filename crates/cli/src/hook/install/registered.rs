@@ -1,0 +1,105 @@
+//! The entries of the hook that stand in the settings of a host.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Scope;
+use super::edit::{parse, plugin_command};
+use super::layout::{Entries, Event, Form, Layout};
+use crate::hook::event::Host;
+
+/// An entry that makes a host run `rulekeep hook` on an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegisteredHook {
+    /// The host's name of the event.
+    pub event: String,
+    /// The tools it is registered for; absent where the host runs it for all.
+    pub matcher: Option<String>,
+    /// The command line, as the host runs it.
+    pub command: String,
+    /// The host's time limit; absent where its default holds.
+    pub timeout: Option<Duration>,
+    /// A hook that cannot start, fails or is late blocks the call. Only entries of Claude Code, Cursor and goose can say so;
+    /// the plugin for opencode always does.
+    pub blocks_on_failure: bool,
+    /// The settings file.
+    pub file: PathBuf,
+    /// Whose settings the file holds.
+    pub scope: Scope,
+}
+
+/// The entries of the hook in the settings of `host`, those of the user first.
+///
+/// # Errors
+///
+/// Says which file cannot be read, or where it is malformed.
+pub fn registered(host: Host, home: &Path, project: &Path) -> Result<Vec<RegisteredHook>, String> {
+    let layout = Layout::of(host);
+    let mut found = Vec::new();
+    for scope in [Scope::User, Scope::Project] {
+        let file = layout.file(scope, home, project);
+        if scope == Scope::Project && file == layout.file(Scope::User, home, project) {
+            continue;
+        }
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(format!("{}: {error}", file.display())),
+        };
+        let mut entries = match &layout.form {
+            Form::Plugin => plugin_entries(layout, &text),
+            Form::Settings(form) => {
+                let settings = parse(&text).map_err(|error| format!("{}:{error}", file.display()))?;
+                settings_entries(layout, form, &settings.to_serde_value().unwrap_or_default())
+            }
+        };
+        for entry in &mut entries {
+            entry.file.clone_from(&file);
+            entry.scope = scope;
+        }
+        found.append(&mut entries);
+    }
+    Ok(found)
+}
+
+fn settings_entries(layout: &Layout, form: &Entries, settings: &Value) -> Vec<RegisteredHook> {
+    let mut entries = Vec::new();
+    for (event, groups) in settings.get("hooks").and_then(Value::as_object).into_iter().flatten() {
+        for group in groups.as_array().into_iter().flatten() {
+            let matcher = group.get("matcher").and_then(Value::as_str);
+            let nested = group.get("hooks").and_then(Value::as_array);
+            for action in nested.map_or(std::slice::from_ref(group), Vec::as_slice) {
+                let Some(command) = form.command(action).filter(|command| layout.is_ours(command)) else { continue };
+                entries.push(RegisteredHook {
+                    event: event.clone(),
+                    matcher: matcher.map(ToOwned::to_owned),
+                    command: command.to_owned(),
+                    timeout: form.timeout(action),
+                    blocks_on_failure: form.blocks_on_failure(action),
+                    file: PathBuf::new(),
+                    scope: Scope::User,
+                });
+            }
+        }
+    }
+    entries
+}
+
+/// The hooks of a plugin that this crate wrote; of any other text, none.
+fn plugin_entries(layout: &Layout, text: &str) -> Vec<RegisteredHook> {
+    let Some(command) = plugin_command(text) else { return Vec::new() };
+    let entry = |event: &Event| RegisteredHook {
+        event: event.name.to_owned(),
+        matcher: None,
+        command: format!("{command} hook --host {}", layout.host),
+        timeout: Some(Duration::from_secs(event.seconds)),
+        blocks_on_failure: event.blocks,
+        file: PathBuf::new(),
+        scope: Scope::User,
+    };
+    layout.events.iter().map(entry).collect()
+}
