@@ -31,6 +31,8 @@ pub const API_KEY: &str = "key/";
 pub const ENDPOINT: &str = "webhook/";
 /// Prefix of the keys under which the places of these endpoints in the log are kept.
 pub const ENDPOINT_PLACE: &str = "webhook-cursor/";
+/// Prefix of the keys under which the tasks of conversations of an agent's host are kept.
+pub const CONVERSATION: &str = "conversation/";
 
 /// The state of what is kept no longer.
 const FORGOTTEN: &str = "null";
@@ -378,7 +380,7 @@ impl Extensions {
 }
 
 fn is_extensions(key: &str) -> bool {
-    [API_KEY, ENDPOINT, ENDPOINT_PLACE].iter().any(|prefix| key.starts_with(prefix))
+    [API_KEY, ENDPOINT, ENDPOINT_PLACE, CONVERSATION].iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// Whether a state is of something that exists. A crash between the place of an endpoint and the endpoint itself leaves a

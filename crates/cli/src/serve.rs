@@ -15,6 +15,7 @@ use rulekeep_server::http::{Server, console, router};
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use crate::signals;
 use crate::store::{StoreOptions, describe};
 
 /// What a governor is served with, and where.
@@ -88,22 +89,12 @@ pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
     Ok(code)
 }
 
-/// Comes when the process is asked to end. Asked again it ends, whatever it is at: also while the store is closed.
+/// Completes when the process is asked to end.
 fn ended() -> Result<impl Future<Output = ()>, String> {
     let (tell, told) = tokio::sync::oneshot::channel();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("no runtime for signals: {error}"))?;
-    let mut signals = {
-        // Listened for from here on, so that none is missed once the address is told.
-        let _within = runtime.enter();
-        Signals::new()?
-    };
-    std::thread::spawn(move || {
-        runtime.block_on(signals.next());
+    signals::on_end(move || {
         let _ = tell.send(());
-        runtime.block_on(signals.next());
-        std::process::exit(ENDED_AT_ONCE);
-    });
+    })?;
     Ok(async {
         let _ = told.await;
     })
@@ -111,44 +102,3 @@ fn ended() -> Result<impl Future<Output = ()>, String> {
 
 /// How long calls that hang are waited for once the server has cut them.
 const LAST_WAIT: Duration = Duration::from_secs(5);
-
-/// The exit status of who was asked twice.
-const ENDED_AT_ONCE: i32 = 130;
-
-#[cfg(unix)]
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn new() -> Result<Self, String> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let listen = |kind| signal(kind).map_err(|error| format!("no signals: {error}"));
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn new() -> Result<Self, String> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-}

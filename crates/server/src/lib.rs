@@ -6,6 +6,7 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `access.rs` | what a connection may call |
 //! | `calls/` | every call: its parameters, its answer, who may make it |
 //! | `gateway/` | keys, plans and limits in front of the calls |
 //! | `http/` | the calls over HTTP |
@@ -14,6 +15,7 @@
 //! | `strict.rs` | JSON in which no name stands twice |
 //! | `webhooks/` | delivering events to web addresses |
 
+mod access;
 mod calls;
 pub mod gateway;
 pub mod http;
@@ -22,3 +24,5 @@ pub mod sidecar;
 mod strict;
 mod telemetry;
 pub mod webhooks;
+
+pub use access::{Access, call};

@@ -23,7 +23,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Scope};
 
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
+use super::access::Access;
 use super::calls::events::{self, Subscriptions};
 use super::calls::{self, Params};
 use super::gateway::Gateway;
@@ -41,10 +43,27 @@ pub const MAX_REQUEST_BYTES: usize = 256 << 10;
 /// # Errors
 ///
 /// Those of reading the input and writing the output.
-pub fn serve(gateway: &Gateway, mut input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
+pub fn serve(gateway: &Gateway, input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
+    serve_as(gateway, Access::Everything, &|_, _, _| None, input, output)
+}
+
+/// Answers every line of `input` that the access permits. `own` answers the calls that the program adds to those of the
+/// protocol, and returns `None` for all others. A connection with [`Access::Reading`] can raise its access by
+/// `session/authenticate {key}`, answered with `{}`.
+///
+/// # Errors
+///
+/// Those of reading the input and writing the output.
+pub fn serve_as(
+    gateway: &Gateway,
+    access: Access,
+    own: &OwnCalls<'_>,
+    mut input: impl BufRead,
+    output: impl Write + Send,
+) -> io::Result<()> {
     // Held to write whole lines: answers, and events between them.
     let output = Mutex::new(output);
-    let mut session = Session { gateway, subscriptions: Subscriptions::new() };
+    let mut session = Session { gateway, access, own, subscriptions: Subscriptions::new() };
     thread::scope(|scope| {
         let served = session.serve(&mut input, &output, scope);
         // What was decided is told before the end.
@@ -54,9 +73,15 @@ pub fn serve(gateway: &Gateway, mut input: impl BufRead, output: impl Write + Se
     })
 }
 
+/// Calls of a program: the connection's access and the call's name and parameters in; `None` where the program has no call
+/// of that name.
+pub type OwnCalls<'a> = dyn Fn(&Access, &str, &Map<String, Value>) -> Option<Result<Value, Error>> + Sync + 'a;
+
 /// What lasts from line to line.
 struct Session<'a> {
     gateway: &'a Gateway,
+    access: Access,
+    own: &'a OwnCalls<'a>,
     subscriptions: Subscriptions,
 }
 
@@ -144,37 +169,50 @@ impl Session<'_> {
     }
 
     fn call(&mut self, request: &Request<'_>) -> Result<Box<RawValue>, Fault> {
-        let (call, of_session) = (calls::find(&request.method), events::find(&request.method));
-        if call.is_none() && of_session.is_none() {
-            return Err(Fault::unknown_method(&request.method));
-        }
         let params = match request.params {
             None => Params::default(),
             Some(raw) if raw.get().starts_with('{') => {
                 let size = raw.get().len();
-                let is_operators = ["policy/", "catalogue/", "agent/import", "task/observe"]
-                    .iter()
-                    .any(|subject| request.method.starts_with(subject));
-                if size > MAX_REQUEST_BYTES && !is_operators {
+                let is_large = LARGE.iter().any(|subject| request.method.starts_with(subject));
+                if size > MAX_REQUEST_BYTES && !is_large {
                     return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
                 }
                 Params::read(raw.get())?
             }
-            Some(_) => return Err(Fault::invalid_params()),
+            Some(_) if calls::find(&request.method).is_some() || events::find(&request.method).is_some() => {
+                return Err(Fault::invalid_params());
+            }
+            Some(_) => return Err(Fault::unknown_method(&request.method)),
         };
-        let mut answer = Vec::new();
-        if let Some(call) = call {
-            let mut job = (call.read)(params)?;
-            job.wait().map_or(Ok(()), |wait| wait.check_line())?;
-            answer = job.run(self.gateway)?.answer;
-        } else if let Some(call) = of_session {
-            answer = (call.run)(params, &mut self.subscriptions, self.gateway.governor())?;
+        let text = String::from_utf8(self.answer_call(&request.method, params)?);
+        let unreadable = || Error::Internal { message: "an answer is not JSON".to_owned() };
+        Ok(RawValue::from_string(text.map_err(|_| unreadable())?).map_err(|_| unreadable())?)
+    }
+
+    fn answer_call(&mut self, method: &str, params: Params) -> Result<Vec<u8>, Fault> {
+        if let Some(answer) = (self.own)(&self.access, method, params.fields()) {
+            return Ok(calls::to_bytes(&answer?)?);
         }
-        let unreadable = || Error::Internal { message: "an answer is no JSON".to_owned() };
-        let text = String::from_utf8(answer).map_err(|_| unreadable())?;
-        Ok(RawValue::from_string(text).map_err(|_| unreadable())?)
+        if let Some(entry) = calls::find(method) {
+            return Ok(self.access.make(self.gateway, entry, params, true)?.answer);
+        }
+        if let Some(entry) = events::find(method) {
+            self.access.may_subscribe(self.gateway)?;
+            return Ok((entry.run)(params, &mut self.subscriptions, self.gateway.governor())?);
+        }
+        if method == "session/authenticate" {
+            params.refuse_others(&["key"])?;
+            let key = params.get("key").and_then(Value::as_str);
+            let key = key.ok_or_else(|| Error::input("key", "expected an API key"))?;
+            self.access.authenticate(self.gateway, key)?;
+            return Ok(b"{}".to_vec());
+        }
+        Err(Fault::unknown_method(method))
     }
 }
+
+/// Beginnings of the names of calls that take documents or results of tools.
+const LARGE: &[&str] = &["policy/", "catalogue/", "agent/import", "task/observe", "hook/"];
 
 fn one(response: &Response<'_>) -> Option<String> {
     // Answers are made of JSON values and texts; they always serialise.

@@ -24,6 +24,23 @@ pub enum Host {
     Opencode,
 }
 
+impl Host {
+    /// The host's name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Cursor => "cursor",
+            Self::Copilot => "copilot",
+            Self::Vscode => "vscode",
+            Self::Goose => "goose",
+            Self::Opencode => "opencode",
+        }
+    }
+}
+
 /// An event of a host, in words that all hosts share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookEvent {
@@ -46,13 +63,21 @@ pub enum EventKind {
     Prompt(String),
     /// A tool is about to run.
     Call(HostCall),
+<<<<<<< HEAD
     /// A tool has run.
+=======
+    /// A tool has run. What the host hides is absent.
+>>>>>>> main
     Result {
         /// The call, as it was before it ran.
         call: HostCall,
         /// What the tool returned; absent where the host hides it.
         result: Option<Value>,
+<<<<<<< HEAD
         /// How it ended; absent where the host hides it, which is reported as UNKNOWN.
+=======
+        /// How it ended; `None` counts as UNKNOWN.
+>>>>>>> main
         outcome: Option<Outcome>,
     },
     /// The conversation is over.

@@ -4,9 +4,14 @@
 //! |---|---|
 //! | `event.rs` | one event of any host, the ruling on it, and the answer to the host |
 //! | `dialects/` | one file a host: how it writes events and reads answers |
+//! | `client.rs` | `rulekeep hook`: the process that a host starts |
 //! | `engine.rs` | the ruling on an event, by a governor |
 //! | `install/` | the entries in a host's settings |
 
+mod client;
 pub mod dialects;
+pub mod engine;
 pub mod event;
 pub mod install;
+
+pub(crate) use client::{Options, run};

@@ -114,6 +114,12 @@ pub(crate) fn to_bytes(answer: &impl Serialize) -> Result<Vec<u8>, Error> {
     }
 }
 
+/// The JSON of an answer.
+pub(crate) fn from_bytes(answer: &[u8]) -> Result<Value, Error> {
+    serde_json::from_slice(answer)
+        .map_err(|error| Error::Internal { message: format!("an answer is not JSON: {error}") })
+}
+
 /// Bytes that most verdicts fit in.
 const USUAL_ANSWER: usize = 1024;
 

@@ -42,12 +42,13 @@ mod webhooks;
 
 use serde_json::{Value, json};
 
-pub(crate) use call::{Call, Entry, Job, Read, Wait};
+pub(crate) use call::{Call, Entry, Job, Read, Wait, from_bytes, to_bytes};
 pub(crate) use params::Params;
 pub(crate) use spec::{Shape, Size, Spec, Subject, Verb, required_together};
 
 use crate::gateway::{Admitted, Gateway};
 use rulekeep::Error;
+use rulekeep::extension::excerpt;
 
 /// Which fields go together in a part of a request or an answer that has this name.
 pub(crate) fn together_in(part: &str) -> Option<Value> {
@@ -64,6 +65,11 @@ pub(crate) fn together_in(part: &str) -> Option<Value> {
 /// The call of that name.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
     CALLS.iter().find(|entry| entry.spec.method == name)
+}
+
+/// The call of that name, or an error.
+pub(crate) fn known(name: &str) -> Result<&'static Entry, Error> {
+    find(name).ok_or_else(|| Error::input("method", format!("there is no call {:?}", excerpt(name))))
 }
 
 /// Every call on a governor; those of a session are in [`events`].
@@ -146,14 +152,9 @@ impl Admitted {
     /// key does not permit it; [`Error::Unauthorized`] where it was revoked or expired since it was admitted; else what is
     /// wrong with the parameters, and the errors of the governor.
     pub fn call(self, method: &str, params: Value) -> Result<Value, Error> {
-        let Some(entry) = find(method) else {
-            return Err(Error::input("method", "there is no call of that name"));
-        };
+        let entry = known(method)?;
         self.may_call(entry.spec)?;
-        let Value::Object(params) = params else { return Err(Error::input("params", "expected an object")) };
-        let made = self.perform((entry.read)(Params::of(params))?)?;
-        serde_json::from_slice(&made.answer)
-            .map_err(|error| Error::Internal { message: format!("an answer is no JSON: {error}") })
+        from_bytes(&self.perform((entry.read)(Params::object(params)?)?)?.answer)
     }
 }
 

@@ -43,8 +43,19 @@ impl Params {
         Ok(Self { fields })
     }
 
+    /// Takes over an object.
+    pub(crate) fn object(params: Value) -> Result<Self, Error> {
+        let Value::Object(fields) = params else { return Err(Error::input("params", "expected an object")) };
+        Ok(Self { fields })
+    }
+
     pub(crate) const fn of(fields: Map<String, Value>) -> Self {
         Self { fields }
+    }
+
+    /// All of them.
+    pub(crate) const fn fields(&self) -> &Map<String, Value> {
+        &self.fields
     }
 
     /// Sets a parameter that was given elsewhere; an error where it says something else here.

@@ -110,6 +110,11 @@ impl Spec {
         matches!(self.scope, Scope::Agent)
     }
 
+    /// Whether it changes nothing and records nothing.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.verb == Verb::Get || READS.contains(&self.method)
+    }
+
     pub(crate) const fn errors(self, errors: &'static [u16]) -> Self {
         Self { errors, ..self }
     }
@@ -146,6 +151,17 @@ impl Spec {
         }
     }
 }
+
+/// Calls with a body that change nothing and record nothing.
+const READS: &[&str] = &[
+    "checkpoint/prove",
+    "escalation/wait",
+    "intent",
+    "policy/explain",
+    "policy/preview",
+    "policy/replay",
+    "policy/validate",
+];
 
 impl Verb {
     /// Whether its requests have a body; others have a query.

@@ -1,0 +1,209 @@
+//! The sockets of the daemon, and what each may call.
+//!
+//! Agents run as the same user as their operator, so a socket's owner proves nothing. The agents' socket therefore
+//! permits a short list of calls and takes no key; the operators' socket permits reading, and everything with an API key.
+
+use std::fs;
+use std::io::BufReader;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rulekeep::{Agent, Error, Tier};
+use rulekeep_server::gateway::Gateway;
+use rulekeep_server::{Access, sidecar};
+use serde_json::{Map, Value, json};
+
+use crate::home::Home;
+use crate::hook::engine::Engine;
+
+/// Calls of agents: deciding, reporting and waiting, and no way to answer a question or to change a rule.
+const AGENT_CALLS: &[&str] = &[
+    "catalogue/list",
+    "catalogue/load",
+    "enforce",
+    "escalation/claim",
+    "escalation/get",
+    "escalation/wait",
+    "outcome/report",
+    "task/observe",
+];
+
+/// Connections at once, over both sockets.
+const MOST_CONNECTIONS: usize = 1024;
+
+/// A running daemon.
+pub(super) struct Server {
+    gateway: Gateway,
+    engine: Engine,
+    tier: Tier,
+    started: Instant,
+    connections: AtomicUsize,
+    /// Milliseconds from the start to the last call.
+    last_call: AtomicU64,
+    is_ending: Mutex<bool>,
+    ended: Condvar,
+}
+
+/// Who a socket is for.
+#[derive(Clone, Copy)]
+enum Side {
+    Agents,
+    Operators,
+}
+
+impl Server {
+    pub(super) fn new(gateway: Gateway, engine: Engine, tier: Tier) -> Self {
+        Self {
+            gateway,
+            engine,
+            tier,
+            started: Instant::now(),
+            connections: AtomicUsize::new(0),
+            last_call: AtomicU64::new(0),
+            is_ending: Mutex::new(false),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// Answers on both sockets until it is told to end, or nobody called for so long.
+    pub(super) fn run(self: &Arc<Self>, home: &Home, idle_exit: Option<Duration>) -> Result<(), String> {
+        for (socket, side) in [(home.agent_socket(), Side::Agents), (home.operator_socket(), Side::Operators)] {
+            let listener = bind(&socket)?;
+            let server = Arc::clone(self);
+            thread::spawn(move || server.accept(&listener, side));
+        }
+        let mut is_ending = self.is_ending.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*is_ending {
+            let left = idle_exit.map_or(LONGEST_SLEEP, |idle| idle.saturating_sub(self.idle()));
+            if left.is_zero() {
+                eprintln!("nobody called for {} minutes", self.idle().as_secs() / 60);
+                break;
+            }
+            let waited = self.ended.wait_timeout(is_ending, left.min(LONGEST_SLEEP));
+            is_ending = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        for socket in [home.agent_socket(), home.operator_socket()] {
+            fs::remove_file(&socket).map_err(|error| format!("{}: {error}", socket.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Makes [`Server::run`] return.
+    pub(super) fn end(&self) {
+        *self.is_ending.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ended.notify_all();
+    }
+
+    /// The time since the last call; none while somebody is connected.
+    fn idle(&self) -> Duration {
+        if self.connections.load(Ordering::Relaxed) > 0 {
+            return Duration::ZERO;
+        }
+        self.started.elapsed().saturating_sub(Duration::from_millis(self.last_call.load(Ordering::Relaxed)))
+    }
+
+    fn note_call(&self) {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_call.store(now, Ordering::Relaxed);
+    }
+
+    fn accept(self: &Arc<Self>, listener: &UnixListener, side: Side) {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else {
+                thread::sleep(Duration::from_millis(10)); // no file left to open: others have to close theirs first
+                continue;
+            };
+            if self.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
+                self.connections.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let server = Arc::clone(self);
+            thread::spawn(move || {
+                // Whoever hangs up gets no answer; that concerns nobody else.
+                let _ = server.serve(&stream, side);
+                server.note_call();
+                server.connections.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    }
+
+    fn serve(&self, stream: &UnixStream, side: Side) -> std::io::Result<()> {
+        let access = match side {
+            Side::Agents => Access::Only(AGENT_CALLS),
+            Side::Operators => Access::Reading,
+        };
+        let own = |access: &Access, method: &str, params: &Map<String, Value>| {
+            self.note_call();
+            match (side, method) {
+                (Side::Agents, "hook/event") => Some(self.hook(params)),
+                (Side::Agents, "catalogue/pin") => Some(self.pin(params)),
+                (Side::Agents, "enforce") => self.register(params).err().map(Err),
+                (Side::Operators, "daemon/status") => Some(Ok(self.status())),
+                (Side::Operators, "daemon/stop") => Some(access.admin(&self.gateway).map(|()| {
+                    self.end();
+                    json!({})
+                })),
+                _ => None,
+            }
+        };
+        sidecar::serve_as(&self.gateway, access, &own, BufReader::new(stream), stream)
+    }
+
+    fn hook(&self, params: &Map<String, Value>) -> Result<Value, Error> {
+        let answer = self.engine.answer(params)?;
+        serde_json::to_value(answer).map_err(|error| Error::Internal { message: error.to_string() })
+    }
+
+    /// Registers an agent that asks for the first time.
+    fn register(&self, params: &Map<String, Value>) -> Result<(), Error> {
+        let Some(agent) = params.get("agentId").and_then(Value::as_str) else { return Ok(()) };
+        self.gateway.governor().agents().ensure(Agent::new(agent).at_tier(self.tier)).map(drop)
+    }
+
+    /// Pins a tool that was never pinned. Accepting another definition of a pinned one takes an operator.
+    fn pin(&self, params: &Map<String, Value>) -> Result<Value, Error> {
+        if params.keys().any(|name| name != "name" && name != "server") {
+            return Err(Error::Forbidden { message: "only an operator changes pins".to_owned() });
+        }
+        let list = rulekeep_server::call(&self.gateway, "catalogue/list", json!({}))?;
+        let same = |tool: &Value| {
+            tool["name"] == params.get("name").cloned().unwrap_or_default()
+                && tool.get("server").cloned().unwrap_or_default() == params.get("server").cloned().unwrap_or_default()
+        };
+        let known = list["tools"].as_array().into_iter().flatten().find(|tool| same(tool));
+        if known.is_some_and(|tool| tool["pinned"] == true || tool["changed"] == true) {
+            let message =
+                "the tool is pinned with another definition; an operator accepts it with: rulekeep mcp accept";
+            return Err(Error::Forbidden { message: message.to_owned() });
+        }
+        rulekeep_server::call(&self.gateway, "catalogue/pin", Value::Object(params.clone()))
+    }
+
+    fn status(&self) -> Value {
+        json!({
+            "pid": std::process::id(),
+            "uptimeSeconds": self.started.elapsed().as_secs(),
+            "connections": self.connections.load(Ordering::Relaxed),
+            "version": env!("CARGO_PKG_VERSION"),
+        })
+    }
+}
+
+/// Listens on a socket. Only the owner of the store's lock comes here, so a socket that is there belongs to nobody.
+fn bind(socket: &Path) -> Result<UnixListener, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", socket.display());
+    match fs::remove_file(socket) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(socket).map_err(failed)?;
+    fs::set_permissions(socket, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    Ok(listener)
+}
+
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);

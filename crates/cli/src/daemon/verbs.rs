@@ -1,0 +1,160 @@
+//! `rulekeep up`, `down` and `status`.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rulekeep_server::gateway::Gateway;
+use rulekeep_server::webhooks::Settings as WebhookSettings;
+use serde_json::{Value, json};
+
+use super::server::Server;
+use crate::client::Client;
+use crate::home::Home;
+use crate::hook::engine::{Engine, Settings};
+use crate::signals;
+use crate::store::describe;
+
+/// Options of `rulekeep up`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep up\n  rulekeep up --foreground --idle-exit 0")]
+pub(crate) struct UpOptions {
+    /// Stays in the foreground
+    #[arg(long)]
+    foreground: bool,
+    /// Minutes without a call after which the daemon ends, instead of the configured ones; 0 for never
+    #[arg(long, value_name = "MINUTES")]
+    idle_exit: Option<u64>,
+}
+
+/// Options of `rulekeep down`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep down")]
+pub(crate) struct DownOptions {}
+
+/// Options of `rulekeep status`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep status\n  rulekeep status --json")]
+pub(crate) struct StatusOptions {
+    /// Prints the status as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn up(options: &UpOptions) -> Result<ExitCode, String> {
+    let home = Home::find()?;
+    if options.foreground {
+        return serve(&home, options.idle_exit);
+    }
+    home.check()?;
+    if let Some(pid) = running(&home)? {
+        println!("the daemon runs already, process {pid}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let log = home.daemon_log();
+    let opened = fs::OpenOptions::new().create(true).append(true).open(&log);
+    let opened = opened.map_err(|error| format!("{}: {error}", log.display()))?;
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let mut command = Command::new(program);
+    command.args(["up", "--foreground"]).env_remove(crate::client::OPERATOR_KEY);
+    if let Some(minutes) = options.idle_exit {
+        command.args(["--idle-exit", &minutes.to_string()]);
+    }
+    let errors = opened.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
+    command.current_dir("/").stdin(Stdio::null()).stdout(opened).stderr(errors).process_group(0);
+    let mut child = command.spawn().map_err(|error| format!("cannot start the daemon: {error}"))?;
+    let deadline = Instant::now() + LONGEST_START;
+    while Instant::now() < deadline {
+        if let Some(pid) = running(&home)? {
+            println!("the daemon runs, process {pid}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+            return Err(format!("the daemon ended, {status}; {} says why:\n{}", log.display(), last_lines(&home)));
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Err(format!("the daemon did not answer within {LONGEST_START:?}; {} may say why", log.display()))
+}
+
+pub(crate) fn down(_options: &DownOptions) -> Result<ExitCode, String> {
+    let home = Home::find()?;
+    let Some(pid) = running(&home)? else {
+        println!("no daemon runs");
+        return Ok(ExitCode::SUCCESS);
+    };
+    Client::operating(&home)?.call("daemon/stop", json!({}))?;
+    let deadline = Instant::now() + LONGEST_START;
+    while home.operator_socket().exists() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(10));
+    }
+    println!("the daemon ends, process {pid}; hooks refuse until: rulekeep up");
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn status(options: &StatusOptions) -> Result<ExitCode, String> {
+    let home = Home::find()?;
+    let client = Client::reading(&home)?;
+    let daemon = if client.is_daemon() { client.call("daemon/status", json!({}))? } else { Value::Null };
+    let status = client.call("admin/status", json!({}))?;
+    if options.json {
+        println!("{}", json!({ "home": home.root(), "daemon": daemon, "status": status }));
+    } else {
+        match daemon["pid"].as_u64() {
+            Some(pid) => println!("daemon    process {pid}, up {} s", daemon["uptimeSeconds"]),
+            None => println!("daemon    does not run: hooks refuse; start it with: rulekeep up"),
+        }
+        println!("home      {}", home.root().display());
+        println!("health    {}", status["status"].as_str().unwrap_or("unknown"));
+        for (name, value) in status["metrics"].as_object().into_iter().flatten() {
+            if value.is_number() {
+                println!("          {name}: {value}");
+            }
+        }
+    }
+    Ok(if daemon.is_null() { ExitCode::from(NOT_RUNNING) } else { ExitCode::SUCCESS })
+}
+
+/// The daemon's process, where one answers.
+fn running(home: &Home) -> Result<Option<u64>, String> {
+    if !home.operator_socket().exists() {
+        return Ok(None);
+    }
+    let client = Client::daemon(home)?;
+    let Some(client) = client else { return Ok(None) };
+    Ok(client.call("daemon/status", json!({}))?["pid"].as_u64())
+}
+
+fn serve(home: &Home, idle_exit: Option<u64>) -> Result<ExitCode, String> {
+    let config = home.config()?;
+    let governor = home.builder(&config)?.open(home.store()).map_err(describe)?;
+    let gateway = Gateway::with_webhooks(&governor, WebhookSettings::default()).map_err(describe)?;
+    let hooks = &config.hooks;
+    let settings =
+        Settings { tier: hooks.tier, mandates: hooks.mandates, wait: Duration::from_secs(hooks.wait_seconds) };
+    let engine = Engine::new(gateway.clone(), settings).map_err(describe)?;
+    let server = Arc::new(Server::new(gateway, engine, hooks.tier));
+    let asked = Arc::clone(&server);
+    signals::on_end(move || asked.end())?;
+    let idle_exit = idle_exit.map_or_else(
+        || config.idle_exit(),
+        |minutes| (minutes > 0).then(|| Duration::from_secs(minutes.saturating_mul(60))),
+    );
+    let served = server.run(home, idle_exit);
+    governor.close().map_err(describe)?;
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+fn last_lines(home: &Home) -> String {
+    let log = fs::read_to_string(home.daemon_log()).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().collect();
+    lines.get(lines.len().saturating_sub(5)..).unwrap_or_default().join("\n")
+}
+
+/// The longest that a daemon takes to start or to end.
+const LONGEST_START: Duration = Duration::from_secs(30);
+/// The exit code of `status` where no daemon runs.
+const NOT_RUNNING: u8 = 3;

@@ -1,0 +1,123 @@
+//! A probe, fired through the command that a host has registered, as the host fires it.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// The machine that the doctor looks at.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// The home folder of the user.
+    pub home: PathBuf,
+    /// The folder of the project.
+    pub project: PathBuf,
+    /// The environment that hosts give their hooks; that of this process where absent.
+    pub environment: Option<Vec<(OsString, OsString)>>,
+    /// The longest that a hook is waited for, however much longer the host would wait.
+    pub patience: Duration,
+}
+
+/// The end of a hook.
+#[derive(Debug)]
+pub(super) enum End {
+    /// It ended.
+    Done(Output),
+    /// It did not answer in time.
+    Late(Duration),
+    /// It did not start.
+    Failed(String),
+}
+
+impl Machine {
+    /// The text of an event through a command line, with more variables.
+    pub(super) fn fire(
+        &self,
+        shell: &str,
+        line: &str,
+        event: &str,
+        limit: Duration,
+        more: &[(&str, &Path)],
+    ) -> End {
+        let mut command = if cfg!(windows) { Command::new("cmd") } else { Command::new(shell) };
+        command.args([if cfg!(windows) { "/C" } else { "-c" }, line]);
+        command.envs(more.iter().copied());
+        self.run(command, event, limit)
+    }
+
+    /// A program of the environment, with a text on standard input.
+    pub(super) fn run(&self, mut command: Command, input: &str, limit: Duration) -> End {
+        if let Some(environment) = &self.environment {
+            let more: Vec<_> = command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
+            command.env_clear().envs(environment.iter().cloned());
+            command.envs(more.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        }
+        command.current_dir(&self.project).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return End::Failed(error.to_string()),
+        };
+        let id = child.id();
+        let input = input.to_owned();
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            if let Some(mut stdin) = child.stdin.take() {
+                // A hook may end without reading.
+                let _ = stdin.write_all(input.as_bytes());
+            }
+            let _ = sender.send(child.wait_with_output());
+        });
+        let limit = limit.min(self.patience);
+        match receiver.recv_timeout(limit) {
+            Ok(Ok(output)) => End::Done(output),
+            Ok(Err(error)) => End::Failed(error.to_string()),
+            Err(_) => {
+                end(id);
+                End::Late(limit)
+            }
+        }
+    }
+}
+
+impl End {
+    /// Checks for the refusal that every host honors: exit code 2, nothing on standard output, and `reason` on standard
+    /// error.
+    pub(super) fn refusal(&self, reason: &str) -> Result<(), String> {
+        let output = match self {
+            Self::Done(output) => output,
+            Self::Late(limit) => return Err(format!("it did not answer within {} s", limit.as_secs_f32())),
+            Self::Failed(message) => return Err(format!("it did not start: {message}")),
+        };
+        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if output.status.code() != Some(2) {
+            return Err(format!("it ended with {}, not with exit code 2: {}", output.status, first_line(&stderr)));
+        }
+        if !stdout.is_empty() {
+            return Err(format!("it printed {:?} beside its refusal", first_line(&stdout)));
+        }
+        if stderr.trim().is_empty() || !stderr.contains(reason) {
+            return Err(format!("it refused without the reason of the daemon: {:?}", first_line(&stderr)));
+        }
+        Ok(())
+    }
+}
+
+/// Ends the processes of a hook.
+fn end(id: u32) {
+    #[cfg(unix)]
+    if let Some(group) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    #[cfg(not(unix))]
+    let _ = id;
+}
+
+fn first_line(text: &str) -> &str {
+    let line = text.trim().lines().next().unwrap_or("");
+    line.get(..line.floor_char_boundary(200)).unwrap_or(line)
+}

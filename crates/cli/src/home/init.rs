@@ -1,0 +1,83 @@
+//! `rulekeep init`: makes the home, with a policy file, its cases, a configuration and the operator's key.
+
+use std::fs;
+use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
+use serde_json::json;
+
+use super::{Home, make_private};
+use crate::store::describe;
+
+/// Options of `rulekeep init`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep init --yes")]
+pub(crate) struct Options {
+    /// Asks nothing
+    #[arg(long)]
+    yes: bool,
+    /// Prints the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let home = Home::find()?;
+    let shown = home.root().display().to_string();
+    if home.root().join("config.toml").exists() {
+        return Err(format!("{shown} exists already; to start over, move it away first"));
+    }
+    if !options.yes {
+        confirm(&format!("Make {shown}, with a policy for coding agents?"))?;
+    }
+    make_private(home.root())?;
+    fs::set_permissions(home.root(), std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .map_err(|error| format!("{shown}: {error}"))?;
+    make_private(&home.root().join("policies"))?;
+    write(&home.policy(), include_str!("policy.toml"))?;
+    write(&home.cases(), include_str!("policy.cases.toml"))?;
+    write(&home.config_file(), include_str!("config.toml"))?;
+    let config = home.config()?;
+    let governor = home.builder(&config)?.open(home.store()).map_err(describe)?;
+    let gateway = Gateway::new(&governor).map_err(describe)?;
+    let key = gateway.keys().create(KeyDraft::new(Scope::Admin, Plan::Pro).name("operator")).map_err(describe)?;
+    governor.close().map_err(describe)?;
+    let key = key.key.expose();
+    if options.json {
+        println!("{}", json!({ "home": shown, "policy": home.policy(), "operatorKey": key }));
+    } else {
+        println!(
+            "made {shown}\n  policies/policy.toml        what agents may do\n  policies/policy.cases.toml  its tests\n  \
+             config.toml                 settings\n  store/                      the log\n\n\
+             operator key, shown only here:\n  {key}\n\
+             Keep it where the agent cannot read it. Approving, stopping the daemon and removing hooks need it, as\n\
+             RULEKEEP_OPERATOR_KEY in your own shell; never set it in the shell that runs the agent.\n\n\
+             next: rulekeep up && rulekeep hook install --host claude && rulekeep doctor"
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks on the terminal; an error without one, and for any answer but yes.
+pub(crate) fn confirm(question: &str) -> Result<(), String> {
+    if !std::io::stdin().is_terminal() {
+        return Err("there is no terminal to ask on: add --yes".to_owned());
+    }
+    eprint!("{question} [y/N] ");
+    std::io::stderr().flush().map_err(|error| error.to_string())?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(|error| error.to_string())?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err("nothing was changed".to_owned()),
+    }
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
+    written.map_err(|error| format!("{}: {error}", file.display()))
+}

@@ -1,0 +1,162 @@
+//! The folder that the tool keeps everything in: configuration, policies, store and sockets, open to their owner alone.
+
+mod init;
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rulekeep::{Durability, Governor, GovernorBuilder, PolicySet, Tier};
+use serde::Deserialize;
+
+pub(crate) use init::{Options as InitOptions, run as init};
+
+/// The home of the tool.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    root: PathBuf,
+}
+
+/// The configuration, `config.toml`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// When a decision is answered.
+    #[serde(deserialize_with = "durability")]
+    durability: Durability,
+    /// Minutes without a call after which the daemon ends; 0 for never.
+    idle_exit_minutes: u64,
+    /// Settings of hooks.
+    pub(crate) hooks: HookConfig,
+}
+
+/// The settings of hooks and of other programs that act for agents.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct HookConfig {
+    /// The tier that an agent starts at when it is first seen.
+    #[serde(deserialize_with = "tier")]
+    pub(crate) tier: Tier,
+    /// Whether the user's words limit what is done for them.
+    pub(crate) mandates: bool,
+    /// Seconds that a hook waits for a reviewer where the host cannot ask its user; less where the host's own timeout is
+    /// shorter.
+    pub(crate) wait_seconds: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { durability: Durability::Sync, idle_exit_minutes: 720, hooks: HookConfig::default() }
+    }
+}
+
+impl Default for HookConfig {
+    fn default() -> Self {
+        Self { tier: Tier::T3, mandates: true, wait_seconds: 25 }
+    }
+}
+
+impl Config {
+    /// The time without a call after which the daemon ends.
+    pub(crate) fn idle_exit(&self) -> Option<Duration> {
+        (self.idle_exit_minutes > 0).then(|| Duration::from_secs(self.idle_exit_minutes.saturating_mul(60)))
+    }
+}
+
+impl Home {
+    /// The home that `RULEKEEP_HOME` names, else `.rulekeep` in the user's own folder.
+    pub(crate) fn find() -> Result<Self, String> {
+        let root = match std::env::var_os("RULEKEEP_HOME").filter(|home| !home.is_empty()) {
+            Some(home) => PathBuf::from(home),
+            None => std::env::home_dir()
+                .filter(|home| home.is_absolute())
+                .ok_or("there is no home folder: set RULEKEEP_HOME to a folder of your own")?
+                .join(".rulekeep"),
+        };
+        let root = std::path::absolute(&root).map_err(|error| format!("{}: {error}", root.display()))?;
+        Ok(Self { root })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.root.join("store")
+    }
+
+    pub(crate) fn policy(&self) -> PathBuf {
+        self.root.join("policies").join("policy.toml")
+    }
+
+    fn cases(&self) -> PathBuf {
+        self.root.join("policies").join("policy.cases.toml")
+    }
+
+    fn config_file(&self) -> PathBuf {
+        self.root.join("config.toml")
+    }
+
+    /// The socket that agents' hooks and gateways speak to.
+    pub(crate) fn agent_socket(&self) -> PathBuf {
+        self.root.join("agent.sock")
+    }
+
+    /// The socket that people and their programs speak to.
+    pub(crate) fn operator_socket(&self) -> PathBuf {
+        self.root.join("operator.sock")
+    }
+
+    pub(crate) fn daemon_log(&self) -> PathBuf {
+        self.root.join("daemon.log")
+    }
+
+    /// The configuration. The home must exist, and be its owner's alone.
+    pub(crate) fn config(&self) -> Result<Config, String> {
+        self.check()?;
+        let file = self.config_file();
+        let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        toml::from_str(&text).map_err(|error| format!("{}: {}", file.display(), error.to_string().trim_end()))
+    }
+
+    /// Checks that the home exists and that nobody else can read or write it.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let shown = self.root.display();
+        let found =
+            fs::metadata(&self.root).map_err(|error| format!("{shown}: {error}; make it with: rulekeep init"))?;
+        let mode = found.permissions().mode() & 0o777;
+        if !found.is_dir() || mode & 0o077 != 0 {
+            return Err(format!("{shown}: expected a folder of mode 700, found {mode:o}; run: chmod 700 {shown}"));
+        }
+        Ok(())
+    }
+
+    /// A governor's settings by the configuration and the policies of the home.
+    pub(crate) fn builder(&self, config: &Config) -> Result<GovernorBuilder, String> {
+        let policies = PolicySet::from_file(self.policy()).map_err(|error| error.to_string())?;
+        Ok(Governor::builder().durability(config.durability).policies(policies))
+    }
+}
+
+/// Makes a folder that only its owner can use.
+fn make_private(folder: &Path) -> Result<(), String> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+fn durability<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Durability, D::Error> {
+    parsed(deserializer, "sync, buffered, or sync-from:RISK")
+}
+
+fn tier<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Tier, D::Error> {
+    parsed(deserializer, "a tier, T0 to T5")
+}
+
+fn parsed<'de, T: std::str::FromStr, D: serde::Deserializer<'de>>(
+    deserializer: D,
+    expected: &str,
+) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?}: expected {expected}")))
+}

@@ -1,0 +1,63 @@
+//! `rulekeep hook`: one event of a host in, the host's answer out. Whatever goes wrong refuses.
+
+use std::io::{Read as _, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::dialects::{self, MAX_EVENT_BYTES, read_input};
+use super::event::{HookAnswer, Host};
+use crate::client::{Client, OPERATOR_KEY};
+use crate::home::Home;
+
+/// Options of `rulekeep hook --host H`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The host whose event stands on standard input
+    #[arg(long, value_enum)]
+    host: Option<Host>,
+    /// The name under which the agent is governed, instead of the host's
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+}
+
+/// Answers the event on standard input.
+pub(crate) fn run(options: &Options) -> ExitCode {
+    // A panic's message would stand beside the reason.
+    std::panic::set_hook(Box::new(|_| {}));
+    let answer = catch_unwind(AssertUnwindSafe(|| answer(options)));
+    let answer = answer.unwrap_or_else(|_| Err("rulekeep hook failed; this is a bug".to_owned()));
+    let answer = answer.unwrap_or_else(|message| HookAnswer::refusal(&format!("rulekeep refuses: {message}")));
+    let written = std::io::stdout().write_all(answer.stdout.as_bytes()).and_then(|()| std::io::stdout().flush());
+    let _ = std::io::stderr().write_all(answer.stderr.as_bytes());
+    ExitCode::from(if written.is_ok() { answer.exit } else { REFUSED })
+}
+
+fn answer(options: &Options) -> Result<HookAnswer, String> {
+    let host = options.host.ok_or("the host is missing: rulekeep hook --host claude")?;
+    if std::env::var_os(OPERATOR_KEY).is_some() {
+        return Err(format!(
+            "{OPERATOR_KEY} is set in the agent's environment, so the agent could approve its own calls: unset it and \
+             start the agent again"
+        ));
+    }
+    let mut bytes = Vec::new();
+    let most = MAX_EVENT_BYTES as u64 + 1;
+    let read = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
+    read.map_err(|error| format!("the event cannot be read: {error}"))?;
+    let event = read_input(&bytes)?;
+    // Answered well inside the host's timeout: most hosts run the call when it passes.
+    let patience = dialects::of(host).timeout().saturating_sub(std::time::Duration::from_millis(1_500));
+    let home = Home::find()?;
+    let client = Client::agent(&home, Some(patience)).map_err(|failure| failure.message)?;
+    let mut params = json!({ "host": host.name(), "event": event });
+    if let Some(agent) = &options.agent {
+        params["agent"] = json!(agent);
+    }
+    let answer = client.call("hook/event", params).map_err(|failure| failure.message)?;
+    serde_json::from_value(answer).map_err(|error| format!("the daemon gave no answer for a host: {error}"))
+}
+
+/// The exit code by which every host refuses.
+const REFUSED: u8 = 2;

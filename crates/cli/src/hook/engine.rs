@@ -1,0 +1,383 @@
+//! The ruling on an event of a host, by the governor of the daemon.
+//!
+//! The user's prompts open a task and extend it. A call is decided under the task of its conversation. Where a person has to
+//! agree, the host asks its user if it can; else the hook waits for a reviewer, and after that the call is refused with a
+//! ticket: once the escalation is approved, the same call goes through.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rulekeep::escalation::{EscalationId, EscalationState, Review};
+use rulekeep::extension::{CONVERSATION, Extension, Wait};
+use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
+use rulekeep::{Agent, Decision, Error, Intent, Outcome, Tier};
+use rulekeep_server::gateway::Gateway;
+use serde_json::{Map, Value, json};
+
+use super::dialects::{self, Dialect};
+use super::event::{EventKind, HookAnswer, HookEvent, Host, HostCall, Ruling};
+
+/// Decides on the events of hosts.
+pub struct Engine {
+    gateway: Gateway,
+    settings: Settings,
+    conversations: Mutex<HashMap<String, TaskId>>,
+    calls: Mutex<Calls>,
+}
+
+/// Settings of an engine.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The tier that an agent starts at.
+    pub tier: Tier,
+    /// Whether prompts open tasks.
+    pub mandates: bool,
+    /// The longest wait for a reviewer.
+    pub wait: Duration,
+}
+
+/// Calls that were decided and have no outcome yet, the oldest first; at most [`MOST_CALLS`].
+#[derive(Default)]
+struct Calls {
+    by_key: HashMap<String, Made>,
+    order: std::collections::VecDeque<String>,
+}
+
+/// A call that was decided.
+#[derive(Clone)]
+struct Made {
+    conversation: String,
+    proof_id: rulekeep::proof::ProofId,
+    /// The intent to claim an approval with, where a person was asked.
+    asked: Option<Intent>,
+}
+
+impl Engine {
+    /// An engine on a gateway, with the conversations that its store knows.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing to the store.
+    pub fn new(gateway: Gateway, settings: Settings) -> Result<Self, Error> {
+        let mut conversations = HashMap::new();
+        for (key, value) in Extension::of(gateway.governor()).states(&[CONVERSATION]) {
+            let task = value.trim_matches('"').parse::<TaskId>().ok();
+            let is_open = |task: &TaskId| {
+                let info = gateway.governor().tasks().get(*task).and_then(|task| task.info());
+                info.is_ok_and(|info| info.state == TaskState::Open)
+            };
+            match task.filter(is_open) {
+                Some(task) => drop(conversations.insert(key, task)),
+                None => Extension::of(gateway.governor()).forget(&key, "its task is over")?,
+            }
+        }
+        Ok(Self { gateway, settings, conversations: Mutex::new(conversations), calls: Mutex::default() })
+    }
+
+    /// The answer to `hook/event {host, agent?, event}`. Whatever goes wrong is a refusal.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for parameters that are missing or unknown.
+    pub fn answer(&self, params: &Map<String, Value>) -> Result<HookAnswer, Error> {
+        if let Some(name) = params.keys().find(|name| !["host", "agent", "event"].contains(&name.as_str())) {
+            return Err(Error::input("params", format!("{name:?}: expected host, agent and event")));
+        }
+        let text = |name: &str| params.get(name).and_then(Value::as_str);
+        let host = text("host").and_then(|host| <Host as clap::ValueEnum>::from_str(host, false).ok());
+        let (Some(host), Some(event)) = (host, params.get("event")) else {
+            return Err(Error::input("params", "expected the name of a host and an event"));
+        };
+        let dialect = dialects::of(host);
+        let event = match dialect.read(event) {
+            Ok(event) => event,
+            Err(message) => return Ok(HookAnswer::refusal(&format!("rulekeep cannot read this event: {message}"))),
+        };
+        let started = Instant::now();
+        let agent = text("agent").map_or_else(|| host.name().to_owned(), str::to_owned);
+        let hearing = Hearing { engine: self, dialect, agent: &agent, host, event: &event, started };
+        let ruling = hearing.rule().unwrap_or_else(|error| Ruling::Deny(format!("rulekeep refuses: {error}")));
+        Ok(dialect.answer(&event, &ruling))
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn conversations(&self) -> MutexGuard<'_, HashMap<String, TaskId>> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One event that is being ruled on.
+struct Hearing<'a> {
+    engine: &'a Engine,
+    dialect: &'static dyn Dialect,
+    agent: &'a str,
+    host: Host,
+    event: &'a HookEvent,
+    started: Instant,
+}
+
+impl Hearing<'_> {
+    fn rule(&self) -> Result<Ruling, Error> {
+        match &self.event.kind {
+            EventKind::Prompt(words) => self.prompt(words).map(|()| Ruling::Allow),
+            EventKind::Call(call) => self.decide(call),
+            EventKind::Result { call, result, outcome } => {
+                self.observe(call, result.as_ref(), *outcome).map(|()| Ruling::Allow)
+            }
+            EventKind::End => self.end().map(|()| Ruling::Allow),
+            EventKind::Other => Ok(Ruling::Allow),
+        }
+    }
+
+    /// Opens the task of the conversation with the user's words, or adds the words to it.
+    fn prompt(&self, words: &str) -> Result<(), Error> {
+        self.register()?;
+        self.withdraw("the user went on")?;
+        if !self.engine.settings.mandates || words.trim().is_empty() {
+            return Ok(());
+        }
+        let words = within(words, rulekeep::intent::MAX_INPUT_BYTES);
+        if let Some(task) = self.task()? {
+            match task.say(words) {
+                Ok(_) => return Ok(()),
+                Err(Error::Conflict { .. }) => {} // it is over: these words open the next
+                Err(error) => return Err(error),
+            }
+        }
+        // The files that the user works on are not a stranger's values.
+        let folder = self.event.cwd.as_deref().filter(|folder| Path::new(folder).parent().is_some());
+        let request = TaskRequest::new(self.agent, words)
+            .trusting(folder)
+            .expires_in(Duration::from_secs(31 * 86_400))
+            .max_calls(100_000);
+        let task = self.governor().tasks().open(request)?.opened()?.task_id;
+        let key = self.conversation();
+        let kept = json!(task).to_string();
+        Extension::of(self.governor()).keep(key.clone(), kept, "a host's user spoke", Wait::Enqueued)?;
+        self.engine.conversations().insert(key, task);
+        Ok(())
+    }
+
+    fn decide(&self, call: &HostCall) -> Result<Ruling, Error> {
+        if let Some(nonce) = probe(&call.arguments) {
+            return Ok(Ruling::Deny(format!("rulekeep doctor probe {nonce}: refused")));
+        }
+        self.register()?;
+        let key = self.key(call);
+        let open = self.engine.calls().by_key.get(&key).cloned();
+        if let Some(Made { proof_id, asked: Some(intent), .. }) = open
+            && let Some(ruling) = self.redeem(EscalationId::of(proof_id), &intent)?
+        {
+            return Ok(ruling);
+        }
+        let mut context = Map::new();
+        context.insert("host".to_owned(), self.host.name().into());
+        if let Some(cwd) = &self.event.cwd {
+            context.insert("workingDirectory".to_owned(), cwd.clone().into());
+        }
+        if let Some(subagent) = &self.event.subagent {
+            context.insert("subagent".to_owned(), subagent.clone().into());
+        }
+        let mut input = json!({ "tool": call.tool, "arguments": call.arguments });
+        if let Some(server) = &call.server {
+            input["server"] = json!(server);
+        }
+        let mut params = json!({ "agentId": self.agent, "input": input, "context": context });
+        if let Some(task) = self.task_id() {
+            params["taskId"] = json!(task);
+        }
+        let verdict = rulekeep_server::call(&self.engine.gateway, "enforce", params)?;
+        let decided = |field: &str| Error::Internal { message: format!("a verdict lacks its {field}") };
+        let text = |field: &str| verdict[field].as_str().unwrap_or_default();
+        let decision: Decision =
+            serde_json::from_value(verdict["decision"].clone()).map_err(|_| decided("decision"))?;
+        let proof_id = text("proofId").parse().map_err(|_| decided("proofId"))?;
+        let asked = match decision {
+            Decision::Escalate => Some(Intent::from_json(&verdict["intent"])?),
+            _ => None,
+        };
+        self.engine.calls().put(key, Made { conversation: self.conversation(), proof_id, asked: asked.clone() });
+        match (decision, asked) {
+            (Decision::Allow, _) => Ok(Ruling::Allow),
+            (Decision::Escalate, Some(_)) if self.dialect.asks() => {
+                Ok(Ruling::Ask(format!("rulekeep: {}", text("reasoning"))))
+            }
+            (Decision::Escalate, Some(intent)) => self.wait(EscalationId::of(proof_id), &intent, text("reasoning")),
+            (Decision::Degrade, _) => Ok(Ruling::Deny(format!(
+                "rulekeep grants only a part of this call ({}): {} [{proof_id}]",
+                verdict["grantedCapabilities"],
+                text("reasoning")
+            ))),
+            _ => Ok(Ruling::Deny(format!("rulekeep: {} [{} {proof_id}]", text("reasoning"), text("denialClass")))),
+        }
+    }
+
+    /// The ruling on a call that was asked about before; `None` where it has to be decided again.
+    fn redeem(&self, id: EscalationId, intent: &Intent) -> Result<Option<Ruling>, Error> {
+        match self.governor().escalations().get(id)?.state {
+            EscalationState::Pending if !self.dialect.asks() => self.wait(id, intent, "asked before").map(Some),
+            EscalationState::Approved => match self.governor().escalations().claim(id, intent) {
+                Ok(verdict) if verdict.decision == Decision::Allow => Ok(Some(Ruling::Allow)),
+                _ => Ok(None), // used up, or under other rules by now
+            },
+            EscalationState::Pending => {
+                let _ = self.governor().escalations().reject(id, Review::by(HOST_USER).note("asked again"));
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Waits for a reviewer as long as the host's timeout permits.
+    fn wait(&self, id: EscalationId, intent: &Intent, reason: &str) -> Result<Ruling, Error> {
+        let margin = Duration::from_secs(3);
+        let host = self.dialect.timeout().saturating_sub(margin).saturating_sub(self.started.elapsed());
+        let escalations = self.governor().escalations();
+        match escalations.wait(id, intent, self.engine.settings.wait.min(host))? {
+            Some(verdict) if verdict.decision == Decision::Allow => Ok(Ruling::Allow),
+            Some(verdict) => Ok(Ruling::Deny(format!("rulekeep: {}", verdict.reasoning))),
+            None => Ok(Ruling::Deny(format!(
+                "rulekeep: {reason} Ticket {id}: an operator agrees with `rulekeep escalations approve {id}`; then the same call goes through."
+            ))),
+        }
+    }
+
+    /// Reports the outcome of a call, and shows its result to the task.
+    fn observe(&self, call: &HostCall, result: Option<&Value>, outcome: Option<Outcome>) -> Result<(), Error> {
+        let Some(made) = self.engine.calls().take(&self.key(call)) else { return Ok(()) };
+        let mut proof_id = made.proof_id;
+        if let Some(intent) = made.asked {
+            // The host asked its user, who agreed, or the tool would not have run.
+            let id = EscalationId::of(proof_id);
+            let escalations = self.governor().escalations();
+            if escalations.get(id)?.state == EscalationState::Pending {
+                let note = format!("agreed to in the question of {}", self.host.name());
+                escalations.approve(id, Review::by(HOST_USER).note(note))?;
+            }
+            if let Ok(verdict) = escalations.claim(id, &intent) {
+                proof_id = verdict.proof_id;
+            }
+        }
+        match outcome {
+            None => self.governor().report_unknown(&proof_id, None)?,
+            Some(outcome) => drop(self.governor().report(&proof_id, outcome)?),
+        }
+        if let (Some(result), Some(task)) = (result, self.task()?) {
+            let mut observed = ToolCall::new(&call.tool, call.arguments.clone());
+            observed.server.clone_from(&call.server);
+            // A result that cannot be read supplies no values; the call has run all the same.
+            let _ = task.observe(&observed, result);
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> Result<(), Error> {
+        self.withdraw("the conversation ended")?;
+        let key = self.conversation();
+        let task = self.engine.conversations().remove(&key);
+        if let Some(task) = task {
+            Extension::of(self.governor()).forget(&key, "the conversation ended")?;
+            self.governor().tasks().get(task)?.close(None)?;
+        }
+        Ok(())
+    }
+
+    /// Rejects the questions that the host's user did not agree to.
+    fn withdraw(&self, why: &str) -> Result<(), Error> {
+        if !self.dialect.asks() {
+            return Ok(());
+        }
+        let conversation = self.conversation();
+        for made in self.engine.calls().take_asked(&conversation) {
+            let id = EscalationId::of(made.proof_id);
+            if self.governor().escalations().get(id)?.state == EscalationState::Pending {
+                // Policies of one's own may not name the host's user: then it stays open until it expires.
+                let _ = self.governor().escalations().reject(id, Review::by(HOST_USER).note(why));
+            }
+        }
+        Ok(())
+    }
+
+    fn register(&self) -> Result<(), Error> {
+        let agent = Agent::new(self.agent).at_tier(self.engine.settings.tier);
+        self.governor().agents().ensure(agent).map(drop)
+    }
+
+    fn governor(&self) -> &rulekeep::Governor {
+        self.engine.gateway.governor()
+    }
+
+    /// The key of the conversation.
+    fn conversation(&self) -> String {
+        format!("{CONVERSATION}{}", json!([self.host.name(), self.agent, self.event.session]))
+    }
+
+    fn task_id(&self) -> Option<TaskId> {
+        self.engine.conversations().get(&self.conversation()).copied()
+    }
+
+    fn task(&self) -> Result<Option<Task>, Error> {
+        self.task_id().map(|id| self.governor().tasks().get(id)).transpose()
+    }
+
+    /// The key of a call: the same for a retry and for its result.
+    fn key(&self, call: &HostCall) -> String {
+        json!([self.conversation(), self.event.subagent, call.server, call.tool, call.arguments]).to_string()
+    }
+}
+
+impl Calls {
+    fn put(&mut self, key: String, made: Made) {
+        if self.by_key.insert(key.clone(), made).is_none() {
+            self.order.push_back(key);
+        }
+        while self.order.len() > MOST_CALLS {
+            let oldest = self.order.pop_front();
+            oldest.map(|key| self.by_key.remove(&key));
+        }
+    }
+
+    fn take(&mut self, key: &str) -> Option<Made> {
+        let made = self.by_key.remove(key)?;
+        self.order.retain(|other| other != key);
+        Some(made)
+    }
+
+    /// Takes out what was asked in a conversation.
+    fn take_asked(&mut self, conversation: &str) -> Vec<Made> {
+        let is_asked = |made: &Made| made.conversation == conversation && made.asked.is_some();
+        let keys: Vec<String> =
+            self.by_key.iter().filter(|(_, made)| is_asked(made)).map(|(key, _)| key.clone()).collect();
+        keys.iter().filter_map(|key| self.take(key)).collect()
+    }
+}
+
+/// The nonce of a probe of `rulekeep doctor` in the arguments of a call.
+fn probe(arguments: &Value) -> Option<String> {
+    match arguments {
+        Value::String(text) => {
+            let nonce = text.split(PROBE).nth(1)?;
+            Some(nonce.chars().take_while(char::is_ascii_alphanumeric).take(64).collect())
+        }
+        Value::Array(values) => values.iter().find_map(probe),
+        Value::Object(fields) => fields.values().find_map(probe),
+        _ => None,
+    }
+}
+
+/// The beginning of a text that is at most so many bytes.
+fn within(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
+}
+
+/// The text before the nonce of a probe.
+pub const PROBE: &str = "rulekeep-doctor-probe-";
+/// The reviewer who stands for the user that a host asked.
+const HOST_USER: &str = "host-user";
+/// The most calls without an outcome that are kept.
+const MOST_CALLS: usize = 10_000;

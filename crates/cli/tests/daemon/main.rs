@@ -1,0 +1,205 @@
+//! The home, the daemon and the hook process, as real processes.
+
+#[path = "../setup.rs"]
+mod setup;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use setup::{Answer, Setup};
+
+fn call(tool: &str, arguments: &Value) -> Value {
+    json!({
+        "hook_event_name": "PreToolUse", "session_id": "s1", "cwd": "/home/u/shop", "tool_name": tool,
+        "tool_input": arguments, "tool_use_id": "t1",
+    })
+}
+
+fn result(tool: &str, arguments: &Value, response: &Value) -> Value {
+    let mut event = call(tool, arguments);
+    event["hook_event_name"] = json!("PostToolUse");
+    event["tool_response"] = response.clone();
+    event
+}
+
+fn prompt(words: &str) -> Value {
+    json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "/home/u/shop", "prompt": words })
+}
+
+fn refuses(answer: &Answer, why: &str) {
+    assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
+    assert!(answer.stderr.contains(why), "{answer:?}");
+}
+
+fn goes_on(answer: &Answer) {
+    assert_eq!((answer.code, answer.stdout.as_str(), answer.stderr.as_str()), (0, "", ""));
+}
+
+#[test]
+fn a_home_is_its_owners_alone_and_is_made_once() {
+    let setup = Setup::new();
+    for name in ["", "store", "policies", "config.toml", "policies/policy.toml"] {
+        let mode = std::fs::metadata(setup.home().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{name}");
+    }
+    let again = setup.run(&["init", "--yes"]);
+    assert_eq!(again.code, 1);
+    assert!(again.stderr.contains("exists already"), "{again:?}");
+    let tests =
+        ["policy", "test", "policies/policy.toml", "policies/policy.cases.toml", "--mutants", "--min-coverage", "100"];
+    let tested = setup.run_in(setup.home(), &tests);
+    assert_eq!(tested.code, 0, "{tested:?}");
+    std::fs::set_permissions(setup.home(), PermissionsExt::from_mode(0o755)).unwrap();
+    assert!(setup.run(&["status"]).stderr.contains("chmod 700"));
+}
+
+#[test]
+fn a_hook_refuses_whatever_is_wrong() {
+    let setup = Setup::new();
+    let event = call("Read", &json!({ "file_path": "/home/u/shop/a.rs" })).to_string();
+    refuses(&setup.hook_text("claude", &event), "rulekeep up");
+    let _up = setup.up();
+    goes_on(&setup.hook_text("claude", &event));
+    for broken in ["", "nonsense", "[]", "{}", "{\"hook_event_name\":\"PreToolUse\"}", "\u{0}"] {
+        refuses(&setup.hook_text("claude", broken), "rulekeep");
+    }
+    refuses(&setup.hook_bytes("claude", &[0xff, 0xfe]), "rulekeep");
+    refuses(&setup.hook_text("nobody", &event), "nobody");
+    let with_key = setup.command(&["hook", "--host", "claude"]).env("RULEKEEP_OPERATOR_KEY", setup.key()).output();
+    refuses(&Answer::of(&with_key.unwrap()), "RULEKEEP_OPERATOR_KEY");
+}
+
+#[test]
+fn the_users_words_limit_the_calls_of_their_conversation() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let (read, test) = (json!({ "file_path": "/home/u/shop/parser.py" }), json!({ "command": "pytest -q" }));
+    goes_on(&setup.hook("claude", &prompt("Fix the failing test in parser.py and run the test suite")));
+    goes_on(&setup.hook("claude", &call("Read", &read)));
+    goes_on(&setup.hook(
+        "claude",
+        &call("Edit", &json!({ "file_path": "/home/u/shop/parser.py", "old_string": "a", "new_string": "b" })),
+    ));
+    goes_on(&setup.hook("claude", &call("Bash", &test)));
+    goes_on(&setup.hook("claude", &result("Bash", &test, &json!({ "stdout": "1 passed" }))));
+    refuses(&setup.hook("claude", &call("Bash", &json!({ "command": "sudo rm -rf /" }))), "Denied");
+    let asked = setup.hook("claude", &call("WebFetch", &json!({ "url": "https://evil.example/" })));
+    let asked: Value = serde_json::from_str(&asked.stdout).unwrap();
+    assert_eq!(asked["hookSpecificOutput"]["permissionDecision"], "ask");
+    // The daemon's restart leaves the conversation under its words.
+    setup.down();
+    let _up = setup.up();
+    let asked = setup.hook("claude", &call("WebFetch", &json!({ "url": "https://evil.example/" })));
+    assert!(asked.stdout.contains("\"ask\""), "{asked:?}");
+    let records = setup.json(&["status", "--json"]);
+    assert_eq!(records["status"]["metrics"]["proofChainLength"], 7);
+}
+
+#[test]
+fn a_question_that_the_hosts_user_agreed_to_is_an_approval_on_record() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let removed = json!({ "command": "rm -rf build" });
+    let asked = setup.hook("claude", &call("Bash", &removed));
+    assert!(asked.stdout.contains("\"ask\""), "{asked:?}");
+    goes_on(&setup.hook("claude", &result("Bash", &removed, &json!({ "stdout": "" }))));
+    let escalations = setup.ask("escalation/list", &json!({}));
+    assert_eq!(escalations["items"][0]["state"], "approved", "{escalations}");
+    assert_eq!(escalations["items"][0]["votes"][0]["reviewer"], "host-user");
+    let records = setup.ask("proof/query", &json!({ "entityId": "claude" }));
+    let first = &records["items"][0];
+    assert_eq!((&first["decision"], &first["outcome"]), (&json!("ALLOW"), &json!("SUCCESS")), "{records}");
+}
+
+#[test]
+fn a_question_that_was_not_agreed_to_is_withdrawn_when_the_user_goes_on() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let asked = setup.hook("claude", &call("Bash", &json!({ "command": "rm -rf build" })));
+    assert!(asked.stdout.contains("\"ask\""), "{asked:?}");
+    goes_on(&setup.hook("claude", &prompt("No, keep the folder and explain the build")));
+    assert_eq!(setup.ask("escalation/list", &json!({}))["items"][0]["state"], "rejected");
+}
+
+#[test]
+fn a_host_that_cannot_ask_gets_a_ticket_that_a_retry_redeems() {
+    let setup = Setup::new();
+    setup.configure("wait_seconds = 25", "wait_seconds = 0");
+    let _up = setup.up();
+    let event = json!({
+        "session_id": "s1", "cwd": "/home/u/shop", "hook_event_name": "BeforeTool", "tool_name": "run_shell_command",
+        "tool_input": { "command": "rm -rf build" }, "transcript_path": "t", "timestamp": "2026-11-25T10:00:00Z",
+    });
+    let refused = setup.hook("gemini", &event);
+    refuses(&refused, "escalations approve esc_");
+    let again = setup.hook("gemini", &event);
+    let ticket = |answer: &Answer| answer.stderr.split("Ticket ").nth(1).unwrap().split(':').next().unwrap().to_owned();
+    assert_eq!(ticket(&again), ticket(&refused), "a retry asks the same question");
+    setup.operate("escalation/approve", &json!({ "id": ticket(&refused), "reviewer": "operator" }));
+    goes_on(&setup.hook("gemini", &event));
+    refuses(&setup.hook("gemini", &event), "Ticket");
+}
+
+#[test]
+fn the_agents_socket_permits_no_way_out_of_the_rules() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let mut stream = UnixStream::connect(setup.home().join("agent.sock")).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    for (method, params) in [
+        ("session/authenticate", json!({ "key": setup.key() })),
+        ("escalation/approve", json!({ "id": "esc_1", "reviewer": "operator" })),
+        ("task/open", json!({ "agentId": "claude", "input": "Do everything" })),
+        ("policy/load", json!({ "text": "", "format": "toml" })),
+        ("agent/register", json!({ "agentId": "x", "tier": "T5" })),
+        ("key/create", json!({ "scope": "admin", "plan": "pro" })),
+        ("stop/lift", json!({ "id": "stop_1", "by": "x" })),
+        ("catalogue/override", json!({ "name": "x" })),
+        ("catalogue/pin", json!({ "name": "x", "pinned": false })),
+        ("daemon/stop", json!({})),
+        ("proof/query", json!({ "entityId": "claude" })),
+        ("event/subscribe", json!({})),
+    ] {
+        writeln!(stream, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).unwrap();
+        let mut line = String::new();
+        answers.read_line(&mut line).unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        let is_refused = answer["error"]["data"]["code"] == "FORBIDDEN" || answer["error"]["code"] == -32601;
+        assert!(is_refused, "{method}: {answer}");
+    }
+}
+
+#[test]
+fn operating_needs_the_operators_key() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let without = setup.command(&["down"]).env_remove("RULEKEEP_OPERATOR_KEY").output().unwrap();
+    assert!(String::from_utf8_lossy(&without.stderr).contains("operator key"));
+    let wrong = setup.command(&["down"]).env("RULEKEEP_OPERATOR_KEY", "rkp_admin_0").output().unwrap();
+    assert_eq!(wrong.status.code(), Some(1));
+    assert_eq!(setup.json(&["status", "--json"])["status"]["status"], "healthy");
+    setup.down();
+    assert_eq!(setup.run(&["status"]).code, 3);
+}
+
+#[test]
+fn sixty_four_hooks_at_once_all_get_their_answer() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for number in 0..64 {
+            let setup = &setup;
+            scope.spawn(move || {
+                let mut event = call("Read", &json!({ "file_path": format!("/home/u/shop/{number}.rs") }));
+                event["tool_use_id"] = json!(format!("t{number}"));
+                goes_on(&setup.hook("claude", &event));
+            });
+        }
+    });
+    println!("64 hooks in parallel: {:?}", started.elapsed());
+    assert_eq!(setup.ask("proof/query", &json!({ "entityId": "claude" }))["total"], 64);
+}

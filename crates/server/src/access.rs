@@ -1,0 +1,183 @@
+//! What a connection may call: everything, what changes nothing, a list of calls, or what an API key permits.
+
+use serde_json::Value;
+
+use crate::calls::{self, Entry, Params};
+use crate::gateway::{Admitted, Gateway, Made};
+use rulekeep::Error;
+
+/// What the other side of a connection may call.
+#[derive(Clone)]
+pub enum Access {
+    /// Every call: the other side is trusted like this process.
+    Everything,
+    /// Calls that change nothing and record nothing.
+    Reading,
+    /// The calls with these names.
+    Only(&'static [&'static str]),
+    /// The calls that this API key permits. The key is checked again at each call.
+    Key(String),
+}
+
+impl Access {
+    /// Makes a call by its name, for example `outcome/report`, with its named parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an unknown name and for parameters that are no object; [`Error::Forbidden`] and
+    /// [`Error::Unauthorized`] where the access does not permit the call; else the errors of the parameters and of the
+    /// governor.
+    pub fn call(&self, gateway: &Gateway, method: &str, params: Value) -> Result<Value, Error> {
+        let entry = calls::known(method)?;
+        calls::from_bytes(&self.make(gateway, entry, Params::object(params)?, false)?.answer)
+    }
+
+    /// Makes a call that was found. `is_line` says that the calls behind it wait for it.
+    pub(crate) fn make(&self, gateway: &Gateway, entry: &Entry, params: Params, is_line: bool) -> Result<Made, Error> {
+        let admitted = self.admit(gateway, entry)?;
+        let mut job = (entry.read)(params)?;
+        if let Some(wait) = job.wait().filter(|_| is_line) {
+            wait.check_line()?;
+        }
+        match admitted {
+            Some(admitted) => admitted.perform(job),
+            None => job.run(gateway),
+        }
+    }
+
+    /// Checks that the access permits the call at all; returns the admission by a key, where there is one.
+    fn admit(&self, gateway: &Gateway, entry: &Entry) -> Result<Option<Admitted>, Error> {
+        let method = entry.spec.method;
+        match self {
+            Self::Everything => Ok(None),
+            Self::Reading if entry.spec.only_reads() => Ok(None),
+            Self::Only(methods) if methods.contains(&method) => Ok(None),
+            Self::Reading => Err(forbidden(&format!("{method} needs an API key of the scope admin"))),
+            Self::Only(_) => Err(forbidden(&format!("{method} is not open to this connection"))),
+            Self::Key(key) => {
+                let admitted = gateway.admit(Some(key), LOCAL)?;
+                admitted.may_call(entry.spec)?;
+                Ok(Some(admitted))
+            }
+        }
+    }
+
+    /// Checks that the access permits everything.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forbidden`] where it does not; [`Error::Unauthorized`] for a key that is no longer accepted.
+    pub fn admin(&self, gateway: &Gateway) -> Result<(), Error> {
+        match self {
+            Self::Everything => Ok(()),
+            Self::Reading | Self::Only(_) => Err(forbidden("this needs an API key of the scope admin")),
+            Self::Key(key) => gateway.admit(Some(key), LOCAL)?.admin(),
+        }
+    }
+
+    /// Checks that the access permits subscriptions to events.
+    pub(crate) fn may_subscribe(&self, gateway: &Gateway) -> Result<(), Error> {
+        match self {
+            Self::Everything | Self::Reading => Ok(()),
+            Self::Only(_) => Err(forbidden("events are not open to this connection")),
+            Self::Key(_) => self.admin(gateway),
+        }
+    }
+
+    /// Takes over an API key. Only a connection that may read can be raised by one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forbidden`] for other connections; those of [`Gateway::admit`].
+    pub(crate) fn authenticate(&mut self, gateway: &Gateway, key: &str) -> Result<(), Error> {
+        if !matches!(self, Self::Reading | Self::Key(_)) {
+            return Err(forbidden("this connection takes no API key"));
+        }
+        let _admitted = gateway.admit(Some(key), LOCAL)?;
+        *self = Self::Key(key.to_owned());
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Everything => "Everything",
+            Self::Reading => "Reading",
+            Self::Only(_) => "Only",
+            Self::Key(_) => "Key",
+        })
+    }
+}
+
+/// Makes a call with every permission: for programs that own the governor.
+///
+/// # Errors
+///
+/// Those of [`Access::call`].
+pub fn call(gateway: &Gateway, method: &str, params: Value) -> Result<Value, Error> {
+    Access::Everything.call(gateway, method, params)
+}
+
+fn forbidden(message: &str) -> Error {
+    Error::Forbidden { message: message.to_owned() }
+}
+
+/// The caller that refusals of keys are counted under.
+const LOCAL: &str = "local";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::{KeyDraft, Plan, Scope};
+    use rulekeep::{Agent, Governor};
+    use serde_json::json;
+
+    fn gateway() -> Gateway {
+        let governor = Governor::builder().open_in_memory().unwrap();
+        governor.agents().register(Agent::new("a")).unwrap();
+        Gateway::new(&governor).unwrap()
+    }
+
+    #[test]
+    fn reading_changes_nothing() {
+        let gateway = gateway();
+        let agent = json!({ "agentId": "a" });
+        assert!(Access::Reading.call(&gateway, "agent/get", agent.clone()).is_ok());
+        let deciding = json!({ "agentId": "a", "input": "Read the notes" });
+        assert!(Access::Reading.call(&gateway, "policy/explain", deciding.clone()).is_ok());
+        for (method, params) in [
+            ("agent/suspend", agent),
+            ("enforce", deciding),
+            ("stop/set", json!({ "all": true, "by": "a" })),
+            ("key/create", json!({ "scope": "admin", "plan": "pro" })),
+            ("policy/load", json!({ "text": "", "format": "toml" })),
+        ] {
+            assert_eq!(Access::Reading.call(&gateway, method, params).unwrap_err().code(), "FORBIDDEN", "{method}");
+        }
+        assert_eq!(gateway.governor().verify().unwrap().records, 0);
+    }
+
+    #[test]
+    fn a_list_of_calls_permits_no_other_and_no_key() {
+        let gateway = gateway();
+        let mut access = Access::Only(&["agent/get"]);
+        assert!(access.call(&gateway, "agent/get", json!({ "agentId": "a" })).is_ok());
+        assert_eq!(access.call(&gateway, "agent/list", json!({})).unwrap_err().code(), "FORBIDDEN");
+        let key = gateway.keys().create(KeyDraft::new(Scope::Admin, Plan::Pro)).unwrap();
+        assert_eq!(access.authenticate(&gateway, key.key.expose()).unwrap_err().code(), "FORBIDDEN");
+    }
+
+    #[test]
+    fn a_key_permits_what_its_scope_does_until_it_is_revoked() {
+        let gateway = gateway();
+        let key = gateway.keys().create(KeyDraft::new(Scope::Admin, Plan::Pro)).unwrap();
+        let mut access = Access::Reading;
+        assert_eq!(access.authenticate(&gateway, "rkp_admin_wrong").unwrap_err().code(), "UNAUTHORIZED");
+        access.authenticate(&gateway, key.key.expose()).unwrap();
+        let agent = json!({ "agentId": "a" });
+        assert!(access.call(&gateway, "agent/suspend", agent.clone()).is_ok());
+        gateway.keys().revoke(key.info.id).unwrap();
+        assert_eq!(access.call(&gateway, "agent/resume", agent).unwrap_err().code(), "UNAUTHORIZED");
+    }
+}
