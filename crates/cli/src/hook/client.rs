@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::dialects::{self, MAX_EVENT_BYTES, read_input};
+use super::dialects::{Dialect, MAX_INPUT, read_input};
 use super::event::{HookAnswer, Host};
 use crate::client::{Client, OPERATOR_KEY};
 use crate::home::Home;
@@ -43,12 +43,12 @@ fn answer(options: &Options) -> Result<HookAnswer, String> {
         ));
     }
     let mut bytes = Vec::new();
-    let most = MAX_EVENT_BYTES as u64 + 1;
+    let most = MAX_INPUT as u64 + 1;
     let read = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
     read.map_err(|error| format!("the event cannot be read: {error}"))?;
     let event = read_input(&bytes)?;
     // Answered well inside the host's timeout: most hosts run the call when it passes.
-    let patience = dialects::of(host).timeout().saturating_sub(std::time::Duration::from_millis(1_500));
+    let patience = Dialect::of(host).timeout().saturating_sub(std::time::Duration::from_millis(1_500));
     let home = Home::find()?;
     let client = Client::agent(&home, Some(patience)).map_err(|failure| failure.message)?;
     let mut params = json!({ "host": host.name(), "event": event });

@@ -16,7 +16,7 @@ use rulekeep::{Agent, Decision, Error, Intent, Outcome, Tier};
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Map, Value, json};
 
-use super::dialects::{self, Dialect};
+use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, Host, HostCall, Ruling};
 
 /// Decides on the events of hosts.
@@ -90,12 +90,13 @@ impl Engine {
         let (Some(host), Some(event)) = (host, params.get("event")) else {
             return Err(Error::input("params", "expected the name of a host and an event"));
         };
-        let dialect = dialects::of(host);
+        let dialect = Dialect::of_event(host, event);
         let event = match dialect.read(event) {
             Ok(event) => event,
             Err(message) => return Ok(HookAnswer::refusal(&format!("rulekeep cannot read this event: {message}"))),
         };
         let started = Instant::now();
+        let host = dialect.host();
         let agent = text("agent").map_or_else(|| host.name().to_owned(), str::to_owned);
         let hearing = Hearing { engine: self, dialect, agent: &agent, host, event: &event, started };
         let ruling = hearing.rule().unwrap_or_else(|error| Ruling::Deny(format!("rulekeep refuses: {error}")));
@@ -114,7 +115,7 @@ impl Engine {
 /// One event that is being ruled on.
 struct Hearing<'a> {
     engine: &'a Engine,
-    dialect: &'static dyn Dialect,
+    dialect: &'static Dialect,
     agent: &'a str,
     host: Host,
     event: &'a HookEvent,
@@ -357,12 +358,12 @@ impl Calls {
     }
 }
 
-/// The nonce of a probe of `rulekeep doctor` in the arguments of a call.
+/// The nonce of a probe of `rulekeep doctor` in the arguments of a call; empty for a probe without one.
 fn probe(arguments: &Value) -> Option<String> {
     match arguments {
         Value::String(text) => {
-            let nonce = text.split(PROBE).nth(1)?;
-            Some(nonce.chars().take_while(char::is_ascii_alphanumeric).take(64).collect())
+            let (_, rest) = text.split_once(Probe::MARK)?;
+            Some(rest.trim_start_matches('-').chars().take_while(char::is_ascii_alphanumeric).take(64).collect())
         }
         Value::Array(values) => values.iter().find_map(probe),
         Value::Object(fields) => fields.values().find_map(probe),
@@ -375,8 +376,6 @@ fn within(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }
 
-/// The text before the nonce of a probe.
-pub const PROBE: &str = "rulekeep-doctor-probe-";
 /// The reviewer who stands for the user that a host asked.
 const HOST_USER: &str = "host-user";
 /// The most calls without an outcome that are kept.

@@ -63,21 +63,13 @@ pub enum EventKind {
     Prompt(String),
     /// A tool is about to run.
     Call(HostCall),
-<<<<<<< HEAD
     /// A tool has run.
-=======
-    /// A tool has run. What the host hides is absent.
->>>>>>> main
     Result {
         /// The call, as it was before it ran.
         call: HostCall,
         /// What the tool returned; absent where the host hides it.
         result: Option<Value>,
-<<<<<<< HEAD
         /// How it ended; absent where the host hides it, which is reported as UNKNOWN.
-=======
-        /// How it ended; `None` counts as UNKNOWN.
->>>>>>> main
         outcome: Option<Outcome>,
     },
     /// The conversation is over.

@@ -67,7 +67,7 @@ fn a_hook_refuses_whatever_is_wrong() {
         refuses(&setup.hook_text("claude", broken), "rulekeep");
     }
     refuses(&setup.hook_bytes("claude", &[0xff, 0xfe]), "rulekeep");
-    refuses(&setup.hook_text("nobody", &event), "nobody");
+    refuses(&setup.hook_text("nobody", &event), "invalid value");
     let with_key = setup.command(&["hook", "--host", "claude"]).env("RULEKEEP_OPERATOR_KEY", setup.key()).output();
     refuses(&Answer::of(&with_key.unwrap()), "RULEKEEP_OPERATOR_KEY");
 }
