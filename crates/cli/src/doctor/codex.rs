@@ -39,7 +39,7 @@ pub(super) fn trusts(machine: &Machine, entries: &[Entry]) -> Result<(), (Verdic
 
 /// The hooks that Codex knows for the project.
 fn list(machine: &Machine) -> Result<Value, String> {
-    let mut command = Command::new(program(machine).ok_or("there is no `codex` on the path")?);
+    let mut command = Command::new(machine.program("codex").ok_or("there is no `codex` on the path")?);
     command.arg("app-server").current_dir(&machine.project);
     if let Some(environment) = &machine.environment {
         command.env_clear().envs(environment.iter().cloned());
@@ -74,15 +74,6 @@ fn ask(child: &mut Child, machine: &Machine) -> Result<Value, String> {
     let answer = receiver.recv_timeout(machine.patience.max(START)).ok().flatten();
     let answer = answer.ok_or("`codex app-server` does not answer `hooks/list`")?;
     answer.get("result").cloned().ok_or_else(|| format!("`codex app-server`: {}", answer["error"]))
-}
-
-/// The `codex` on the path of the machine.
-fn program(machine: &Machine) -> Option<std::path::PathBuf> {
-    let path = match &machine.environment {
-        Some(environment) => environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()),
-        None => std::env::var_os("PATH"),
-    };
-    std::env::split_paths(&path?).map(|folder| folder.join("codex")).find(|file| file.is_file())
 }
 
 /// The time that `codex app-server` has at least.

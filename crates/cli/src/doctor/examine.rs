@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::fire::{End, Machine};
+use super::fire::{End, Machine, version};
 use super::model::{Behavior, Fault, Model, ProjectHooks};
 use super::report::{Cell, Finding, Report, State, Verdict};
 use super::settings::{Entry, Settings, place};
@@ -27,7 +27,9 @@ pub(super) fn is_here(host: Host, machine: &Machine) -> bool {
 pub fn examine(host: Host, machine: &Machine) -> Report {
     let model = Model::of(host);
     let settings = Settings::read(host, model, &machine.home, &machine.project);
-    let mut examination = Examination { host, model, machine, settings, findings: Vec::new(), probes: Vec::new() };
+    let seen = model.program.as_ref().is_some_and(|(program, seen)| machine.version(program) >= version(seen));
+    let mut examination =
+        Examination { host, model, machine, settings, seen, findings: Vec::new(), probes: Vec::new() };
     examination.settings();
     examination.trust();
     if examination.fire_tools() {
@@ -44,6 +46,8 @@ struct Examination<'m> {
     model: &'static Model,
     machine: &'m Machine,
     settings: Settings,
+    /// The host's version behaves as the model says; where none was seen, nobody knows.
+    seen: bool,
     findings: Vec<Finding>,
     probes: Vec<(String, bool)>,
 }
@@ -186,6 +190,9 @@ impl Examination<'_> {
 
     /// Where the calls of sub-agents may reach no hook, the start of one must be refused.
     fn subagents(&mut self) {
+        if self.model.asks && self.seen {
+            return;
+        }
         for tool in &self.model.subagents {
             let arguments = r#"{"description":"look around","prompt":"Answer OK.","subagent_type":"general"}"#;
             let probe = Probe { tool, arguments };
@@ -219,7 +226,9 @@ impl Examination<'_> {
             event[field] = if value == "@tool" { probe.tool.into() } else { value.clone() };
         }
         event["cwd"] = cwd;
-        event.to_string().replace(Probe::MARK, &format!("{}-{}", Probe::MARK, nonce.0))
+        // Without a nonce it is no probe, which the daemon would refuse for that alone.
+        let mark = if nonce.0.is_empty() { "rulekeep-doctor".to_owned() } else { format!("{}-{}", Probe::MARK, nonce.0) };
+        event.to_string().replace(Probe::MARK, &mark)
     }
 
     /// Whether one of the entries refuses the event, as one refusal is enough for every host.
@@ -227,12 +236,17 @@ impl Examination<'_> {
         let mut failure = "no entry sees it".to_owned();
         for entry in entries {
             let end: End = self.machine.fire(&self.model.shell, &entry.command, event, entry.limit, more);
-            match end.refusal(reason) {
+            match end.refusal(self.model.denies.as_deref(), reason) {
                 Ok(()) => return Ok(()),
                 Err(text) => failure = text,
             }
         }
         Err(failure)
+    }
+
+    /// Whether a failed hook blocks.
+    fn closes(&self) -> bool {
+        self.settings.ours.iter().any(|entry| entry.closes) && (self.model.program.is_none() || self.seen)
     }
 
     fn report(self) -> Report {
@@ -249,11 +263,18 @@ impl Examination<'_> {
                 Behavior::Scope if self.settings.ours.iter().any(|entry| entry.runs_anywhere(self.model)) => {
                     State::Blocked
                 }
-                Behavior::Closes if self.settings.ours.iter().any(|entry| entry.closes) => State::Blocked,
-                Behavior::Runs | Behavior::Scope | Behavior::Closes => State::Runs,
+                Behavior::Closes if self.closes() => State::Blocked,
+                Behavior::Seen if self.seen => State::Blocked,
+                Behavior::Runs | Behavior::Scope | Behavior::Closes | Behavior::Seen => State::Runs,
             };
-            let remedy = if state == State::Runs || state == State::NotProven { fault.remedy() } else { "" };
-            Cell { fault: *fault, state, remedy: remedy.to_owned() }
+            let remedy = match (state, &self.model.program) {
+                (State::Blocked | State::Impossible, _) => String::new(),
+                (_, Some((program, seen))) if matches!(behavior, Behavior::Seen | Behavior::Closes) => {
+                    format!("have {program} {seen} or later on the path, and run `rulekeep hook install`")
+                }
+                _ => fault.remedy().to_owned(),
+            };
+            Cell { fault: *fault, state, remedy }
         });
         let verdict = self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Green);
         Report {

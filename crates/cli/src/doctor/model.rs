@@ -38,6 +38,10 @@ pub(super) struct Model {
     #[serde(default)]
     pub(super) subagents: Vec<String>,
     #[serde(default)]
+    pub(super) asks: bool,
+    pub(super) program: Option<(String, String)>,
+    pub(super) denies: Option<String>,
+    #[serde(default)]
     pub(super) sub: Map<String, Value>,
     #[serde(default)]
     pub(super) headless: Map<String, Value>,
@@ -109,6 +113,7 @@ pub(super) enum Behavior {
     None,
     Scope,
     Closes,
+    Seen,
     Fired,
 }
 

@@ -116,7 +116,10 @@ impl Settings {
                         command: command.to_owned(),
                         matcher: group["matcher"].as_str().map(ToOwned::to_owned),
                         limit: Duration::try_from_secs_f64(limit).unwrap_or(Duration::ZERO),
-                        closes: model.closes.as_ref().is_some_and(|field| action[field] == true),
+                        closes: model
+                            .closes
+                            .as_ref()
+                            .is_some_and(|field| action[field] == true || action[field] == "block"),
                     });
                 }
             }

@@ -136,8 +136,8 @@ fn edited(host: Host) -> Vec<Variant> {
         };
         return vec![
             rewrite("broken", "export const", "export konst"),
-            rewrite("another event", "tool.execute.before", "tool.execute.befor"),
-            rewrite("a failure ignored", "throw new Error", "console.log"),
+            rewrite("another event", "\"tool.execute.before\": async", "\"tool.execute.befor\": async"),
+            rewrite("a failure ignored", "else refuse(reason)", "else resolve()"),
             variant("removed", |world| fs::remove_file(world.settings_file(Scope::User)).unwrap()),
         ];
     }

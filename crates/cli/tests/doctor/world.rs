@@ -33,11 +33,9 @@ impl World {
         world.hook(REFUSES);
         let (file, text) = settings(&world, scope);
         world.write(&file, &text);
+        world.version(NEWEST);
         match host {
-            Host::Codex => {
-                world.script("codex", CODEX);
-                world.trust();
-            }
+            Host::Codex => world.trust(),
             Host::Gemini => {
                 let trusted = json!({&*world.project.to_string_lossy(): "TRUST_FOLDER"});
                 world.write(&world.home.join(".gemini/trustedFolders.json"), &trusted.to_string());
@@ -45,6 +43,12 @@ impl World {
             _ => {}
         }
         world
+    }
+
+    /// The program of the host on the path, as far as it tells its version and Codex its hooks.
+    pub(crate) fn version(&self, version: &str) {
+        let script = CODEX.replace("VERSION", version);
+        ["claude", "codex", "gemini", "copilot", "goose", "opencode"].map(|name| self.script(name, &script));
     }
 
     /// The user reviews all hooks of Codex, and trusts the project.
@@ -175,11 +179,15 @@ fn settings(world: &World, scope: Scope) -> (PathBuf, String) {
                 Scope::User => ".config/opencode/plugins/rulekeep.js",
                 Scope::Project => ".opencode/plugins/rulekeep.js",
             };
-            return (root.join(file), PLUGIN.replace("PROGRAM", &json!(program).to_string()));
+            let command = format!("const command = {}", json!(program));
+            return (root.join(file), PLUGIN.replacen("const command = \"rulekeep\"", &command, 1));
         }
     };
     (root.join(file), settings.to_string())
 }
+
+/// A version that is at least the one that was seen of every host.
+pub(crate) const NEWEST: &str = "99.0.0";
 
 /// A hook that refuses every call, as the daemon refuses the doctor's, and what it cannot read.
 pub(crate) const REFUSES: &str = r#"#!/bin/sh
@@ -188,8 +196,9 @@ echo "rulekeep doctor probe $nonce: refused" >&2
 exit 2
 "#;
 
-/// `codex app-server` as far as `hooks/list`.
+/// A host's program: its version, and `codex app-server` as far as `hooks/list`.
 const CODEX: &str = r#"#!/bin/sh
+[ "$1" = --version ] && { echo "VERSION"; exit; }
 [ "$1" = app-server ] || exit 64
 while read -r line; do
   case "$line" in
@@ -199,12 +208,4 @@ while read -r line; do
 done
 "#;
 
-const PLUGIN: &str = r#"import { spawnSync } from "node:child_process";
-export const Rulekeep = async ({ directory }) => ({
-  "tool.execute.before": async (input, output) => {
-    const event = { event: "tool.execute.before", directory, input, output };
-    const done = spawnSync(PROGRAM, ["hook", "--host", "opencode"], { input: JSON.stringify(event), timeout: 3000 });
-    if (done.status !== 0) throw new Error(String(done.stderr) || "rulekeep did not answer");
-  },
-});
-"#;
+const PLUGIN: &str = include_str!("../../src/hook/install/plugin.js");

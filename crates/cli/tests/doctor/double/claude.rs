@@ -1,7 +1,7 @@
 //! Claude Code: `PreToolUse` in `settings.json`.
 //!
-//! SOURCE: the schema of hooks in Claude Code 2.1.332, its documentation of hooks, and the types of its SDK 0.3.329.
-//! The schema has no `onFailure`, which others document for 2.1.295 and later, so it closes nothing here.
+//! SOURCE: Claude Code 2.1.332, seen with a model that attempts one call, and the types of its SDK 0.3.329. `onFailure`
+//! closes on exit codes, signals and time limits, not on what is printed beside exit code 0.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
                 }
                 None => start::hook(world, "bash", command, &call.text(&event), limit),
             };
-            let said = said(&done);
+            let said = said(&done, hook["onFailure"] == "block");
             if rank(&said) > rank(&decision) {
                 decision = said;
             }
@@ -71,8 +71,8 @@ pub(super) fn fits(matcher: Option<&str>, tool: &str) -> bool {
     }
 }
 
-/// What one hook decided. Only exit codes 0 and 2 decide anything.
-fn said(done: &Done) -> String {
+/// What one hook decided.
+fn said(done: &Done, closes: bool) -> String {
     let none = "none".to_owned();
     match done.exit {
         Some(2) => "deny".to_owned(),
@@ -82,8 +82,9 @@ fn said(done: &Done) -> String {
             if specific["hookEventName"] == "PreToolUse" {
                 return specific["permissionDecision"].as_str().map_or(none, ToOwned::to_owned);
             }
-            if answer["decision"] == "block" || answer["continue"] == false { "deny".to_owned() } else { none }
+            if answer["decision"] == "block" { "deny".to_owned() } else { none }
         }
+        _ if closes => "deny".to_owned(),
         _ => none,
     }
 }

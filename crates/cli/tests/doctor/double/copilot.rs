@@ -1,8 +1,7 @@
 //! Copilot CLI: `preToolUse` in the files of `hooks`.
 //!
-//! SOURCE: the reference of hooks of Copilot CLI and its issues 2893, 2392 and ai-agents 2295 as collected in the notes
-//! on hosts. A crash closes in new versions only and a late hook in some, so both run the call here; hooks run one after
-//! the other, and the last answer wins.
+//! SOURCE: Copilot CLI 1.0.102, seen with a model that attempts one call: hooks run one after the other until one denies;
+//! a failed one denies, a late one does not.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -15,7 +14,6 @@ use super::{Call, Tool};
 use crate::world::World;
 
 pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
-    let mut denied = false;
     for folder in [world.home.join(".copilot/hooks"), world.project.join(".github/hooks")] {
         for settings in files(&folder, world) {
             for (name, event) in [
@@ -27,16 +25,21 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
                     let limit = Duration::from_secs(hook["timeoutSec"].as_u64().unwrap_or(30));
                     let _one_by_one = ONE_BY_ONE.lock().unwrap();
                     let done = start::hook(world, "bash", command, &call.text(&event), limit);
-                    match (done.exit, done.json().as_ref().map(|answer| &answer["permissionDecision"])) {
-                        (Some(2), _) => denied = true,
-                        (Some(0), Some(decision)) => denied = decision == "deny" || decision == "ask" && call.headless,
-                        _ => {}
+                    let denies = match (done.exit, done.late) {
+                        (Some(0), _) => done.json().is_some_and(|answer| {
+                            let decision = &answer["permissionDecision"];
+                            decision == "deny" || decision == "ask" && call.headless
+                        }),
+                        (_, late) => !late,
+                    };
+                    if denies {
+                        return false;
                     }
                 }
             }
         }
     }
-    !denied
+    true
 }
 
 /// The settings of a folder, by name.

@@ -1,7 +1,7 @@
 //! Gemini CLI: `BeforeTool` in `settings.json`.
 //!
 //! SOURCE: `hookRunner.ts`, `hookAggregator.ts`, `hookRegistry.ts` and `trustedFolders.ts` of Gemini CLI 0.61.0; in an
-//! untrusted folder it runs no hook of any settings. Exit codes above 2 deny there, and warned in earlier versions.
+//! untrusted folder it runs no hook of any settings. What it does on exit codes was seen at the program.
 
 use std::time::Duration;
 
@@ -62,6 +62,6 @@ fn denies(done: &Done) -> bool {
     }
     match serde_json::from_str::<Value>(text) {
         Ok(answer) => matches!(answer["decision"].as_str(), Some("deny" | "block")) || answer["continue"] == false,
-        Err(_) => done.exit == Some(2),
+        Err(_) => done.exit.is_some_and(|code| code >= 2),
     }
 }

@@ -1,7 +1,7 @@
 //! goose: `PreToolUse` in the hooks of plugins.
 //!
-//! SOURCE: `hooks/mod.rs` of aaif-goose/goose at 3dafa52, its guide on hooks at 875a14d. `on_failure` stands in the source
-//! but not in the guide, which says that failures are logged and the call goes on: a failure runs the call here.
+//! SOURCE: goose 1.52.0, seen with a model that attempts one call: hooks run one after the other until one blocks. With
+//! `on_failure`, so do failures, texts that are no JSON, and decisions it does not know.
 
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use crate::world::World;
 pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
     let event = json!({"event": "PreToolUse", "session_id": "s", "matcher_context": tool.name, "tool_call_id": "c",
         "tool_name": tool.name, "tool_input": tool.input, "working_dir": world.project});
-    let mut denied = false;
     for root in [&world.home, &world.project] {
         let settings = world.json(&root.join(".agents/settings.json")).unwrap_or_default();
         let mut plugins: Vec<_> = std::fs::read_dir(root.join(".agents/plugins"))
@@ -38,15 +37,24 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
                     let Some(command) = hook["command"].as_str() else { continue };
                     let limit = Duration::from_secs(hook["timeout"].as_u64().unwrap_or(30));
                     let done = start::hook(world, "sh", command, &call.text(&event), limit);
-                    match (done.exit, done.json().as_ref().map(|answer| &answer["decision"])) {
-                        (Some(2), _) => denied = true,
-                        // Which of several answers wins is not told.
-                        (Some(0), Some(decision)) => denied = decision == "block",
-                        _ => {}
+                    let closes = hook["on_failure"] == "block";
+                    let text = done.stdout.trim();
+                    let blocks = match (done.exit, done.json()) {
+                        (Some(2), _) => true,
+                        (Some(0), Some(answer)) => match answer["decision"].as_str() {
+                            Some("block") => true,
+                            Some("allow") | None => false,
+                            Some(_) => closes,
+                        },
+                        (Some(0), None) => closes && !text.is_empty(),
+                        _ => closes,
+                    };
+                    if blocks {
+                        return false;
                     }
                 }
             }
         }
     }
-    !denied
+    true
 }

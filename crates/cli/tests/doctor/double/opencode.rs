@@ -29,6 +29,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 const ask = JSON.parse(readFileSync(0, "utf8"));
 const hooks = [];
+const client = { session: { get: async ({ path }) => ({ data: { id: path.id, parentID: null } }) } };
 for (const folder of ask.folders) {
   let names = [];
   try { names = readdirSync(folder).filter((name) => name.endsWith(".js")).sort(); } catch {}
@@ -36,7 +37,7 @@ for (const folder of ask.folders) {
     try {
       const module = await import(pathToFileURL(folder + "/" + name).href);
       for (const plugin of new Set(Object.values(module))) {
-        hooks.push(await plugin({ directory: ask.directory, worktree: ask.directory, project: {}, client: {} }));
+        hooks.push(await plugin({ directory: ask.directory, worktree: ask.directory, project: {}, client }));
       }
     } catch {}
   }
