@@ -16,7 +16,9 @@ pub mod doctor;
 mod home;
 pub mod hook;
 mod log;
+mod plain;
 pub mod policy;
+pub mod report;
 mod serve;
 mod sidecar;
 mod signals;
@@ -63,6 +65,8 @@ enum Command {
     /// Replays recorded tasks under mandates
     #[command(subcommand)]
     Tasks(tasks::Command),
+    /// Writes an HTML report about a period of a store's log
+    Report(report::Options),
     /// Measures a log of many records: written, reopened, queried and verified
     Soak(soak::Options),
 }
@@ -82,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Log(command) => ("log", log::run(command)),
         Command::Policy(command) => return policy::main(command),
         Command::Tasks(command) => ("tasks", tasks::run(command)),
+        Command::Report(options) => ("report", report::run(&options)),
         Command::Soak(options) => ("soak", soak::run(&options)),
     };
     done.unwrap_or_else(|message| {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A home that `rulekeep init` made.
-pub struct Setup {
+pub(crate) struct Setup {
     folder: TempDir,
     home: PathBuf,
     key: String,
@@ -18,83 +18,83 @@ pub struct Setup {
 
 /// What a process answered.
 #[derive(Debug)]
-pub struct Answer {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// A daemon that runs until this is dropped.
-pub struct Up<'a>(&'a Setup);
+pub(crate) struct Up<'a>(&'a Setup);
 
 impl Setup {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut setup = Self { home: folder.path().join("home"), folder, key: String::new() };
         setup.key = setup.json(&["init", "--yes", "--json"])["operatorKey"].as_str().unwrap().to_owned();
         setup
     }
 
-    pub fn home(&self) -> &Path {
+    pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
-    pub fn key(&self) -> &str {
+    pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rulekeep"));
         command.args(arguments).env("RULEKEEP_HOME", &self.home).env_remove("RULEKEEP_OPERATOR_KEY");
         command.env("HOME", self.folder.path()).current_dir(self.folder.path()).stdin(Stdio::null());
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Answer {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Answer {
         Answer::of(&self.command(arguments).output().unwrap())
     }
 
-    pub fn run_in(&self, folder: &Path, arguments: &[&str]) -> Answer {
+    pub(crate) fn run_in(&self, folder: &Path, arguments: &[&str]) -> Answer {
         Answer::of(&self.command(arguments).current_dir(folder).output().unwrap())
     }
 
     /// Runs the tool with the operator's key.
-    pub fn operator(&self, arguments: &[&str]) -> Answer {
+    pub(crate) fn operator(&self, arguments: &[&str]) -> Answer {
         Answer::of(&self.command(arguments).env("RULEKEEP_OPERATOR_KEY", &self.key).output().unwrap())
     }
 
-    pub fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let answer = self.run(arguments);
         serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
     }
 
-    pub fn configure(&self, from: &str, to: &str) {
+    pub(crate) fn configure(&self, from: &str, to: &str) {
         let file = self.home().join("config.toml");
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.contains(from));
         std::fs::write(&file, text.replace(from, to)).unwrap();
     }
 
-    pub fn up(&self) -> Up<'_> {
+    pub(crate) fn up(&self) -> Up<'_> {
         let answer = self.run(&["up"]);
         assert_eq!(answer.code, 0, "{answer:?}");
         Up(self)
     }
 
-    pub fn down(&self) {
+    pub(crate) fn down(&self) {
         let answer = self.operator(&["down"]);
         assert_eq!(answer.code, 0, "{answer:?}");
     }
 
-    pub fn hook(&self, host: &str, event: &Value) -> Answer {
+    pub(crate) fn hook(&self, host: &str, event: &Value) -> Answer {
         self.hook_text(host, &event.to_string())
     }
 
-    pub fn hook_text(&self, host: &str, event: &str) -> Answer {
+    pub(crate) fn hook_text(&self, host: &str, event: &str) -> Answer {
         self.hook_bytes(host, event.as_bytes())
     }
 
-    pub fn hook_bytes(&self, host: &str, event: &[u8]) -> Answer {
+    pub(crate) fn hook_bytes(&self, host: &str, event: &[u8]) -> Answer {
         let mut command = self.command(&["hook", "--host", host]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // One that refuses for another reason does not read to the end.
@@ -103,12 +103,12 @@ impl Setup {
     }
 
     /// Makes a reading call on the daemon.
-    pub fn ask(&self, method: &str, params: &Value) -> Value {
+    pub(crate) fn ask(&self, method: &str, params: &Value) -> Value {
         self.calls(&[(method, params)]).pop().unwrap()
     }
 
     /// Makes a call on the daemon with the operator's key.
-    pub fn operate(&self, method: &str, params: &Value) -> Value {
+    pub(crate) fn operate(&self, method: &str, params: &Value) -> Value {
         self.calls(&[("session/authenticate", &json!({ "key": self.key })), (method, params)]).pop().unwrap()
     }
 
@@ -128,7 +128,7 @@ impl Setup {
 }
 
 impl Answer {
-    pub fn of(output: &Output) -> Self {
+    pub(crate) fn of(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

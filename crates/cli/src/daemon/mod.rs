@@ -2,9 +2,11 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `console.rs` | HTTP and the console of the daemon |
 //! | `server.rs` | the sockets, and what each may call |
 //! | `verbs.rs` | `rulekeep up`, `down` and `status` |
 
+mod console;
 mod server;
 mod verbs;
 

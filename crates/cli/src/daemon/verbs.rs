@@ -11,6 +11,7 @@ use rulekeep_server::gateway::Gateway;
 use rulekeep_server::webhooks::Settings as WebhookSettings;
 use serde_json::{Value, json};
 
+use super::console::Console;
 use super::server::Server;
 use crate::client::Client;
 use crate::home::Home;
@@ -27,7 +28,7 @@ pub(crate) struct UpOptions {
     foreground: bool,
     /// Minutes without a call after which the daemon ends, instead of the configured ones; 0 for never
     #[arg(long, value_name = "MINUTES")]
-    idle_exit: Option<u64>,
+    idle_exit: Option<f64>,
 }
 
 /// Options of `rulekeep down`.
@@ -128,22 +129,21 @@ fn running(home: &Home) -> Result<Option<u64>, String> {
     Ok(client.call("daemon/status", json!({}))?["pid"].as_u64())
 }
 
-fn serve(home: &Home, idle_exit: Option<u64>) -> Result<ExitCode, String> {
+fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
     let config = home.config()?;
+    let idle_exit = config.idle_exit(idle_exit)?;
     let governor = home.builder(&config)?.open(home.store()).map_err(describe)?;
     let gateway = Gateway::with_webhooks(&governor, WebhookSettings::default()).map_err(describe)?;
     let hooks = &config.hooks;
     let settings =
         Settings { tier: hooks.tier, mandates: hooks.mandates, wait: Duration::from_secs(hooks.wait_seconds) };
     let engine = Engine::new(gateway.clone(), settings).map_err(describe)?;
-    let server = Arc::new(Server::new(gateway, engine, hooks.tier));
+    let server = Arc::new(Server::new(gateway.clone(), engine, hooks.tier));
     let asked = Arc::clone(&server);
     signals::on_end(move || asked.end())?;
-    let idle_exit = idle_exit.map_or_else(
-        || config.idle_exit(),
-        |minutes| (minutes > 0).then(|| Duration::from_secs(minutes.saturating_mul(60))),
-    );
+    let console = config.listen.as_deref().map(|listen| Console::start(listen, &gateway)).transpose()?;
     let served = server.run(home, idle_exit);
+    drop(console);
     governor.close().map_err(describe)?;
     served.map(|()| ExitCode::SUCCESS)
 }

@@ -26,7 +26,9 @@ pub(crate) struct Config {
     #[serde(deserialize_with = "durability")]
     durability: Durability,
     /// Minutes without a call after which the daemon ends; 0 for never.
-    idle_exit_minutes: u64,
+    idle_exit_minutes: f64,
+    /// The address and port at which the daemon serves HTTP and the console; nowhere without one.
+    pub(crate) listen: Option<String>,
     /// Settings of hooks.
     pub(crate) hooks: HookConfig,
 }
@@ -47,7 +49,7 @@ pub(crate) struct HookConfig {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { durability: Durability::Sync, idle_exit_minutes: 720, hooks: HookConfig::default() }
+        Self { durability: Durability::Sync, idle_exit_minutes: 720.0, listen: None, hooks: HookConfig::default() }
     }
 }
 
@@ -58,9 +60,14 @@ impl Default for HookConfig {
 }
 
 impl Config {
-    /// The time without a call after which the daemon ends.
-    pub(crate) fn idle_exit(&self) -> Option<Duration> {
-        (self.idle_exit_minutes > 0).then(|| Duration::from_secs(self.idle_exit_minutes.saturating_mul(60)))
+    /// The time without a call after which the daemon ends, by so many minutes or the configured ones; `None` for never.
+    pub(crate) fn idle_exit(&self, minutes: Option<f64>) -> Result<Option<Duration>, String> {
+        let minutes = minutes.unwrap_or(self.idle_exit_minutes);
+        if minutes == 0.0 {
+            return Ok(None);
+        }
+        let time = Duration::try_from_secs_f64(minutes * 60.0);
+        time.map(Some).map_err(|_| format!("idle exit {minutes}: expected a number of minutes, or 0 for never"))
     }
 }
 

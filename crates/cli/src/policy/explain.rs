@@ -1,25 +1,35 @@
-//! `rulekeep policy explain`: the decision on an intent, rule by rule.
+//! `rulekeep policy explain`: how a request is read, and the decision on it, rule by rule.
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
+use rulekeep::intent::{Input, ParseExplanation};
 use rulekeep::policy::RuleTrace;
+use rulekeep::preview::{Explanation, PreviewRequest};
 use rulekeep::system::{Clock, Timestamp};
 use rulekeep::trust::Score;
-use rulekeep::{Agent, Governor, Intent, PolicySet, Tier};
-use serde_json::Value;
+use rulekeep::{Agent, Governor, PolicySet, Tier};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::asked::{Asked, Request, told};
 
 /// The arguments of `rulekeep policy explain`.
 #[derive(Args)]
 pub struct Arguments {
-    /// The policy document: .toml or .json
-    policy: PathBuf,
-    /// An intent: `{"agentId": "a", "parsedAction": "send_mail", "riskLevel": "LOW",`
-    /// `"requiredCapabilities": ["email:send"], "context": {}}`
-    #[arg(value_name = "INTENT.json")]
-    intent: PathBuf,
+    #[command(flatten)]
+    asked: Asked,
+    /// The policy document: .toml or .json; the recommended policies without
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    policy: Option<PathBuf>,
+    /// A key of the request's context; a value is JSON, or else a text
+    #[arg(long, value_name = "KEY=VALUE", value_parser = attribute)]
+    context: Vec<(String, Value)>,
+    /// The agent that asks; without, the agent of the intent, or `example`
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
     /// The agent's tier, T0 to T5
     #[arg(long, conflicts_with = "score")]
     tier: Option<Tier>,
@@ -40,31 +50,70 @@ pub struct Arguments {
     at: Option<Timestamp>,
     /// Print the explanation as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
-pub(super) fn explain(arguments: Arguments) -> Result<bool, Box<dyn Error>> {
-    let policies = PolicySet::from_file(&arguments.policy)?;
-    let file = arguments.intent.display();
-    let intent = read_intent(&arguments.intent).map_err(|error| format!("{file}: {error}"))?;
+/// How a request was read, and what is decided on it.
+#[derive(Serialize)]
+struct Explained {
+    /// Absent for an intent that was given as one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parse: Option<ParseExplanation>,
+    #[serde(flatten)]
+    decision: Explanation,
+}
+
+pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
+    let policies = match arguments.policy.take().or_else(|| arguments.asked.files.first().cloned()) {
+        Some(file) => PolicySet::from_file(file)?,
+        None => super::default_policy()?,
+    };
     let mut builder = Governor::builder().policies(policies);
     if let Some(at) = arguments.at {
         builder = builder.clock(Stopped(at));
     }
-    let (governor, as_json) = (builder.open_in_memory()?, arguments.json);
-    governor.agents().register(arguments.agent(intent.agent_id.as_str()))?;
-    let explanation = governor.policies().explain(&intent)?;
+    let governor = builder.open_in_memory()?;
+    let context: Map<String, Value> = std::mem::take(&mut arguments.context).into_iter().collect();
+    let as_json = arguments.json;
+    let (explained, action) = match std::mem::take(&mut arguments.asked).read()? {
+        Request::Text(text) => {
+            let agent = arguments.agent.clone().unwrap_or_else(|| "example".to_owned());
+            governor.agents().register(arguments.agent(&agent))?;
+            let input = || Input::new(&text).context(&context);
+            let parse = governor.tools().explain_parse(&agent, input())?;
+            let decision = governor.policies().explain(PreviewRequest::input(&agent, input()))?;
+            let action = parse.parse.intent.parsed_action.clone();
+            (Explained { parse: Some(parse), decision }, action)
+        }
+        Request::Intent(mut intent) => {
+            if let Some(agent) = &arguments.agent {
+                intent.agent_id = agent.parse()?;
+            }
+            intent.context.extend(context);
+            governor.agents().register(arguments.agent(intent.agent_id.as_str()))?;
+            let decision = governor.policies().explain(&*intent)?;
+            (Explained { parse: None, decision }, intent.parsed_action)
+        }
+    };
     if as_json {
-        super::print(format_args!("{}\n", serde_json::to_string_pretty(&explanation)?))?;
+        super::print_json(&explained)?;
         return Ok(true);
     }
+    let mut text = explained.parse.as_ref().map(told).unwrap_or_default();
+    decided(&mut text, action.as_str(), &explained.decision)?;
+    super::print(text)?;
+    Ok(true)
+}
+
+/// The decision for people, and each rule's part in it.
+fn decided(text: &mut String, action: &str, explanation: &Explanation) -> std::fmt::Result {
     let preview = &explanation.preview;
     let outcome = match &preview.error {
         Some(error) => format!("No decision: {}", error.code),
         None => preview.decision.to_string(),
     };
     let (tier, risk) = (preview.trust_snapshot.tier, preview.risk_level);
-    let mut text = format!("{} at {tier}, risk {risk}: {outcome}\n", intent.parsed_action);
+    writeln!(text, "{action} at {tier}, risk {risk}: {outcome}")?;
     writeln!(text, "{}", preview.error.as_ref().map_or(&preview.reasoning, |error| &error.message))?;
     // Where nothing is decided no rule decides.
     let decides = |rule: &RuleTrace| rule.decided && preview.error.is_none();
@@ -78,13 +127,7 @@ pub(super) fn explain(arguments: Arguments) -> Result<bool, Box<dyn Error>> {
             writeln!(text, "  line {:>4}  {:<8} {}{severity}: {}", rule.line, rule.effect, rule.rule, rule.why)?;
         }
     }
-    super::print(text)?;
-    Ok(true)
-}
-
-fn read_intent(file: &Path) -> Result<Intent, Box<dyn Error>> {
-    let value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
-    Ok(Intent::from_json(&value)?)
+    Ok(())
 }
 
 impl Arguments {

@@ -1,9 +1,24 @@
-//! `rulekeep policy`: tests policy files by cases, checks them, explains a decision, and prints the JSON Schemas.
+//! `rulekeep policy`: work on policy documents, and on the decisions that they make of requests and of a log.
 //!
-//! `cases` holds the tests: [`PolicyCases`] run against a set, with coverage and mutants. `explain` explains a decision.
+//! | file | subject |
+//! |---|---|
+//! | `cases/` | `test`: cases held against a set, with coverage and mutants |
+//! | `explain.rs`, `asked.rs` | `explain`: a request of any form, how it is read, and the decision rule by rule |
+//! | `compare.rs` | `diff`: two sets, rule by rule and decision by decision |
+//! | `replay.rs` | `replay` and `shadow`: a candidate on past decisions, and beside the set in force |
+//! | `format.rs` | `fmt`: the layout of a document |
+//! | `past.rs` | the decisions of a store, for the verbs that read a log |
+//!
+//! Every verb exits with 0 when all is well, with 1 for a finding, and with 2 for wrong use: arguments, files and stores that
+//! cannot be read, documents that do not load.
 
+mod asked;
 mod cases;
+mod compare;
 mod explain;
+mod format;
+mod past;
+mod replay;
 
 use std::error::Error;
 use std::fmt::Display;
@@ -16,11 +31,15 @@ use rulekeep::PolicySet;
 use rulekeep::document::File;
 use rulekeep::intent::Parser;
 use rulekeep::policy::Severity;
+use serde::Serialize;
+use serde_json::json;
 
 pub use cases::{
     CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, PolicyCases,
     RuleCoverage, Survivor,
 };
+
+pub use replay::{ShadowArguments, run_shadow};
 
 /// A verb of `rulekeep policy`.
 #[derive(Subcommand)]
@@ -28,12 +47,15 @@ pub enum Command {
     /// Tests a policy by a document of cases
     Test(TestArguments),
     /// Lists every problem of a policy document as `file:line:column`
-    Check {
-        /// The policy document: .toml or .json
-        policy: PathBuf,
-    },
-    /// Explains what would be decided on an intent, and why each rule matches or does not
-    Explain(explain::Arguments),
+    Check(CheckArguments),
+    /// Formats policy documents, comments kept
+    Fmt(format::Arguments),
+    /// Explains how a request is read, what would be decided on it, and why each rule matches or does not
+    Explain(Box<explain::Arguments>),
+    /// Tells what differs between two policy sets: rules, and decisions on cases or on a log
+    Diff(compare::Arguments),
+    /// Decides the past again by a candidate set, and lists what would come out otherwise
+    Replay(replay::Arguments),
     /// Prints the JSON Schema of policy documents
     Schema {
         /// Print the schema of documents of cases instead
@@ -60,23 +82,61 @@ pub struct TestArguments {
     json: bool,
 }
 
-/// Runs a verb. The exit code is 0 when all is well, and 1 for failed cases, too little coverage or errors.
+/// The arguments of `rulekeep policy check`.
+#[derive(Args)]
+pub struct CheckArguments {
+    /// The policy document: .toml or .json
+    policy: PathBuf,
+    /// Print the problems as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs a verb. The exit code is 0 when all is well, 1 for a finding, 2 for wrong use.
 pub fn main(command: Command) -> ExitCode {
+    let as_json = command.is_json();
     let result = match command {
         Command::Test(arguments) => test(&arguments),
-        Command::Check { policy } => check(&policy),
-        Command::Explain(arguments) => explain::explain(arguments),
+        Command::Check(arguments) => check(&arguments),
+        Command::Fmt(arguments) => format::run(&arguments),
+        Command::Explain(arguments) => explain::run(*arguments),
+        Command::Diff(arguments) => compare::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Schema { cases } => print(if cases { CASES_SCHEMA } else { POLICY_SCHEMA }).map(|()| true),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(false) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
+            let code = error.downcast_ref().map_or("INVALID_USE", rulekeep::Error::code);
+            if as_json {
+                // The error on standard error is the one that counts where this fails too.
+                let _ = print_json(&json!({ "error": { "code": code, "message": error.to_string() } }));
+            }
+            eprintln!("{code}: {error}");
+            ExitCode::from(2)
         }
     }
+}
+
+impl Command {
+    fn is_json(&self) -> bool {
+        match self {
+            Self::Test(arguments) => arguments.json,
+            Self::Check(arguments) => arguments.json,
+            Self::Fmt(arguments) => arguments.json,
+            Self::Explain(arguments) => arguments.json,
+            Self::Diff(arguments) => arguments.json,
+            Self::Replay(arguments) => arguments.json,
+            Self::Schema { .. } => false,
+        }
+    }
+}
+
+/// The policies that a verb decides by where it is given none.
+fn default_policy() -> Result<PolicySet, rulekeep::Error> {
+    PolicySet::recommended()
 }
 
 fn test(arguments: &TestArguments) -> Result<bool, Box<dyn Error>> {
@@ -85,7 +145,7 @@ fn test(arguments: &TestArguments) -> Result<bool, Box<dyn Error>> {
     let read = |agent: &_, text: &str, context: &_| parser.parse_text(agent, text, context).map(|parsed| parsed.intent);
     let report = if arguments.mutants { cases.run_with_mutants(&policies, &read) } else { cases.run(&policies, &read) };
     if arguments.json {
-        print(format_args!("{}\n", serde_json::to_string_pretty(&report)?))?;
+        print_json(&report)?;
     } else {
         print(format_args!("{report}\n"))?;
     }
@@ -111,20 +171,28 @@ fn is_enough(report: &CaseReport, least: Option<f64>) -> bool {
     short.is_empty()
 }
 
-fn check(path: &Path) -> Result<bool, Box<dyn Error>> {
-    let too_large = |size| format!("a policy document has at most {} bytes; this one has {size}", PolicySet::MAX_BYTES);
+fn check(arguments: &CheckArguments) -> Result<bool, Box<dyn Error>> {
+    let path: &Path = &arguments.policy;
     let File { name, format, text } = File::read(path, "policy", PolicySet::MAX_BYTES, too_large)?;
     let (file, problems) = (path.display(), PolicySet::validate(&text, format));
+    let is_good = !problems.iter().any(|problem| problem.severity == Severity::Error);
+    if arguments.json {
+        print_json(&json!({ "file": path, "valid": is_good, "problems": problems }))?;
+        return Ok(is_good);
+    }
     for problem in &problems {
         let (line, column) = (problem.line, problem.column);
         print(format_args!("{file}:{line}:{column}: {}: {}\n", problem.severity, problem.message))?;
     }
-    let is_good = !problems.iter().any(|problem| problem.severity == Severity::Error);
     if is_good {
         let policies = PolicySet::parse(&text, format, &name)?;
         print(format_args!("{file}: {:?}, {} rules, {}\n", policies.name(), policies.len(), policies.digest()))?;
     }
     Ok(is_good)
+}
+
+fn too_large(size: u64) -> String {
+    format!("a policy document has at most {} bytes; this one has {size}", PolicySet::MAX_BYTES)
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -135,6 +203,10 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Prints to standard output; unlike `println!`, it does not panic when the reader has gone.
 fn print(text: impl Display) -> Result<(), Box<dyn Error>> {
     Ok(write!(io::stdout(), "{text}")?)
+}
+
+fn print_json(value: &impl Serialize) -> Result<(), Box<dyn Error>> {
+    print(format_args!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
 fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {

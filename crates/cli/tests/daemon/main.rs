@@ -3,10 +3,11 @@
 #[path = "../setup.rs"]
 mod setup;
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use setup::{Answer, Setup};
@@ -202,4 +203,31 @@ fn sixty_four_hooks_at_once_all_get_their_answer() {
     });
     println!("64 hooks in parallel: {:?}", started.elapsed());
     assert_eq!(setup.ask("proof/query", &json!({ "entityId": "claude" }))["total"], 64);
+}
+
+#[test]
+fn a_daemon_that_nobody_calls_ends() {
+    let setup = Setup::new();
+    let answer = setup.run(&["up", "--idle-exit", "0.005"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let socket = setup.home().join("operator.sock");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while socket.exists() && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert!(!socket.exists());
+    refuses(&setup.hook("claude", &call("Read", &json!({ "file_path": "a.rs" }))), "rulekeep up");
+}
+
+#[test]
+fn the_console_is_served_where_the_configuration_says() {
+    let setup = Setup::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    setup.configure("# listen = \"127.0.0.1:8080\"", &format!("listen = \"{free}\""));
+    let _up = setup.up();
+    let mut stream = TcpStream::connect(free).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nHost: {free}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("Rulekeep"), "{page:.300}");
 }

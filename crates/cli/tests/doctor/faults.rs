@@ -255,7 +255,7 @@ sleep 0.05
 rmdir "$lock"
 REFUSE"#;
 const LETS_SUBAGENTS_GO: &str = r#"input=$(cat)
-case "$input" in *agent_id*|*look*around*) exit 0 ;; esac
+case "$input" in *agent_id*|*agentId*|*look*around*) exit 0 ;; esac
 printf %s "$input" | (REFUSE)
 exit 2"#;
 /// As a policy that forbids the probe alone.

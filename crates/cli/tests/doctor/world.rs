@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rulekeep_cli::hook::event::Host;
+pub(crate) use rulekeep_cli::hook::install::Scope;
+use rulekeep_cli::hook::install::{apply, plan_install, registered};
 use serde_json::{Value, json};
 
 pub(crate) struct World {
@@ -12,13 +14,6 @@ pub(crate) struct World {
     pub(crate) host: Host,
     pub(crate) home: PathBuf,
     pub(crate) project: PathBuf,
-}
-
-/// Whose settings the hook is registered in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
-    User,
-    Project,
 }
 
 impl World {
@@ -31,8 +26,9 @@ impl World {
             fs::create_dir(at.join(folder)).unwrap();
         }
         world.hook(REFUSES);
-        let (file, text) = settings(&world, scope);
-        world.write(&file, &text);
+        let program = world.bin().join("rulekeep");
+        let program = program.to_str().unwrap();
+        apply(&plan_install(host, scope, &world.home, &world.project, program).unwrap()).unwrap();
         world.version(NEWEST);
         match host {
             Host::Codex => world.trust(),
@@ -48,7 +44,9 @@ impl World {
     /// The program of the host on the path, as far as it tells its version and Codex its hooks.
     pub(crate) fn version(&self, version: &str) {
         let script = CODEX.replace("VERSION", version);
-        ["claude", "codex", "gemini", "copilot", "goose", "opencode"].map(|name| self.script(name, &script));
+        for name in ["claude", "codex", "gemini", "copilot", "goose", "opencode"] {
+            self.script(name, &script);
+        }
     }
 
     /// The user reviews all hooks of Codex, and trusts the project.
@@ -98,7 +96,11 @@ impl World {
 
     /// The file of our entry.
     pub(crate) fn settings_file(&self, scope: Scope) -> PathBuf {
-        settings(self, scope).0
+        registered(self.host, &self.home, &self.project)
+            .unwrap()
+            .into_iter()
+            .find_map(|hook| (hook.scope == scope).then_some(hook.file))
+            .unwrap()
     }
 
     pub(crate) fn text(&self, file: &Path) -> Option<String> {
@@ -124,68 +126,6 @@ impl World {
     }
 }
 
-/// Our entry, as `rulekeep hook install` writes it.
-fn settings(world: &World, scope: Scope) -> (PathBuf, String) {
-    let root = if scope == Scope::User { &world.home } else { &world.project };
-    let name = match world.host {
-        Host::Claude => "claude",
-        Host::Codex => "codex",
-        Host::Gemini => "gemini",
-        Host::Cursor => "cursor",
-        Host::Copilot | Host::Vscode => "copilot",
-        Host::Goose => "goose",
-        Host::Opencode => "opencode",
-    };
-    let program = world.bin().join("rulekeep");
-    let command = format!("{} hook --host {name}", program.display());
-    let nested = |event: &str, matcher: Value, hook: Value| {
-        let mut group = json!({"hooks": [hook]});
-        if matcher.is_string() {
-            group["matcher"] = matcher;
-        }
-        json!({"hooks": {event: [group]}})
-    };
-    let (file, settings) = match world.host {
-        Host::Claude => {
-            let hook = json!({"type": "command", "command": command, "timeout": 600, "onFailure": "block"});
-            (".claude/settings.json", nested("PreToolUse", ".*".into(), hook))
-        }
-        Host::Codex => {
-            let hook = json!({"type": "command", "command": command, "timeout": 600});
-            (".codex/hooks.json", nested("PreToolUse", ".*".into(), hook))
-        }
-        Host::Gemini => {
-            let hook = json!({"type": "command", "command": command, "timeout": 60_000});
-            (".gemini/settings.json", nested("BeforeTool", ".*".into(), hook))
-        }
-        Host::Cursor => {
-            let hook = json!({"command": command, "timeout": 60, "failClosed": true});
-            (".cursor/hooks.json", json!({"version": 1, "hooks": {"preToolUse": [hook]}}))
-        }
-        Host::Copilot | Host::Vscode => {
-            let file = match scope {
-                Scope::User => ".copilot/hooks/rulekeep.json",
-                Scope::Project => ".github/hooks/rulekeep.json",
-            };
-            let hook = json!({"type": "command", "bash": command, "powershell": command, "timeoutSec": 30});
-            (file, json!({"version": 1, "hooks": {"preToolUse": [hook]}}))
-        }
-        Host::Goose => {
-            let hook = json!({"type": "command", "command": command, "timeout": 30, "on_failure": "block"});
-            (".agents/plugins/rulekeep/hooks/hooks.json", nested("PreToolUse", Value::Null, hook))
-        }
-        Host::Opencode => {
-            let file = match scope {
-                Scope::User => ".config/opencode/plugins/rulekeep.js",
-                Scope::Project => ".opencode/plugins/rulekeep.js",
-            };
-            let command = format!("const command = {}", json!(program));
-            return (root.join(file), PLUGIN.replacen("const command = \"rulekeep\"", &command, 1));
-        }
-    };
-    (root.join(file), settings.to_string())
-}
-
 /// A version that is at least the one that was seen of every host.
 pub(crate) const NEWEST: &str = "99.0.0";
 
@@ -207,5 +147,3 @@ while read -r line; do
   esac
 done
 "#;
-
-const PLUGIN: &str = include_str!("../../src/hook/install/plugin.js");

@@ -4,17 +4,17 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-fn policy(arguments: &[&str]) -> Output {
+pub(crate) fn policy(arguments: &[&str]) -> Output {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     Command::new(env!("CARGO_BIN_EXE_rulekeep")).arg("policy").args(arguments).current_dir(root).output().unwrap()
 }
 
-fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
 /// A file in a folder of its own, which the operating system clears.
-fn file(name: &str, text: &str) -> PathBuf {
+pub(crate) fn file(name: &str, text: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join(name);
@@ -60,6 +60,8 @@ fn a_decision_is_explained_rule_by_rule_and_schemas_are_printed() {
     let output = policy(&[&["explain", "policies/recommended.toml", intent.to_str().unwrap()][..], &options].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(stdout(&output).starts_with("open_page at T3, risk LOW: ALLOW\n"), "{}", stdout(&output));
+    let named = ["explain", "--policy", "policies/recommended.toml", "--intent", intent.to_str().unwrap()];
+    assert_eq!(stdout(&policy(&[&named[..], &options].concat())), stdout(&output));
     assert!(stdout(&output).contains("\ndecided by:\n  line "));
     let schema: serde_json::Value = serde_json::from_slice(&policy(&["schema", "--cases"]).stdout).unwrap();
     assert_eq!(schema["$id"], "policy-cases.schema.json");

@@ -4,4 +4,7 @@
 
 mod cases;
 mod commands;
+mod explain;
+mod format;
 mod pages;
+mod past;

@@ -1,5 +1,5 @@
-//! The dialects of Copilot CLI: events registered in camelCase carry camelCase fields and no name of the event; events
-//! registered in PascalCase carry the fields of Claude Code.
+//! The dialects of Copilot CLI: events registered in `camelCase` carry `camelCase` fields and no name of the event; events
+//! registered in `PascalCase` carry the fields of Claude Code.
 
 use rulekeep::Outcome;
 use serde_json::{Value, json};

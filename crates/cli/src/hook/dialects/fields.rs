@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::hook::event::{EventKind, HookEvent, HostCall};
 
 /// The fields of an event. A name is empty where the host has no such field.
+#[derive(Debug)]
 pub(super) struct Fields {
     /// The event's name.
     pub(super) event: &'static str,

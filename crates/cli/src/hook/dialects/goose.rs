@@ -41,10 +41,10 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
 /// The call. A tool of goose is named `EXTENSION__TOOL`, and an extension is an MCP server.
 fn call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
     let mut call = fields.call(event)?;
-    if call.server.is_none() {
-        if let Some((extension, tool)) = call.tool.split_once("__").filter(|(a, b)| !a.is_empty() && !b.is_empty()) {
-            (call.server, call.tool) = (Some(extension.to_owned()), tool.to_owned());
-        }
+    if call.server.is_none()
+        && let Some((extension, tool)) = call.tool.split_once("__").filter(|(a, b)| !a.is_empty() && !b.is_empty())
+    {
+        (call.server, call.tool) = (Some(extension.to_owned()), tool.to_owned());
     }
     Ok(call)
 }

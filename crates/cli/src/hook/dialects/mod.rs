@@ -28,7 +28,22 @@ use self::fields::Fields;
 pub use self::input::{MAX_INPUT, read_input};
 use super::event::{EventKind, HookAnswer, HookEvent, Host, Ruling};
 
+/// Reads the event that came to the hook of `host` on standard input, and finds the dialect to answer it in.
+///
+/// # Errors
+///
+/// The refusal, for anything that is not an event the host documents.
+pub fn read_event(host: Host, input: &[u8]) -> Result<(&'static Dialect, HookEvent), HookAnswer> {
+    let read = || {
+        let event = read_input(input)?;
+        let dialect = Dialect::of_event(host, &event);
+        Ok((dialect, dialect.read(&event)?))
+    };
+    read().map_err(|reason: String| HookAnswer::refusal(&format!("Rulekeep refused: {reason}")))
+}
+
 /// The words of a host: how it tells events, and which answers it understands.
+#[derive(Debug)]
 pub struct Dialect {
     host: Host,
     fields: &'static Fields,

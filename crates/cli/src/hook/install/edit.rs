@@ -1,5 +1,7 @@
 //! Entries put into and taken out of a settings text. Order, comments and unknown fields stay as they are.
 
+use std::path::Path;
+
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstNode, CstObject, CstRootNode};
 use serde_json::Value;
@@ -28,18 +30,24 @@ pub(super) fn parse(text: &str) -> Result<CstRootNode, String> {
         .map_err(|error| format!("{}:{}: {}", error.line_display(), error.column_display(), error.kind()))
 }
 
+/// An error of this module, behind the path of its file.
+pub(super) fn located(path: &Path, error: &str) -> String {
+    let space = if error.starts_with(|c: char| c.is_ascii_digit()) { "" } else { " " };
+    format!("{}:{space}{error}", path.display())
+}
+
 /// The settings with exactly the entries of this version. A text that has them already comes back as it is.
 pub(super) fn with_entries(layout: &Layout, form: &Entries, text: &str, command: &str) -> Result<String, String> {
     let root = parse(text)?;
     let object = root.object_value_or_create().ok_or("1:1: the settings are no JSON object")?;
+    if let Some(field) = layout.voids.filter(|field| object.get(field).is_some()) {
+        return Err(format!("the field {field:?} makes the host ignore the whole file; remove it first"));
+    }
     if form.versioned && object.get("version").is_none() {
         object.append("version", 1usize.into());
     }
-    let hooks = match only(&object, "hooks")? {
-        Some(_) => object.object_value("hooks"),
-        None => object.object_value_or_create("hooks"),
-    }
-    .ok_or("the field \"hooks\" is no JSON object")?;
+    refuse_twice(&object, "hooks")?;
+    let hooks = object.object_value_or_create("hooks").ok_or("the field \"hooks\" is no JSON object")?;
     // Entries of another version, or for events that this version does not use.
     for (name, list) in lists(&hooks)? {
         let event = layout.events.iter().find(|event| event.name == name);
@@ -68,9 +76,8 @@ pub(super) fn with_entries(layout: &Layout, form: &Entries, text: &str, command:
 pub(super) fn without_entries(layout: &Layout, form: &Entries, text: &str) -> Result<Option<String>, String> {
     let root = parse(text)?;
     let Some(object) = root.object_value() else { return Ok(Some(text.to_owned())) };
-    let Some(hooks) = only(&object, "hooks")?.and_then(|_| object.object_value("hooks")) else {
-        return Ok(Some(text.to_owned()));
-    };
+    refuse_twice(&object, "hooks")?;
+    let Some(hooks) = object.object_value("hooks") else { return Ok(Some(text.to_owned())) };
     let mut removed = false;
     for (name, list) in lists(&hooks)? {
         let mut here = false;
@@ -114,11 +121,10 @@ pub(super) fn plugin(program: &str) -> String {
 const PLUGIN_MARK: &str = "// Written by `rulekeep hook install --host opencode`";
 const PLUGIN_COMMAND: &str = "const command = ";
 
-/// The property of a name, which must not stand twice: parsers of hosts take the last, others the first.
-fn only(object: &CstObject, name: &str) -> Result<Option<()>, String> {
+/// Refuses a name that stands twice: some parsers take the first value, others the last.
+fn refuse_twice(object: &CstObject, name: &str) -> Result<(), String> {
     match object.properties().iter().filter(|property| property.decoded_name().as_deref() == Some(name)).count() {
-        0 => Ok(None),
-        1 => Ok(Some(())),
+        0 | 1 => Ok(()),
         _ => Err(format!("the field {name:?} stands twice; remove one")),
     }
 }
@@ -128,7 +134,7 @@ fn lists(hooks: &CstObject) -> Result<Vec<(String, CstArray)>, String> {
     let mut lists = Vec::new();
     for property in hooks.properties() {
         let name = property.decoded_name().unwrap_or_default();
-        only(hooks, &name)?;
+        refuse_twice(hooks, &name)?;
         if let Some(list) = property.array_value() {
             lists.push((name, list));
         }
@@ -161,10 +167,10 @@ fn remove_ours(layout: &Layout, form: &Entries, entry: &CstNode) -> bool {
 }
 
 fn remove_if_empty(hooks: &CstObject, name: &str, list: &CstArray) {
-    if list.elements().is_empty() {
-        if let Some(property) = hooks.get(name) {
-            property.remove();
-        }
+    if list.elements().is_empty()
+        && let Some(property) = hooks.get(name)
+    {
+        property.remove();
     }
 }
 

@@ -21,6 +21,14 @@ pub(super) struct Layout {
     pub(super) form: Form,
     /// The events that the hook is registered for.
     pub(super) events: &'static [Event],
+    /// A second file that the host wants, in the folder above the one of the settings file, and its text.
+    pub(super) manifest: Option<(&'static str, &'static str)>,
+    /// A top-level field that makes the host ignore the whole file.
+    pub(super) voids: Option<&'static str>,
+    /// The variable that moves the user's settings elsewhere.
+    pub(super) moved_by: Option<&'static str>,
+    /// The sentences that a user of the host should read after the installation.
+    pub(super) note: &'static str,
 }
 
 /// The form of a settings file.
@@ -90,9 +98,28 @@ impl Layout {
         }
     }
 
-    /// Whether a command line is one that `hook install` registers: any program, with `hook --host` and the host.
+    /// The command line of an entry, for the shells that hosts run it with.
+    ///
+    /// # Errors
+    ///
+    /// Names a program whose path no quotes make safe in all of those shells.
+    pub(super) fn command(&self, program: &str) -> Result<String, String> {
+        let program = if cfg!(windows) { program.replace('\\', "/") } else { program.to_owned() };
+        let plain = |c: char| c.is_alphanumeric() || "/._-+:@,".contains(c);
+        let quotable = |c: char| !c.is_control() && !"\"'$`\\!%^&|<>".contains(c);
+        if program.is_empty() || !program.chars().all(quotable) {
+            return Err(format!(
+                "{program:?} cannot be quoted for the shells of hosts; install rulekeep under another path, or pass --command"
+            ));
+        }
+        let program = if program.chars().all(plain) { program } else { format!("\"{program}\"") };
+        Ok(format!("{program} hook --host {}", self.host))
+    }
+
+    /// Whether a command line runs the hook for this host: any program, with `hook --host` and the host's name.
     pub(super) fn is_ours(&self, command: &str) -> bool {
-        command.trim_end().strip_suffix(self.host).is_some_and(|head| head.ends_with(" hook --host "))
+        let mut rest = command.split(" hook --host ").skip(1);
+        rest.any(|rest| rest.split_whitespace().next() == Some(self.host))
     }
 }
 
@@ -182,6 +209,10 @@ static CLAUDE: Layout = Layout {
         report("PostToolUseFailure", ALL, 30),
         report("SessionEnd", None, 5),
     ],
+    manifest: None,
+    voids: None,
+    moved_by: Some("CLAUDE_CONFIG_DIR"),
+    note: "Claude Code reads the entries when a session starts. VS Code and Cursor can read this file too, and are then governed by it; do not register the hook for them as well.",
 };
 
 /// Codex refuses a whole file for one name it does not know, so only events that all versions with hooks have are used.
@@ -191,6 +222,10 @@ static CODEX: Layout = Layout {
     project: ".codex/hooks.json",
     form: Form::Settings(NESTED),
     events: &[gate("UserPromptSubmit", None, 30), gate("PreToolUse", ALL, 600), report("PostToolUse", ALL, 30)],
+    manifest: None,
+    voids: Some("version"),
+    moved_by: Some("CODEX_HOME"),
+    note: "Codex skips a new or changed hook until you have reviewed it: start `codex`, open `/hooks` and trust the entries. Until then nothing is governed, and each change by this command needs a new review.",
 };
 
 static GEMINI: Layout = Layout {
@@ -204,6 +239,10 @@ static GEMINI: Layout = Layout {
         report("AfterTool", ALL, 30),
         report("SessionEnd", None, 5),
     ],
+    manifest: None,
+    voids: None,
+    moved_by: None,
+    note: "Gemini CLI skips the hooks of a project in a folder that it does not trust, and runs the tool when a hook fails or is late: it has no switch for that.",
 };
 
 /// `preToolUse` sees every tool. Registering the narrower events beside it would decide one call twice.
@@ -225,6 +264,10 @@ static CURSOR: Layout = Layout {
         report("postToolUseFailure", None, 30),
         report("sessionEnd", None, 5),
     ],
+    manifest: None,
+    voids: None,
+    moved_by: None,
+    note: "Cursor does not tell the server of an MCP tool before the tool runs. Open Cursor Settings, Hooks, to see that the entries are active.",
 };
 
 static COPILOT: Layout = Layout {
@@ -245,6 +288,10 @@ static COPILOT: Layout = Layout {
         report("postToolUseFailure", None, 30),
         report("sessionEnd", None, 5),
     ],
+    manifest: None,
+    voids: None,
+    moved_by: None,
+    note: "Copilot CLI and VS Code both read this file: one entry governs both. Both run the tool when the hook is late.",
 };
 
 static GOOSE: Layout = Layout {
@@ -259,6 +306,10 @@ static GOOSE: Layout = Layout {
         report("PostToolUseFailure", None, 30),
         report("SessionEnd", None, 5),
     ],
+    manifest: Some(("plugin.json", PLUGIN_MANIFEST)),
+    voids: None,
+    moved_by: None,
+    note: "goose reads the plugin when it starts. A plugin named in `disabledPlugins` is off.",
 };
 
 static OPENCODE: Layout = Layout {
@@ -272,4 +323,16 @@ static OPENCODE: Layout = Layout {
         report("tool.execute.after", None, 30),
         report("session.deleted", None, 5),
     ],
+    manifest: None,
+    voids: None,
+    moved_by: Some("XDG_CONFIG_HOME"),
+    note: "opencode loads the plugin when it starts, with version 1 of its plugin interface; version 2 does not load it and says nothing.",
 };
+
+/// The manifest of the plugin for goose, in the folder above the one of its hooks.
+const PLUGIN_MANIFEST: &str = r#"{
+  "name": "rulekeep",
+  "version": "1.0.0",
+  "description": "Asks Rulekeep before each tool runs"
+}
+"#;

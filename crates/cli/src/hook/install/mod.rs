@@ -3,15 +3,22 @@
 //! | file | subject |
 //! |---|---|
 //! | `layout.rs` | where each host keeps hooks, and how it writes an entry; data |
+//! | `plan.rs` | the changes that an installation or its removal takes |
 //! | `edit.rs` | entries put into and taken out of a settings text, which otherwise stays as it is |
 //! | `registered.rs` | the entries that stand in the settings |
 //! | `files.rs` | the difference of a change, and its atomic write |
 //! | `command.rs` | `rulekeep hook install` and `rulekeep hook uninstall` |
 
+mod command;
 mod edit;
+mod files;
 mod layout;
+mod plan;
 mod registered;
 
+pub use command::{InstallArguments, UninstallArguments, install, uninstall};
+pub use files::{FileChange, apply};
+pub use plan::{plan_install, plan_uninstall};
 pub use registered::{RegisteredHook, registered};
 
 /// Whose settings a hook is registered in.

@@ -1,14 +1,13 @@
 //! The entries of the hook that stand in the settings of a host.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::Scope;
-use super::edit::{parse, plugin_command};
+use super::edit::{located, parse, plugin_command};
+use super::files::read;
 use super::layout::{Entries, Event, Form, Layout};
 use crate::hook::event::Host;
 
@@ -45,15 +44,11 @@ pub fn registered(host: Host, home: &Path, project: &Path) -> Result<Vec<Registe
         if scope == Scope::Project && file == layout.file(Scope::User, home, project) {
             continue;
         }
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => return Err(format!("{}: {error}", file.display())),
-        };
+        let Some(text) = read(&file)? else { continue };
         let mut entries = match &layout.form {
             Form::Plugin => plugin_entries(layout, &text),
             Form::Settings(form) => {
-                let settings = parse(&text).map_err(|error| format!("{}:{error}", file.display()))?;
+                let settings = parse(&text).map_err(|error| located(&file, &error))?;
                 settings_entries(layout, form, &settings.to_serde_value().unwrap_or_default())
             }
         };
@@ -66,7 +61,8 @@ pub fn registered(host: Host, home: &Path, project: &Path) -> Result<Vec<Registe
     Ok(found)
 }
 
-fn settings_entries(layout: &Layout, form: &Entries, settings: &Value) -> Vec<RegisteredHook> {
+/// The entries in settings that have been read.
+pub(super) fn settings_entries(layout: &Layout, form: &Entries, settings: &Value) -> Vec<RegisteredHook> {
     let mut entries = Vec::new();
     for (event, groups) in settings.get("hooks").and_then(Value::as_object).into_iter().flatten() {
         for group in groups.as_array().into_iter().flatten() {

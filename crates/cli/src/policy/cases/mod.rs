@@ -28,9 +28,11 @@ use std::path::Path;
 use rulekeep::agent::AgentId;
 use rulekeep::document::{self, File};
 use rulekeep::intent::risk_floor;
-use rulekeep::policy::{PolicyFormat, Problem, Severity};
+use rulekeep::policy::{PolicyFormat, PolicyRequest, Problem, Severity};
 use rulekeep::{Error, Intent, PolicySet, RiskLevel};
 use serde_json::{Map, Value};
+
+pub(super) use written::{Written, WrittenRule};
 
 pub use report::{
     CaseDifference, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, RuleCoverage, Survivor,
@@ -145,6 +147,19 @@ impl PolicyCases {
     /// Holds every case against a set. A case that is a text is read by `reader`.
     pub fn run(&self, policies: &PolicySet, reader: &dyn CaseReader) -> CaseReport {
         run::Run::of(self, policies, reader).into_report(None)
+    }
+
+    /// Hands over each case as the request that it becomes, with its name; or why its text cannot be read.
+    pub(super) fn each_request<E>(
+        &self,
+        reader: &dyn CaseReader,
+        look: &mut dyn FnMut(&str, Result<PolicyRequest<'_>, String>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for case in &self.cases {
+            let request = run::CaseRequest::of(case, reader);
+            look(&case.name, request.as_ref().map(run::CaseRequest::policy_request).map_err(Clone::clone))?;
+        }
+        Ok(())
     }
 
     /// Like [`PolicyCases::run`], and changes each rule in small ways, one at a

@@ -132,7 +132,7 @@ fn idle_uses<'a>(case: &'a Case, written: &'a Written) -> impl Iterator<Item = C
 }
 
 impl CaseRequest {
-    fn of(case: &Case, reader: &dyn CaseReader) -> Result<Self, String> {
+    pub(super) fn of(case: &Case, reader: &dyn CaseReader) -> Result<Self, String> {
         let (intent, risk) = match &case.asked {
             Asked::Intent { intent, risk } => ((**intent).clone(), *risk),
             Asked::Text { text, context } => {

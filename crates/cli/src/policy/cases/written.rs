@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 /// The documents of a set.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(in crate::policy) struct Written {
     documents: Vec<Document>,
     /// Every rule, in the order in which the set has them.
-    pub(super) rules: Vec<WrittenRule>,
+    pub(in crate::policy) rules: Vec<WrittenRule>,
 }
 
 #[derive(Debug)]
@@ -22,10 +22,10 @@ struct Document {
 
 /// One rule.
 #[derive(Debug, Clone)]
-pub(super) struct WrittenRule {
-    pub(super) id: String,
+pub(in crate::policy) struct WrittenRule {
+    pub(in crate::policy) id: String,
     pub(super) effect: String,
-    pub(super) fields: Map<String, Value>,
+    pub(in crate::policy) fields: Map<String, Value>,
     /// Requests that it must match and must not match, as its own examples write them.
     pub(super) examples: Vec<Map<String, Value>>,
     document: usize,
@@ -48,7 +48,7 @@ enum Place {
 }
 
 impl Written {
-    pub(super) fn of(policies: &PolicySet) -> Self {
+    pub(in crate::policy) fn of(policies: &PolicySet) -> Self {
         let (mut documents, mut rules) = (Vec::new(), Vec::new());
         for (text, format) in policies.sources() {
             // All of it loads: the set was made of this text.

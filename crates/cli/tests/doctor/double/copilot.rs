@@ -20,6 +20,12 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
                 ("preToolUse", own_event(world, tool)),
                 ("PreToolUse", foreign_event(world, tool)),
             ] {
+                let mut event = event;
+                if call.subagent {
+                    event["agentId"] = "agent-1".into();
+                    event["agentType"] = "task".into();
+                    event["parentAgentId"] = "s".into();
+                }
                 for hook in settings["hooks"][name].as_array().into_iter().flatten() {
                     let Some(command) = hook["bash"].as_str().filter(|_| hook["type"] == "command") else { continue };
                     let limit = Duration::from_secs(hook["timeoutSec"].as_u64().unwrap_or(30));

@@ -98,9 +98,9 @@ fn ask(host: Host, world: &World, call: &Call, tool: &Tool) -> bool {
     }
 }
 
-/// Hosts whose sub-agents are known to ask the hooks, too: Claude Code and Codex send `agent_id`.
+/// Hosts whose sub-agents were seen to ask the hooks, too, and say so in the event.
 const fn asks_for_subagents(host: Host) -> bool {
-    matches!(host, Host::Claude | Host::Codex)
+    matches!(host, Host::Claude | Host::Codex | Host::Copilot)
 }
 
 const fn shell_tool(host: Host) -> &'static str {

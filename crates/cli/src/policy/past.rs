@@ -1,0 +1,126 @@
+//! The past decisions of a store, as policies can decide on them again.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rulekeep::agent::{AgentId, AgentState, AgentTraits};
+use rulekeep::intent::DenialClass;
+use rulekeep::policy::PolicyRequest;
+use rulekeep::preview::ReplayRange;
+use rulekeep::proof::{Evidence, Order};
+use rulekeep::system::Timestamp;
+use rulekeep::trust::TrustSnapshot;
+use rulekeep::{Governor, Intent, ProofQuery, ProofRecord, RiskLevel};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// The stretch of a log that a verb looks at.
+#[derive(Args)]
+pub(super) struct Range {
+    /// Only decisions from this time on: ISO 8601 with an offset
+    #[arg(long, value_name = "TIME")]
+    from: Option<Timestamp>,
+    /// Only decisions up to this time
+    #[arg(long, value_name = "TIME")]
+    to: Option<Timestamp>,
+    /// Only decisions of this agent
+    #[arg(long, value_name = "ID")]
+    agent: Option<AgentId>,
+}
+
+impl Range {
+    pub(super) fn to_replay(&self) -> ReplayRange {
+        let range = self.from.into_iter().fold(ReplayRange::all(), ReplayRange::from);
+        let range = self.to.into_iter().fold(range, ReplayRange::to);
+        self.agent.clone().into_iter().fold(range, ReplayRange::of_agent)
+    }
+
+    fn to_query(&self) -> ProofQuery {
+        let query = self.agent.as_ref().map_or_else(ProofQuery::all, |agent| ProofQuery::entity(agent.as_str()));
+        let query = self.from.into_iter().fold(query, ProofQuery::from);
+        self.to.into_iter().fold(query, ProofQuery::to).order(Order::OldestFirst)
+    }
+
+    /// Hands over every decision in it whose evidence can be read, the oldest first. Returns the number of the others.
+    pub(super) fn each(&self, governor: &Governor, mut look: impl FnMut(Past)) -> Result<u64, Box<dyn Error>> {
+        let mut unreadable = 0;
+        for record in governor.log().records(&self.to_query()) {
+            let record = record?;
+            match governor.log().evidence(&record.id).ok().and_then(|evidence| Past::of(record, evidence)) {
+                Some(past) => look(past),
+                None => unreadable += 1,
+            }
+        }
+        Ok(unreadable)
+    }
+}
+
+/// Opens a store to read it; a service may write to it meanwhile.
+pub(super) fn open(store: &Path) -> Result<Governor, Box<dyn Error>> {
+    Ok(Governor::open_read_only(store)?)
+}
+
+/// The store that a verb reads.
+#[derive(Args)]
+pub(super) struct Store {
+    /// The folder of the store; it is only read
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    #[command(flatten)]
+    pub(super) range: Range,
+}
+
+impl Store {
+    pub(super) fn open(&self) -> Result<Governor, Box<dyn Error>> {
+        open(&self.store)
+    }
+}
+
+/// A past decision with what it rested on.
+pub(super) struct Past {
+    pub(super) record: ProofRecord,
+    pub(super) intent: Intent,
+    pub(super) detail: Detail,
+}
+
+/// The part of a decision's evidence that is beside the intent.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Detail {
+    risk_level: RiskLevel,
+    trust_snapshot: TrustSnapshot,
+    #[serde(flatten)]
+    traits: AgentTraits,
+    agent_state: AgentState,
+    now: Option<Timestamp>,
+    stop: Option<IgnoredAny>,
+    denial_class: Option<DenialClass>,
+}
+
+impl Past {
+    fn of(record: ProofRecord, evidence: Evidence) -> Option<Self> {
+        let intent = serde_json::from_value(evidence.intent).ok()?;
+        Some(Self { record, intent, detail: serde_json::from_value(evidence.detail).ok()? })
+    }
+
+    /// Whether something else than policies refused it: the kill switch, the agent's state, a task's mandate.
+    pub(super) fn is_barred(&self) -> bool {
+        let Detail { stop, agent_state, denial_class, .. } = &self.detail;
+        stop.is_some() || *agent_state != AgentState::Active || *denial_class == Some(DenialClass::Mandate)
+    }
+
+    /// The effective risk.
+    pub(super) fn risk(&self) -> RiskLevel {
+        self.detail.risk_level
+    }
+
+    /// The request as policies decide on it, at the trust and the time of then.
+    pub(super) fn request(&self) -> PolicyRequest<'_> {
+        let now = self.detail.now.unwrap_or(self.record.timestamp);
+        PolicyRequest::new(&self.intent, self.detail.trust_snapshot)
+            .at_risk(self.detail.risk_level)
+            .of_agent(&self.detail.traits)
+            .at(now)
+    }
+}

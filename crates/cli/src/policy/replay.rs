@@ -1,0 +1,176 @@
+//! `rulekeep policy replay` and `shadow`: a candidate set on past decisions, and beside the set in force.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use rulekeep::document::File;
+use rulekeep::preview::{Replay, ReplayChange};
+use rulekeep::system::Timestamp;
+use rulekeep::{Governor, PolicySet};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::past::Store;
+
+/// The arguments of `rulekeep policy replay`.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Store,
+    /// The candidate: .toml or .json
+    policy: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// The arguments of `rulekeep policy shadow`.
+#[derive(Args)]
+pub struct ShadowArguments {
+    /// Set this document beside the set in force; without, tell what the set in the shadow has come to
+    #[arg(value_name = "POLICY", conflicts_with = "clear")]
+    policy: Option<PathBuf>,
+    /// Take the set in the shadow away
+    #[arg(long)]
+    clear: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A decision that would come out otherwise, with what its record says.
+#[derive(Serialize)]
+struct Changed<'a> {
+    agent: String,
+    /// None where the evidence can no longer be read.
+    action: Option<String>,
+    at: Timestamp,
+    #[serde(flatten)]
+    change: &'a ReplayChange,
+}
+
+/// Replays a log. Returns whether nothing would change.
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    let candidate = PolicySet::from_file(&arguments.policy)?;
+    let governor = arguments.store.open()?;
+    let replay = governor.policies().replay(&candidate, &arguments.store.range.to_replay(), |_| {})?;
+    let [changes, hanging] =
+        [&replay.changes, &replay.counter_dependent_changes].map(|list| looked_up(&governor, list));
+    let (changes, hanging) = (changes?, hanging?);
+    governor.close()?;
+    if arguments.json {
+        let mut report = serde_json::to_value(&replay)?;
+        report["changes"] = serde_json::to_value(&changes)?;
+        report["hangingChanges"] = serde_json::to_value(&hanging)?;
+        super::print_json(&report)?;
+    } else {
+        super::print(told(&replay, &changes, &hanging)?)?;
+    }
+    Ok(replay.changed == 0 && hanging.is_empty())
+}
+
+fn looked_up<'a>(governor: &Governor, list: &'a [ReplayChange]) -> Result<Vec<Changed<'a>>, rulekeep::Error> {
+    let one = |change: &'a ReplayChange| {
+        let record = governor.log().record(&change.proof_id)?;
+        let evidence = governor.log().evidence(&change.proof_id).ok();
+        let action = evidence.and_then(|evidence| Some(evidence.intent.get("parsedAction")?.as_str()?.to_owned()));
+        Ok(Changed { agent: record.entity_id.to_string(), action, at: record.timestamp, change })
+    };
+    list.iter().map(one).collect()
+}
+
+fn told(replay: &Replay, changes: &[Changed<'_>], hanging: &[Changed<'_>]) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    for (list, note) in [(changes, ""), (hanging, "  (depends on counters of limits)")] {
+        for Changed { agent, action, at, change } in list {
+            let ReplayChange { was, now, rules, was_rules, differs, proof_id, .. } = change;
+            let named = |rules: &[std::sync::Arc<str>]| {
+                if rules.is_empty() { "no rule".to_owned() } else { rules.join(", ") }
+            };
+            let action = action.as_deref().unwrap_or("(erased)");
+            let differs = if differs.contains(&"decision") {
+                String::new()
+            } else {
+                format!(", other {}", differs.join(" and "))
+            };
+            writeln!(
+                text,
+                "{at}  {agent}  {action}  {was} ({}) -> {now} ({}){differs}  {proof_id}{note}",
+                named(was_rules),
+                named(rules)
+            )?;
+        }
+    }
+    writeln!(text, "{} of {} decisions would come out otherwise", replay.changed, replay.records)?;
+    let listed = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+    for (count, what) in [
+        (
+            replay.changed.saturating_sub(listed),
+            "more changes are not listed; narrow the range with --from, --to and --agent",
+        ),
+        (replay.counter_dependent, "decisions depend on counters of limits, which are not replayed"),
+        (replay.answered, "decisions rest on a reviewer's answer, which was taken as given"),
+        (replay.barred, "denials by the kill switch, a suspension or a mandate were left out: no policy made them"),
+        (replay.failed, "decisions fail on a condition of the candidate"),
+        (
+            replay.not_replayable + replay.erased,
+            "decisions cannot be replayed: their evidence is erased or of another form",
+        ),
+    ] {
+        if count > 0 {
+            writeln!(text, "{count} {what}")?;
+        }
+    }
+    Ok(text)
+}
+
+/// Sets a policy set beside the one in force of a running service, takes it away, or tells what it has come to. `calls`
+/// makes a call of the service by its name and parameters. The exit code is 1 where the set in the shadow would have decided
+/// otherwise or fails.
+///
+/// # Errors
+///
+/// Why the document does not load, or the call fails.
+pub fn run_shadow(
+    arguments: &ShadowArguments,
+    calls: &dyn Fn(&str, Value) -> Result<Value, String>,
+) -> Result<bool, Box<dyn Error>> {
+    let parameters = match &arguments.policy {
+        _ if arguments.clear => json!({ "clear": true }),
+        Some(path) => {
+            let File { name, format, text } = File::read(path, "policy", PolicySet::MAX_BYTES, super::too_large)?;
+            // What is wrong is told with the name of the file.
+            PolicySet::parse(&text, format, &name)?;
+            json!({ "text": text, "format": format })
+        }
+        None => json!({}),
+    };
+    let report = calls("policy/shadow", parameters)?;
+    let shadow = &report["shadow"];
+    if arguments.json {
+        super::print_json(&report)?;
+    } else {
+        super::print(told_shadow(shadow)?)?;
+    }
+    Ok(["differed", "failed"].iter().all(|count| shadow[*count].as_u64().unwrap_or_default() == 0))
+}
+
+fn told_shadow(shadow: &Value) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    if shadow.is_null() {
+        return Ok("no set is in the shadow; name a document to set one beside the set in force\n".to_owned());
+    }
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    for change in shadow["differences"].as_array().into_iter().flatten() {
+        let [agent, was, now, proof] = ["agentId", "was", "shadow", "proofId"].map(|key| word(&change[key]));
+        let rules: Vec<String> = change["rules"].as_array().into_iter().flatten().map(word).collect();
+        let rules = if rules.is_empty() { "no rule".to_owned() } else { rules.join(", ") };
+        writeln!(text, "{agent}  {was} -> {now} ({rules})  {proof}")?;
+    }
+    let [decided, differed, failed] =
+        ["decided", "differed", "failed"].map(|count| shadow[count].as_u64().unwrap_or_default());
+    writeln!(text, "{differed} of {decided} decisions would have come out otherwise; {failed} fail on a condition")?;
+    Ok(text)
+}

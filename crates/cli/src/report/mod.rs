@@ -1,0 +1,154 @@
+//! `rulekeep report`: one HTML file about a period of a store's log, for reading and for printing.
+//!
+//! The store is opened read-only, also beside a service that writes to it, and its records are read once, in memory that
+//! grows with the number of agents and of escalations and not with that of records. The page has neither scripts nor
+//! outside resources, and everything from the log is escaped.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `span.rs` | the period, divided into intervals |
+//! | `tally.rs` | the counts, from one pass over the records |
+//! | `charts.rs` | the charts, as SVG |
+//! | `page.rs`, `page.css` | the page |
+
+mod charts;
+mod page;
+mod span;
+mod tally;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use rulekeep::checkpoint::{Checkpoint, VerifierKey};
+use rulekeep::proof::{ExportRange, Order, Verification, VerifyOptions};
+use rulekeep::system::{Clock, SystemClock, Timestamp};
+use rulekeep::{Error, Governor, ProofQuery};
+
+use span::Span;
+use tally::Tally;
+
+/// The contents of a report, and where it goes.
+#[derive(clap::Args)]
+pub struct Options {
+    /// The folder of the store.
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    /// The first moment of the period, as 2026-01-31T00:00:00Z; the first record without.
+    #[arg(long, value_name = "TIME")]
+    from: Option<Timestamp>,
+    /// The last moment of the period, inclusive; the last record without.
+    #[arg(long, value_name = "TIME")]
+    until: Option<Timestamp>,
+    /// Only the records of this agent.
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// A signed checkpoint of the log that was kept elsewhere: the log is verified against it.
+    #[arg(long, value_name = "FILE", requires = "checkpoint_key")]
+    checkpoint: Option<PathBuf>,
+    /// The public key that signed the checkpoint, as text.
+    #[arg(long, value_name = "KEY", requires = "checkpoint")]
+    checkpoint_key: Option<String>,
+    /// The HTML file to write; it must not exist.
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+}
+
+/// Writes a report. The exit code is a failure where the log does not verify; the report is written then too.
+///
+/// # Errors
+///
+/// A store that cannot be opened, a checkpoint that cannot be read or is not signed by the key, and a file that cannot be
+/// written, as a message for the user.
+pub fn run(options: &Options) -> Result<ExitCode, String> {
+    if options.from.zip(options.until).is_some_and(|(from, until)| from > until) {
+        return Err("--from is later than --until: expected the earlier moment first".to_owned());
+    }
+    let kept = options.kept_checkpoint()?;
+    let governor = Governor::open_read_only(&options.store).map_err(described)?;
+    let verification = match &kept {
+        Some(kept) => governor.log().verify_with_checkpoint(&VerifyOptions::new(), &kept.note, &kept.key),
+        None => governor.verify(),
+    };
+    let verification = verification.map_err(described)?;
+    let (tally, unread) = options.tally(&governor)?;
+    governor.close().map_err(described)?;
+    let report = Report { options, verification, kept, tally, unread, written_at: SystemClock.now() };
+    let page = page::html(&report).map_err(|error| format!("a chart cannot be drawn: {error}"))?;
+    write_new(&options.to, &page)?;
+    let Report { verification, tally, .. } = &report;
+    eprintln!("{}: {} records", options.to.display(), tally.records);
+    if let Some(broken) = &verification.first_broken {
+        eprintln!("the log does not verify: {broken}");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything that a report shows.
+struct Report<'a> {
+    options: &'a Options,
+    verification: Verification,
+    kept: Option<KeptCheckpoint>,
+    tally: Tally,
+    /// Why the records could not be read to their end.
+    unread: Option<String>,
+    written_at: Timestamp,
+}
+
+/// A checkpoint that the user kept, with the key that signed it.
+struct KeptCheckpoint {
+    note: String,
+    key: VerifierKey,
+    checkpoint: Checkpoint,
+}
+
+impl Options {
+    fn kept_checkpoint(&self) -> Result<Option<KeptCheckpoint>, String> {
+        let (Some(file), Some(key)) = (&self.checkpoint, &self.checkpoint_key) else { return Ok(None) };
+        let note = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let key: VerifierKey = key.parse().map_err(|error| format!("--checkpoint-key: {error}"))?;
+        let checkpoint = Checkpoint::open(&note, &key).map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(Some(KeptCheckpoint { note, key, checkpoint }))
+    }
+
+    /// The counts, and why not all records could be read, where the log is broken.
+    fn tally(&self, governor: &Governor) -> Result<(Tally, Option<String>), String> {
+        let mut range = ExportRange::all();
+        if let Some(agent) = &self.agent {
+            governor.agents().get(agent).map_err(described)?;
+            range = range.of_agent(agent.parse().map_err(|error| format!("--agent: {error}"))?);
+        }
+        let mut tally = Tally::new(self.span(governor));
+        match governor.log().export(&range, &mut tally, &mut |_, _| {}) {
+            Ok(_) => Ok((tally, None)),
+            Err(error @ Error::ChainBroken { .. }) => Ok((tally, Some(error.to_string()))),
+            Err(error) => Err(described(error)),
+        }
+    }
+
+    /// The period asked for; from the first to the last record where an end is open. `None` without records.
+    fn span(&self, governor: &Governor) -> Option<Span> {
+        let mut query = self.agent.as_deref().map_or_else(ProofQuery::all, ProofQuery::entity);
+        if let Some(from) = self.from {
+            query = query.from(from);
+        }
+        if let Some(until) = self.until {
+            query = query.to(until);
+        }
+        let end = |order| governor.log().records(&query.clone().order(order)).find_map(Result::ok);
+        let (first, last) = (end(Order::OldestFirst)?, end(Order::NewestFirst)?);
+        Some(Span::new(self.from.unwrap_or(first.timestamp), self.until.unwrap_or(last.timestamp)))
+    }
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), String> {
+    let written = File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
+fn described(error: Error) -> String {
+    format!("{}: {error}", error.code())
+}

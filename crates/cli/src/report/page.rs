@@ -1,0 +1,364 @@
+//! The page of a report.
+
+use rulekeep::RiskLevel;
+
+use super::charts::{self, CURVES, Drawn, STACKED};
+use super::span::Span;
+use super::tally::{AgentTally, Decisions, Escalations, Table};
+use super::{KeptCheckpoint, Report};
+use crate::plain::plain;
+
+/// The whole page; all text from the log is escaped.
+pub(super) fn html(report: &Report<'_>) -> Drawn {
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>Rulekeep report</title>\n<style>\n{}</style>\n\
+         </head>\n<body>\n",
+        include_str!("page.css")
+    );
+    page.push_str(&head(report));
+    page.push_str(&verdict(report));
+    match &report.tally.span {
+        Some(span) => page.push_str(&figures(report, span)?),
+        None => page.push_str("<p class=\"empty\">The log has no records in this period.</p>\n"),
+    }
+    page.push_str(&verification(report));
+    page.push_str("</body>\n</html>\n");
+    Ok(page)
+}
+
+fn head(report: &Report<'_>) -> String {
+    let options = report.options;
+    let span = report.tally.span.as_ref();
+    let end = |given: Option<_>, found: Option<_>, open: &str| match (given, found) {
+        (Some(at), _) | (None, Some(at)) => moment(at),
+        (None, None) => open.to_owned(),
+    };
+    let from = end(options.from, span.map(|span| span.from), "the first record");
+    let to = end(options.until, span.map(|span| span.to), "the last record");
+    let agent = options
+        .agent
+        .as_deref()
+        .map_or_else(|| "all agents".to_owned(), |agent| format!("agent <b>{}</b>", text(agent)));
+    format!(
+        "<header>\n<h1>Decisions of software agents</h1>\n<p>{from} to {to} &middot; {agent}</p>\n\
+         <p class=\"small\">Store {} &middot; written by rulekeep {} on {} &middot; all times in UTC</p>\n</header>\n",
+        text(&options.store.display().to_string()),
+        env!("CARGO_PKG_VERSION"),
+        moment(report.written_at),
+    )
+}
+
+fn verdict(report: &Report<'_>) -> String {
+    let mut shown = match (&report.verification.first_broken, &report.kept) {
+        (Some(broken), _) => {
+            format!("<p class=\"verdict bad\"><b>The log does not verify.</b> {}</p>\n", text(&broken.to_string()))
+        }
+        (None, Some(_)) => {
+            "<p class=\"verdict good\"><b>The log verifies</b>, and holds everything that the checkpoint \
+             signs for, unchanged.</p>\n"
+                .to_owned()
+        }
+        (None, None) => {
+            "<p class=\"verdict good\"><b>The log verifies</b> in itself. No checkpoint was given.</p>\n".to_owned()
+        }
+    };
+    if let Some(why) = &report.unread {
+        shown.push_str(&format!(
+            "<p class=\"verdict bad\">The figures end where the log cannot be read: {}</p>\n",
+            text(why)
+        ));
+    }
+    shown
+}
+
+/// Everything that is counted.
+fn figures(report: &Report<'_>, span: &Span) -> Drawn {
+    let tally = &report.tally;
+    let mut agents: Vec<(&str, &AgentTally)> = tally.agents.iter().map(|(id, agent)| (id.as_str(), agent)).collect();
+    agents.sort_unstable_by(|(a, first), (b, second)| second.records().cmp(&first.records()).then(a.cmp(b)));
+    let mut shown = String::from("<ul class=\"figures\">\n");
+    let mut figure = |value: String, name: &str| {
+        shown.push_str(&format!("<li><b>{value}</b> {name}</li>\n"));
+    };
+    figure(count(tally.records), "records");
+    for decision in STACKED {
+        figure(share(tally.decisions[decision as usize], tally.records), decision.as_str());
+    }
+    figure(count(tally.agents.len() as u64), "agents");
+    shown.push_str("</ul>\n");
+
+    shown.push_str(&section(
+        &format!("Decisions per {}", span.unit()),
+        &(legend() + &charts::decisions(span, &tally.by_interval)?),
+    ));
+    let by_risk = RiskLevel::ALL.iter().map(|risk| (risk.as_str().to_owned(), tally.by_risk[*risk as usize]));
+    shown.push_str(&section("Decisions by risk", &decision_table("Risk", by_risk.collect(), 0)?));
+    shown.push_str(&section("Decisions by capability", &capabilities(&tally.by_capability, tally.without_evidence)?));
+    shown.push_str(&section("Trust scores (0 to 1000) of the agents with the most records", &curves(span, &agents)?));
+    shown.push_str(&section("Reasons of refusal", &refusals(&tally.refusals)));
+    shown.push_str(&section("Escalations", &escalations(&tally.escalations, report)));
+    shown.push_str(&section("Agents", &agent_table(&agents)?));
+    Ok(shown)
+}
+
+fn legend() -> String {
+    let keys = STACKED.map(|decision| key(&hex(charts::color(decision)), decision.as_str()));
+    format!("<p class=\"legend\">{}</p>\n", keys.concat())
+}
+
+fn key(color: &str, name: &str) -> String {
+    format!("<span><i style=\"background:{color}\"></i>{name}</span> ")
+}
+
+fn capabilities(table: &Table<Decisions>, without_evidence: u64) -> Drawn {
+    let (rows, left_out) = most(&table.rows, |decisions| decisions.iter().sum());
+    let rows: Vec<_> = rows.into_iter().map(|(name, decisions)| (text(name), *decisions)).collect();
+    if rows.is_empty() {
+        return Ok("<p>No record names a capability.</p>\n".to_owned());
+    }
+    let mut shown = decision_table("Capability", rows, left_out)?;
+    shown.push_str("<p class=\"small\">A record counts for each capability that its request needs.");
+    if without_evidence > 0 {
+        shown.push_str(&format!(" Unknown for {} records, whose evidence was erased.", count(without_evidence)));
+    }
+    shown.push_str("</p>\n");
+    Ok(shown)
+}
+
+/// A row for each name, which is HTML, with its decisions and a bar.
+fn decision_table(what: &str, rows: Vec<(String, Decisions)>, left_out: usize) -> Drawn {
+    let most = rows.iter().map(|(_, decisions)| decisions.iter().sum()).max().unwrap_or(0);
+    let mut shown =
+        format!("<table>\n<tr><th>{what}</th>{}<th class=\"n\">Records</th><th></th></tr>\n", decision_heads());
+    for (name, decisions) in rows {
+        shown.push_str(&format!(
+            "<tr><td>{name}</td>{}<td class=\"n\">{}</td><td class=\"bar\">{}</td></tr>\n",
+            decision_cells(&decisions),
+            count(decisions.iter().sum()),
+            charts::bar(&decisions, most)?
+        ));
+    }
+    shown.push_str("</table>\n");
+    shown.push_str(&and_more(left_out));
+    Ok(shown)
+}
+
+fn decision_heads() -> String {
+    STACKED.map(|decision| format!("<th class=\"n\">{decision}</th>")).concat()
+}
+
+fn decision_cells(decisions: &Decisions) -> String {
+    STACKED.map(|decision| format!("<td class=\"n\">{}</td>", count(decisions[decision as usize]))).concat()
+}
+
+fn curves(span: &Span, agents: &[(&str, &AgentTally)]) -> Drawn {
+    let shown = agents.get(..CURVES.len()).unwrap_or(agents);
+    let keys = shown.iter().zip(CURVES).map(|((id, _), color)| key(&hex(color), &text(id))).collect::<String>();
+    let scores: Vec<&[(u32, u16)]> = shown.iter().map(|(_, agent)| agent.scores.as_slice()).collect();
+    let drawn = charts::scores(span, &scores)?;
+    Ok(format!(
+        "<p class=\"legend\">{keys}</p>\n{drawn}<p class=\"small\">The score at the last record of each interval.</p>\n"
+    ))
+}
+
+fn refusals(table: &Table<u64>) -> String {
+    let (rows, left_out) = most(&table.rows, |count| *count);
+    if rows.is_empty() {
+        return "<p>Nothing was denied.</p>\n".to_owned();
+    }
+    let mut shown = String::from("<table>\n<tr><th>Refused by</th><th>Rule</th><th class=\"n\">Records</th></tr>\n");
+    for (name, records) in rows {
+        let (class, rule) = name.split_once('\n').unwrap_or((name, ""));
+        let rule = if rule.is_empty() { "&ndash;".to_owned() } else { text(rule) };
+        shown.push_str(&format!(
+            "<tr><td>{}</td><td>{rule}</td><td class=\"n\">{}</td></tr>\n",
+            text(class),
+            count(*records)
+        ));
+    }
+    shown.push_str("</table>\n");
+    shown.push_str(&and_more(left_out));
+    shown.push_str(
+        "<p class=\"small\">DENY decisions by denial class. A record counts for each rule that refused it.</p>\n",
+    );
+    shown
+}
+
+fn escalations(found: &Escalations, report: &Report<'_>) -> String {
+    let longest = found.pending().min().map(|asked| report.written_at.as_millis().saturating_sub(asked.as_millis()));
+    let mut millis = found.response_millis.clone();
+    millis.sort_unstable();
+    let none = || "&ndash;".to_owned();
+    let percentile = |percent: usize| {
+        let place = (millis.len() * percent).div_ceil(100).saturating_sub(1);
+        millis.get(place).map_or_else(none, |millis| length(*millis))
+    };
+    let states = [
+        ("Pending", found.pending().count() as u64),
+        ("Approved", found.approved),
+        ("Rejected", found.rejected),
+        ("Expired", found.expired),
+        ("Withdrawn", found.withdrawn() as u64),
+        ("Evidence erased", found.unknown),
+    ];
+    let total: u64 = states.iter().map(|(_, number)| number).sum();
+    if total == 0 {
+        return "<p>Nothing was escalated.</p>\n".to_owned();
+    }
+    let times = [
+        ("Response time, median", percentile(50)),
+        ("Response time, 90th percentile", percentile(90)),
+        ("Response time, longest", percentile(100)),
+        ("Longest pending", longest.map_or_else(none, |millis| length(u64::try_from(millis).unwrap_or(0)))),
+    ];
+    let row = |name: &str, value: &str| format!("<tr><td>{name}</td><td class=\"n\">{value}</td></tr>\n");
+    let states: String = states
+        .iter()
+        .map(|(name, number)| row(name, &format!("{} ({})", count(*number), share(*number, total))))
+        .collect();
+    let times: String = times.iter().map(|(name, value)| row(name, value)).collect();
+    format!(
+        "<div class=\"columns\"><table>\n{states}</table>\n<table>\n{times}</table></div>\n<p class=\"small\">Asked in \
+         the period, as they stand at the end of the log. Response times are those of approvals and rejections by \
+         reviewers.</p>\n"
+    )
+}
+
+fn agent_table(agents: &[(&str, &AgentTally)]) -> Drawn {
+    let mut shown = format!(
+        "<table>\n<tr><th>Agent</th><th>Trust</th>{}<th class=\"n\">Records</th><th class=\"n\">Succeeded</th><th class=\"n\">Failed</th></tr>\n",
+        decision_heads()
+    );
+    for (id, agent) in agents.iter().take(MOST_ROWS) {
+        let score = agent.scores.last().map_or(0, |(_, score)| *score);
+        shown.push_str(&format!(
+            "<tr><td>{}</td><td>{score} ({})</td>{}<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+            text(id),
+            agent.tier,
+            decision_cells(&agent.decisions),
+            count(agent.records()),
+            count(agent.successes),
+            count(agent.failures),
+        ));
+    }
+    shown.push_str("</table>\n");
+    shown.push_str(&and_more(agents.len().saturating_sub(MOST_ROWS)));
+    shown.push_str("<p class=\"small\">Trust: score and tier at the agent's last record in the period.</p>\n");
+    Ok(shown)
+}
+
+fn verification(report: &Report<'_>) -> String {
+    let found = &report.verification;
+    let mut rows = vec![
+        ("Result", if found.valid { "valid".to_owned() } else { "not valid".to_owned() }),
+        ("Records verified", count(found.records)),
+        ("Hash of the last record", format!("<code>{}</code>", found.head_hash)),
+    ];
+    let mut note = String::new();
+    if let Some(KeptCheckpoint { checkpoint, key, note: signed }) = &report.kept {
+        let holds = if found.valid { "holds" } else { "not confirmed: the log does not verify" };
+        rows.push(("Checkpoint", holds.to_owned()));
+        rows.push(("Signed by", format!("<code>{}</code>", text(&key.to_string()))));
+        rows.push(("Entries signed for", count(checkpoint.size())));
+        rows.push(("Root of the Merkle tree", format!("<code>{}</code>", checkpoint.root())));
+        note = format!("<pre>{}</pre>\n", signed.lines().map(text).collect::<Vec<_>>().join("\n"));
+    } else {
+        note.push_str(
+            "<p class=\"small\">Without a checkpoint that was kept elsewhere, a log that was rewritten as a whole also \
+             verifies. Pass <code>--checkpoint</code> to rule that out.</p>\n",
+        );
+    }
+    let rows: String = rows.iter().map(|(name, value)| format!("<tr><td>{name}</td><td>{value}</td></tr>\n")).collect();
+    section("Verification", &format!("<table class=\"plain\">\n{rows}</table>\n{note}"))
+}
+
+fn section(title: &str, body: &str) -> String {
+    format!("<section>\n<h2>{title}</h2>\n{body}</section>\n")
+}
+
+/// The rows with the highest counts, and how many are left out.
+fn most<T>(rows: &std::collections::HashMap<String, T>, number: impl Fn(&T) -> u64) -> (Vec<(&str, &T)>, usize) {
+    let mut sorted: Vec<(&str, &T)> = rows.iter().map(|(name, row)| (name.as_str(), row)).collect();
+    sorted.sort_unstable_by(|(a, first), (b, second)| number(second).cmp(&number(first)).then(a.cmp(b)));
+    let left_out = sorted.len().saturating_sub(MOST_ROWS);
+    sorted.truncate(MOST_ROWS);
+    (sorted, left_out)
+}
+
+fn and_more(left_out: usize) -> String {
+    if left_out == 0 { String::new() } else { format!("<p class=\"small\">And {} more.</p>\n", count(left_out as u64)) }
+}
+
+/// Text from outside as HTML.
+fn text(raw: &str) -> String {
+    plain(raw)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}
+
+fn moment(at: rulekeep::system::Timestamp) -> String {
+    let text = at.to_string();
+    text.get(..19).unwrap_or(&text).replace('T', " ")
+}
+
+/// A number with a comma before each three digits.
+fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut shown = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.char_indices() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+fn share(part: u64, whole: u64) -> String {
+    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+fn length(millis: u64) -> String {
+    let seconds = millis / 1000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{seconds} s"),
+        60..3600 => format!("{minutes} min {} s", seconds % 60),
+        3600..86_400 => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+fn hex(color: plotters::style::RGBColor) -> String {
+    format!("#{:02x}{:02x}{:02x}", color.0, color.1, color.2)
+}
+
+/// Rows of a table whose names come from the log.
+const MOST_ROWS: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_shares_and_lengths_are_readable() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([(0, 0), (1, 3), (5, 5)].map(|(part, whole)| share(part, whole)), ["0.0 %", "33.3 %", "100.0 %"]);
+        assert_eq!(
+            [999, 59_000, 61_000, 7_500_000, 200_000_000].map(length),
+            ["999 ms", "59 s", "1 min 1 s", "2 h 5 min", "2 d 7 h"]
+        );
+    }
+
+    #[test]
+    fn text_from_outside_cannot_become_markup() {
+        assert_eq!(text("<img src=x onerror='a(\"&\")'>"), "&lt;img src=x onerror=&#39;a(&quot;&amp;&quot;)&#39;&gt;");
+    }
+}

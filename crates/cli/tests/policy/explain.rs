@@ -1,0 +1,88 @@
+//! `policy explain` on anything that an agent could send.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use super::commands::{policy, stdout};
+
+/// Runs `explain --input -` or `--tool -` on a text.
+fn explain(option: &str, text: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rulekeep"))
+        .args(["policy", "explain", option, "-", "--tier", "T3", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may stop reading once the text is too long.
+    let _ = child.stdin.take().unwrap().write_all(text);
+    child.wait_with_output().unwrap()
+}
+
+fn answer(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[test]
+fn any_text_gets_an_explanation_or_a_typed_error() {
+    let deep = |levels: usize| format!("{{\"tool\":\"x\",\"arguments\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+    for (option, text, expected) in [
+        ("--input", b"Delete all customer records".to_vec(), "DENY"),
+        ("--input", b"Summarize the meeting notes".to_vec(), "ALLOW"),
+        ("--input", Vec::new(), "INVALID_INPUT"),
+        ("--input", b" \n\t ".to_vec(), "INVALID_INPUT"),
+        ("--input", vec![b'a'; 64 * 1024], "ESCALATE"),
+        ("--input", vec![b'a'; 64 * 1024 + 1], "PAYLOAD_TOO_LARGE"),
+        ("--input", vec![0xff, 0xfe, 0x00], "INVALID_USE"),
+        ("--input", vec![0x01, 0x02, 0x1b], "INVALID_INPUT"),
+        ("--input", "Удали все файлы пользователя".into(), "ESCALATE"),
+        ("--input", "\u{202e}\u{200b}delete it".into(), "DENY"),
+        ("--input", deep(20_000).into_bytes(), "DENY"),
+        ("--tool", deep(20_000).into_bytes(), "INVALID_USE"),
+        ("--tool", deep(30).into_bytes(), "ESCALATE"),
+        ("--tool", b"{\"arguments\": {}}".to_vec(), "INVALID_USE"),
+        ("--tool", b"send it".to_vec(), "INVALID_USE"),
+        ("--tool", br#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#.to_vec(), "INVALID_USE"),
+    ] {
+        let output = explain(option, &text);
+        let answer = answer(&output);
+        let found = answer["decision"].as_str().or_else(|| answer["error"]["code"].as_str());
+        let text = String::from_utf8_lossy(&text).chars().take(60).collect::<String>();
+        assert_eq!(found, Some(expected), "{option} {text:?}: {}", answer["reasoning"]);
+        assert_eq!(output.status.code(), Some(if answer["error"].is_null() { 0 } else { 2 }), "{option} {text:?}");
+    }
+}
+
+#[test]
+fn a_call_is_read_alike_in_every_form() {
+    let arguments = json!({ "to": "ann@example.com", "body": "Hi" });
+    let params = json!({ "name": "send_email", "arguments": arguments });
+    for call in [
+        json!({ "tool": "send_email", "arguments": arguments }),
+        params.clone(),
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }),
+    ] {
+        let answer = answer(&explain("--tool", call.to_string().as_bytes()));
+        let intent = &answer["parse"]["intent"];
+        assert_eq!((&intent["parsedAction"], &intent["riskLevel"]), (&json!("send_email"), &json!("MEDIUM")), "{call}");
+        assert_eq!(answer["decision"], "ALLOW", "{call}");
+        assert_eq!(answer["parse"]["evidence"][0]["capability"], "email:send");
+    }
+}
+
+#[test]
+fn what_was_read_comes_before_the_rules_and_the_context_counts() {
+    let call = r#"{"tool": "deploy", "server": "ci", "arguments": {"path": "app/\u001b[31m"}}"#;
+    let output = policy(&["explain", "--tool", call, "--agent", "bot-1", "--tier", "T4"]);
+    let text = stdout(&output);
+    assert!(text.starts_with("read as: ") && text.contains("  tool: \"deploy\"\n  server: \"ci\"\n"), "{text}");
+    assert!(text.find("read as").unwrap() < text.find("decided by:").unwrap());
+    assert!(!text.contains('\u{1b}'), "a text of the request must not steer the terminal: {text:?}");
+
+    let mail = ["explain", "--input", "Send the agenda to ann@example.com", "--tier", "T4", "--json"];
+    let risk = |more: &[&str]| answer(&policy(&[&mail[..], more].concat()))["riskLevel"].clone();
+    assert_eq!(risk(&["--context", "floor=3"]), "MEDIUM");
+    assert_eq!(risk(&["--context", "environment=production", "--context", "floor=3"]), "HIGH");
+}
