@@ -6,6 +6,7 @@
 //! | `daemon` | the process that has the store open |
 //! | `client` | calls on the daemon, or on the store where it does not run |
 //! | `hook` | the events of agents' hosts |
+//! | `doctor` | proof that hosts ask the hook |
 //! | `operate` | verbs that are one call each: `agents`, `escalations`, `keys`, `kill-switch`, `tasks`, `webhooks` |
 //! | `output` | what people and programs see of an answer |
 //! | `manual` | completions and manual pages |
@@ -14,6 +15,7 @@
 
 mod client;
 mod daemon;
+pub mod doctor;
 mod home;
 pub mod hook;
 mod log;
@@ -57,6 +59,8 @@ enum Command {
     Status(daemon::StatusOptions),
     /// Answers one event of an agent's host
     Hook(hook::Options),
+    /// Fires a harmless, forbidden call through each registered hook, and lists where a host lets calls through
+    Doctor(doctor::Options),
     /// Serves a governor on standard input and output: JSON-RPC 2.0, one message a line
     Sidecar(sidecar::Options),
     /// Serves a governor over HTTP, with a console
@@ -120,6 +124,7 @@ pub fn main() -> ExitCode {
         Command::Down(options) => ("down", daemon::down(&options)),
         Command::Status(options) => ("status", daemon::status(&options)),
         Command::Hook(options) => return hook::run(&options),
+        Command::Doctor(options) => ("doctor", doctor::run(options)),
         Command::Sidecar(options) => ("sidecar", sidecar::run(options)),
         Command::Serve(options) => ("serve", serve::run(options)),
         Command::Log(command) => return log::run(command),
