@@ -24,6 +24,8 @@ pub(crate) struct Failure {
     /// The contract's code, for example `AGENT_NOT_FOUND`; `UNREACHABLE` where there was no answer.
     pub(crate) code: String,
     pub(crate) message: String,
+    /// Further details, an object or null.
+    pub(crate) details: Value,
 }
 
 impl std::fmt::Display for Failure {
@@ -40,7 +42,7 @@ impl From<Failure> for String {
 
 impl From<rulekeep::Error> for Failure {
     fn from(error: rulekeep::Error) -> Self {
-        Self { code: error.code().to_owned(), message: error.to_string() }
+        Self { code: error.code().to_owned(), message: error.to_string(), details: error.details().unwrap_or_default() }
     }
 }
 
@@ -106,7 +108,7 @@ impl Client {
 
     /// The client on an agent's socket; an error where no daemon runs.
     pub(crate) fn agent(home: &Home, patience: Option<Duration>) -> Result<Self, Failure> {
-        let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message };
+        let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message, details: Value::Null };
         let line = Line::connect(&home.agent_socket()).map_err(failed)?;
         let line =
             line.ok_or_else(|| failed("the rulekeep daemon does not run; start it with: rulekeep up".to_owned()))?;
@@ -178,7 +180,7 @@ impl Line {
     }
 
     fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
-        let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message };
+        let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message, details: Value::Null };
         self.last += 1;
         let id = self.last;
         let mut line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
@@ -198,9 +200,11 @@ impl Line {
                 continue; // a notification
             }
             if let Some(error) = answer.get("error") {
-                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                let code = error["data"]["code"].as_str().unwrap_or("INTERNAL").to_owned();
-                return Err(Failure { code, message: text(&error["message"]) });
+                return Err(Failure {
+                    code: error["data"]["code"].as_str().unwrap_or("INTERNAL").to_owned(),
+                    message: error["message"].as_str().unwrap_or_default().to_owned(),
+                    details: error["data"]["details"].clone(),
+                });
             }
             return Ok(answer["result"].take());
         }

@@ -10,6 +10,7 @@
 //! | `operate` | verbs that are one call each: `agents`, `escalations`, `keys`, `kill-switch`, `tasks`, `webhooks` |
 //! | `output` | what people and programs see of an answer |
 //! | `manual` | completions and manual pages |
+//! | `mcp` | the gateway between MCP clients and servers |
 //! | `policy`, `log`, `tasks`, `soak` | the verbs of these names |
 //! | `serve`, `sidecar` | a governor for programs, over HTTP and over lines |
 
@@ -20,6 +21,7 @@ mod home;
 pub mod hook;
 mod log;
 mod manual;
+mod mcp;
 mod operate;
 mod output;
 mod plain;
@@ -61,6 +63,9 @@ enum Command {
     Hook(hook::Options),
     /// Fires a harmless, forbidden call through each registered hook, and lists where a host lets calls through
     Doctor(doctor::Options),
+    /// Governs the calls between an MCP client and an MCP server
+    #[command(subcommand)]
+    Mcp(mcp::Command),
     /// Serves a governor on standard input and output: JSON-RPC 2.0, one message a line
     Sidecar(sidecar::Options),
     /// Serves a governor over HTTP, with a console
@@ -125,6 +130,7 @@ pub fn main() -> ExitCode {
         Command::Status(options) => ("status", daemon::status(&options)),
         Command::Hook(options) => return hook::run(&options),
         Command::Doctor(options) => ("doctor", doctor::run(options)),
+        Command::Mcp(command) => ("mcp", mcp::run(command)),
         Command::Sidecar(options) => ("sidecar", sidecar::run(options)),
         Command::Serve(options) => ("serve", serve::run(options)),
         Command::Log(command) => return log::run(command),

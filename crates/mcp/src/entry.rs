@@ -29,7 +29,9 @@ use crate::upstream::Connector;
 /// does not start is an error of the client's requests.
 pub async fn wrap(calls: Arc<dyn Calls>, options: WrapOptions) -> Result<(), Error> {
     if options.command.is_empty() {
-        return Err(Error::Options("the command of the server is empty: expected a program and its arguments".to_owned()));
+        return Err(Error::Options(
+            "the command of the server is empty: expected a program and its arguments".to_owned(),
+        ));
     }
     let governance = Governance::new(calls, options.governed);
     let shared = Shared::new(governance, Connector::Child(options.command)).map_err(Error::Options)?;
@@ -82,7 +84,8 @@ async fn serve_stdio(shared: Arc<Shared>) -> Result<(), Error> {
 pub(crate) async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Result<(), Error> {
     let address: SocketAddr = listener.local_addr()?;
     if !address.ip().is_loopback() {
-        let message = format!("{address} is not a loopback address: clients are not authenticated; expected 127.0.0.1 or ::1");
+        let message =
+            format!("{address} is not a loopback address: clients are not authenticated; expected 127.0.0.1 or ::1");
         return Err(Error::Options(message));
     }
     // No page in a browser has business here.

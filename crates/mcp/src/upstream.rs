@@ -167,9 +167,10 @@ impl Upstream {
         let options = PeerRequestOptions::no_options().with_meta(meta);
         let mut handle = self.peer().send_cancellable_request(request, options).await?;
         let token = handle.progress_token.clone();
-        let _following = context.meta.get_progress_token().map(|clients| {
-            self.progress.follow(token.clone(), context.peer.clone(), clients)
-        });
+        let _following = context
+            .meta
+            .get_progress_token()
+            .map(|clients| self.progress.follow(token.clone(), context.peer.clone(), clients));
         let expired = async {
             match timeout {
                 Some(timeout) => tokio::time::sleep(timeout).await,
@@ -271,7 +272,10 @@ impl Service<RoleClient> for Downlink {
 }
 
 /// The parameters of a call for the server: nothing of the client's round trips with the gateway.
-pub(crate) fn parameters(tool: &str, arguments: Option<serde_json::Map<String, serde_json::Value>>) -> CallToolRequestParams {
+pub(crate) fn parameters(
+    tool: &str,
+    arguments: Option<serde_json::Map<String, serde_json::Value>>,
+) -> CallToolRequestParams {
     let params = CallToolRequestParams::new(tool.to_owned());
     match arguments {
         Some(arguments) => params.with_arguments(arguments),
@@ -299,7 +303,8 @@ fn sent(result: Result<(), ServiceError>) -> Result<(), ErrorData> {
 }
 
 fn command_of(command: &[OsString]) -> tokio::process::Command {
-    let (program, arguments) = command.split_first().map_or((OsString::new(), &[][..]), |(program, rest)| (program.clone(), rest));
+    let (program, arguments) =
+        command.split_first().map_or((OsString::new(), &[][..]), |(program, rest)| (program.clone(), rest));
     let mut made = tokio::process::Command::new(program);
     made.args(arguments);
     made

@@ -377,6 +377,6 @@ fn within(text: &str, most: usize) -> &str {
 }
 
 /// The reviewer who stands for the user that a host asked.
-const HOST_USER: &str = "host-user";
+pub(crate) const HOST_USER: &str = "host-user";
 /// The most calls without an outcome that are kept.
 const MOST_CALLS: usize = 10_000;

@@ -163,6 +163,10 @@ fn the_agents_socket_permits_no_way_out_of_the_rules() {
         ("daemon/stop", json!({})),
         ("proof/query", json!({ "entityId": "claude" })),
         ("event/subscribe", json!({})),
+        (
+            "enforce",
+            json!({ "intent": { "agentId": "claude", "parsedAction": "read", "riskLevel": "LOW", "requiredCapabilities": ["file:read"] } }),
+        ),
     ] {
         writeln!(stream, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).unwrap();
         let mut line = String::new();
@@ -171,6 +175,30 @@ fn the_agents_socket_permits_no_way_out_of_the_rules() {
         let is_refused = answer["error"]["data"]["code"] == "FORBIDDEN" || answer["error"]["code"] == -32601;
         assert!(is_refused, "{method}: {answer}");
     }
+}
+
+#[test]
+fn a_connection_answers_for_the_clients_user_only_what_it_asked_itself() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let connect = || {
+        let stream = UnixStream::connect(setup.home().join("agent.sock")).unwrap();
+        let mut answers = BufReader::new(stream.try_clone().unwrap());
+        move |method: &str, params: Value| {
+            writeln!(&stream, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).unwrap();
+            let mut line = String::new();
+            answers.read_line(&mut line).unwrap();
+            serde_json::from_str::<Value>(&line).unwrap()
+        }
+    };
+    let (mut asking, mut other) = (connect(), connect());
+    let input = json!({ "tool": "Bash", "arguments": { "command": "rm -rf build" } });
+    let asked = asking("enforce", json!({ "agentId": "mcp", "input": input }));
+    let id = asked["result"]["proofId"].as_str().unwrap().replacen("prf_", "esc_", 1);
+    let agree = |reviewer: &str| json!({ "id": id, "reviewer": reviewer });
+    assert_eq!(other("escalation/approve", agree("host-user"))["error"]["data"]["code"], "FORBIDDEN");
+    assert_eq!(asking("escalation/approve", agree("operator"))["error"]["data"]["code"], "FORBIDDEN");
+    assert_eq!(asking("escalation/approve", agree("host-user"))["result"]["state"], "approved");
 }
 
 #[test]

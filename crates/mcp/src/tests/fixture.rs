@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rmcp::model::*;
-use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService,
-};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService};
 use rmcp::{ClientHandler, RoleClient, RoleServer, ServerHandler, ServiceExt as _};
 use rulekeep::policy::{PolicyFormat, PolicySet};
 use rulekeep::{Agent, Governor, Tier};
