@@ -244,7 +244,7 @@ impl ToolCall {
             Ok(ServerResult::InputRequiredResult(asked)) => return self.server_asks(permit, asked).await,
             Ok(ServerResult::CallToolResult(result)) => completed(result),
             // A result without `content` reads as an empty one.
-            Ok(ServerResult::EmptyResult(_)) => completed(CallToolResult::default()),
+            Ok(ServerResult::EmptyResult(_)) => completed(CallToolResult::success(Vec::new())),
             Ok(_) => {
                 let why = "the server answered with what is no result of a tool call; whether it ran is unknown";
                 (Outcome::Unknown, Value::Null, Ok(refused(Refusal::new("error", why))))

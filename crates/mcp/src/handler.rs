@@ -241,10 +241,15 @@ impl ServerHandler for Gate {
             let message = format!("{:?} with these parameters does not pass the gateway", request.method);
             return Err(ErrorData::invalid_params(message, None));
         }
-        match self.forward(ClientRequest::CustomRequest(request), &context).await? {
-            ServerResult::CustomResult(result) => Ok(result),
-            other => serde_json::to_value(other).map(CustomResult::new).map_err(|_| unexpected()),
+        let has_session = context.protocol_version().is_none_or(|version| version.has_initialize());
+        let mut result = match self.forward(ClientRequest::CustomRequest(request), &context).await? {
+            ServerResult::CustomResult(result) => result.0,
+            other => serde_json::to_value(other).map_err(|_| unexpected())?,
+        };
+        if let Some(result) = result.as_object_mut().filter(|_| !has_session) {
+            result.entry("resultType").or_insert_with(|| json!("complete"));
         }
+        Ok(CustomResult::new(result))
     }
 
     async fn complete(

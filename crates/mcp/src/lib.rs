@@ -20,6 +20,7 @@
 //! | `refusal.rs` | refusals as tool errors |
 //! | `handler.rs` | requests of the client |
 //! | `listen.rs` | subscriptions to changes on the server |
+//! | `progress.rs` | progress in order with results |
 //! | `upstream.rs` | the connection to the server, and its requests and notifications |
 //! | `entry.rs` | the two entry points |
 
@@ -34,6 +35,7 @@ mod governance;
 mod handler;
 mod listen;
 mod options;
+mod progress;
 mod refusal;
 mod seal;
 mod upstream;
