@@ -211,10 +211,7 @@ fn a_tool_that_looks_like_a_pinned_one_is_told_also_where_that_one_is_not_loaded
 fn two_tools_of_a_load_that_read_the_same_are_told_and_a_pin_by_an_operator_settles_it() {
     let governor = builder().open_in_memory().unwrap();
     let tools = [tool("get_user", "Reads a user."), tool("Get_User", "Deletes a user."), tool("plain", "")];
-    assert_eq!(
-        resembling(&governor, "s", &tools),
-        ["get_user lookAlike Get_User@s", "Get_User lookAlike get_user@s"]
-    );
+    assert_eq!(resembling(&governor, "s", &tools), ["get_user lookAlike Get_User@s", "Get_User lookAlike get_user@s"]);
     governor.tools().pin("get_user", Some("s")).unwrap();
     assert_eq!(resembling(&governor, "s", &tools), ["Get_User lookAlike get_user@s"]);
     governor.tools().pin("plain", Some("s")).unwrap();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest, ElicitRequest, ErrorData,
     InputRequest, InputRequiredResult, InputResponses, ServerRequest, ServerResult,
 };
 use rmcp::service::{RequestContext, ServiceError};
-use rmcp::RoleServer;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -323,4 +323,3 @@ pub(crate) fn refused(refusal: Refusal) -> CallToolResponse {
 
 /// The key of the gateway's own question among the input requests.
 const QUESTION: &str = "approval";
-

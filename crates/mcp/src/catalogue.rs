@@ -137,8 +137,7 @@ async fn pinned(
         return Ok(Vec::new());
     }
     let server = &governance.options.server;
-    let named: Vec<Value> =
-        fresh.iter().map(|place| json!({ "name": tools[*place].name, "server": server })).collect();
+    let named: Vec<Value> = fresh.iter().map(|place| json!({ "name": tools[*place].name, "server": server })).collect();
     let answer = governance.call("catalogue/pin", json!({ "tools": named })).await?;
     let pinned: Vec<&Value> = items(&answer, "tools")?.collect();
     let standing = |(order, place): (usize, &usize)| {

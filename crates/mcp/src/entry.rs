@@ -29,11 +29,13 @@ use crate::upstream::Connector;
 /// does not start is an error of the client's requests.
 pub async fn wrap(calls: Arc<dyn Calls>, options: WrapOptions) -> Result<(), Error> {
     if options.command.is_empty() {
-        return Err(Error::Options("the command of the server is empty: expected a program and its arguments".to_owned()));
+        return Err(Error::Options(
+            "the command of the server is empty: expected a program and its arguments".to_owned(),
+        ));
     }
     let governance = Governance::new(calls, options.governed);
     let shared = Shared::new(governance, Connector::Child(options.command)).map_err(Error::Options)?;
-    serve_stdio(Arc::new(shared)).await
+    Box::pin(serve_stdio(Arc::new(shared))).await
 }
 
 /// Connects to a server over streamable HTTP, and serves clients on standard input and output or over HTTP.
@@ -50,7 +52,7 @@ pub async fn proxy(calls: Arc<dyn Calls>, options: ProxyOptions) -> Result<(), E
     let governance = Governance::new(calls, options.governed);
     let shared = Arc::new(Shared::new(governance, Connector::Http(config)).map_err(Error::Options)?);
     match options.downstream {
-        Downstream::Stdio => serve_stdio(shared).await,
+        Downstream::Stdio => Box::pin(serve_stdio(shared)).await,
         Downstream::Http(listener) => serve_http(shared, listener).await,
     }
 }
@@ -71,7 +73,7 @@ pub enum Error {
 }
 
 async fn serve_stdio(shared: Arc<Shared>) -> Result<(), Error> {
-    match Gate::new(shared).serve(rmcp::transport::stdio()).await {
+    match Box::pin(Gate::new(shared).serve(rmcp::transport::stdio())).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|error| Error::Io(error.into())),
         // A client that went away before it asked for anything.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -82,7 +84,8 @@ async fn serve_stdio(shared: Arc<Shared>) -> Result<(), Error> {
 pub(crate) async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Result<(), Error> {
     let address: SocketAddr = listener.local_addr()?;
     if !address.ip().is_loopback() {
-        let message = format!("{address} is not a loopback address: clients are not authenticated; expected 127.0.0.1 or ::1");
+        let message =
+            format!("{address} is not a loopback address: clients are not authenticated; expected 127.0.0.1 or ::1");
         return Err(Error::Options(message));
     }
     // No page in a browser has business here.

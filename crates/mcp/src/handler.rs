@@ -8,9 +8,9 @@ use rmcp::model::{
     GetPromptRequest, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
     InitializeResult, ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult,
     ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult, MetaObject, PaginatedRequestParams,
-    ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, ServerConfig, ServerResult,
-    SetLevelRequest, SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequest, UnsubscribeRequestParams,
+    ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, RootsListChangedNotification, ServerConfig,
+    ServerResult, SetLevelRequest, SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter,
+    Tool, UnsubscribeRequest, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -98,13 +98,11 @@ impl Gate {
     }
 
     async fn upstream(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Upstream>, ErrorData> {
-        match self.session.get() {
-            Some((line, client)) => line.open(&self.shared, client).await,
-            None => {
-                let info = context.client_info().unwrap_or_else(own_name);
-                self.shared.stateless.open(&self.shared, &Client { info, session: None }).await
-            }
+        if let Some((line, client)) = self.session.get() {
+            return line.open(&self.shared, client).await;
         }
+        let info = context.client_info().unwrap_or_else(own_name);
+        self.shared.stateless.open(&self.shared, &Client { info, session: None }).await
     }
 
     async fn forward(
@@ -357,7 +355,7 @@ impl ServerHandler for Gate {
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
-        self.notify(ClientNotification::RootsListChangedNotification(Default::default())).await;
+        self.notify(ClientNotification::RootsListChangedNotification(RootsListChangedNotification::default())).await;
     }
 }
 

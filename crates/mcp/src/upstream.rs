@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ClientResult, ErrorData, Implementation,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestMetaObject, ResultType, ServerCapabilities, ServerNotification, ServerRequest,
-    ServerResult, TASKS_EXTENSION_ID,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestMetaObject, ResultType, ServerCapabilities,
+    ServerNotification, ServerRequest, ServerResult, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions,
@@ -250,7 +250,10 @@ impl Service<RoleClient> for Downlink {
 }
 
 /// The parameters of a call for the server: nothing of the client's round trips with the gateway.
-pub(crate) fn parameters(tool: &str, arguments: Option<serde_json::Map<String, serde_json::Value>>) -> CallToolRequestParams {
+pub(crate) fn parameters(
+    tool: &str,
+    arguments: Option<serde_json::Map<String, serde_json::Value>>,
+) -> CallToolRequestParams {
     let params = CallToolRequestParams::new(tool.to_owned());
     match arguments {
         Some(arguments) => params.with_arguments(arguments),
@@ -308,7 +311,8 @@ fn sent(result: Result<(), ServiceError>) -> Result<(), ErrorData> {
 }
 
 fn command_of(command: &[OsString]) -> tokio::process::Command {
-    let (program, arguments) = command.split_first().map_or((OsString::new(), &[][..]), |(program, rest)| (program.clone(), rest));
+    let (program, arguments) =
+        command.split_first().map_or((OsString::new(), &[][..]), |(program, rest)| (program.clone(), rest));
     let mut made = tokio::process::Command::new(program);
     made.args(arguments);
     made

@@ -118,7 +118,14 @@ impl Catalogue {
     ) -> Result<(Self, CatalogueReport), Error> {
         let definitions = load::definitions(definitions, server)?;
         let mut next = self.clone();
-        let mut report = CatalogueReport { tools: Vec::new(), added: 0, unchanged: 0, changed: Vec::new(), total: 0, resembling: Vec::new() };
+        let mut report = CatalogueReport {
+            tools: Vec::new(),
+            added: 0,
+            unchanged: 0,
+            changed: Vec::new(),
+            total: 0,
+            resembling: Vec::new(),
+        };
         for definition in &definitions {
             let known = next.place_of(definition.name, server);
             let entry = match known.and_then(|place| Some((place, next.entries.get(place)?))) {

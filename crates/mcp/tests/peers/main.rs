@@ -117,9 +117,8 @@ impl Case {
                 client.env(gateway::ROLE, "proxy").args([own, &url]);
             } else {
                 let mut command = Command::new(own);
-                let mut process = Process(
-                    command.arg(url).env(gateway::ROLE, "listen").stdout(Stdio::piped()).spawn().unwrap(),
-                );
+                let mut process =
+                    Process(command.arg(url).env(gateway::ROLE, "listen").stdout(Stdio::piped()).spawn().unwrap());
                 let mut address = String::new();
                 BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut address).unwrap();
                 running.push(process);
