@@ -13,9 +13,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::approval::{Answer, Waiting};
 use crate::governance::{Asked, Outcome, Permit, Verdict};
-use crate::handler::Shared;
 use crate::refusal::Refusal;
 use crate::seal::{CallDigest, State};
+use crate::shared::Shared;
 use crate::upstream::{Upstream, parameters};
 
 /// One call of a tool on its way.

@@ -17,6 +17,7 @@
 //! | `call.rs` | the way of a tool call: decision, approval, forwarding, outcome |
 //! | `approval.rs` | escalations that wait, and the question to the user |
 //! | `seal.rs` | sealed state that a client hands back once |
+//! | `shared.rs` | what clients share, and their connections to the server |
 //! | `refusal.rs` | refusals as tool errors |
 //! | `handler.rs` | requests of the client |
 //! | `listen.rs` | subscriptions to changes on the server |
@@ -38,6 +39,7 @@ mod options;
 mod progress;
 mod refusal;
 mod seal;
+mod shared;
 mod upstream;
 
 #[cfg(test)]

@@ -127,6 +127,13 @@ impl Connector {
 }
 
 impl Upstream {
+    /// Ends the connection, and a server that is a child process.
+    pub(crate) async fn close(self) {
+        if let Err(error) = self.running.cancel().await {
+            tracing::warn!(%error, "the connection to the server did not end well");
+        }
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.running.is_transport_closed()
     }
@@ -310,11 +317,17 @@ fn sent(result: Result<(), ServiceError>) -> Result<(), ErrorData> {
     result.map_err(error_of)
 }
 
+/// The command of the server, without what the environment says to the gateway, such as its keys.
 fn command_of(command: &[OsString]) -> tokio::process::Command {
     let (program, arguments) =
-        command.split_first().map_or((OsString::new(), &[][..]), |(program, rest)| (program.clone(), rest));
+        command.split_first().map_or((OsString::new(), &[][..]), |(one, rest)| (one.clone(), rest));
     let mut made = tokio::process::Command::new(program);
     made.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"RULEKEEP_") {
+            made.env_remove(name);
+        }
+    }
     made
 }
 

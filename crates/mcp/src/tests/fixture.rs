@@ -17,7 +17,8 @@ use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
 use serde_json::{Value, json};
 
 use crate::governance::Governance;
-use crate::handler::{Gate, Shared};
+use crate::handler::Gate;
+use crate::shared::Shared;
 use crate::upstream::Connector;
 use crate::{CallError, Calls, Governed, InProcess};
 
