@@ -13,9 +13,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::approval::{Answer, Waiting};
 use crate::governance::{Asked, Outcome, Permit, Verdict};
-use crate::handler::Shared;
 use crate::refusal::Refusal;
 use crate::seal::{CallDigest, State};
+use crate::shared::Shared;
 use crate::upstream::{Upstream, parameters};
 
 /// One call of a tool on its way.
@@ -244,7 +244,7 @@ impl ToolCall {
             Ok(ServerResult::InputRequiredResult(asked)) => return self.server_asks(permit, asked).await,
             Ok(ServerResult::CallToolResult(result)) => completed(result),
             // A result without `content` reads as an empty one.
-            Ok(ServerResult::EmptyResult(_)) => completed(CallToolResult::default()),
+            Ok(ServerResult::EmptyResult(_)) => completed(CallToolResult::success(Vec::new())),
             Ok(_) => {
                 let why = "the server answered with what is no result of a tool call; whether it ran is unknown";
                 (Outcome::Unknown, Value::Null, Ok(refused(Refusal::new("error", why))))

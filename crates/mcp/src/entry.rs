@@ -16,8 +16,9 @@ use tokio::net::TcpListener;
 
 use crate::calls::Calls;
 use crate::governance::Governance;
-use crate::handler::{Gate, Shared};
+use crate::handler::Gate;
 use crate::options::{Downstream, ProxyOptions, WrapOptions};
+use crate::shared::Shared;
 use crate::upstream::Connector;
 
 /// Starts a server as a child process, and serves a client on standard input and output until its end of the
@@ -35,7 +36,7 @@ pub async fn wrap(calls: Arc<dyn Calls>, options: WrapOptions) -> Result<(), Err
     }
     let governance = Governance::new(calls, options.governed);
     let shared = Shared::new(governance, Connector::Child(options.command)).map_err(Error::Options)?;
-    serve_stdio(Arc::new(shared)).await
+    Box::pin(serve_stdio(Arc::new(shared))).await
 }
 
 /// Connects to a server over streamable HTTP, and serves clients on standard input and output or over HTTP.
@@ -52,7 +53,7 @@ pub async fn proxy(calls: Arc<dyn Calls>, options: ProxyOptions) -> Result<(), E
     let governance = Governance::new(calls, options.governed);
     let shared = Arc::new(Shared::new(governance, Connector::Http(config)).map_err(Error::Options)?);
     match options.downstream {
-        Downstream::Stdio => serve_stdio(shared).await,
+        Downstream::Stdio => Box::pin(serve_stdio(shared)).await,
         Downstream::Http(listener) => serve_http(shared, listener).await,
     }
 }
@@ -73,12 +74,15 @@ pub enum Error {
 }
 
 async fn serve_stdio(shared: Arc<Shared>) -> Result<(), Error> {
-    match Gate::new(shared).serve(rmcp::transport::stdio()).await {
+    let gate = Gate::new(shared);
+    let served = match Box::pin(gate.clone().serve(rmcp::transport::stdio())).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|error| Error::Io(error.into())),
         // A client that went away before it asked for anything.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(Error::Client(error.to_string())),
-    }
+    };
+    gate.close().await;
+    served
 }
 
 pub(crate) async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Result<(), Error> {

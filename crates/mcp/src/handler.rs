@@ -1,29 +1,27 @@
 //! Requests of the client: tools are governed, tasks are refused, everything else passes through.
 
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, ClientNotification, ClientRequest, CompleteRequest,
     CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult, DiscoverResult, ErrorData,
-    GetPromptRequest, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult,
+    GetPromptRequest, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult,
+    ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult,
     ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult, MetaObject, PaginatedRequestParams,
-    ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, ServerConfig, ServerResult, SetLevelRequest,
-    SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequest,
-    UnsubscribeRequestParams,
+    ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, RootsListChangedNotification, ServerConfig,
+    ServerResult, SetLevelRequest, SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter,
+    Tool, UnsubscribeRequest, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
-use crate::approval::Pending;
 use crate::call::{ToolCall, refused};
 use crate::calls::CallError;
-use crate::catalogue::{Catalogue, Listing};
-use crate::governance::Governance;
+use crate::catalogue::Listing;
 use crate::refusal::Refusal;
-use crate::seal::Sealer;
-use crate::upstream::{Client, Connector, Session, Upstream, error_of};
+use crate::shared::{Line, Shared, own_name};
+use crate::upstream::{Client, Session, Upstream, error_of};
 
 /// The result of the expected kind.
 macro_rules! expect {
@@ -35,76 +33,33 @@ macro_rules! expect {
     };
 }
 
-/// What all clients of the gateway share.
-pub(crate) struct Shared {
-    pub(crate) governance: Governance,
-    pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) pending: Pending,
-    pub(crate) sealer: Sealer,
-    connector: Connector,
-    /// The connection for clients without a session.
-    stateless: Arc<Line>,
-}
-
-/// A place for a connection to the server, which is made at the first request and again when it broke.
-#[derive(Default)]
-struct Line {
-    /// Held while a connection is made, so that there is one.
-    upstream: tokio::sync::Mutex<Option<Arc<Upstream>>>,
-    config: RwLock<Option<ServerConfig>>,
-}
-
 /// The server that one client sees.
+#[derive(Clone)]
 pub(crate) struct Gate {
     shared: Arc<Shared>,
     /// The connection of a client with a session, set at its handshake.
-    session: OnceLock<(Arc<Line>, Client)>,
-}
-
-impl Shared {
-    pub(crate) fn new(governance: Governance, connector: Connector) -> Result<Self, String> {
-        Ok(Self {
-            governance,
-            catalogue: Arc::default(),
-            pending: Pending::default(),
-            sealer: Sealer::new()?,
-            connector,
-            stateless: Arc::default(),
-        })
-    }
-}
-
-impl Line {
-    async fn open(&self, shared: &Shared, client: &Client) -> Result<Arc<Upstream>, ErrorData> {
-        let mut upstream = self.upstream.lock().await;
-        if let Some(upstream) = upstream.as_ref().filter(|upstream| !upstream.is_closed()) {
-            return Ok(Arc::clone(upstream));
-        }
-        let connected = shared.connector.connect(client, &shared.catalogue).await.map_err(|error| {
-            ErrorData::internal_error(format!("the gateway has no connection to the server: {error}"), None)
-        })?;
-        // Its tools may be others by now.
-        shared.catalogue.expire();
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Some(config_of(&connected));
-        let connected = Arc::new(connected);
-        *upstream = Some(Arc::clone(&connected));
-        Ok(connected)
-    }
+    session: Arc<OnceLock<(Line, Client)>>,
 }
 
 impl Gate {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, session: OnceLock::new() }
+        Self { shared, session: Arc::default() }
+    }
+
+    /// Ends the connections to the server once the client is gone.
+    pub(crate) async fn close(self) {
+        if let Some((line, _)) = self.session.get() {
+            line.close().await;
+        }
+        self.shared.stateless.close().await;
     }
 
     async fn upstream(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Upstream>, ErrorData> {
-        match self.session.get() {
-            Some((line, client)) => line.open(&self.shared, client).await,
-            None => {
-                let info = context.client_info().unwrap_or_else(own_name);
-                self.shared.stateless.open(&self.shared, &Client { info, session: None }).await
-            }
+        if let Some((line, client)) = self.session.get() {
+            return line.open(&self.shared, client).await;
         }
+        let info = context.client_info().unwrap_or_else(own_name);
+        self.shared.stateless.open(&self.shared, &Client { info, session: None }).await
     }
 
     async fn forward(
@@ -154,8 +109,7 @@ impl Gate {
 impl ServerHandler for Gate {
     fn get_info(&self) -> ServerConfig {
         let line = self.session.get().map_or(&self.shared.stateless, |(line, _)| line);
-        let config = line.config.read().unwrap_or_else(PoisonError::into_inner).clone();
-        config.unwrap_or_else(|| ServerConfig::default().with_server_info(own_name()))
+        line.config().unwrap_or_else(|| ServerConfig::default().with_server_info(own_name()))
     }
 
     async fn initialize(
@@ -170,7 +124,7 @@ impl ServerHandler for Gate {
             peer: context.peer.clone(),
         };
         let client = Client { info: request.client_info.clone(), session: Some(session) };
-        let (line, client) = self.session.get_or_init(|| (Arc::default(), client));
+        let (line, client) = self.session.get_or_init(|| (Line::default(), client));
         line.open(&self.shared, client).await?;
         self.negotiate_initialize(&request)
     }
@@ -241,10 +195,15 @@ impl ServerHandler for Gate {
             let message = format!("{:?} with these parameters does not pass the gateway", request.method);
             return Err(ErrorData::invalid_params(message, None));
         }
-        match self.forward(ClientRequest::CustomRequest(request), &context).await? {
-            ServerResult::CustomResult(result) => Ok(result),
-            other => serde_json::to_value(other).map(CustomResult::new).map_err(|_| unexpected()),
+        let has_session = context.protocol_version().is_none_or(|version| version.has_initialize());
+        let mut result = match self.forward(ClientRequest::CustomRequest(request), &context).await? {
+            ServerResult::CustomResult(result) => result.0,
+            other => serde_json::to_value(other).map_err(|_| unexpected())?,
+        };
+        if let Some(result) = result.as_object_mut().filter(|_| !has_session) {
+            result.entry("resultType").or_insert_with(|| json!("complete"));
         }
+        Ok(CustomResult::new(result))
     }
 
     async fn complete(
@@ -352,31 +311,13 @@ impl ServerHandler for Gate {
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
-        self.notify(ClientNotification::RootsListChangedNotification(Default::default())).await;
+        self.notify(ClientNotification::RootsListChangedNotification(RootsListChangedNotification::default())).await;
     }
-}
-
-/// The server as the client sees it: its name, its instructions, and what it can do.
-fn config_of(upstream: &Upstream) -> ServerConfig {
-    let info = upstream.peer().peer_info();
-    let mut config = ServerConfig::new(upstream.capabilities());
-    if let Some(info) = info {
-        config.server_info = info.server_info.clone().unwrap_or_else(own_name);
-        config.instructions.clone_from(&info.instructions);
-        if info.protocol_version.has_initialize() {
-            config.protocol_version = info.protocol_version.clone();
-        }
-    }
-    config
 }
 
 /// Whether a method is of those that never pass as they come.
 fn is_governed(method: &str) -> bool {
     ["tools/", "tasks/"].iter().any(|governed| method.starts_with(governed))
-}
-
-fn own_name() -> Implementation {
-    Implementation::new("rulekeep-mcp", env!("CARGO_PKG_VERSION"))
 }
 
 fn unexpected() -> ErrorData {

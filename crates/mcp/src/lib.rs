@@ -17,9 +17,11 @@
 //! | `call.rs` | the way of a tool call: decision, approval, forwarding, outcome |
 //! | `approval.rs` | escalations that wait, and the question to the user |
 //! | `seal.rs` | sealed state that a client hands back once |
+//! | `shared.rs` | what clients share, and their connections to the server |
 //! | `refusal.rs` | refusals as tool errors |
 //! | `handler.rs` | requests of the client |
 //! | `listen.rs` | subscriptions to changes on the server |
+//! | `progress.rs` | progress in order with results |
 //! | `upstream.rs` | the connection to the server, and its requests and notifications |
 //! | `entry.rs` | the two entry points |
 
@@ -34,8 +36,10 @@ mod governance;
 mod handler;
 mod listen;
 mod options;
+mod progress;
 mod refusal;
 mod seal;
+mod shared;
 mod upstream;
 
 #[cfg(test)]

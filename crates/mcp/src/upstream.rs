@@ -1,25 +1,25 @@
 //! The connection to the server: how it is made, and what the server sends by itself.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ClientResult, ErrorData, Implementation,
-    ProgressToken, ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerNotification, ServerRequest,
-    ServerResult, TASKS_EXTENSION_ID,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestMetaObject, ResultType, ServerCapabilities,
+    ServerNotification, ServerRequest, ServerResult, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions,
     RequestContext, RunningService, Service, ServiceError,
 };
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{RoleClient, RoleServer};
 use tokio::sync::broadcast;
 
 use crate::catalogue::Catalogue;
+use crate::progress::{self, Ordered};
 
 /// The way to the server.
 pub(crate) enum Connector {
@@ -50,20 +50,14 @@ pub(crate) struct Session {
 /// A live connection to the server.
 pub(crate) struct Upstream {
     running: RunningService<RoleClient, Downlink>,
-    progress: Arc<Progress>,
     notifications: broadcast::Sender<ServerNotification>,
 }
-
-/// Where progress of forwarded requests goes. Guarded by its lock alone; nothing else is locked under it.
-#[derive(Default)]
-struct Progress(Mutex<HashMap<ProgressToken, (Peer<RoleServer>, ProgressToken)>>);
 
 /// What the server sends by itself, on its way to the client.
 struct Downlink {
     info: ClientConfig,
     /// The client, where it has a session: it alone takes requests and notifications outside of its own requests.
     client: Option<Peer<RoleServer>>,
-    progress: Arc<Progress>,
     notifications: broadcast::Sender<ServerNotification>,
     catalogue: Arc<Catalogue>,
 }
@@ -98,7 +92,7 @@ impl Connector {
         catalogue: &Arc<Catalogue>,
         lifecycle: ClientLifecycleMode,
     ) -> Result<Upstream, ClientInitializeError> {
-        let (progress, (notifications, _)) = (Arc::new(Progress::default()), broadcast::channel(MOST_NOTIFICATIONS));
+        let (notifications, _) = broadcast::channel(MOST_NOTIFICATIONS);
         let mut capabilities = client.session.as_ref().map(|session| session.capabilities.clone()).unwrap_or_default();
         without_tasks(&mut capabilities.extensions);
         let mut info = ClientConfig::new(capabilities, client.info.clone());
@@ -108,7 +102,6 @@ impl Connector {
         let downlink = Downlink {
             info,
             client: client.session.as_ref().map(|session| session.peer.clone()),
-            progress: Arc::clone(&progress),
             notifications: notifications.clone(),
             catalogue: Arc::clone(catalogue),
         };
@@ -117,20 +110,30 @@ impl Connector {
                 let child = TokioChildProcess::new(command_of(command)).map_err(|error| {
                     ClientInitializeError::transport::<TokioChildProcess>(error, "starting the server")
                 })?;
-                downlink.serve_with_lifecycle(child, lifecycle).await?
+                downlink.serve_with_lifecycle(Ordered::new(child), lifecycle).await?
             }
             Self::Http(config) => {
                 let transport = StreamableHttpClientTransport::from_config(config.clone());
-                downlink.serve_with_lifecycle(transport, lifecycle).await?
+                downlink.serve_with_lifecycle(Ordered::new(transport.into_transport()), lifecycle).await?
             }
             #[cfg(test)]
-            Self::Stream(connect) => downlink.serve_with_lifecycle(connect(), lifecycle).await?,
+            Self::Stream(connect) => {
+                let transport = IntoTransport::<RoleClient, _, _>::into_transport(connect());
+                downlink.serve_with_lifecycle(Ordered::new(transport), lifecycle).await?
+            }
         };
-        Ok(Upstream { running, progress, notifications })
+        Ok(Upstream { running, notifications })
     }
 }
 
 impl Upstream {
+    /// Ends the connection, and a server that is a child process.
+    pub(crate) async fn close(self) {
+        if let Err(error) = self.running.cancel().await {
+            tracing::warn!(%error, "the connection to the server did not end well");
+        }
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.running.is_transport_closed()
     }
@@ -159,29 +162,39 @@ impl Upstream {
     /// is over.
     pub(crate) async fn forward(
         &self,
-        request: ClientRequest,
+        mut request: ClientRequest,
         context: &RequestContext<RoleServer>,
         timeout: Option<Duration>,
     ) -> Result<ServerResult, ServiceError> {
-        let meta = self.meta(&context.meta);
-        let options = PeerRequestOptions::no_options().with_meta(meta);
+        let options = PeerRequestOptions::no_options().with_meta(self.meta(&context.meta));
+        let token = context.meta.get_progress_token();
+        let mut reports = token.is_some().then(|| progress::follow(&mut request));
         let mut handle = self.peer().send_cancellable_request(request, options).await?;
-        let token = handle.progress_token.clone();
-        let _following = context
-            .meta
-            .get_progress_token()
-            .map(|clients| self.progress.follow(token.clone(), context.peer.clone(), clients));
         let expired = async {
             match timeout {
                 Some(timeout) => tokio::time::sleep(timeout).await,
                 None => std::future::pending().await,
             }
         };
-        let reason = tokio::select! {
-            answer = &mut handle.rx => return answer.unwrap_or(Err(ServiceError::TransportClosed)),
-            () = context.ct.cancelled() => Some("the client cancelled the request".to_owned()),
-            () = expired => Some("the time that the decision allows is over".to_owned()),
+        tokio::pin!(expired);
+        let reason = loop {
+            let next = async {
+                match &mut reports {
+                    Some(reports) => reports.recv().await,
+                    None => None,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(report) = next => hand_on(report, token.as_ref(), context).await,
+                answer = &mut handle.rx => {
+                    return answer.unwrap_or(Err(ServiceError::TransportClosed)).map(complete);
+                }
+                () = context.ct.cancelled() => break "the client cancelled the request",
+                () = &mut expired => break "the time that the decision allows is over",
+            }
         };
+        let reason = Some(reason.to_owned());
         handle.cancel(reason.clone()).await?;
         Err(ServiceError::Cancelled { reason })
     }
@@ -200,28 +213,6 @@ impl Upstream {
             meta.set_client_capabilities(capabilities);
         }
         meta
-    }
-}
-
-impl Progress {
-    fn follow(
-        self: &Arc<Self>,
-        token: ProgressToken,
-        client: Peer<RoleServer>,
-        clients: ProgressToken,
-    ) -> impl Drop + use<> {
-        struct Following(Arc<Progress>, ProgressToken);
-        impl Drop for Following {
-            fn drop(&mut self) {
-                self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
-            }
-        }
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), (client, clients));
-        Following(Arc::clone(self), token)
-    }
-
-    fn find(&self, token: &ProgressToken) -> Option<(Peer<RoleServer>, ProgressToken)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
     }
 }
 
@@ -246,12 +237,6 @@ impl Service<RoleClient> for Downlink {
         notification: ServerNotification,
         _context: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
-        if let ServerNotification::ProgressNotification(mut progress) = notification {
-            // The request may have come to an end, or never asked for progress.
-            let Some((client, token)) = self.progress.find(&progress.params.progress_token) else { return Ok(()) };
-            progress.params.progress_token = token;
-            return sent(client.send_notification(progress.into()).await);
-        }
         if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
             self.catalogue.expire();
         }
@@ -283,6 +268,36 @@ pub(crate) fn parameters(
     }
 }
 
+/// Marks a result as complete, as revision 2026-07-28 asks for and older servers leave out. The SDK takes the mark off for
+/// older clients.
+fn complete(mut result: ServerResult) -> ServerResult {
+    let kind = match &mut result {
+        ServerResult::CallToolResult(result) => &mut result.result_type,
+        ServerResult::CompleteResult(result) => &mut result.result_type,
+        ServerResult::GetPromptResult(result) => &mut result.result_type,
+        ServerResult::ListPromptsResult(result) => &mut result.result_type,
+        ServerResult::ListResourceTemplatesResult(result) => &mut result.result_type,
+        ServerResult::ListResourcesResult(result) => &mut result.result_type,
+        ServerResult::ReadResourceResult(result) => &mut result.result_type,
+        _ => return result,
+    };
+    kind.get_or_insert(ResultType::COMPLETE);
+    result
+}
+
+/// Sends progress on under the token of the client.
+async fn hand_on(
+    mut report: ProgressNotificationParam,
+    token: Option<&ProgressToken>,
+    context: &RequestContext<RoleServer>,
+) {
+    let Some(token) = token else { return };
+    report.progress_token = token.clone();
+    if let Err(error) = context.peer.notify_progress(report).await {
+        tracing::debug!(%error, "progress is not handed on");
+    }
+}
+
 /// The error for the other side of a connection.
 pub(crate) fn error_of(error: ServiceError) -> ErrorData {
     match error {
@@ -302,11 +317,17 @@ fn sent(result: Result<(), ServiceError>) -> Result<(), ErrorData> {
     result.map_err(error_of)
 }
 
+/// The command of the server, without what the environment says to the gateway, such as its keys.
 fn command_of(command: &[OsString]) -> tokio::process::Command {
     let (program, arguments) =
-        command.split_first().map_or((OsString::new(), &[][..]), |(program, rest)| (program.clone(), rest));
+        command.split_first().map_or((OsString::new(), &[][..]), |(one, rest)| (one.clone(), rest));
     let mut made = tokio::process::Command::new(program);
     made.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"RULEKEEP_") {
+            made.env_remove(name);
+        }
+    }
     made
 }
 

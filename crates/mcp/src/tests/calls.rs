@@ -4,6 +4,7 @@ use super::fixture::*;
 use rmcp::model::*;
 use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
 
 const TOOLS: &[(&str, &str)] = &[
     ("read_page", "Reads a page."),
@@ -12,6 +13,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("read_refused", "Reads a page."),
     ("read_slowly", "Reads a page."),
     ("read_asking", "Reads a page."),
+    ("read_gone", "Reads a page."),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,4 +128,28 @@ async fn until(condition: impl Fn() -> bool) {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(30), waited).await.expect("it happens");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_server_goes_away_has_an_unknown_outcome_and_the_next_one_connects_again() {
+    for revision in BOTH {
+        let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+        let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
+        let lost = client.call_tool(call("read_gone")).await.unwrap();
+        assert!(refusal(&lost)["reasoning"].as_str().unwrap().contains("unknown"), "{lost:?}");
+        assert_eq!((office.count("outcome/report"), office.outcomes()), (1, vec![Value::Null]));
+        is_done(&client.call_tool(call("read_page")).await.unwrap());
+        assert_eq!(server.connections.load(Ordering::SeqCst), 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_takes_longer_than_the_decision_allows_is_cancelled() {
+    let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+    office.hurry();
+    let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;
+    let late = client.call_tool(call("read_slowly")).await.unwrap();
+    assert!(refusal(&late)["reasoning"].as_str().unwrap().contains("time"), "{late:?}");
+    until(|| server.seen.lock().unwrap().contains(&"cancelled".to_owned())).await;
+    assert_eq!(office.outcomes(), [Value::Null]);
 }

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rmcp::model::*;
-use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService};
+use rmcp::service::{
+    ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService,
+    RunningServiceCancellationToken,
+};
 use rmcp::{ClientHandler, RoleClient, RoleServer, ServerHandler, ServiceExt as _};
 use rulekeep::policy::{PolicyFormat, PolicySet};
 use rulekeep::{Agent, Governor, Tier};
@@ -14,7 +17,8 @@ use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
 use serde_json::{Value, json};
 
 use crate::governance::Governance;
-use crate::handler::{Gate, Shared};
+use crate::handler::Gate;
+use crate::shared::Shared;
 use crate::upstream::Connector;
 use crate::{CallError, Calls, Governed, InProcess};
 
@@ -74,6 +78,14 @@ impl Office {
         *self.failing.lock().unwrap() = Some(method);
     }
 
+    /// What is granted from now on has to be over within 50 milliseconds.
+    pub(super) fn hurry(&self) {
+        let granting = "effect = \"allow\"\n";
+        let text = POLICIES.replace(granting, &format!("{granting}constraints = {{ timeoutMs = 50 }}\n"));
+        let set = PolicySet::parse(&text, PolicyFormat::Toml, "tests.toml").unwrap();
+        self.governor.policies().load(set).unwrap();
+    }
+
     /// The outcomes that were recorded, the newest first.
     pub(super) fn outcomes(&self) -> Vec<Value> {
         let page = self.calls.call("proof/query", json!({ "entityId": "a" })).unwrap();
@@ -108,6 +120,8 @@ pub(super) struct Server {
     /// Methods that reached it besides.
     pub(super) seen: Arc<Mutex<Vec<String>>>,
     pub(super) connections: Arc<AtomicUsize>,
+    /// Ends the connection that was made last.
+    running: Arc<Mutex<Option<RunningServiceCancellationToken>>>,
 }
 
 impl Server {
@@ -170,7 +184,10 @@ impl ServerHandler for Server {
         match request.name.as_ref() {
             "read_broken" => Ok(CallToolResult::error(text("no such page")).into()),
             "read_refused" => Err(ErrorData::invalid_params("the id is malformed", None)),
-            "read_task" => Err(ErrorData::internal_error("unused", None)),
+            "read_gone" => {
+                self.running.lock().unwrap().take().unwrap().cancel();
+                std::future::pending().await
+            }
             "read_slowly" => {
                 if let Some(token) = context.meta.get_progress_token() {
                     let progress = ProgressNotificationParam::new(token, 0.5);
@@ -305,7 +322,7 @@ pub(super) async fn connect(
 ) -> Client {
     let gate = Gate::new(shared(office, governed, server));
     let (near, far) = tokio::io::duplex(1 << 16);
-    tokio::spawn(async move { gate.serve(far).await.unwrap().waiting().await });
+    tokio::spawn(async move { Box::pin(gate.serve(far)).await.unwrap().waiting().await });
     let lifecycle = match revision {
         Revision::Stateless => {
             ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
@@ -322,7 +339,11 @@ pub(super) fn shared(office: &Arc<Office>, governed: Governed, server: &Server) 
         let (near, far) = tokio::io::duplex(1 << 16);
         let server = server.clone();
         server.connections.fetch_add(1, Ordering::SeqCst);
-        tokio::spawn(async move { server.serve(far).await.unwrap().waiting().await });
+        tokio::spawn(async move {
+            let running = server.clone().serve(far).await.unwrap();
+            *server.running.lock().unwrap() = Some(running.cancellation_token());
+            running.waiting().await
+        });
         near
     }));
     let governance = Governance::new(Arc::clone(office) as Arc<dyn Calls>, governed);

@@ -64,7 +64,7 @@ async fn options_that_cannot_be_used_are_refused() {
         (options("http://127.0.0.1/mcp").header("Authorization", "Bearer \u{7}secret"), "\"Authorization\""),
     ] {
         assert!(!format!("{options:?}").contains("secret"));
-        let error = proxy(Office::in_memory(), options).await.unwrap_err();
+        let error = Box::pin(proxy(Office::in_memory(), options)).await.unwrap_err();
         assert!(matches!(&error, Error::Options(text) if text.contains(said) && !text.contains("secret")), "{error}");
     }
 }

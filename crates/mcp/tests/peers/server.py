@@ -35,6 +35,8 @@ def called(tool: str) -> None:
 def read_page(id: str) -> str:
     """Reads a page."""
     called("read_page")
+    if PORT is None and any(name.startswith("RULEKEEP_") for name in os.environ):
+        raise ValueError("the gateway's environment reached the server")
     return f"page {id}"
 
 
