@@ -39,6 +39,7 @@ export class Governor {
   #open;
   #connection;
   #timeout;
+  #closed = false;
 
   constructor(open, timeout) {
     this.#open = open;
@@ -47,6 +48,7 @@ export class Governor {
 
   /** The connection: a new one where the last was lost. Nothing that was sent is sent again. */
   ready() {
+    if (this.#closed) return Promise.reject(new RulekeepError("DISCONNECTED", "the governor was closed"));
     if (this.#connection === undefined) {
       const forget = () => {
         if (this.#connection === opened) this.#connection = undefined;
@@ -99,6 +101,7 @@ export class Governor {
   }
 
   guard(work, { tool = work.name, parameters, ...options }) {
+    if (!tool) throw new TypeError("guard: the function has no name; give the tool's: { tool: ... }");
     return async (...args) => {
       const named = parameters ? Object.fromEntries(args.map((value, place) => [nameOf(parameters, place), value])) : args[0];
       if (named === null || typeof named !== "object" || (!parameters && args.length !== 1)) {
@@ -109,6 +112,7 @@ export class Governor {
   }
 
   async close() {
+    this.#closed = true;
     (await this.#connection)?.close();
   }
 

@@ -53,6 +53,7 @@ describe("a connection", () => {
     await lost;
     await assert.rejects(governor.call("agent/get", { agentId: "nobody" }), { code: "AGENT_NOT_FOUND" });
     await governor.close();
+    await assert.rejects(governor.call("agent/get", { agentId: "nobody" }), /the governor was closed/);
   });
 
   test("that gives no answer in time, or none in JSON, fails", async () => {
@@ -131,6 +132,7 @@ describe("a governor", () => {
     const remove = governor.guard(() => assert.fail("it ran"), { agentId, tool: "delete_file" });
     await assert.rejects(remove({ path: "/srv/a.txt" }), (error) => error instanceof Denied && error.decision === "DENY");
     await assert.rejects(remove("/srv/a.txt"), TypeError);
+    assert.throws(() => governor.guard(() => 1, { agentId }), TypeError);
     await assert.rejects(remove({ path: "x".repeat(70_000) }), (error) => error instanceof Denied && !error.proofId);
     assert.deepEqual(await outcomes(governor, agentId), ["ALLOW SUCCESS", "ALLOW FAILURE", "DENY"]);
   });

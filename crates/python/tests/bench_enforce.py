@@ -1,6 +1,6 @@
 """The time of `enforce` from Python, in memory and buffered: python crates/python/tests/bench_enforce.py [CALLS]
 
-Fails where the median of the first line is 30 microseconds or more.
+Fails where the median of the first line, a decision without parsing, is 30 microseconds or more.
 """
 
 import statistics
@@ -10,6 +10,7 @@ import time
 import rulekeep
 
 CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+INTENT = {"agentId": "a", "parsedAction": "read_file", "riskLevel": "LOW", "requiredCapabilities": ["file:read"]}
 CALL = {"tool": "read_file", "arguments": {"path": "/srv/notes.txt"}}
 
 
@@ -30,8 +31,9 @@ def measure(name, ask):
 def main():
     with rulekeep.Governor.open(durability="buffered") as governor:
         governor.agents.register("a", tier="T4")
-        intent = governor.parse("a", CALL)["intent"]
-        first = measure("enforce, an intent", lambda: governor.enforce(intent))
+        first = measure("enforce, an intent", lambda: governor.enforce(INTENT))
+        parsed = governor.parse("a", CALL)["intent"]
+        measure("enforce, a parsed intent", lambda: governor.enforce(parsed))
         measure("enforce, a tool call", lambda: governor.enforce(agent_id="a", input=CALL))
         measure("enforce, a text", lambda: governor.enforce(agent_id="a", input="Summarize the meeting notes"))
         guarded = governor.guard("a", "read_file")(lambda path: path)

@@ -13,6 +13,8 @@ from .guard import NO_TASK, ToolCall, guard
 from .types import Intent, Outcome, Page, Parse, Record, Statistics, ToolInput, Verdict
 
 F = TypeVar("F", bound=Callable[..., Any])
+# Answers begin with their value: `json.loads` would look for blanks around it, on the way of every decision.
+_DECODER = json.JSONDecoder()
 
 
 class Governor:
@@ -44,7 +46,7 @@ class Governor:
 
     def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
         """Makes any call of the sidecar's protocol by its name. The parameters and the answer are JSON values."""
-        return json.loads(self._gateway.call(method, json.dumps(params or {})))
+        return _DECODER.raw_decode(self._gateway.call(method, json.dumps(params or {})))[0]
 
     def parse(self, agent_id: str, input: str | ToolInput, context: Mapping[str, Any] | None = None) -> Parse:
         """Parses an action request into an intent; decides and records nothing."""

@@ -13,7 +13,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .errors import Denied, RulekeepError
-from .types import ToolInput, Verdict
+from .types import Outcome, ToolInput, Verdict
 
 if TYPE_CHECKING:
     from .governor import Governor
@@ -108,7 +108,7 @@ class ToolCall:
             _verdict.reset(self._token)
 
     def _report(self, error: BaseException | None) -> None:
-        outcome = "FAILURE" if self.failed or error is not None else "SUCCESS"
+        outcome: Outcome = "FAILURE" if self.failed or error is not None else "SUCCESS"
         try:
             self._governor.report(self.verdict["proofId"], outcome)
         except RulekeepError as unreported:

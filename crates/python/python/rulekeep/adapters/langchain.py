@@ -18,7 +18,8 @@ class RulekeepMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, governor: Governor, agent_id: str, **options: Any) -> None:
         super().__init__()
-        self._ask = lambda call: governor.tool_call(agent_id, call["name"], call["args"], call_id=call["id"], **options)
+        ask = governor.tool_call
+        self._ask: Callable[[Any], Any] = lambda c: ask(agent_id, c["name"], c["args"], call_id=c["id"], **options)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         try:
