@@ -64,7 +64,7 @@ fn verdict(report: &Report<'_>) -> String {
     };
     if let Some(why) = &report.unread {
         let _ =
-            write!(shown, "<p class=\"verdict bad\">The figures end where the log cannot be read: {}</p>\n", text(why));
+            writeln!(shown, "<p class=\"verdict bad\">The figures end where the log cannot be read: {}</p>", text(why));
     }
     shown
 }
@@ -76,7 +76,7 @@ fn figures(report: &Report<'_>, span: &Span) -> Drawn {
     agents.sort_unstable_by(|(a, first), (b, second)| second.records().cmp(&first.records()).then(a.cmp(b)));
     let mut shown = String::from("<ul class=\"figures\">\n");
     let mut figure = |value: String, name: &str| {
-        let _ = write!(shown, "<li><b>{value}</b> {name}</li>\n");
+        let _ = writeln!(shown, "<li><b>{value}</b> {name}</li>");
     };
     figure(count(tally.records), "records");
     for decision in STACKED {
@@ -131,9 +131,9 @@ fn decision_table(what: &str, rows: Vec<(String, Decisions)>, left_out: usize) -
         decision_heads()
     );
     for (name, decisions) in rows {
-        let _ = write!(
+        let _ = writeln!(
             shown,
-            "<tr><td>{name}</td>{}<td class=\"n\">{}</td><td class=\"bar\">{}</td></tr>\n",
+            "<tr><td>{name}</td>{}<td class=\"n\">{}</td><td class=\"bar\">{}</td></tr>",
             decision_cells(&decisions),
             count(decisions.iter().sum()),
             charts::bar(&decisions, most)?
@@ -178,7 +178,7 @@ fn refusals(table: &Table<u64>) -> String {
             _ => text(rule),
         };
         let _ =
-            write!(shown, "<tr><td>{}</td><td>{rule}</td><td class=\"n\">{}</td></tr>\n", text(class), count(*records));
+            writeln!(shown, "<tr><td>{}</td><td>{rule}</td><td class=\"n\">{}</td></tr>", text(class), count(*records));
     }
     shown.push_str("</table>\n");
     shown.push_str(&and_more(left_out));
@@ -234,9 +234,9 @@ fn agent_table(agents: &[(&str, &AgentTally)]) -> String {
     );
     for (id, agent) in agents.iter().take(MOST_ROWS) {
         let score = agent.scores.last().map_or(0, |(_, score)| *score);
-        let _ = write!(
+        let _ = writeln!(
             shown,
-            "<tr><td>{}</td><td class=\"whole\">{score} ({})</td>{}<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+            "<tr><td>{}</td><td class=\"whole\">{score} ({})</td>{}<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
             text(id),
             agent.tier,
             decision_cells(&agent.decisions),

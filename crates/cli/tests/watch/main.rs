@@ -78,9 +78,9 @@ fn every_way_out_restores_the_terminal() {
         let mut terminal = Terminal::watch(&store, &[]);
         terminal.wait_for("delete_file");
         if end.len() > 1 {
-            terminal.signal(end)
+            terminal.signal(end);
         } else {
-            terminal.press(end)
+            terminal.press(end);
         }
         terminal.ends_restored(true);
     }
