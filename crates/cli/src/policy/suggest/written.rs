@@ -8,7 +8,7 @@ use rulekeep::{RiskLevel, Tier};
 
 use super::merge::{self, Rule};
 use super::{Call, Counts, Held, Support};
-use crate::policy::toml_text;
+use crate::policy::{shown, toml_text};
 
 /// What the document covers, as the comments before it.
 pub(super) fn coverage(held: &Held, counts: &Counts) -> String {
@@ -25,7 +25,7 @@ pub(super) fn coverage(held: &Held, counts: &Counts) -> String {
         text.push_str("# Not covered, for it was too rare, not understood, or like something that was refused:\n");
     }
     for (what, count) in missed.iter().take(MOST_MISSED) {
-        let _ = writeln!(text, "#   {count} times {}", what.escape_debug());
+        let _ = writeln!(text, "#   {count} times {}", shown(what));
     }
     if missed.len() > MOST_MISSED {
         let _ = writeln!(text, "#   and {} kinds more", missed.len() - MOST_MISSED);
@@ -151,7 +151,7 @@ fn write_asking(
 
 fn write_support(text: &mut String, support: &Support) -> std::fmt::Result {
     let Support { calls, approved, agents, days, first, last, examples } = support;
-    let named: Vec<String> = agents.iter().take(5).map(|agent| agent.escape_debug().to_string()).collect();
+    let named: Vec<String> = agents.iter().take(5).map(|agent| shown(agent)).collect();
     let more = agents.len().saturating_sub(named.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     writeln!(text, "# {calls} uses ({approved} approved by a person) by {}{more},", named.join(", "))?;
