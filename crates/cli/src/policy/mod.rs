@@ -7,6 +7,7 @@
 //! | `compare.rs` | `diff`: two sets, rule by rule and decision by decision |
 //! | `replay.rs` | `replay` and `shadow`: a candidate on past decisions, and beside the set in force |
 //! | `suggest/` | `suggest`: the least set for the habits of a log |
+//! | `import/` | `import`: the permissions of agents' hosts |
 //! | `format.rs` | `fmt`: the layout of a document |
 //! | `past.rs` | the decisions of a store, for the verbs that read a log |
 //!
@@ -18,6 +19,7 @@ mod cases;
 mod compare;
 mod explain;
 mod format;
+mod import;
 mod past;
 mod replay;
 mod suggest;
@@ -60,6 +62,8 @@ pub enum Command {
     Replay(replay::Arguments),
     /// Suggests the least set that would have allowed what a log shows to be habit
     Suggest(suggest::Arguments),
+    /// Imports the permissions of an agent's host
+    Import(import::Arguments),
     /// Prints the JSON Schema of policy documents
     Schema {
         /// Print the schema of documents of cases instead
@@ -107,6 +111,7 @@ pub fn main(command: Command) -> ExitCode {
         Command::Diff(arguments) => compare::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Suggest(arguments) => suggest::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Schema { cases } => print(if cases { CASES_SCHEMA } else { POLICY_SCHEMA }).map(|()| true),
     };
     match result {
@@ -135,6 +140,7 @@ impl Command {
             Self::Diff(arguments) => arguments.json,
             Self::Replay(arguments) => arguments.json,
             Self::Suggest(arguments) => arguments.json,
+            Self::Import(arguments) => arguments.json,
             Self::Schema { .. } => false,
         }
     }
@@ -215,6 +221,14 @@ fn print(text: impl Display) -> Result<(), Box<dyn Error>> {
 fn toml_text(text: &str) -> String {
     // The escapes of JSON are escapes of TOML too; JSON leaves out the one character that TOML wants escaped beside.
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+/// A text of somebody else's on one line of a comment or a terminal, which it must not steer.
+fn shown(text: &str) -> String {
+    let steers = |c: char| {
+        c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if steers(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), Box<dyn Error>> {

@@ -7,5 +7,6 @@ mod commands;
 mod explain;
 mod format;
 mod habits;
+mod import;
 mod pages;
 mod past;

@@ -31,9 +31,7 @@ pub(super) fn rules(calls: &[Call], most: usize) -> Vec<Rule> {
     let refused: Vec<&Call> = calls.iter().filter(|call| !call.is_fine()).collect();
     let mut habits: Habits<'_> = BTreeMap::new();
     for call in calls.iter().filter(|call| call.is_fine() && call.risk <= RiskLevel::Medium) {
-        // What was not understood, or not read, is nobody's habit.
-        let is_known = |capability: &&String| !capability.split(':').any(|half| half == "unknown");
-        for capability in call.capabilities.iter().filter(is_known) {
+        for capability in call.capabilities.iter().filter(|capability| !is_unknown(capability)) {
             let key = (call.role(), &call.form, call.what.as_str(), capability.as_str(), call.places.is_empty());
             habits.entry(key).or_default().push(call);
         }
@@ -58,6 +56,11 @@ pub(super) fn rules(calls: &[Call], most: usize) -> Vec<Rule> {
         rule.id = format!("habit-{}-{first}", number + 1);
     }
     rules
+}
+
+/// Whether a capability stands for something that was not understood, which is nobody's habit.
+pub(super) fn is_unknown(capability: &str) -> bool {
+    capability.split(':').any(|half| half == "unknown")
 }
 
 /// The agents of calls as a rule names them: by the role where several agents share it and nobody else's id begins alike.
@@ -101,11 +104,11 @@ impl Rule {
         let mut support = Support::default();
         within.iter().for_each(|call| support.add(call));
         let most_risk = within.iter().map(|call| call.risk).max()?;
-        // Trust is the agent's and not the tool's: the least at which its role was let do anything as risky.
-        let as_risky = all.iter().filter(|call| call.is_fine() && call.role() == role && call.risk >= most_risk);
+        let lowest = within.iter().map(|call| call.tier).min()?;
         let rule = Self {
             id: String::new(),
-            least_tier: as_risky.filter(|call| call.risk <= RiskLevel::Medium).map(|call| call.tier).min()?,
+            // An agent that loses a tier goes on with its everyday work; one that loses two does not.
+            least_tier: Tier::ALL.iter().rev().find(|tier| **tier < lowest).copied().unwrap_or(lowest),
             agents: agents(within.iter().map(|call| **call), all),
             form: form.clone(),
             whats: BTreeSet::from([what.to_owned()]),
@@ -114,7 +117,9 @@ impl Rule {
             patterns,
             support,
         };
-        (rule.support.is_habit() && !refused.iter().any(|call| rule.admits(call))).then_some(rule)
+        let is_clean = |rule: &Self| !refused.iter().any(|call| rule.admits(call));
+        let strict = Self { least_tier: lowest, ..rule.clone() };
+        [rule, strict].into_iter().find(|rule| rule.support.is_habit() && is_clean(rule))
     }
 
     /// Both as one.

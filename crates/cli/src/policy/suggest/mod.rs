@@ -93,29 +93,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
             calls.push(call);
         }
     })?;
-    let mut rules = merge::rules(&calls, usize::from(arguments.max_rules).saturating_sub(1));
-    let (text, set, covered) = loop {
+    let mut rules = merge::rules(&calls, usize::from(arguments.max_rules).saturating_sub(2));
+    let (text, set, held) = loop {
         let text = written::document(&rules, &counts, &calls);
         let set = PolicySet::from_toml(&text).map_err(|error| format!("the suggestion does not load: {error}"))?;
-        let Held { covered, loosened } = hold(&set, &arguments.store, &governor)?;
-        if loosened.is_empty() {
-            break (text, set, covered);
+        let held = hold(&set, &arguments.store, &governor)?;
+        if held.loosened.is_empty() {
+            break (text, set, held);
         }
         // Several rules can grant together what none of them covers alone.
-        rules.retain(|rule| !loosened.contains(&rule.id));
+        rules.retain(|rule| !held.loosened.contains(&rule.id));
     };
     governor.close()?;
-    let share = if counts.fine == 0 { 100.0 } else { percent(covered, counts.fine) };
-    let said =
-        format!("covers {covered} of {} requests that were fine ({share:.1} %) by {} rules", counts.fine, set.len());
+    let text = format!("{}{text}", written::coverage(&held, &counts));
     if arguments.json {
+        let (covered, fine, high, critical) = (held.covered, counts.fine, counts.high, counts.critical);
         super::print_json(&json!({
-            "policy": text, "rules": set.len(), "decisions": counts.decisions, "fine": counts.fine, "covered": covered,
-            "high": counts.high, "critical": counts.critical, "unreadable": counts.unreadable,
+            "policy": text, "rules": set.len(), "decisions": counts.decisions, "fine": fine, "covered": covered,
+            "high": high, "critical": critical, "unreadable": counts.unreadable,
         }))?;
     } else {
         super::print(&text)?;
-        eprintln!("{said}; read it before it is put in force, and try it with `policy replay`");
+        eprintln!("read the rules before they are put in force, and try them with `rulekeep policy replay`");
     }
     Ok(!rules.is_empty())
 }
@@ -148,16 +147,23 @@ struct Held {
     covered: u64,
     /// Rules that allow what was refused.
     loosened: BTreeSet<String>,
+    /// Requests that were fine and are not covered, by what they were and needed.
+    missed: BTreeMap<String, u64>,
 }
 
 fn hold(set: &PolicySet, store: &Store, governor: &Governor) -> Result<Held, Box<dyn Error>> {
-    let mut held = Held { covered: 0, loosened: BTreeSet::new() };
+    let mut held = Held { covered: 0, loosened: BTreeSet::new(), missed: BTreeMap::new() };
     store.range.each(governor, |past| {
         let Some(call) = Call::of(&past) else { return };
         let Ok(verdict) = set.evaluate(&past.request()) else { return };
         match call.verdict {
             Verdict::Fine { .. } if call.risk <= RiskLevel::Medium => {
-                held.covered += u64::from(verdict.decision == Decision::Allow);
+                if verdict.decision == Decision::Allow {
+                    held.covered += 1;
+                } else {
+                    let what = if call.what.is_empty() { call.form.formats.join(" ") } else { call.what };
+                    *held.missed.entry(format!("{what}, {}", call.capabilities.join(" "))).or_default() += 1;
+                }
             }
             Verdict::Refused if verdict.decision == Decision::Allow => {
                 held.loosened.extend(verdict.rules.iter().map(ToString::to_string));
@@ -194,6 +200,9 @@ impl Call {
         let is_action = facts.tool.is_none() && facts.formats.is_empty();
         let what =
             if is_action { past.intent.parsed_action.to_string() } else { facts.tool.clone().unwrap_or_default() };
+        // Another reading of an unsure request can be decided at HIGH, and a person was asked for that.
+        let is_unsure = past.record.resolves.is_some() && !facts.readings.is_empty();
+        let risk = if is_unsure { past.risk().max(RiskLevel::High) } else { past.risk() };
         Some(Self {
             id: past.record.id,
             at: past.record.timestamp,
@@ -202,7 +211,7 @@ impl Call {
             what,
             capabilities: capabilities.into_iter().collect(),
             places: places.chain(unread).collect(),
-            risk: past.risk(),
+            risk,
             tier: past.record.trust_tier,
             verdict,
         })
@@ -242,9 +251,3 @@ impl Support {
 
 /// Calls by what they were and needed, one entry for each capability.
 type Habits<'a> = BTreeMap<(&'a str, &'a Form, &'a str, &'a str, bool), Vec<&'a Call>>;
-
-fn percent(part: u64, whole: u64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
-    let share = part as f64 * 100.0 / whole as f64;
-    share
-}

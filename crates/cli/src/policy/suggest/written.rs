@@ -7,8 +7,31 @@ use rulekeep::intent::Capability;
 use rulekeep::{RiskLevel, Tier};
 
 use super::merge::{self, Rule};
-use super::{Call, Counts, Support};
-use crate::policy::toml_text;
+use super::{Call, Counts, Held, Support};
+use crate::policy::{shown, toml_text};
+
+/// What the document covers, as the comments before it.
+pub(super) fn coverage(held: &Held, counts: &Counts) -> String {
+    let Held { covered, missed, .. } = held;
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let share = *covered as f64 * 100.0 / counts.fine.max(1) as f64;
+    let mut text = format!(
+        "# Covers {covered} of {} requests at LOW and MEDIUM risk that were allowed or approved and did not fail ({share:.1} %).\n",
+        counts.fine
+    );
+    let mut missed: Vec<(&String, &u64)> = missed.iter().collect();
+    missed.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    if !missed.is_empty() {
+        text.push_str("# Not covered, for it was too rare, not understood, or like something that was refused:\n");
+    }
+    for (what, count) in missed.iter().take(MOST_MISSED) {
+        let _ = writeln!(text, "#   {count} times {}", shown(what));
+    }
+    if missed.len() > MOST_MISSED {
+        let _ = writeln!(text, "#   and {} kinds more", missed.len() - MOST_MISSED);
+    }
+    text
+}
 
 /// The document.
 pub(super) fn document(rules: &[Rule], counts: &Counts, calls: &[Call]) -> String {
@@ -20,7 +43,7 @@ pub(super) fn document(rules: &[Rule], counts: &Counts, calls: &[Call]) -> Strin
 
 fn write(text: &mut String, rules: &[Rule], counts: &Counts, calls: &[Call]) -> std::fmt::Result {
     let grave: Vec<&Call> = calls.iter().filter(|call| call.is_fine() && call.risk == RiskLevel::High).collect();
-    writeln!(text, "# Suggested from {} past decisions. What no rule names stays denied.", counts.decisions)?;
+    writeln!(text, "# Made of {} past decisions. What no rule names stays denied.", counts.decisions)?;
     if counts.critical > 0 {
         writeln!(
             text,
@@ -38,10 +61,27 @@ fn write(text: &mut String, rules: &[Rule], counts: &Counts, calls: &[Call]) -> 
     for rule in rules {
         write_rule(text, rule)?;
     }
-    if !grave.is_empty() {
-        write_grave(text, &grave, calls)?;
-    }
-    Ok(())
+    let is_dark = |capability: &str| merge::is_unknown(capability);
+    let everyday = calls.iter().filter(|call| call.is_fine() && call.risk <= RiskLevel::Medium);
+    let dark: Vec<&Call> = everyday.filter(|call| call.capabilities.iter().any(|one| is_dark(one))).collect();
+    write_asking(
+        text,
+        "high-risk",
+        "HIGH risk is never allowed",
+        "min = \"HIGH\", max = \"HIGH\"",
+        &grave,
+        calls,
+        |_| true,
+    )?;
+    write_asking(
+        text,
+        "not-understood",
+        "What is not understood is never allowed",
+        "max = \"MEDIUM\"",
+        &dark,
+        calls,
+        is_dark,
+    )
 }
 
 fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
@@ -80,27 +120,38 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
     Ok(())
 }
 
-/// What was fine at HIGH risk: a person goes on to decide on it.
-fn write_grave(text: &mut String, grave: &[&Call], all: &[Call]) -> std::fmt::Result {
+/// A rule by which a person goes on to decide on what was fine and is not to be allowed by habit.
+fn write_asking(
+    text: &mut String,
+    name: &str,
+    why: &str,
+    risk: &str,
+    of: &[&Call],
+    all: &[Call],
+    is_asked: impl Fn(&str) -> bool,
+) -> std::fmt::Result {
+    if of.is_empty() {
+        return Ok(());
+    }
     let mut support = Support::default();
     let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
-    for call in grave {
+    for call in of {
         support.add(call);
-        call.capabilities.iter().for_each(|capability| *counts.entry(capability).or_default() += 1);
+        let asked = call.capabilities.iter().filter(|capability| is_asked(capability));
+        asked.for_each(|capability| *counts.entry(capability).or_default() += 1);
     }
-    writeln!(text, "\n# HIGH risk: never allowed by habit, so a person decides.")?;
+    writeln!(text, "\n# {why} by habit: a person goes on to decide.")?;
     write_support(text, &support)?;
     let counted: Vec<String> = counts.iter().map(|(capability, count)| format!("{capability} {count}")).collect();
     writeln!(text, "# Needed: {}.", counted.join(", "))?;
-    writeln!(text, "[[rule]]\nid = \"high-risk-needs-a-person\"\neffect = \"escalate\"\nreviewer = \"agent-owner\"")?;
-    let agents = merge::agents(grave.iter().copied(), all);
-    writeln!(text, "[rule.match]\nagents = {}\nrisk = {{ min = \"HIGH\", max = \"HIGH\" }}", list(&agents))?;
+    writeln!(text, "[[rule]]\nid = \"{name}-needs-a-person\"\neffect = \"escalate\"\nreviewer = \"agent-owner\"")?;
+    writeln!(text, "[rule.match]\nagents = {}\nrisk = {{ {risk} }}", list(&merge::agents(of.iter().copied(), all)))?;
     writeln!(text, "capabilities = {}", list(&counts.into_keys().cloned().collect()))
 }
 
 fn write_support(text: &mut String, support: &Support) -> std::fmt::Result {
     let Support { calls, approved, agents, days, first, last, examples } = support;
-    let named: Vec<String> = agents.iter().take(5).map(|agent| agent.escape_debug().to_string()).collect();
+    let named: Vec<String> = agents.iter().take(5).map(|agent| shown(agent)).collect();
     let more = agents.len().saturating_sub(named.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     writeln!(text, "# {calls} uses ({approved} approved by a person) by {}{more},", named.join(", "))?;
@@ -124,6 +175,6 @@ fn list(texts: &BTreeSet<String>) -> String {
 }
 
 const MAX_LINE: usize = 100;
-/// Nothing that a rule could compare is named, and nothing is there that could not be read.
-const NO_TARGET: &str =
-    "!has(context.target) && (!has(context.facts) || !has(context.facts.targets) && !has(context.facts.unread))";
+const MOST_MISSED: usize = 10;
+/// No target is named, and none is in what could not be read.
+const NO_TARGET: &str = r#"!has(context.target) && (!has(context.facts) || !has(context.facts.targets) && (!has(context.facts.unread) || context.facts.unread.all(u, !(u.kind in ["target", "argument"]))))"#;

@@ -152,7 +152,8 @@ fn ask(
             governor.escalations().reject(open.id, review).unwrap();
         } else {
             governor.escalations().approve(open.id, review).unwrap();
-            let claimed = governor.escalations().claim(open.id, &asked.parse.intent).unwrap();
+            // The agent may have lost the trust that it needs meanwhile.
+            let Ok(claimed) = governor.escalations().claim(open.id, &asked.parse.intent) else { return };
             (id, decision) = (claimed.proof_id, claimed.decision);
             kinds.insert(id, kind);
         }

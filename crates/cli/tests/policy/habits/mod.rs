@@ -23,7 +23,10 @@ struct Measure {
     /// Harmless requests at LOW and MEDIUM risk that were allowed then, and how many the suggestion allows.
     harmless: u32,
     allowed: u32,
-    /// Those of them that are habits.
+    /// Harmless requests that a person approved, and how many of them the suggestion allows or has a person decide on.
+    asked: u32,
+    kept: u32,
+    /// Those of `harmless` that are habits.
     habits: u32,
     habits_allowed: u32,
     /// Requests at HIGH and CRITICAL risk, and how many the suggestion allows without a person.
@@ -52,7 +55,8 @@ fn measure(store: &Path, kinds: &BTreeMap<ProofId, Kind>, split: i64) -> Measure
         let trust: TrustSnapshot = serde_json::from_value(evidence.detail["trustSnapshot"].clone()).unwrap();
         let traits: AgentTraits = serde_json::from_value(evidence.detail.clone()).unwrap_or_default();
         let request = PolicyRequest::new(&intent, trust).at_risk(record.risk_level).of_agent(&traits);
-        let is_allowed = u32::from(set.evaluate(&request).unwrap().decision == Decision::Allow);
+        let decision = set.evaluate(&request).unwrap().decision;
+        let is_allowed = u32::from(decision == Decision::Allow);
         if record.risk_level >= RiskLevel::High {
             measure.grave += 1;
             measure.grave_allowed += is_allowed;
@@ -72,7 +76,8 @@ fn measure(store: &Path, kinds: &BTreeMap<ProofId, Kind>, split: i64) -> Measure
                 if is_allowed == 0 {
                     let facts = intent.facts();
                     let targets: Vec<&str> = facts.targets.iter().map(|target| target.value.as_str()).collect();
-                    let key = format!("{kind:?} {} {:?} {targets:?}", record.entity_id, facts.tool);
+                    let (agent, tier, action) = (&record.entity_id, record.trust_tier.as_str(), &intent.parsed_action);
+                    let key = format!("{kind:?} {agent} {tier} {action} {:?} {targets:?}", facts.tool);
                     *missed.entry(key).or_default() += 1;
                 }
             }
@@ -81,7 +86,7 @@ fn measure(store: &Path, kinds: &BTreeMap<ProofId, Kind>, split: i64) -> Measure
     }
     let mut missed: Vec<_> = missed.into_iter().collect();
     missed.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    missed.iter().take(25).for_each(|(what, count)| println!("missed {count}: {what}"));
+    missed.iter().take(40).for_each(|(what, count)| println!("missed {count}: {what}"));
     println!("{measure:?}");
     measure
 }
@@ -146,21 +151,15 @@ fn from_data(folder: &Path, seed: u64) -> Plan {
     let rows =
         |name: &str| -> Vec<Value> { read(name).lines().map(|line| serde_json::from_str(line).unwrap()).collect() };
     let suites: Value = serde_json::from_str(&read("agentdojo-workspace-slack.json")).unwrap();
-    let tasks = |suite: &str, list: &str| -> Vec<Vec<String>> {
-        let tasks = &suites[suite][list];
-        let all: Vec<&Value> = match tasks {
-            Value::Array(all) => all.iter().map(|task| &task[1]).collect(),
-            _ => tasks.as_object().unwrap().values().collect(),
-        };
-        let calls = |task: &&Value| task["calls"].as_array().unwrap().iter().map(log::loosened).collect();
-        all.iter().map(calls).collect()
+    let of = |suite: &str, list: &str| suites[suite][list].as_object().unwrap().values().cloned().collect::<Vec<_>>();
+    let calls_of = |task: &Value| task["calls"].as_array().unwrap().clone();
+    let tasks = |suite: &str| -> Vec<Vec<String>> {
+        of(suite, "user_tasks").iter().map(|task| calls_of(task).iter().map(log::loosened).collect()).collect()
     };
     let verbatim = |suite: &str| -> Vec<String> {
-        suites[suite]["injection_tasks"]
-            .as_array()
-            .unwrap()
+        of(suite, "injection_tasks")
             .iter()
-            .flat_map(|task| task[1]["calls"].as_array().unwrap())
+            .flat_map(calls_of)
             .map(|call| serde_json::json!({ "tool": call["name"], "arguments": call["arguments"] }).to_string())
             .collect()
     };
@@ -185,8 +184,8 @@ fn from_data(folder: &Path, seed: u64) -> Plan {
         roles: vec![
             coders(6, 12),
             offices(3, 10),
-            Role { name: "assistant", agents: 4, a_day: 10, scripts: tasks("workspace", "user_tasks") },
-            Role { name: "chat", agents: 3, a_day: 10, scripts: tasks("slack", "user_tasks") },
+            Role { name: "assistant", agents: 4, a_day: 10, scripts: tasks("workspace") },
+            Role { name: "chat", agents: 3, a_day: 10, scripts: tasks("slack") },
             Role { name: "ops", agents: 2, a_day: 12, scripts: each(ops) },
             Role { name: "desk", agents: 3, a_day: 8, scripts: each(&texts) },
             Role { name: "clerk", agents: 2, a_day: 12, scripts: each(clerks) },
