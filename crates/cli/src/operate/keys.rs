@@ -81,7 +81,7 @@ pub(crate) enum KillSwitch {
     #[command(after_help = "Examples:\n  rulekeep kill-switch lift stp_01m89vy2x6z7e9r8r000000003 --note \"resolved\"")]
     Lift {
         #[command(flatten)]
-        params: Lift,
+        params: Lifting,
         #[command(flatten)]
         to: Writing,
     },
@@ -115,7 +115,7 @@ pub(crate) struct Stop {
 
 /// Which kill switch is lifted.
 #[derive(clap::Args, Serialize)]
-pub(crate) struct Lift {
+pub(crate) struct Lifting {
     /// The kill switch's id
     id: String,
     /// Who lifts it

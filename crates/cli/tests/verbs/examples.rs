@@ -34,6 +34,7 @@ fn examples(command: &clap::Command, name: &str, found: &mut Vec<String>, lackin
 
 #[test]
 fn every_verb_has_examples_and_each_runs() {
+    rulekeep_cli::command().debug_assert();
     let (mut found, mut lacking) = (Vec::new(), Vec::new());
     examples(&rulekeep_cli::command(), "", &mut found, &mut lacking);
     lacking.retain(|name| !WITHOUT.iter().any(|without| name.split(' ').next() == Some(without)));
