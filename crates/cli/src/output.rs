@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 /// A column of a table: its heading, and where in a row its value stands.
 pub(crate) type Column = (&'static str, &'static str);
 
-/// Prints a line on standard output; the reader may have gone.
-pub(crate) fn print(text: &str) -> Result<(), String> {
+/// Prints a line on standard output; false where its reader has gone, which is no failure.
+pub(crate) fn print(text: &str) -> Result<bool, String> {
     use std::io::Write as _;
     match writeln!(std::io::stdout(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
-        _ => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true).map_err(|error| format!("standard output: {error}")),
     }
 }
 

@@ -66,14 +66,12 @@ pub(super) fn prove(options: &Prove) -> Result<ExitCode, Failed> {
 
 impl Create {
     fn client(&self, of_home: impl Fn(&Home) -> Result<Client, String>) -> Result<Client, Failed> {
-        match &self.store {
-            Some(store) => holding(Some(store), self.key()?),
-            None => {
-                let home = Home::find()?;
-                home.check()?;
-                Ok(of_home(&home)?)
-            }
+        if self.store.is_some() {
+            return holding(self.store.as_deref(), self.key()?);
         }
+        let home = Home::find()?;
+        home.check()?;
+        Ok(of_home(&home)?)
     }
 
     fn key(&self) -> Result<Option<CheckpointKey>, String> {
@@ -84,10 +82,10 @@ impl Create {
     fn show(&self, answer: &Value, field: &str) -> Result<ExitCode, Failed> {
         let text = answer[field].as_str().unwrap_or_default();
         match &self.to {
-            Some(file) => write_new(file, text)?,
+            Some(file) => write_new(file, text).map(|()| true)?,
             None if self.json => output::print(&output::json(answer))?,
             None => output::print(text.trim_end_matches('\n'))?,
-        }
+        };
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -16,6 +16,7 @@ use crate::operate::Failed;
 use crate::output;
 
 /// What is exported, and to where.
+#[allow(clippy::struct_excessive_bools)] // flags of the command line
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The folder of the store; the home's without
@@ -58,14 +59,13 @@ pub(crate) struct Import {
 pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     let governor = Governor::open_read_only(folder(options.store.as_ref())?)?;
     let progress = Progress::new("writing");
-    let report = match &options.to {
-        Some(file) => to_file(&governor, file, options, &progress)?,
-        None => {
-            let mut out = BufWriter::new(io::stdout().lock());
-            let report = governor.log().export(&options.range(), &mut out, &mut |done, of| progress.set(done, of))?;
-            out.flush().map_err(|error| format!("standard output: {error}"))?;
-            report
-        }
+    let report = if let Some(file) = &options.to {
+        to_file(&governor, file, options, &progress)?
+    } else {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let report = governor.log().export(&options.range(), &mut out, &mut |done, of| progress.set(done, of))?;
+        out.flush().map_err(|error| format!("standard output: {error}"))?;
+        report
     };
     progress.end();
     governor.close()?;

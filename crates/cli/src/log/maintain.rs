@@ -135,14 +135,13 @@ pub(super) fn repair(options: &Repair) -> Result<ExitCode, Failed> {
         Some((note, key)) => settings.checkpoint(&note, key)?,
         None => settings,
     };
-    let store = match options.store.as_ref().or(options.named.as_ref()) {
-        Some(store) => store.clone(),
-        None => {
-            let home = Home::find()?;
-            released(&home)?;
-            drop(Client::operating(&home)?); // a broken log opens too, and knows its keys
-            home.store()
-        }
+    let store = if let Some(store) = options.store.as_ref().or(options.named.as_ref()) {
+        store.clone()
+    } else {
+        let home = Home::find()?;
+        released(&home)?;
+        drop(Client::operating(&home)?); // a broken log opens too, and knows its keys
+        home.store()
     };
     finish_first("the repair")?;
     let progress = Progress::new("repairing");

@@ -37,11 +37,14 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     let mut records = page(&client, &json!({ "pageSize": options.lines }))?.0;
     records.reverse();
     let mut last = records.last().cloned();
-    print(&records, options, true)?;
-    while options.follow {
+    let mut is_read = print(&records, options, true)?;
+    if !options.follow {
+        return Ok(ExitCode::SUCCESS);
+    }
+    while is_read {
         thread::sleep(BETWEEN);
         let more = since(&client, last.as_ref())?;
-        print(&more, options, false)?;
+        is_read = print(&more, options, false)?;
         last = more.last().cloned().or(last);
     }
     Ok(ExitCode::SUCCESS)
@@ -71,17 +74,16 @@ fn page(client: &Client, params: &Value) -> Result<(Vec<Value>, bool), Failed> {
     Ok((answer["items"].as_array_mut().map(std::mem::take).unwrap_or_default(), has_more))
 }
 
-fn print(records: &[Value], options: &Options, is_first: bool) -> Result<(), Failed> {
-    if options.from.json {
-        for record in records {
-            output::print(&output::json(record))?;
-        }
-    } else if is_first || !records.is_empty() {
+/// Prints records; false where nobody reads them any more.
+fn print(records: &[Value], options: &Options, is_first: bool) -> Result<bool, Failed> {
+    let text = if options.from.json {
+        records.iter().map(output::json).collect::<Vec<_>>().join("\n")
+    } else {
         let table = output::table(records, RECORDS);
         // Its headings once.
-        output::print(if is_first { &table } else { table.split_once('\n').map_or("", |(_, rows)| rows) })?;
-    }
-    Ok(())
+        if is_first { table } else { table.split_once('\n').map_or("", |(_, rows)| rows).to_owned() }
+    };
+    if text.is_empty() { Ok(true) } else { Ok(output::print(&text)?) }
 }
 
 /// The time between two looks at the log.

@@ -34,7 +34,7 @@ pub(crate) enum Escalations {
     },
     /// Approves what was asked, as it is shown; the approval binds to the digest of that
     #[command(
-        after_help = "Examples:\n  rulekeep escalations approve esc_01m89vy2x6z7e9r8r000000003 --reviewer dana --note \"as agreed\""
+        after_help = "Examples:\n  rulekeep escalations approve esc_01m89vy2x6z7e9r8r000000003 --note \"as agreed\""
     )]
     Approve {
         #[command(flatten)]

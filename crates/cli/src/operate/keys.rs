@@ -45,7 +45,7 @@ pub(crate) struct Draft {
     /// Whom it is for: agent, or admin, which may do everything
     #[arg(long)]
     scope: String,
-    /// How many calls it may make: free, pro, or PER_MINUTE:BURST
+    /// How many calls it may make: free, pro, or a number a minute and a burst, as 60:10
     #[arg(long, default_value = "free", value_parser = plan)]
     plan: Value,
     /// A name, to know it by
@@ -81,7 +81,7 @@ pub(crate) enum KillSwitch {
     #[command(after_help = "Examples:\n  rulekeep kill-switch lift stp_01m89vy2x6z7e9r8r000000003 --note \"resolved\"")]
     Lift {
         #[command(flatten)]
-        params: Lift,
+        params: Lifting,
         #[command(flatten)]
         to: Writing,
     },
@@ -115,7 +115,7 @@ pub(crate) struct Stop {
 
 /// Which kill switch is lifted.
 #[derive(clap::Args, Serialize)]
-pub(crate) struct Lift {
+pub(crate) struct Lifting {
     /// The kill switch's id
     id: String,
     /// Who lifts it
@@ -176,6 +176,6 @@ fn plan(text: &str) -> Result<Value, String> {
     }
     let numbers: Option<(u32, u32)> =
         text.split_once(':').and_then(|(rate, burst)| Some((rate.parse().ok()?, burst.parse().ok()?)));
-    let (rate, burst) = numbers.ok_or("expected free, pro, or PER_MINUTE:BURST, as 60:10")?;
+    let (rate, burst) = numbers.ok_or("expected free, pro, or a number a minute and a burst, as 60:10")?;
     Ok(json!({ "perMinute": rate, "burst": burst }))
 }

@@ -72,10 +72,11 @@ impl Verb {
             output::print(&output::json(answer))?;
             return Ok(ExitCode::SUCCESS);
         }
-        match self.rows.and_then(|rows| answer.pointer(rows)).and_then(Value::as_array) {
-            Some(rows) if rows.is_empty() => eprintln!("none"),
-            Some(rows) => output::print(&output::table(rows, self.columns))?,
-            None => output::print(&output::fields(answer))?,
+        let rows = self.rows.and_then(|rows| answer.pointer(rows)).and_then(Value::as_array);
+        if rows.is_some_and(Vec::is_empty) {
+            eprintln!("none");
+        } else {
+            output::print(&rows.map_or_else(|| output::fields(answer), |rows| output::table(rows, self.columns)))?;
         }
         if let (Some(total), Some(page), true) =
             (answer["total"].as_u64(), answer["page"].as_u64(), answer["hasMore"] == true)

@@ -51,7 +51,7 @@ pub(crate) enum Webhooks {
     )]
     Deliveries {
         #[command(flatten)]
-        params: Deliveries,
+        params: Attempts,
         #[command(flatten)]
         from: Reading,
     },
@@ -92,7 +92,7 @@ pub(crate) struct Rotation {
 
 /// Which deliveries.
 #[derive(clap::Args, Serialize)]
-pub(crate) struct Deliveries {
+pub(crate) struct Attempts {
     /// The endpoint's id
     id: String,
     /// parked: what was given up and has not arrived

@@ -15,6 +15,9 @@ const ULID: &str = "01m89vy2x6z7e9r8r000000003";
 /// Examples for which no daemon runs: they start it, or need the store to themselves.
 const WITHOUT_DAEMON: &[&str] =
     &["rulekeep up", "rulekeep init", "rulekeep log archive", "rulekeep log erase", "rulekeep log repair"];
+/// Verbs whose examples share a home.
+const READING: &[&str] =
+    &["check", "completions", "deliveries", "list", "man", "query", "show", "stats", "status", "tail", "verify"];
 /// Examples that run until they are ended.
 const SERVING: &[&str] = &["rulekeep serve", "rulekeep up --foreground"];
 
@@ -34,6 +37,7 @@ fn examples(command: &clap::Command, name: &str, found: &mut Vec<String>, lackin
 
 #[test]
 fn every_verb_has_examples_and_each_runs() {
+    rulekeep_cli::command().debug_assert();
     let (mut found, mut lacking) = (Vec::new(), Vec::new());
     examples(&rulekeep_cli::command(), "", &mut found, &mut lacking);
     lacking.retain(|name| !WITHOUT.iter().any(|without| name.split(' ').next() == Some(without)));
@@ -44,9 +48,12 @@ fn every_verb_has_examples_and_each_runs() {
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
+                let shared = Place::with_daemon();
                 loop {
                     let Some(example) = next.lock().unwrap().next() else { break };
-                    if let Err(failure) = run(&example) {
+                    let is_reading = example.split(' ').skip(1).take(2).any(|word| READING.contains(&word));
+                    let done = if is_reading { run(&example, &shared) } else { run(&example, &place_for(&example)) };
+                    if let Err(failure) = done {
                         failures.lock().unwrap().push(format!("{example}\n{failure}"));
                     }
                 }
@@ -57,13 +64,21 @@ fn every_verb_has_examples_and_each_runs() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Runs an example as a shell does, in a home of its own.
-fn run(example: &str) -> Result<(), String> {
-    let is = |beginnings: &[&str]| beginnings.iter().any(|beginning| example.starts_with(beginning));
-    let place = if is(WITHOUT_DAEMON) { Place::new() } else { Place::with_daemon() };
+fn is(example: &str, beginnings: &[&str]) -> bool {
+    beginnings.iter().any(|beginning| example.starts_with(beginning))
+}
+
+/// A home for an example that changes something.
+fn place_for(example: &str) -> Place {
+    let place = if is(example, WITHOUT_DAEMON) { Place::new() } else { Place::with_daemon() };
     if example.starts_with("rulekeep init") {
         std::fs::remove_dir_all(place.home()).unwrap();
     }
+    place
+}
+
+/// Runs an example as a shell does.
+fn run(example: &str, place: &Place) -> Result<(), String> {
     let mut line = example.replace("127.0.0.1:8080", "127.0.0.1:0");
     for (prefix, id) in &place.made.ids {
         line = line.replace(&format!("{prefix}{ULID}"), id);
@@ -75,7 +90,7 @@ fn run(example: &str) -> Result<(), String> {
     place.prepare(&mut shell);
     shell.args(["-euc", &format!("exec {line}")]).env("PATH", path).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = shell.spawn().unwrap();
-    if is(SERVING) {
+    if is(example, SERVING) {
         if example.starts_with("rulekeep serve") {
             let mut ready = String::new();
             BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();

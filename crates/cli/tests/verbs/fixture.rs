@@ -148,6 +148,7 @@ fn calls() -> String {
     let calls = [
         ("agent/register", json!({ "agentId": "support-1", "tier": "T3", "owner": "dana" })),
         ("webhook/add", json!({ "url": "https://audit.example/rulekeep" })),
+        ("event/subscribe", json!({ "types": ["proof.recorded"] })),
         asked("Read the file notes.txt"),
         asked("Read the file \u{1b}[31mred\u{9b}2J\u{202e}.txt"),
         asked("Drop the production database"),
@@ -155,8 +156,6 @@ fn calls() -> String {
         ("key/create", json!({ "scope": "agent", "plan": "free" })),
         ("stop/set", json!({ "group": "nobody", "by": "dana" })),
         ("task/open", json!({ "agentId": "support-1", "input": "Read the file notes.txt" })),
-        ("event/subscribe", json!({ "types": ["proof.recorded"], "after": null })),
-        ("event/unsubscribe", json!({ "subscriptionId": "none" })),
     ];
     let lines = calls.iter().enumerate().map(|(id, (method, params))| {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string() + "\n"
@@ -172,7 +171,8 @@ fn ids(answers: &str) -> BTreeMap<String, String> {
             ids.entry(word[..4].to_owned()).or_insert_with(|| word.to_owned());
         }
     }
-    let asks = answers.lines().find(|line| line.contains("\"ESCALATE\"")).unwrap();
+    let is_question = |line: &&str| line.contains("\"result\"") && line.contains("\"ESCALATE\"");
+    let asks = answers.lines().find(is_question).unwrap();
     let asks: Value = serde_json::from_str(asks).unwrap();
     let record = asks["result"]["proofId"].as_str().unwrap();
     ids.insert("esc_".to_owned(), record.replace("prf_", "esc_"));
