@@ -170,6 +170,16 @@ impl Home {
     }
 }
 
+/// The folder of a store: the one that is named, else the home's.
+pub(crate) fn store_of(named: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(folder) = named {
+        return Ok(folder.to_owned());
+    }
+    let home = Home::find()?;
+    home.check()?;
+    Ok(home.store())
+}
+
 /// Makes a folder that only its owner can use.
 fn make_private(folder: &Path) -> Result<(), String> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);

@@ -24,7 +24,6 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use rulekeep::checkpoint::VerifierKey;
 
-use crate::home::Home;
 use crate::operate::{Failed, finish};
 
 #[derive(Subcommand)]
@@ -123,10 +122,5 @@ impl Kept {
 
 /// The folder of a store: the one that is named, else the home's.
 fn folder(named: Option<&PathBuf>) -> Result<PathBuf, Failed> {
-    if let Some(folder) = named {
-        return Ok(folder.clone());
-    }
-    let home = Home::find()?;
-    home.check()?;
-    Ok(home.store())
+    Ok(crate::home::store_of(named.map(PathBuf::as_path))?)
 }

@@ -38,12 +38,15 @@ use rulekeep::policy::Severity;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::client::Client;
+use crate::home::Home;
+
 pub use cases::{
     CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, PolicyCases,
     RuleCoverage, Survivor,
 };
 
-pub use replay::{ShadowArguments, run_shadow};
+pub use replay::ShadowArguments;
 
 /// A verb of `rulekeep policy`.
 #[derive(Subcommand)]
@@ -60,6 +63,9 @@ pub enum Command {
     Diff(compare::Arguments),
     /// Decides the past again by a candidate set, and lists what would come out otherwise
     Replay(replay::Arguments),
+    /// Decides beside the set in force by a candidate, and tells what came out otherwise; needs the daemon and the
+    /// operator's key
+    Shadow(ShadowArguments),
     /// Suggests the least set that would have allowed what a log shows to be habit
     Suggest(suggest::Arguments),
     /// Imports the permissions of an agent's host
@@ -110,6 +116,7 @@ pub fn main(command: Command) -> ExitCode {
         Command::Explain(arguments) => explain::run(*arguments),
         Command::Diff(arguments) => compare::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Shadow(arguments) => shadow(&arguments),
         Command::Suggest(arguments) => suggest::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Schema { cases } => print(if cases { CASES_SCHEMA } else { POLICY_SCHEMA }).map(|()| true),
@@ -139,6 +146,7 @@ impl Command {
             Self::Explain(arguments) => arguments.json,
             Self::Diff(arguments) => arguments.json,
             Self::Replay(arguments) => arguments.json,
+            Self::Shadow(arguments) => arguments.json,
             Self::Suggest(arguments) => arguments.json,
             Self::Import(arguments) => arguments.json,
             Self::Schema { .. } => false,
@@ -148,7 +156,18 @@ impl Command {
 
 /// The policies that a verb decides by where it is given none.
 fn default_policy() -> Result<PolicySet, rulekeep::Error> {
-    PolicySet::recommended()
+    match Home::find().map(|home| home.policy()).ok().filter(|file| file.exists()) {
+        Some(file) => PolicySet::from_file(file),
+        None => PolicySet::recommended(),
+    }
+}
+
+fn shadow(arguments: &ShadowArguments) -> Result<bool, Box<dyn Error>> {
+    let client = Client::operating(&Home::find()?)?;
+    if !client.is_daemon() {
+        return Err("a set is in the shadow of a running daemon; start it with: rulekeep up".into());
+    }
+    replay::run_shadow(arguments, &|method, params| Ok(client.call(method, params)?))
 }
 
 fn test(arguments: &TestArguments) -> Result<bool, Box<dyn Error>> {

@@ -64,16 +64,16 @@ pub(super) fn open(store: &Path) -> Result<Governor, Box<dyn Error>> {
 /// The store that a verb reads.
 #[derive(Args)]
 pub(super) struct Store {
-    /// The folder of the store; it is only read
+    /// The folder of the store, the home's without; it is only read
     #[arg(long, value_name = "DIR")]
-    store: PathBuf,
+    store: Option<PathBuf>,
     #[command(flatten)]
     pub(super) range: Range,
 }
 
 impl Store {
     pub(super) fn open(&self) -> Result<Governor, Box<dyn Error>> {
-        open(&self.store)
+        open(&crate::home::store_of(self.store.as_deref())?)
     }
 }
 

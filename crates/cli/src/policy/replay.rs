@@ -37,7 +37,7 @@ pub struct ShadowArguments {
     clear: bool,
     /// Print the report as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// A decision that would come out otherwise, with what its record says.
@@ -133,7 +133,7 @@ fn told(replay: &Replay, changes: &[Changed<'_>], hanging: &[Changed<'_>]) -> Re
 /// # Errors
 ///
 /// Why the document does not load, or the call fails.
-pub fn run_shadow(
+pub(super) fn run_shadow(
     arguments: &ShadowArguments,
     calls: &dyn Fn(&str, Value) -> Result<Value, String>,
 ) -> Result<bool, Box<dyn Error>> {

@@ -31,10 +31,11 @@ use tally::Tally;
 
 /// The contents of a report, and where it goes.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep report --to report.html")]
 pub struct Options {
-    /// The folder of the store.
+    /// The folder of the store; the home's without
     #[arg(long, value_name = "DIR")]
-    store: PathBuf,
+    store: Option<PathBuf>,
     /// The first moment of the period, as 2026-01-31T00:00:00Z; the first record without.
     #[arg(long, value_name = "TIME")]
     from: Option<Timestamp>,
@@ -66,7 +67,8 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         return Err("--from is later than --until: expected the earlier moment first".to_owned());
     }
     let kept = options.kept_checkpoint()?;
-    let governor = Governor::open_read_only(&options.store).map_err(described)?;
+    let store = crate::home::store_of(options.store.as_deref())?;
+    let governor = Governor::open_read_only(&store).map_err(described)?;
     let verification = match &kept {
         Some(kept) => governor.log().verify_with_checkpoint(&VerifyOptions::new(), &kept.note, &kept.key),
         None => governor.verify(),
@@ -74,7 +76,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     let verification = verification.map_err(described)?;
     let (tally, unread) = options.tally(&governor)?;
     governor.close().map_err(described)?;
-    let report = Report { options, verification, kept, tally, unread, written_at: SystemClock.now() };
+    let report = Report { options, store, verification, kept, tally, unread, written_at: SystemClock.now() };
     let page = page::html(&report).map_err(|error| format!("a chart cannot be drawn: {error}"))?;
     write_new(&options.to, &page)?;
     let Report { verification, tally, .. } = &report;
@@ -89,6 +91,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
 /// Everything that a report shows.
 struct Report<'a> {
     options: &'a Options,
+    store: PathBuf,
     verification: Verification,
     kept: Option<KeptCheckpoint>,
     tally: Tally,

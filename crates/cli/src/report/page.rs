@@ -42,7 +42,7 @@ fn head(report: &Report<'_>) -> String {
     format!(
         "<header>\n<h1>Decisions of software agents</h1>\n<p>From {from} to {to} &middot; {agent}</p>\n\
          <p class=\"small\">Store {} &middot; written by rulekeep {} on {} &middot; all times in UTC</p>\n</header>\n",
-        text(&options.store.display().to_string()),
+        text(&report.store.display().to_string()),
         env!("CARGO_PKG_VERSION"),
         moment(report.written_at),
     )
