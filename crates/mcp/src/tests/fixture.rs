@@ -8,7 +8,7 @@ use std::time::Duration;
 use rmcp::model::*;
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService,
-    RunningServiceCancellationToken,
+    RunningServiceCancellationToken, SubscriptionContext,
 };
 use rmcp::{ClientHandler, RoleClient, RoleServer, ServerHandler, ServiceExt as _};
 use rulekeep::policy::{PolicyFormat, PolicySet};
@@ -184,6 +184,10 @@ impl ServerHandler for Server {
         match request.name.as_ref() {
             "read_broken" => Ok(CallToolResult::error(text("no such page")).into()),
             "read_refused" => Err(ErrorData::invalid_params("the id is malformed", None)),
+            "read_changing" => {
+                context.peer.notify_tool_list_changed().await.unwrap();
+                Ok(CallToolResult::success(text("done")).into())
+            }
             "read_gone" => {
                 self.running.lock().unwrap().take().unwrap().cancel();
                 std::future::pending().await
@@ -240,6 +244,13 @@ impl ServerHandler for Server {
         self.seen.lock().unwrap().push(notification.method);
     }
 
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        subscription.sink().notify_tool_list_changed().await.unwrap();
+        subscription.cancelled().await;
+        self.seen.lock().unwrap().push("unsubscribed".to_owned());
+        Ok(())
+    }
+
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         Some(requested.clone())
     }
@@ -254,11 +265,19 @@ pub(super) struct User {
     /// The questions that came.
     pub(super) asked: Arc<Mutex<Vec<String>>>,
     pub(super) progress: Arc<Mutex<Vec<f64>>>,
+    /// How often it was told that the tools changed.
+    pub(super) changes: Arc<AtomicUsize>,
 }
 
 impl User {
     pub(super) fn without_forms() -> Self {
-        Self { forms: false, answers: Arc::default(), asked: Arc::default(), progress: Arc::default() }
+        Self {
+            forms: false,
+            answers: Arc::default(),
+            asked: Arc::default(),
+            progress: Arc::default(),
+            changes: Arc::default(),
+        }
     }
 
     pub(super) fn answering(answers: &[ElicitResult]) -> Self {
@@ -287,6 +306,10 @@ impl ClientHandler for User {
         }
         let mut answers = self.answers.lock().unwrap();
         Ok(if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() })
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
@@ -373,4 +396,14 @@ pub(super) async fn tools(client: &Client) -> Vec<String> {
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(PaginatedRequestParams::default()));
     let ServerResult::ListToolsResult(listed) = client.send_request(request).await.unwrap() else { panic!() };
     listed.tools.iter().map(|tool| tool.name.to_string()).collect()
+}
+
+/// Waits for what another task does.
+pub(super) async fn until(condition: impl Fn() -> bool) {
+    let waited = async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waited).await.expect("it happens");
 }
