@@ -120,16 +120,6 @@ async fn an_unknown_tool_is_an_error_of_the_protocol_and_asks_the_server_again()
     is_done(&client.call_tool(call("read_news")).await.unwrap());
 }
 
-/// Waits for what another task does.
-async fn until(condition: impl Fn() -> bool) {
-    let waited = async {
-        while !condition() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(30), waited).await.expect("it happens");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_whose_server_goes_away_has_an_unknown_outcome_and_the_next_one_connects_again() {
     for revision in BOTH {

@@ -1,6 +1,5 @@
 //! A server with tools that tests change, a client in either revision, and the gateway in between.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,108 +7,18 @@ use std::time::Duration;
 use rmcp::model::*;
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService,
-    RunningServiceCancellationToken,
+    RunningServiceCancellationToken, SubscriptionContext,
 };
 use rmcp::{ClientHandler, RoleClient, RoleServer, ServerHandler, ServiceExt as _};
-use rulekeep::policy::{PolicyFormat, PolicySet};
-use rulekeep::{Agent, Governor, Tier};
-use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
 use serde_json::{Value, json};
+
+pub(super) use super::office::Office;
 
 use crate::governance::Governance;
 use crate::handler::Gate;
 use crate::shared::Shared;
 use crate::upstream::Connector;
-use crate::{CallError, Calls, Governed, InProcess};
-
-const POLICIES: &str = r#"
-name = "tests"
-
-[reviewers]
-ops = ["ann"]
-
-[[rule]]
-id = "reads"
-effect = "allow"
-match.capabilities = ["*:read", "email:send"]
-
-[[rule]]
-id = "no-deletions"
-effect = "deny"
-match.capabilities = ["*:delete"]
-
-[[rule]]
-id = "mail-needs-ops"
-effect = "escalate"
-match.capabilities = ["email:send"]
-reviewer = "ops"
-"#;
-
-/// Governance with a key, and calls that a test lets fail.
-pub(super) struct Office {
-    pub(super) governor: Governor,
-    calls: InProcess,
-    failing: Mutex<Option<&'static str>>,
-    pub(super) made: Mutex<Vec<String>>,
-}
-
-impl Office {
-    pub(super) fn in_memory() -> Arc<Self> {
-        Self::of(builder().open_in_memory().unwrap())
-    }
-
-    pub(super) fn in_folder(folder: &Path) -> Arc<Self> {
-        Self::of(builder().open(folder).unwrap())
-    }
-
-    fn of(governor: Governor) -> Arc<Self> {
-        if governor.agents().get("a").is_err() {
-            governor.agents().register(Agent::new("a").at_tier(Tier::T5)).unwrap();
-        }
-        let gateway = Gateway::new(&governor).unwrap();
-        let plan = Plan::enterprise(1_000_000, 1_000_000).unwrap();
-        let key = gateway.keys().create(KeyDraft::new(Scope::Admin, plan)).unwrap();
-        let calls = InProcess::new(gateway, key.key.expose());
-        Arc::new(Self { governor, calls, failing: Mutex::default(), made: Mutex::default() })
-    }
-
-    /// Every call of this method fails from now on.
-    pub(super) fn fail(&self, method: &'static str) {
-        *self.failing.lock().unwrap() = Some(method);
-    }
-
-    /// What is granted from now on has to be over within 50 milliseconds.
-    pub(super) fn hurry(&self) {
-        let granting = "effect = \"allow\"\n";
-        let text = POLICIES.replace(granting, &format!("{granting}constraints = {{ timeoutMs = 50 }}\n"));
-        let set = PolicySet::parse(&text, PolicyFormat::Toml, "tests.toml").unwrap();
-        self.governor.policies().load(set).unwrap();
-    }
-
-    /// The outcomes that were recorded, the newest first.
-    pub(super) fn outcomes(&self) -> Vec<Value> {
-        let page = self.calls.call("proof/query", json!({ "entityId": "a" })).unwrap();
-        page["items"].as_array().unwrap().iter().map(|record| record["outcome"].clone()).collect()
-    }
-
-    pub(super) fn count(&self, method: &str) -> usize {
-        self.made.lock().unwrap().iter().filter(|made| *made == method).count()
-    }
-}
-
-impl Calls for Office {
-    fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
-        self.made.lock().unwrap().push(method.to_owned());
-        if *self.failing.lock().unwrap() == Some(method) {
-            return Err(CallError::new("STORAGE_UNAVAILABLE", "a test took it away"));
-        }
-        self.calls.call(method, params)
-    }
-}
-
-fn builder() -> rulekeep::GovernorBuilder {
-    Governor::builder().policies(PolicySet::parse(POLICIES, PolicyFormat::Toml, "tests.toml").unwrap())
-}
+use crate::{Calls, Governed};
 
 /// The server behind the gateway.
 #[derive(Clone, Default)]
@@ -184,6 +93,10 @@ impl ServerHandler for Server {
         match request.name.as_ref() {
             "read_broken" => Ok(CallToolResult::error(text("no such page")).into()),
             "read_refused" => Err(ErrorData::invalid_params("the id is malformed", None)),
+            "read_changing" => {
+                context.peer.notify_tool_list_changed().await.unwrap();
+                Ok(CallToolResult::success(text("done")).into())
+            }
             "read_gone" => {
                 self.running.lock().unwrap().take().unwrap().cancel();
                 std::future::pending().await
@@ -240,6 +153,13 @@ impl ServerHandler for Server {
         self.seen.lock().unwrap().push(notification.method);
     }
 
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        subscription.sink().notify_tool_list_changed().await.unwrap();
+        subscription.cancelled().await;
+        self.seen.lock().unwrap().push("unsubscribed".to_owned());
+        Ok(())
+    }
+
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         Some(requested.clone())
     }
@@ -254,11 +174,19 @@ pub(super) struct User {
     /// The questions that came.
     pub(super) asked: Arc<Mutex<Vec<String>>>,
     pub(super) progress: Arc<Mutex<Vec<f64>>>,
+    /// How often it was told that the tools changed.
+    pub(super) changes: Arc<AtomicUsize>,
 }
 
 impl User {
     pub(super) fn without_forms() -> Self {
-        Self { forms: false, answers: Arc::default(), asked: Arc::default(), progress: Arc::default() }
+        Self {
+            forms: false,
+            answers: Arc::default(),
+            asked: Arc::default(),
+            progress: Arc::default(),
+            changes: Arc::default(),
+        }
     }
 
     pub(super) fn answering(answers: &[ElicitResult]) -> Self {
@@ -287,6 +215,10 @@ impl ClientHandler for User {
         }
         let mut answers = self.answers.lock().unwrap();
         Ok(if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() })
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
@@ -373,4 +305,14 @@ pub(super) async fn tools(client: &Client) -> Vec<String> {
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(PaginatedRequestParams::default()));
     let ServerResult::ListToolsResult(listed) = client.send_request(request).await.unwrap() else { panic!() };
     listed.tools.iter().map(|tool| tool.name.to_string()).collect()
+}
+
+/// Waits for what another task does.
+pub(super) async fn until(condition: impl Fn() -> bool) {
+    let waited = async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waited).await.expect("it happens");
 }

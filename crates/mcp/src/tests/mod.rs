@@ -4,5 +4,6 @@ mod approvals;
 mod calls;
 mod fixture;
 mod http;
+mod office;
 mod pass_through;
 mod quarantine;

@@ -1,0 +1,100 @@
+//! Governance with the policies of the tests.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use rulekeep::policy::{PolicyFormat, PolicySet};
+use rulekeep::{Agent, Governor, Tier};
+use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
+use serde_json::{Value, json};
+
+use crate::{CallError, Calls, InProcess};
+
+const POLICIES: &str = r#"
+name = "tests"
+
+[reviewers]
+ops = ["ann"]
+
+[[rule]]
+id = "reads"
+effect = "allow"
+match.capabilities = ["*:read", "email:send"]
+
+[[rule]]
+id = "no-deletions"
+effect = "deny"
+match.capabilities = ["*:delete"]
+
+[[rule]]
+id = "mail-needs-ops"
+effect = "escalate"
+match.capabilities = ["email:send"]
+reviewer = "ops"
+"#;
+
+/// Governance with a key, and calls that a test lets fail.
+pub(super) struct Office {
+    pub(super) governor: Governor,
+    calls: InProcess,
+    failing: Mutex<Option<&'static str>>,
+    pub(super) made: Mutex<Vec<String>>,
+}
+
+impl Office {
+    pub(super) fn in_memory() -> Arc<Self> {
+        Self::of(builder().open_in_memory().unwrap())
+    }
+
+    pub(super) fn in_folder(folder: &Path) -> Arc<Self> {
+        Self::of(builder().open(folder).unwrap())
+    }
+
+    fn of(governor: Governor) -> Arc<Self> {
+        if governor.agents().get("a").is_err() {
+            governor.agents().register(Agent::new("a").at_tier(Tier::T5)).unwrap();
+        }
+        let gateway = Gateway::new(&governor).unwrap();
+        let plan = Plan::enterprise(1_000_000, 1_000_000).unwrap();
+        let key = gateway.keys().create(KeyDraft::new(Scope::Admin, plan)).unwrap();
+        let calls = InProcess::new(gateway, key.key.expose());
+        Arc::new(Self { governor, calls, failing: Mutex::default(), made: Mutex::default() })
+    }
+
+    /// Every call of this method fails from now on.
+    pub(super) fn fail(&self, method: &'static str) {
+        *self.failing.lock().unwrap() = Some(method);
+    }
+
+    /// What is granted from now on has to be over within 50 milliseconds.
+    pub(super) fn hurry(&self) {
+        let granting = "effect = \"allow\"\n";
+        let text = POLICIES.replace(granting, &format!("{granting}constraints = {{ timeoutMs = 50 }}\n"));
+        let set = PolicySet::parse(&text, PolicyFormat::Toml, "tests.toml").unwrap();
+        self.governor.policies().load(set).unwrap();
+    }
+
+    /// The outcomes that were recorded, the newest first.
+    pub(super) fn outcomes(&self) -> Vec<Value> {
+        let page = self.calls.call("proof/query", json!({ "entityId": "a" })).unwrap();
+        page["items"].as_array().unwrap().iter().map(|record| record["outcome"].clone()).collect()
+    }
+
+    pub(super) fn count(&self, method: &str) -> usize {
+        self.made.lock().unwrap().iter().filter(|made| *made == method).count()
+    }
+}
+
+impl Calls for Office {
+    fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
+        self.made.lock().unwrap().push(method.to_owned());
+        if *self.failing.lock().unwrap() == Some(method) {
+            return Err(CallError::new("STORAGE_UNAVAILABLE", "a test took it away"));
+        }
+        self.calls.call(method, params)
+    }
+}
+
+fn builder() -> rulekeep::GovernorBuilder {
+    Governor::builder().policies(PolicySet::parse(POLICIES, PolicyFormat::Toml, "tests.toml").unwrap())
+}
