@@ -19,19 +19,13 @@ use rulekeep_server::gateway::Gateway;
 use rulekeep_server::{Access, sidecar};
 use serde_json::{Map, Value, json};
 
+use super::pins::Pins;
 use crate::home::Home;
 use crate::hook::engine::{Engine, HOST_USER};
 
 /// Calls of agents: deciding, reporting and waiting, and no way to answer a question or to change a rule.
-const AGENT_CALLS: &[&str] = &[
-    "catalogue/list",
-    "catalogue/load",
-    "escalation/claim",
-    "escalation/get",
-    "escalation/wait",
-    "outcome/report",
-    "task/observe",
-];
+const AGENT_CALLS: &[&str] =
+    &["catalogue/list", "escalation/claim", "escalation/get", "escalation/wait", "outcome/report", "task/observe"];
 
 /// Connections at once, over both sockets.
 const MOST_CONNECTIONS: usize = 1024;
@@ -40,6 +34,7 @@ const MOST_CONNECTIONS: usize = 1024;
 pub(super) struct Server {
     gateway: Gateway,
     engine: Engine,
+    pins: Pins,
     tier: Tier,
     started: Instant,
     connections: AtomicUsize,
@@ -64,6 +59,7 @@ impl Server {
         Self {
             gateway,
             engine,
+            pins: Pins::default(),
             tier,
             started: Instant::now(),
             connections: AtomicUsize::new(0),
@@ -145,7 +141,8 @@ impl Server {
             self.note_call();
             match (side, method) {
                 (Side::Agents, "hook/event") => Some(self.hook(params)),
-                (Side::Agents, "catalogue/pin") => Some(self.pin(params)),
+                (Side::Agents, "catalogue/load") => Some(self.pins.load(&self.gateway, params)),
+                (Side::Agents, "catalogue/pin") => Some(self.pins.pin(&self.gateway, params)),
                 (Side::Agents, "enforce") => Some(self.enforce(params, &asked)),
                 (Side::Agents, "escalation/approve") => Some(self.agree(params, &asked)),
                 (Side::Operators, "daemon/status") => Some(Ok(self.status())),
@@ -192,25 +189,6 @@ impl Server {
             return Err(Error::Forbidden { message: message.to_owned() });
         }
         rulekeep_server::call(&self.gateway, "escalation/approve", Value::Object(params.clone()))
-    }
-
-    /// Pins a tool that was never pinned. Accepting another definition of a pinned one takes an operator.
-    fn pin(&self, params: &Map<String, Value>) -> Result<Value, Error> {
-        if params.keys().any(|name| name != "name" && name != "server") {
-            return Err(Error::Forbidden { message: "only an operator changes pins".to_owned() });
-        }
-        let list = rulekeep_server::call(&self.gateway, "catalogue/list", json!({}))?;
-        let same = |tool: &Value| {
-            tool["name"] == params.get("name").cloned().unwrap_or_default()
-                && tool.get("server").cloned().unwrap_or_default() == params.get("server").cloned().unwrap_or_default()
-        };
-        let known = list["tools"].as_array().into_iter().flatten().find(|tool| same(tool));
-        if known.is_some_and(|tool| tool["pinned"] == true || tool["changed"] == true) {
-            let message =
-                "the tool is pinned with another definition; an operator accepts it with: rulekeep mcp accept";
-            return Err(Error::Forbidden { message: message.to_owned() });
-        }
-        rulekeep_server::call(&self.gateway, "catalogue/pin", Value::Object(params.clone()))
     }
 
     fn status(&self) -> Value {

@@ -380,7 +380,11 @@ fn probe(arguments: &Value) -> Option<String> {
 
 /// The beginning of a text that is at most so many bytes.
 fn within(text: &str, most: usize) -> &str {
-    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
 }
 
 /// The reviewer who stands for the user that a host asked.
