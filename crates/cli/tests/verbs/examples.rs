@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 
-use crate::fixture::{PROGRAM, Place};
+use crate::fixture::{PROGRAM, Place, until};
 
 /// Verbs without examples: a host starts them, with its event on standard input.
 const WITHOUT: &[&str] = &["hook", "policy"];
@@ -95,7 +95,7 @@ fn run(example: &str, place: &Place) -> Result<(), String> {
             let mut ready = String::new();
             BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
         } else {
-            place.until(|| place.run(&["status"]).status.success());
+            until(|| place.run(&["status"]).status.success());
         }
         let ended = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
         assert!(ended.success());

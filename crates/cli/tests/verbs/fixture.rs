@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -150,9 +152,16 @@ fn calls() -> String {
         ("webhook/add", json!({ "url": "https://audit.example/rulekeep" })),
         ("event/subscribe", json!({ "types": ["proof.recorded"] })),
         asked("Read the file notes.txt"),
-        asked("Read the file \u{1b}[31mred\u{9b}2J\u{202e}.txt"),
+        asked("Read the file notes.md"),
         asked("Drop the production database"),
-        asked("Pay 5000 dollars to account 123"),
+        (
+            "enforce",
+            json!({
+                "agentId": "support-1",
+                "input": "Pay 5000 dollars to account 123\n\u{1b}[31m",
+                "context": { "memo": "lunch\u{9b}2J\u{202e}" },
+            }),
+        ),
         ("key/create", json!({ "scope": "agent", "plan": "free" })),
         ("stop/set", json!({ "group": "nobody", "by": "dana" })),
         ("task/open", json!({ "agentId": "support-1", "input": "Read the file notes.txt" })),
@@ -198,13 +207,11 @@ fn made(folder: &Path) -> &Path {
     folder
 }
 
-impl Place {
-    /// Waits until something holds that another process brings about.
-    pub(crate) fn until(&self, holds: impl Fn() -> bool) {
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while !holds() {
-            assert!(std::time::Instant::now() < end, "it did not come about");
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+/// Waits until something holds that another process brings about.
+pub(crate) fn until(holds: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < end, "it did not come about");
+        thread::sleep(Duration::from_millis(10));
     }
 }

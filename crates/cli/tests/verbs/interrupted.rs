@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use rulekeep::{Agent, Durability, Governor};
 
-use crate::fixture::Place;
+use crate::fixture::{Place, until};
 
 /// Records of the log: enough to be met in the middle of.
 const RECORDS: usize = 3000;
@@ -14,7 +14,7 @@ const RECORDS: usize = 3000;
 fn interrupt(place: &Place, arguments: &[&str], writes: &str) -> Option<i32> {
     let mut child = place.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let file = place.work().join(writes);
-    place.until(|| file.exists());
+    until(|| file.exists());
     for signal in ["-STOP", "-INT", "-CONT"] {
         let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
         assert!(sent.success());

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::fixture::Place;
+use crate::fixture::{Place, until};
 
 /// Every file and folder, with its time of change and its bytes.
 type Image = BTreeMap<PathBuf, (SystemTime, Vec<u8>)>;
@@ -99,7 +99,7 @@ fn reading_beside_a_daemon_changes_nothing_in_the_log() {
     place.ok(&["webhooks", "remove", place.id("whk_")]);
     // HEAD follows the last write of the journal by a second.
     let changed = |file: &str| fs::metadata(place.home().join("store").join(file)).unwrap().modified().unwrap();
-    place.until(|| changed("HEAD") > changed("journal/0000000000.rkj"));
+    until(|| changed("HEAD") > changed("journal/0000000000.rkj"));
     let before = log();
     let mut verbs = verbs(&place);
     verbs.retain(|verb| verb[0] != "webhooks");
