@@ -191,7 +191,7 @@ fn allowed_paths(import: &Import<'_>, pattern: &str) -> Result<String, String> {
     }
     let is_claude = import.host == Host::Claude;
     let (absolute, rest) = match pattern {
-        _ if pattern.starts_with("~") || pattern.starts_with('$') => {
+        _ if pattern.starts_with('~') || pattern.starts_with('$') => {
             return Err("left out: write the home folder as an absolute path".to_owned());
         }
         _ if is_claude && pattern.starts_with("//") => (true, &pattern[1..]),

@@ -96,7 +96,9 @@ impl Import<'_> {
             let all = permissions.and_then(|permissions| permissions.get_array(list));
             self.each(all, effect, &format!("{file} permissions.{list}"), called);
         }
-        permissions.into_iter().for_each(|all| self.unknown(&format!("{file} permissions"), all, &["allow", "deny"]));
+        if let Some(permissions) = permissions {
+            self.unknown(&format!("{file} permissions"), permissions, &["allow", "deny"]);
+        }
         let command = |_: Host, said: &str| Subject::Shell(Some(said.to_owned()));
         self.each(
             settings.get_array("terminalAllowlist"),
@@ -144,9 +146,9 @@ impl Import<'_> {
                 self.permit(Effect::Ask, called(self.host, said), &place, said);
             }
         }
-        tools
-            .into_iter()
-            .for_each(|tools| self.unknown(&format!("{file} tools"), tools, &["allowed", "exclude", "core"]));
+        if let Some(tools) = tools {
+            self.unknown(&format!("{file} tools"), tools, &["allowed", "exclude", "core"]);
+        }
         for (server, list) in [("excluded", Effect::Deny), ("allowed", Effect::Allow)] {
             let all = settings.get_object("mcp").and_then(|mcp| mcp.get_array(server));
             if list == Effect::Deny {
@@ -244,7 +246,6 @@ impl Import<'_> {
                     self.note(place, word, "what no rule names is denied, and not asked about");
                     continue;
                 }
-                "*" => Subject::Other(None),
                 "bash" => Subject::Shell(whole),
                 // Outside of its folder the host asks, so that an allow ends there.
                 "edit" | "read" if effect == Effect::Allow && whole.is_none() => {
@@ -252,7 +253,7 @@ impl Import<'_> {
                 }
                 "edit" | "read" => Subject::Files { changed: tool == "edit", pattern: whole },
                 "webfetch" if whole.is_none() => Subject::Fetch(None),
-                "external_directory" | "doom_loop" => Subject::Other(None),
+                "*" | "external_directory" | "doom_loop" => Subject::Other(None),
                 _ if whole.is_none() => Subject::Tools(vec![tool.to_owned()]),
                 _ => Subject::Other(Some(tool.to_owned())),
             };

@@ -128,24 +128,25 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     } else {
         super::print(&text)?;
     }
-    notes.iter().for_each(|note| eprintln!("{note}"));
+    for note in notes {
+        eprintln!("{note}");
+    }
     Ok(notes.is_empty())
 }
 
 /// The folder that a host's settings are about: the parent of its own folder, but no home folder.
 fn root_of(given: Option<&Path>, file: &Path) -> Option<String> {
-    let found = match given {
-        Some(root) => root.canonicalize().ok()?,
-        None => {
-            let file = file.canonicalize().ok()?;
-            let is_own =
-                |folder: &&Path| folder.file_name().is_some_and(|name| HOST_FOLDERS.iter().any(|own| name == *own));
-            let root = file.ancestors().find(is_own)?.parent()?.to_owned();
-            if std::env::home_dir().is_some_and(|home| home == root) {
-                return None;
-            }
-            root
+    let found = if let Some(root) = given {
+        root.canonicalize().ok()?
+    } else {
+        let file = file.canonicalize().ok()?;
+        let is_own =
+            |folder: &&Path| folder.file_name().is_some_and(|name| HOST_FOLDERS.iter().any(|own| name == *own));
+        let root = file.ancestors().find(is_own)?.parent()?.to_owned();
+        if std::env::home_dir().is_some_and(|home| home == root) {
+            return None;
         }
+        root
     };
     Some(found.to_str()?.trim_end_matches('/').to_owned())
 }
@@ -199,7 +200,6 @@ impl Import<'_> {
             text.extend(self.notes.iter().map(|note| format!("#   {note}\n")));
         }
         let name = self.host.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        let rules: String = self.rules.iter().map(|rule| format!("\n{rule}\n")).collect();
-        format!("{text}\nname = \"imported-from-{name}\"\n{rules}")
+        format!("{text}\nname = \"imported-from-{name}\"\n\n{}\n", self.rules.join("\n\n"))
     }
 }

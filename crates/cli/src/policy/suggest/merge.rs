@@ -75,9 +75,8 @@ pub(super) fn agents<'a>(of: impl Iterator<Item = &'a Call>, all: &[Call]) -> BT
     };
     roles
         .into_iter()
-        .flat_map(|(role, ids)| match is_shared(role, &ids) {
-            true => vec![format!("{role}*")],
-            false => ids.into_iter().map(str::to_owned).collect(),
+        .flat_map(|(role, ids)| {
+            if is_shared(role, &ids) { vec![format!("{role}*")] } else { ids.into_iter().map(str::to_owned).collect() }
         })
         .collect()
 }
@@ -102,7 +101,9 @@ impl Rule {
             |call: &&&Call| call.places.iter().all(|place| patterns.iter().any(|pattern| pattern.holds(place)));
         let within: Vec<&&Call> = habit.iter().filter(is_within).collect();
         let mut support = Support::default();
-        within.iter().for_each(|call| support.add(call));
+        for call in &within {
+            support.add(call);
+        }
         let most_risk = within.iter().map(|call| call.risk).max()?;
         let lowest = within.iter().map(|call| call.tier).min()?;
         let rule = Self {

@@ -116,6 +116,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         super::print(&text)?;
         eprintln!("read the rules before they are put in force, and try them with `rulekeep policy replay`");
     }
+    if rules.is_empty() {
+        eprintln!(
+            "no habit was found: one needs {LEAST_CALLS} calls on {LEAST_DAYS} days that were allowed and did not fail"
+        );
+    }
     Ok(!rules.is_empty())
 }
 

@@ -66,6 +66,16 @@ fn measure(store: &Path, kinds: &BTreeMap<ProofId, Kind>, split: i64) -> Measure
                 measure.attacks += 1;
                 measure.attacks_allowed += is_allowed;
             }
+            Kind::Habit | Kind::Once if record.resolves.is_some() => {
+                measure.asked += 1;
+                measure.kept += u32::from(matches!(decision, Decision::Allow | Decision::Escalate));
+                if !matches!(decision, Decision::Allow | Decision::Escalate) {
+                    println!(
+                        "not kept: {} {} {:?}",
+                        record.entity_id, intent.parsed_action, intent.required_capabilities
+                    );
+                }
+            }
             Kind::Habit | Kind::Once
                 if record.risk_level <= RiskLevel::Medium && record.decision == Decision::Allow =>
             {
@@ -124,6 +134,8 @@ fn later_weeks_are_covered_and_nothing_grave_is_granted_by_habit() {
     assert!(measure.rules < 40 && measure.harmless > 300, "{measure:?}");
     assert!(f64::from(measure.allowed) >= 0.98 * f64::from(measure.harmless), "{measure:?}");
     assert!(measure.grave > 10 && measure.grave_allowed == 0, "{measure:?}");
+    assert!(measure.asked > 10 && measure.kept == measure.asked, "{measure:?}");
+    assert_eq!(measure.attacks_allowed, 0, "{measure:?}");
 }
 
 /// The full measure, on logs made of the data in the folder that `RULEKEEP_HABITS` names:
@@ -141,6 +153,7 @@ fn later_weeks_of_a_large_log_are_covered() {
         assert!(measure.rules < 40, "{measure:?}");
         assert!(f64::from(measure.allowed) >= 0.98 * f64::from(measure.harmless), "{measure:?}");
         assert_eq!(measure.grave_allowed, 0, "{measure:?}");
+        assert!(f64::from(measure.kept) >= 0.9 * f64::from(measure.asked), "{measure:?}");
     }
 }
 
