@@ -29,7 +29,7 @@ enum Command {
     /// Exports, imports, verifies and repairs the log of a store.
     #[command(subcommand)]
     Log(log::Command),
-    /// Tests, checks and explains policies, and prints their JSON Schema.
+    /// Works on policy documents, and on their decisions about requests and logs.
     #[command(subcommand)]
     Policy(policy::Command),
     /// Replays recorded tasks under mandates.

@@ -1,4 +1,4 @@
-//! What `rulekeep policy explain` is asked about: a text, a tool call in any of its forms, or an intent.
+//! The request of `rulekeep policy explain`: a text, a tool call in any of its forms, or an intent.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -34,11 +34,11 @@ pub struct Arguments {
     pub(super) json: bool,
 }
 
-/// What differs between two sets.
+/// The differences between two sets.
 #[derive(Default, Serialize)]
 struct Differences {
     rules: Vec<RuleDifference>,
-    /// What loosens most first.
+    /// Changed decisions, the most loosened first.
     decisions: Vec<DecisionDifference>,
     /// Requests that both sets decided on.
     compared: u64,
@@ -158,7 +158,7 @@ impl Outcome {
     }
 }
 
-/// How much a decision lets through; where none could be made, nothing.
+/// The rank of a decision by what it lets through; a failed one lets nothing through.
 fn freedom(decision: Option<Decision>) -> i8 {
     match decision {
         None | Some(Decision::Deny) => 0,

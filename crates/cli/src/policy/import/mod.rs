@@ -2,8 +2,10 @@
 //!
 //! A rule never allows more than the permission that it comes from, and never refuses less. A permission to allow that rules
 //! cannot express is left out; one to ask or deny becomes a wider rule. Both are said in comments and on standard error, with
-//! file and place. `hosts` reads the files, `starlark` the rules of Codex, `express` writes the rules.
+//! file and place. `hosts` and `codex` read the files, `starlark` the rules of Codex,
+//! `express` writes the rules.
 
+mod codex;
 mod express;
 mod hosts;
 mod starlark;
@@ -48,7 +50,7 @@ pub(super) enum Host {
     Opencode,
 }
 
-/// What a permission does, the strictest first.
+/// The effect of a permission, the strictest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effect {
     Deny,
@@ -56,7 +58,7 @@ pub(super) enum Effect {
     Allow,
 }
 
-/// What a permission is about.
+/// The calls that a permission is about.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Subject {
     /// Command lines that begin so; all of them without.
@@ -87,16 +89,16 @@ pub(super) struct Permission {
     pub(super) said: String,
 }
 
-/// What is collected from files.
+/// An import under construction: the rules and notes of all files so far.
 pub(super) struct Import<'a> {
     host: Host,
     /// The folder that relative paths belong to, without a slash at its end.
     root: Option<String>,
     reviewer: &'a str,
     rules: Vec<String>,
-    /// What could not be expressed, or not exactly.
+    /// Permissions that could not be expressed, or not exactly.
     notes: Vec<String>,
-    /// Whether all command lines have to be asked about.
+    /// Set once the rules must ask about every command line.
     asks_about_shell: bool,
 }
 

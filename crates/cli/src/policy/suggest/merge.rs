@@ -30,7 +30,7 @@ pub(super) struct Rule {
 pub(super) fn rules(calls: &[Call], most: usize) -> Vec<Rule> {
     let refused: Vec<&Call> = calls.iter().filter(|call| !call.is_fine()).collect();
     let mut habits: Habits<'_> = BTreeMap::new();
-    for call in calls.iter().filter(|call| call.is_fine() && call.risk <= RiskLevel::Medium) {
+    for call in calls.iter().filter(|call| call.is_fine() && call.level() <= RiskLevel::Medium) {
         for capability in call.capabilities.iter().filter(|capability| !is_unknown(capability)) {
             let key = (call.role(), &call.form, call.what.as_str(), capability.as_str(), call.places.is_empty());
             habits.entry(key).or_default().push(call);
@@ -141,7 +141,7 @@ impl Rule {
         }
     }
 
-    /// Whether it covers a request by itself.
+    /// Whether the rule alone covers a request.
     fn admits(&self, call: &Call) -> bool {
         let is_agent = |name: &String| match name.strip_suffix('*') {
             Some(start) => call.agent.starts_with(start),
@@ -157,7 +157,7 @@ impl Rule {
             && call.places.iter().all(|place| self.patterns.iter().any(|pattern| pattern.holds(place)))
     }
 
-    /// How much it lets through, where one agent, tool, capability and target at LOW risk is one.
+    /// The number of requests that it lets through, roughly: one agent, tool, capability and target at LOW risk is one.
     fn width(&self) -> usize {
         let agents: usize = self.agents.iter().map(|name| if name.ends_with('*') { 3 } else { 1 }).sum();
         let targets: usize = self.patterns.iter().map(Pattern::width).sum();

@@ -10,7 +10,7 @@ use super::merge::{self, Rule};
 use super::{Call, Counts, Held, Support};
 use crate::policy::{shown, toml_text};
 
-/// What the document covers, as the comments before it.
+/// The coverage of the document, as comments before it.
 pub(super) fn coverage(held: &Held, counts: &Counts) -> String {
     let Held { covered, missed, .. } = held;
     #[expect(clippy::cast_precision_loss, reason = "for people")]
@@ -42,7 +42,7 @@ pub(super) fn document(rules: &[Rule], counts: &Counts, calls: &[Call]) -> Strin
 }
 
 fn write(text: &mut String, rules: &[Rule], counts: &Counts, calls: &[Call]) -> std::fmt::Result {
-    let grave: Vec<&Call> = calls.iter().filter(|call| call.is_fine() && call.risk == RiskLevel::High).collect();
+    let grave: Vec<&Call> = calls.iter().filter(|call| call.is_fine() && call.level() == RiskLevel::High).collect();
     writeln!(text, "# Made of {} past decisions. What no rule names stays denied.", counts.decisions)?;
     if counts.critical > 0 {
         writeln!(

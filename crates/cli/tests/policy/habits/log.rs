@@ -11,7 +11,7 @@ use rulekeep::system::{Clock, Timestamp};
 use rulekeep::{Agent, Decision, Durability, Governor, Outcome, PolicySet, Tier};
 use serde_json::{Value, json};
 
-/// What a request of the log was.
+/// The kind of a request in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Habit,

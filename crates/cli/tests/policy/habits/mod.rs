@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::commands::{policy, stdout};
 
-/// What a suggestion comes to on the rest of its log.
+/// The decisions of a suggestion on the rest of its log.
 #[derive(Debug, Default)]
 struct Measure {
     rules: usize,
@@ -26,7 +26,7 @@ struct Measure {
     /// Harmless requests that a person approved, and how many of them the suggestion allows or has a person decide on.
     asked: u32,
     kept: u32,
-    /// Those of `harmless` that are habits.
+    /// Habits among the harmless requests, and how many of them the suggestion allows.
     habits: u32,
     habits_allowed: u32,
     /// Requests at HIGH and CRITICAL risk, and how many the suggestion allows without a person.
