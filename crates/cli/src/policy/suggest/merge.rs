@@ -36,19 +36,11 @@ pub(super) fn rules(calls: &[Call], most: usize) -> Vec<Rule> {
             habits.entry(key).or_default().push(call);
         }
     }
-    let mut rules: Vec<Rule> = habits
+    let rules: Vec<Rule> = habits
         .into_iter()
         .filter_map(|((_, form, what, capability, _), habit)| Rule::of(form, what, capability, &habit, calls, &refused))
         .collect();
-    while let Some((one, other, cost)) = cheapest(&rules, &refused) {
-        if cost > 0 && rules.len() <= most {
-            break;
-        }
-        let taken = rules.swap_remove(other);
-        if let Some(rule) = rules.get_mut(one) {
-            *rule = rule.with(&taken);
-        }
-    }
+    let mut rules = merged(rules, most, &refused);
     rules.sort_by_key(|rule| std::cmp::Reverse(rule.support.calls));
     rules.truncate(most);
     for (number, rule) in rules.iter_mut().enumerate() {
@@ -157,12 +149,23 @@ impl Rule {
             && call.places.iter().all(|place| self.patterns.iter().any(|pattern| pattern.holds(place)))
     }
 
-    /// The number of requests that it lets through, roughly: one agent, tool, capability and target at LOW risk is one.
-    fn width(&self) -> usize {
-        let agents: usize = self.agents.iter().map(|name| if name.ends_with('*') { 3 } else { 1 }).sum();
-        let targets: usize = self.patterns.iter().map(Pattern::width).sum();
-        let risks = if self.most_risk == RiskLevel::Low { 1 } else { 2 };
-        agents * self.whats.len() * self.capabilities.len() * targets.max(1) * risks
+    /// The width that both rules have together beyond what each has; none for two that are never put together.
+    fn cost(&self, other: &Self) -> Option<isize> {
+        fn all<T: Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>, width: impl Fn(&T) -> usize) -> usize {
+            one.union(other).map(width).sum()
+        }
+        if self.form != other.form || self.patterns.is_empty() != other.patterns.is_empty() {
+            return None;
+        }
+        let width = |one: &Self, other: &Self| {
+            let agents = all(&one.agents, &other.agents, |name| if name.ends_with('*') { 3 } else { 1 });
+            let (whats, capabilities) =
+                (all(&one.whats, &other.whats, |_| 1), all(&one.capabilities, &other.capabilities, |_| 1));
+            let targets = all(&one.patterns, &other.patterns, Pattern::width).max(1);
+            let risks = if one.most_risk.max(other.most_risk) == RiskLevel::Low { 1 } else { 2 };
+            (agents * whats * capabilities * targets * risks).cast_signed()
+        };
+        Some(width(self, other) - width(self, self) - width(other, other))
     }
 }
 
@@ -181,23 +184,31 @@ impl Support {
     }
 }
 
-/// The two rules that are put together at the least cost.
-fn cheapest(rules: &[Rule], refused: &[&Call]) -> Option<(usize, usize, isize)> {
-    let mut best: Option<(usize, usize, isize)> = None;
-    for (one, rule) in rules.iter().enumerate() {
-        for (other, with) in rules.iter().enumerate().skip(one + 1) {
-            if rule.form != with.form || rule.patterns.is_empty() != with.patterns.is_empty() {
-                continue;
-            }
-            let joined = rule.with(with);
-            let cost = joined.width().cast_signed() - rule.width().cast_signed() - with.width().cast_signed();
-            let is_better = best.is_none_or(|(.., least)| cost < least);
-            if is_better && length(&joined.patterns) <= MAX_LENGTH && !refused.iter().any(|call| joined.admits(call)) {
-                best = Some((one, other, cost));
-            }
-        }
+/// Puts rules together, the cheapest two first, while that costs nothing or there are more than `most`.
+fn merged(rules: Vec<Rule>, most: usize, refused: &[&Call]) -> Vec<Rule> {
+    let mut rules: BTreeMap<usize, Rule> = rules.into_iter().enumerate().collect();
+    let mut next = rules.len();
+    let mut pairs: BTreeSet<(isize, usize, usize)> = BTreeSet::new();
+    for (one, rule) in &rules {
+        pairs.extend(rules.range(one + 1..).filter_map(|(other, with)| Some((rule.cost(with)?, *one, *other))));
     }
-    best
+    while let Some((cost, one, other)) = pairs.pop_first() {
+        if cost > 0 && rules.len() <= most {
+            break;
+        }
+        // One of them may be part of another rule by now.
+        let (Some(rule), Some(with)) = (rules.get(&one), rules.get(&other)) else { continue };
+        let joined = rule.with(with);
+        if length(&joined.patterns) > MAX_LENGTH || refused.iter().any(|call| joined.admits(call)) {
+            continue;
+        }
+        rules.remove(&one);
+        rules.remove(&other);
+        pairs.extend(rules.iter().filter_map(|(other, with)| Some((joined.cost(with)?, *other, next))));
+        rules.insert(next, joined);
+        next += 1;
+    }
+    rules.into_values().collect()
 }
 
 /// As many patterns as one clause takes, the widest first.
