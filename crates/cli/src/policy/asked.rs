@@ -1,4 +1,4 @@
-//! What `rulekeep policy explain` is asked about: a text, a tool call in any of its forms, or an intent.
+//! The request of `rulekeep policy explain`: a text, a tool call in any of its forms, or an intent.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rulekeep::Intent;
-use rulekeep::intent::{MAX_INPUT_BYTES, ParseExplanation, Unread};
+use rulekeep::intent::{Capability, MAX_INPUT_BYTES, ParseExplanation, Unread};
 use serde_json::Value;
 
 /// The request to explain, in one of three forms.
@@ -89,7 +89,7 @@ fn check_call(text: &str) -> Result<(), Box<dyn Error>> {
 pub(super) fn told(explained: &ParseExplanation) -> String {
     let (mut text, parse) = (String::new(), &explained.parse);
     let intent = &parse.intent;
-    let capabilities: Vec<&str> = intent.required_capabilities.iter().map(|capability| capability.as_str()).collect();
+    let capabilities: Vec<&str> = intent.required_capabilities.iter().map(Capability::as_str).collect();
     let (action, risk) = (&intent.parsed_action, intent.risk_level);
     // Writing to a string does not fail.
     let mut line = |indent: &str, name: &str, value: &str| {

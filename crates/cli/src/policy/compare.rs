@@ -34,11 +34,11 @@ pub struct Arguments {
     pub(super) json: bool,
 }
 
-/// What differs between two sets.
+/// The differences between two sets.
 #[derive(Default, Serialize)]
 struct Differences {
     rules: Vec<RuleDifference>,
-    /// What loosens most first.
+    /// Changed decisions, the most loosened first.
     decisions: Vec<DecisionDifference>,
     /// Requests that both sets decided on.
     compared: u64,
@@ -95,11 +95,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         let parser = rulekeep::intent::Parser::new()?;
         let read =
             |agent: &_, text: &str, context: &_| parser.parse_text(agent, text, context).map(|parsed| parsed.intent);
-        PolicyCases::from_file(cases)?.each_request(&read, &mut |name, request| {
+        for (name, request) in PolicyCases::from_file(cases)?.requests(&read) {
             let request = request.map_err(|why| format!("case {name:?} cannot be read: {why}"))?;
-            found.compare(&before, &after, &request, || (name.to_owned(), None, None, None));
-            Ok::<(), String>(())
-        })?;
+            found.compare(&before, &after, &request.policy_request(), || (name.to_owned(), None, None, None));
+        }
     }
     if let Some(store) = &arguments.store {
         let governor = past::open(store)?;
@@ -159,7 +158,7 @@ impl Outcome {
     }
 }
 
-/// How much a decision lets through; where none could be made, nothing.
+/// The rank of a decision by what it lets through; a failed one lets nothing through.
 fn freedom(decision: Option<Decision>) -> i8 {
     match decision {
         None | Some(Decision::Deny) => 0,

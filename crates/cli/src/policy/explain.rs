@@ -53,7 +53,7 @@ pub struct Arguments {
     pub(super) json: bool,
 }
 
-/// How a request was read, and what is decided on it.
+/// The reading of a request, and the decision on it.
 #[derive(Serialize)]
 struct Explained {
     /// Absent for an intent that was given as one.

@@ -104,7 +104,7 @@ impl Past {
         Some(Self { record, intent, detail: serde_json::from_value(evidence.detail).ok()? })
     }
 
-    /// Whether something else than policies refused it: the kill switch, the agent's state, a task's mandate.
+    /// Whether the kill switch, the agent's state or a task's mandate refused it, and no policy.
     pub(super) fn is_barred(&self) -> bool {
         let Detail { stop, agent_state, denial_class, .. } = &self.detail;
         stop.is_some() || *agent_state != AgentState::Active || *denial_class == Some(DenialClass::Mandate)

@@ -20,7 +20,7 @@ fn project(file: &str, text: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// What was imported, and what could not be expressed.
+/// The imported set, and the notes on what could not be expressed.
 fn imported(host: &str, file: &str, text: &str) -> (TempDir, PolicySet, String) {
     let (folder, path) = project(file, text);
     let output = policy(&["import", "--from", host, path.to_str().unwrap()]);

@@ -28,10 +28,11 @@ use std::path::Path;
 use rulekeep::agent::AgentId;
 use rulekeep::document::{self, File};
 use rulekeep::intent::risk_floor;
-use rulekeep::policy::{PolicyFormat, PolicyRequest, Problem, Severity};
+use rulekeep::policy::{PolicyFormat, Problem, Severity};
 use rulekeep::{Error, Intent, PolicySet, RiskLevel};
 use serde_json::{Map, Value};
 
+pub(super) use run::CaseRequest;
 pub(super) use written::{Written, WrittenRule};
 
 pub use report::{
@@ -149,17 +150,12 @@ impl PolicyCases {
         run::Run::of(self, policies, reader).into_report(None)
     }
 
-    /// Hands over each case as the request that it becomes, with its name; or why its text cannot be read.
-    pub(super) fn each_request<E>(
-        &self,
-        reader: &dyn CaseReader,
-        look: &mut dyn FnMut(&str, Result<PolicyRequest<'_>, String>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for case in &self.cases {
-            let request = run::CaseRequest::of(case, reader);
-            look(&case.name, request.as_ref().map(run::CaseRequest::policy_request).map_err(Clone::clone))?;
-        }
-        Ok(())
+    /// Each case by its name, as the request that it becomes, or why its text cannot be read.
+    pub(super) fn requests<'a>(
+        &'a self,
+        reader: &'a dyn CaseReader,
+    ) -> impl Iterator<Item = (&'a str, Result<CaseRequest, String>)> {
+        self.cases.iter().map(|case| (case.name.as_str(), CaseRequest::of(case, reader)))
     }
 
     /// Like [`PolicyCases::run`], and changes each rule in small ways, one at a

@@ -36,7 +36,7 @@ pub(super) struct Held<'a> {
 
 /// What a policy is asked, with all that a request borrows.
 #[derive(Debug, Clone)]
-pub(super) struct CaseRequest {
+pub(in crate::policy) struct CaseRequest {
     pub(super) intent: Intent,
     pub(super) risk: RiskLevel,
     pub(super) trust: TrustSnapshot,
@@ -145,7 +145,7 @@ impl CaseRequest {
         Ok(Self { intent, risk, trust: case.trust, traits, now: case.now, used })
     }
 
-    pub(super) fn policy_request(&self) -> PolicyRequest<'_> {
+    pub(in crate::policy) fn policy_request(&self) -> PolicyRequest<'_> {
         PolicyRequest::new(&self.intent, self.trust).at_risk(self.risk).of_agent(&self.traits).at(self.now)
     }
 

@@ -51,12 +51,12 @@ impl Host {
     }
 }
 
-/// What a permission became.
+/// The rules that a permission became.
 #[derive(Default)]
 pub(super) struct Expressed {
     /// The clauses of each rule.
     pub(super) rules: Vec<String>,
-    /// How the rules differ from the permission.
+    /// The difference between the rules and the permission.
     pub(super) note: Option<String>,
     pub(super) asks_about_shell: bool,
 }
@@ -74,7 +74,12 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
         Subject::Shell(None) => exactly(vec![tools(own.shell)]),
         Subject::Shell(Some(command)) => shell(own.shell, command, effect),
         Subject::Fetch(None) => exactly(vec![tools(own.fetch)]),
-        Subject::Fetch(Some(host)) => exactly(vec![tools(own.fetch) + &hosts(host, effect)?]),
+        Subject::Fetch(Some(host)) => {
+            let clause = hosts(host, effect)?;
+            let is_wider = clause.is_empty() && host != "*";
+            let note = is_wider.then(|| "it names no host, so it holds for all pages".to_owned());
+            Ok(Expressed { rules: vec![tools(own.fetch) + &clause], note, ..Expressed::default() })
+        }
         Subject::Tools(names) => exactly(vec![tools(names)]),
         Subject::Server(server, names) => exactly(vec![
             format!("match.servers = [{}]\n", toml_text(server)) + &tools(&[names]),
@@ -191,7 +196,7 @@ fn allowed_paths(import: &Import<'_>, pattern: &str) -> Result<String, String> {
     }
     let is_claude = import.host == Host::Claude;
     let (absolute, rest) = match pattern {
-        _ if pattern.starts_with("~") || pattern.starts_with('$') => {
+        _ if pattern.starts_with('~') || pattern.starts_with('$') => {
             return Err("left out: write the home folder as an absolute path".to_owned());
         }
         _ if is_claude && pattern.starts_with("//") => (true, &pattern[1..]),
@@ -217,6 +222,9 @@ fn allowed_paths(import: &Import<'_>, pattern: &str) -> Result<String, String> {
         regex.push_str(&written);
         left = left.get(taken..).unwrap_or_default();
     }
+    if regex.len() > MAX_LENGTH {
+        return Err(format!("left out: a pattern has at most {MAX_LENGTH} bytes as a regular expression"));
+    }
     Ok(regex + "$")
 }
 
@@ -230,10 +238,15 @@ fn restricted_paths(host: Host, pattern: &str) -> Vec<String> {
     // Behind a sign that globs do not have anything may follow.
     let known = rest.find(['[', '{', '!', '\\']).map_or_else(|| rest.to_owned(), |end| format!("{}*", &rest[..end]));
     let plain = known.replace("**/", "*").replace("**", "*");
+    let plain =
+        plain.char_indices().nth(MAX_GLOB).map_or_else(|| plain.clone(), |(end, _)| format!("{}*", &plain[..end]));
     let plain = if plain.is_empty() { "*" } else { plain.trim_end_matches('/') };
     let starts: &[&str] = if is_absolute { &["/"] } else { &["", "*/"] };
     starts.iter().flat_map(|start| [format!("{start}{plain}"), format!("{start}{plain}/*")]).collect()
 }
+
+const MAX_LENGTH: usize = 1_000;
+const MAX_GLOB: usize = 200;
 
 fn escaped(text: &str) -> String {
     text.chars()

@@ -1,16 +1,11 @@
-//! Where each host keeps permissions, and how it writes them.
+//! The places and the forms of permissions in each host's settings.
 // SOURCE: code.claude.com/docs/en/permissions, developers.openai.com/codex, cursor.com/docs/cli/reference/permissions and
 // .../reference/permissions, geminicli.com/docs/reference/configuration, opencode.ai/docs/permissions; read 2026-11-25.
 
 use std::path::Path;
 
 use jsonc_parser::{JsonArray, JsonObject, JsonValue, ParseOptions, parse_to_value};
-use rulekeep::PolicySet;
-use rulekeep::document;
-use rulekeep::policy::PolicyFormat;
-use serde_json::Value;
 
-use super::starlark::{self, Value as Starlark};
 use super::{Effect, Host, Import, Permission, Subject};
 
 impl Import<'_> {
@@ -34,7 +29,7 @@ impl Import<'_> {
         }
     }
 
-    fn permit(&mut self, effect: Effect, subject: Subject, place: &str, said: &str) {
+    pub(super) fn permit(&mut self, effect: Effect, subject: Subject, place: &str, said: &str) {
         let (place, said) = (place.to_owned(), said.to_owned());
         self.add(&Permission { effect, subject, except: Vec::new(), place, said });
     }
@@ -96,7 +91,9 @@ impl Import<'_> {
             let all = permissions.and_then(|permissions| permissions.get_array(list));
             self.each(all, effect, &format!("{file} permissions.{list}"), called);
         }
-        permissions.into_iter().for_each(|all| self.unknown(&format!("{file} permissions"), all, &["allow", "deny"]));
+        if let Some(permissions) = permissions {
+            self.unknown(&format!("{file} permissions"), permissions, &["allow", "deny"]);
+        }
         let command = |_: Host, said: &str| Subject::Shell(Some(said.to_owned()));
         self.each(
             settings.get_array("terminalAllowlist"),
@@ -144,9 +141,9 @@ impl Import<'_> {
                 self.permit(Effect::Ask, called(self.host, said), &place, said);
             }
         }
-        tools
-            .into_iter()
-            .for_each(|tools| self.unknown(&format!("{file} tools"), tools, &["allowed", "exclude", "core"]));
+        if let Some(tools) = tools {
+            self.unknown(&format!("{file} tools"), tools, &["allowed", "exclude", "core"]);
+        }
         for (server, list) in [("excluded", Effect::Deny), ("allowed", Effect::Allow)] {
             let all = settings.get_object("mcp").and_then(|mcp| mcp.get_array(server));
             if list == Effect::Deny {
@@ -244,7 +241,6 @@ impl Import<'_> {
                     self.note(place, word, "what no rule names is denied, and not asked about");
                     continue;
                 }
-                "*" => Subject::Other(None),
                 "bash" => Subject::Shell(whole),
                 // Outside of its folder the host asks, so that an allow ends there.
                 "edit" | "read" if effect == Effect::Allow && whole.is_none() => {
@@ -252,7 +248,7 @@ impl Import<'_> {
                 }
                 "edit" | "read" => Subject::Files { changed: tool == "edit", pattern: whole },
                 "webfetch" if whole.is_none() => Subject::Fetch(None),
-                "external_directory" | "doom_loop" => Subject::Other(None),
+                "*" | "external_directory" | "doom_loop" => Subject::Other(None),
                 _ if whole.is_none() => Subject::Tools(vec![tool.to_owned()]),
                 _ => Subject::Other(Some(tool.to_owned())),
             };
@@ -268,98 +264,6 @@ impl Import<'_> {
         }
     }
 
-    fn codex(&mut self, file: &str, text: &str) -> Result<(), String> {
-        let too_large = |_| String::new();
-        let read =
-            document::read(text, PolicyFormat::Toml, PolicySet::MAX_BYTES, too_large, |root, _| root.into_json());
-        let (Some(config), _) = read else {
-            return Err(read.1.first().map_or_else(|| "expected TOML".to_owned(), |problem| problem.message.clone()));
-        };
-        let word = |key: &str| config[key].as_str().unwrap_or_default().to_owned();
-        let (mode, approval) = (word("sandbox_mode"), word("approval_policy"));
-        let edits = |pattern: Option<String>| Subject::Files { changed: true, pattern };
-        let place = format!("{file} sandbox_mode");
-        match mode.as_str() {
-            "" => {}
-            "read-only" if approval == "never" => self.permit(Effect::Deny, edits(None), &place, &mode),
-            "read-only" => self.permit(Effect::Ask, edits(None), &place, &mode),
-            "workspace-write" if approval != "untrusted" => {
-                self.permit(Effect::Allow, edits(Some("./**".to_owned())), &place, &mode);
-                for folder in config["sandbox_workspace_write"]["writable_roots"].as_array().into_iter().flatten() {
-                    let folder = folder.as_str().unwrap_or_default().trim_end_matches('/');
-                    let place = format!("{file} sandbox_workspace_write.writable_roots");
-                    self.permit(Effect::Allow, edits(Some(format!("{folder}/**"))), &place, folder);
-                }
-            }
-            _ => self.note(&place, &mode, "left out: what it lets through without asking, rules deny"),
-        }
-        if !mode.is_empty() {
-            self.note(&place, &mode, "a sandbox holds commands back where rules cannot see; keep it in Codex");
-        }
-        if !approval.is_empty() || config["approval_policy"].is_object() {
-            self.note(
-                &format!("{file} approval_policy"),
-                &config["approval_policy"].to_string(),
-                "what no rule names is denied, and not asked about",
-            );
-        }
-        for key in ["profiles", "permissions", "default_permissions", "apps"] {
-            if config.get(key).is_some() {
-                self.note(&format!("{file} {key}"), "a setting", "left out: rules have no word for it");
-            }
-        }
-        for (server, options) in config["mcp_servers"].as_object().into_iter().flatten() {
-            let place = format!("{file} mcp_servers.{server}");
-            let names = |key: &str| -> Option<Vec<String>> {
-                Some(options[key].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned).collect())
-            };
-            for name in names("disabled_tools").unwrap_or_default() {
-                self.permit(
-                    Effect::Deny,
-                    Subject::Server(server.clone(), name.clone()),
-                    &format!("{place}.disabled_tools"),
-                    &name,
-                );
-            }
-            if let Some(names) = names("enabled_tools") {
-                self.permit(
-                    Effect::Deny,
-                    Subject::ServerBut(server.clone(), names),
-                    &format!("{place}.enabled_tools"),
-                    "enabled_tools",
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn codex_rules(&mut self, file: &str, text: &str) -> Result<(), String> {
-        for call in starlark::read(text)? {
-            let place = format!("{file} line {}", call.line);
-            let of = |key: &str| call.arguments.iter().find(|(name, _)| name == key).map(|(_, value)| value);
-            let (Some(Starlark::List(pattern)), "prefix_rule") = (of("pattern"), call.name.as_str()) else {
-                self.note(&place, &call.name, "left out: only prefix_rule with a pattern is understood");
-                continue;
-            };
-            let effect = match of("decision") {
-                None => Some(Effect::Allow),
-                Some(Starlark::Text(word)) => match word.as_str() {
-                    "allow" => Some(Effect::Allow),
-                    "prompt" => Some(Effect::Ask),
-                    "forbidden" => Some(Effect::Deny),
-                    _ => None,
-                },
-                Some(Starlark::List(_)) => None,
-            };
-            // What is not understood is asked about.
-            let effect = effect.unwrap_or(Effect::Ask);
-            for command in commands(pattern) {
-                self.permit(effect, Subject::Shell(Some(command.clone())), &place, &command);
-            }
-        }
-        Ok(())
-    }
-
     fn unknown(&mut self, place: &str, of: &JsonObject<'_>, known: &[&str]) {
         for (key, _) in of.clone().take_inner() {
             if !known.contains(&key.as_ref()) {
@@ -368,24 +272,6 @@ impl Import<'_> {
         }
     }
 }
-
-/// The command lines of a pattern: one for each choice among alternatives, at most [`MOST_COMMANDS`].
-fn commands(pattern: &[Starlark]) -> Vec<String> {
-    pattern.iter().fold(vec![String::new()], |begun, token| {
-        let choices: Vec<&str> = match token {
-            Starlark::Text(word) => vec![word],
-            Starlark::List(words) => words
-                .iter()
-                .filter_map(|word| if let Starlark::Text(word) = word { Some(word.as_str()) } else { None })
-                .collect(),
-        };
-        let joined =
-            begun.iter().flat_map(|start| choices.iter().map(move |word| format!("{start} {word}").trim().to_owned()));
-        joined.take(MOST_COMMANDS).collect()
-    })
-}
-
-const MOST_COMMANDS: usize = 64;
 
 fn effect_of(word: &str) -> Option<Effect> {
     Some(match word {

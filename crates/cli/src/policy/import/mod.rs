@@ -2,8 +2,10 @@
 //!
 //! A rule never allows more than the permission that it comes from, and never refuses less. A permission to allow that rules
 //! cannot express is left out; one to ask or deny becomes a wider rule. Both are said in comments and on standard error, with
-//! file and place. `hosts` reads the files, `starlark` the rules of Codex, `express` writes the rules.
+//! file and place. `hosts` and `codex` read the files, `starlark` the rules of Codex,
+//! `express` writes the rules.
 
+mod codex;
 mod express;
 mod hosts;
 mod starlark;
@@ -48,7 +50,7 @@ pub(super) enum Host {
     Opencode,
 }
 
-/// What a permission does, the strictest first.
+/// The effect of a permission, the strictest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effect {
     Deny,
@@ -56,7 +58,7 @@ pub(super) enum Effect {
     Allow,
 }
 
-/// What a permission is about.
+/// The calls that a permission is about.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Subject {
     /// Command lines that begin so; all of them without.
@@ -87,16 +89,16 @@ pub(super) struct Permission {
     pub(super) said: String,
 }
 
-/// What is collected from files.
+/// An import under construction: the rules and notes of all files so far.
 pub(super) struct Import<'a> {
     host: Host,
     /// The folder that relative paths belong to, without a slash at its end.
     root: Option<String>,
     reviewer: &'a str,
     rules: Vec<String>,
-    /// What could not be expressed, or not exactly.
+    /// Permissions that could not be expressed, or not exactly.
     notes: Vec<String>,
-    /// Whether all command lines have to be asked about.
+    /// Set once the rules must ask about every command line.
     asks_about_shell: bool,
 }
 
@@ -128,24 +130,25 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     } else {
         super::print(&text)?;
     }
-    notes.iter().for_each(|note| eprintln!("{note}"));
+    for note in notes {
+        eprintln!("{note}");
+    }
     Ok(notes.is_empty())
 }
 
 /// The folder that a host's settings are about: the parent of its own folder, but no home folder.
 fn root_of(given: Option<&Path>, file: &Path) -> Option<String> {
-    let found = match given {
-        Some(root) => root.canonicalize().ok()?,
-        None => {
-            let file = file.canonicalize().ok()?;
-            let is_own =
-                |folder: &&Path| folder.file_name().is_some_and(|name| HOST_FOLDERS.iter().any(|own| name == *own));
-            let root = file.ancestors().find(is_own)?.parent()?.to_owned();
-            if std::env::home_dir().is_some_and(|home| home == root) {
-                return None;
-            }
-            root
+    let found = if let Some(root) = given {
+        root.canonicalize().ok()?
+    } else {
+        let file = file.canonicalize().ok()?;
+        let is_own =
+            |folder: &&Path| folder.file_name().is_some_and(|name| HOST_FOLDERS.iter().any(|own| name == *own));
+        let root = file.ancestors().find(is_own)?.parent()?.to_owned();
+        if std::env::home_dir().is_some_and(|home| home == root) {
+            return None;
         }
+        root
     };
     Some(found.to_str()?.trim_end_matches('/').to_owned())
 }
@@ -199,7 +202,6 @@ impl Import<'_> {
             text.extend(self.notes.iter().map(|note| format!("#   {note}\n")));
         }
         let name = self.host.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        let rules: String = self.rules.iter().map(|rule| format!("\n{rule}\n")).collect();
-        format!("{text}\nname = \"imported-from-{name}\"\n{rules}")
+        format!("{text}\nname = \"imported-from-{name}\"\n\n{}\n", self.rules.join("\n\n"))
     }
 }

@@ -30,25 +30,17 @@ pub(super) struct Rule {
 pub(super) fn rules(calls: &[Call], most: usize) -> Vec<Rule> {
     let refused: Vec<&Call> = calls.iter().filter(|call| !call.is_fine()).collect();
     let mut habits: Habits<'_> = BTreeMap::new();
-    for call in calls.iter().filter(|call| call.is_fine() && call.risk <= RiskLevel::Medium) {
+    for call in calls.iter().filter(|call| call.is_fine() && call.level() <= RiskLevel::Medium) {
         for capability in call.capabilities.iter().filter(|capability| !is_unknown(capability)) {
             let key = (call.role(), &call.form, call.what.as_str(), capability.as_str(), call.places.is_empty());
             habits.entry(key).or_default().push(call);
         }
     }
-    let mut rules: Vec<Rule> = habits
+    let rules: Vec<Rule> = habits
         .into_iter()
         .filter_map(|((_, form, what, capability, _), habit)| Rule::of(form, what, capability, &habit, calls, &refused))
         .collect();
-    while let Some((one, other, cost)) = cheapest(&rules, &refused) {
-        if cost > 0 && rules.len() <= most {
-            break;
-        }
-        let taken = rules.swap_remove(other);
-        if let Some(rule) = rules.get_mut(one) {
-            *rule = rule.with(&taken);
-        }
-    }
+    let mut rules = merged(rules, most, &refused);
     rules.sort_by_key(|rule| std::cmp::Reverse(rule.support.calls));
     rules.truncate(most);
     for (number, rule) in rules.iter_mut().enumerate() {
@@ -75,9 +67,8 @@ pub(super) fn agents<'a>(of: impl Iterator<Item = &'a Call>, all: &[Call]) -> BT
     };
     roles
         .into_iter()
-        .flat_map(|(role, ids)| match is_shared(role, &ids) {
-            true => vec![format!("{role}*")],
-            false => ids.into_iter().map(str::to_owned).collect(),
+        .flat_map(|(role, ids)| {
+            if is_shared(role, &ids) { vec![format!("{role}*")] } else { ids.into_iter().map(str::to_owned).collect() }
         })
         .collect()
 }
@@ -102,7 +93,9 @@ impl Rule {
             |call: &&&Call| call.places.iter().all(|place| patterns.iter().any(|pattern| pattern.holds(place)));
         let within: Vec<&&Call> = habit.iter().filter(is_within).collect();
         let mut support = Support::default();
-        within.iter().for_each(|call| support.add(call));
+        for call in &within {
+            support.add(call);
+        }
         let most_risk = within.iter().map(|call| call.risk).max()?;
         let lowest = within.iter().map(|call| call.tier).min()?;
         let rule = Self {
@@ -140,7 +133,7 @@ impl Rule {
         }
     }
 
-    /// Whether it covers a request by itself.
+    /// Whether the rule alone covers a request.
     fn admits(&self, call: &Call) -> bool {
         let is_agent = |name: &String| match name.strip_suffix('*') {
             Some(start) => call.agent.starts_with(start),
@@ -156,12 +149,23 @@ impl Rule {
             && call.places.iter().all(|place| self.patterns.iter().any(|pattern| pattern.holds(place)))
     }
 
-    /// How much it lets through, where one agent, tool, capability and target at LOW risk is one.
-    fn width(&self) -> usize {
-        let agents: usize = self.agents.iter().map(|name| if name.ends_with('*') { 3 } else { 1 }).sum();
-        let targets: usize = self.patterns.iter().map(Pattern::width).sum();
-        let risks = if self.most_risk == RiskLevel::Low { 1 } else { 2 };
-        agents * self.whats.len() * self.capabilities.len() * targets.max(1) * risks
+    /// The width that both rules have together beyond what each has; none for two that are never put together.
+    fn cost(&self, other: &Self) -> Option<isize> {
+        fn all<T: Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>, width: impl Fn(&T) -> usize) -> usize {
+            one.union(other).map(width).sum()
+        }
+        if self.form != other.form || self.patterns.is_empty() != other.patterns.is_empty() {
+            return None;
+        }
+        let width = |one: &Self, other: &Self| {
+            let agents = all(&one.agents, &other.agents, |name| if name.ends_with('*') { 3 } else { 1 });
+            let (whats, capabilities) =
+                (all(&one.whats, &other.whats, |_| 1), all(&one.capabilities, &other.capabilities, |_| 1));
+            let targets = all(&one.patterns, &other.patterns, Pattern::width).max(1);
+            let risks = if one.most_risk.max(other.most_risk) == RiskLevel::Low { 1 } else { 2 };
+            (agents * whats * capabilities * targets * risks).cast_signed()
+        };
+        Some(width(self, other) - width(self, self) - width(other, other))
     }
 }
 
@@ -180,23 +184,31 @@ impl Support {
     }
 }
 
-/// The two rules that are put together at the least cost.
-fn cheapest(rules: &[Rule], refused: &[&Call]) -> Option<(usize, usize, isize)> {
-    let mut best: Option<(usize, usize, isize)> = None;
-    for (one, rule) in rules.iter().enumerate() {
-        for (other, with) in rules.iter().enumerate().skip(one + 1) {
-            if rule.form != with.form || rule.patterns.is_empty() != with.patterns.is_empty() {
-                continue;
-            }
-            let joined = rule.with(with);
-            let cost = joined.width().cast_signed() - rule.width().cast_signed() - with.width().cast_signed();
-            let is_better = best.is_none_or(|(.., least)| cost < least);
-            if is_better && length(&joined.patterns) <= MAX_LENGTH && !refused.iter().any(|call| joined.admits(call)) {
-                best = Some((one, other, cost));
-            }
-        }
+/// Puts rules together, the cheapest two first, while that costs nothing or there are more than `most`.
+fn merged(rules: Vec<Rule>, most: usize, refused: &[&Call]) -> Vec<Rule> {
+    let mut rules: BTreeMap<usize, Rule> = rules.into_iter().enumerate().collect();
+    let mut next = rules.len();
+    let mut pairs: BTreeSet<(isize, usize, usize)> = BTreeSet::new();
+    for (one, rule) in &rules {
+        pairs.extend(rules.range(one + 1..).filter_map(|(other, with)| Some((rule.cost(with)?, *one, *other))));
     }
-    best
+    while let Some((cost, one, other)) = pairs.pop_first() {
+        if cost > 0 && rules.len() <= most {
+            break;
+        }
+        // One of them may be part of another rule by now.
+        let (Some(rule), Some(with)) = (rules.get(&one), rules.get(&other)) else { continue };
+        let joined = rule.with(with);
+        if length(&joined.patterns) > MAX_LENGTH || refused.iter().any(|call| joined.admits(call)) {
+            continue;
+        }
+        rules.remove(&one);
+        rules.remove(&other);
+        pairs.extend(rules.iter().filter_map(|(other, with)| Some((joined.cost(with)?, *other, next))));
+        rules.insert(next, joined);
+        next += 1;
+    }
+    rules.into_values().collect()
 }
 
 /// As many patterns as one clause takes, the widest first.

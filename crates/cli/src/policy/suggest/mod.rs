@@ -47,6 +47,8 @@ struct Call {
     capabilities: Vec<String>,
     places: Vec<Place>,
     risk: RiskLevel,
+    /// Approved by a person, who was asked because it can be read in other ways, some of which are decided at HIGH.
+    is_unsure: bool,
     tier: Tier,
     verdict: Verdict,
 }
@@ -55,7 +57,7 @@ struct Call {
 struct Form {
     formats: Vec<String>,
     server: Option<String>,
-    /// Whether `what` is an action and not a tool.
+    /// Set where `what` is an action and not a tool.
     is_action: bool,
 }
 
@@ -65,7 +67,7 @@ enum Verdict {
     Refused,
 }
 
-/// What rests on a set of calls.
+/// The calls that a rule rests on.
 #[derive(Debug, Clone, Default)]
 struct Support {
     calls: usize,
@@ -116,10 +118,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         super::print(&text)?;
         eprintln!("read the rules before they are put in force, and try them with `rulekeep policy replay`");
     }
+    if rules.is_empty() {
+        eprintln!(
+            "no habit was found: one needs {LEAST_CALLS} calls on {LEAST_DAYS} days that were allowed and did not fail"
+        );
+    }
     Ok(!rules.is_empty())
 }
 
-/// How many decisions were of which kind.
+/// Numbers of decisions by kind.
 #[derive(Debug, Default)]
 struct Counts {
     decisions: u64,
@@ -132,7 +139,7 @@ struct Counts {
 
 impl Counts {
     fn note(&mut self, call: &Call) {
-        let count = match (call.verdict, call.risk) {
+        let count = match (call.verdict, call.level()) {
             (Verdict::Refused, _) => return,
             (_, RiskLevel::Low | RiskLevel::Medium) => &mut self.fine,
             (_, RiskLevel::High) => &mut self.high,
@@ -142,7 +149,7 @@ impl Counts {
     }
 }
 
-/// What a suggestion comes to on the log that it was made of.
+/// The decisions of a suggestion on the log that it was made of.
 struct Held {
     covered: u64,
     /// Rules that allow what was refused.
@@ -157,7 +164,7 @@ fn hold(set: &PolicySet, store: &Store, governor: &Governor) -> Result<Held, Box
         let Some(call) = Call::of(&past) else { return };
         let Ok(verdict) = set.evaluate(&past.request()) else { return };
         match call.verdict {
-            Verdict::Fine { .. } if call.risk <= RiskLevel::Medium => {
+            Verdict::Fine { .. } if call.level() <= RiskLevel::Medium => {
                 if verdict.decision == Decision::Allow {
                     held.covered += 1;
                 } else {
@@ -200,9 +207,7 @@ impl Call {
         let is_action = facts.tool.is_none() && facts.formats.is_empty();
         let what =
             if is_action { past.intent.parsed_action.to_string() } else { facts.tool.clone().unwrap_or_default() };
-        // Another reading of an unsure request can be decided at HIGH, and a person was asked for that.
         let is_unsure = past.record.resolves.is_some() && !facts.readings.is_empty();
-        let risk = if is_unsure { past.risk().max(RiskLevel::High) } else { past.risk() };
         Some(Self {
             id: past.record.id,
             at: past.record.timestamp,
@@ -211,7 +216,8 @@ impl Call {
             what,
             capabilities: capabilities.into_iter().collect(),
             places: places.chain(unread).collect(),
-            risk,
+            risk: past.risk(),
+            is_unsure,
             tier: past.record.trust_tier,
             verdict,
         })
@@ -219,6 +225,11 @@ impl Call {
 
     fn is_fine(&self) -> bool {
         self.verdict != Verdict::Refused
+    }
+
+    /// The risk at which it is decided.
+    fn level(&self) -> RiskLevel {
+        if self.is_unsure { self.risk.max(RiskLevel::High) } else { self.risk }
     }
 
     fn day(&self) -> i64 {

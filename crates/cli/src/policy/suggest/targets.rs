@@ -1,4 +1,4 @@
-//! Which targets belong to a habit: exact ones, folders, domains of addresses.
+//! The targets of a habit: exact ones, folders, domains of addresses.
 //!
 //! Targets form a tree by their folders, or by domain and address. At each place of it the share of targets that were seen on
 //! a single day alone estimates how likely the next one is new (Good and Turing, with days as the sample, so that a burst
@@ -94,7 +94,7 @@ impl Pattern {
         }
     }
 
-    /// How many targets it stands for, roughly, where an exact one stands for one.
+    /// A rough number of the targets that it stands for; one for an exact one.
     pub(super) const fn width(&self) -> usize {
         match self {
             Self::Exact(_) => 1,
@@ -179,7 +179,7 @@ fn is_habit(all: &[Seen<'_>]) -> bool {
     all.len() >= LEAST_CALLS && days.len() >= LEAST_DAYS
 }
 
-/// How likely the next target is of a branch that was not there before.
+/// The likelihood that the next target is of a branch not seen before.
 fn unseen<'a>(branches: impl Iterator<Item = &'a Vec<Seen<'a>>>) -> f64 {
     let days = branches.map(|list| list.iter().map(|(.., day)| day).collect::<BTreeSet<_>>().len());
     let (once, all) = days.fold((0, 0), |(once, all), days| (once + usize::from(days == 1), all + days));
@@ -218,3 +218,65 @@ fn escaped(text: &str) -> String {
 const MAX_BYTES: usize = 200;
 const NO_WORD: [char; 6] = ['/', '@', ':', '~', '.', '\\'];
 const NO_WORD_CLASS: &str = "/@:~.\\\\";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> Place {
+        Place::Path(text.split('/').map(str::to_owned).collect())
+    }
+
+    /// The patterns of targets that were seen one a day, in this order, as globs; `*` stands for words.
+    fn found(places: &[Place], only_reads: bool, refused: &[Place]) -> Vec<String> {
+        let seen: Vec<(&Place, i64)> = places.iter().zip(0..).collect();
+        let may_widen = |pattern: &Pattern| !refused.iter().any(|place| pattern.holds(place));
+        let found = patterns(&seen, only_reads, &may_widen);
+        found.iter().map(|pattern| pattern.glob().unwrap_or_else(|| "*".to_owned())).collect()
+    }
+
+    #[test]
+    fn what_keeps_being_new_becomes_a_folder_and_what_repeats_stays_exact() {
+        let address = |name: &str, domain: &str| Place::Address(domain.to_owned(), name.to_owned());
+        let files = |folder: &str| (1..5).map(|number| path(&format!("{folder}/{number}.rs"))).collect::<Vec<_>>();
+        let three = |place: Place| vec![place.clone(), place.clone(), place];
+        let mail = vec![address("a", "x.example"), address("b", "x.example"), address("c", "x.example")];
+        let sites = |count: u32| {
+            (0..count).flat_map(|number| three(path(&format!("https://s{number}.example/a")))).collect::<Vec<_>>()
+        };
+        for (places, only_reads, refused, expected) in [
+            (files("/work/app/src"), false, vec![], vec!["/work/app/src/*"]),
+            (files("/work/app/src"), false, vec![path("/work/app/src/key")], vec![]),
+            (three(path("/work/app/src/a.rs")), false, vec![], vec!["/work/app/src/a.rs"]),
+            (vec![path("/work/app/src/a.rs"), path("/work/app/src/a.rs")], false, vec![], vec![]),
+            ([files("src"), files("docs")].concat(), false, vec![], vec!["docs/*", "src/*"]),
+            (mail.clone(), false, vec![], vec!["*@x.example"]),
+            (mail, false, vec![address("d", "x.example")], vec![]),
+            ((0..5).map(|number| path(&format!("/{number}"))).collect(), false, vec![], vec![]),
+            ((0..5).map(|number| path(&format!("../{number}"))).collect(), true, vec![], vec![]),
+            ((0..5).map(|number| Place::Word(number.to_string())).collect(), false, vec![], vec!["*"]),
+            ((0..5).map(|number| Place::Name(number.to_string())).collect(), false, vec![], vec![]),
+            (vec![Place::Unread, Place::Unread, Place::Unread], true, vec![], vec![]),
+            (sites(2), true, vec![], vec!["https://s0.example/a", "https://s1.example/a"]),
+            (
+                (0..9).map(|number| path(&format!("https://s{number}.example/a"))).collect(),
+                true,
+                vec![],
+                vec!["https://*"],
+            ),
+            ((0..9).map(|number| path(&format!("https://s{number}.example/a"))).collect(), false, vec![], vec![]),
+        ] {
+            assert_eq!(found(&places, only_reads, &refused), expected, "{places:?}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_holds_for_what_its_glob_and_its_regular_expression_hold_for() {
+        let word = Pattern::Word;
+        assert!(word.holds(&Place::Word("general".to_owned())) && !word.holds(&Place::Name("a.b".to_owned())));
+        let below = Pattern::Below("/work/a.b/".to_owned());
+        assert!(below.holds(&path("/work/a.b/c/d")) && !below.holds(&path("/work/a.bc/d")));
+        assert_eq!((below.glob().as_deref(), below.regex().as_str()), (Some("/work/a.b/*"), "/work/a\\.b/.*"));
+        assert_eq!(Pattern::Domain("x.example".to_owned()).regex(), ".*@x\\.example");
+    }
+}

@@ -10,7 +10,7 @@ use super::merge::{self, Rule};
 use super::{Call, Counts, Held, Support};
 use crate::policy::{shown, toml_text};
 
-/// What the document covers, as the comments before it.
+/// The coverage of the document, as comments before it.
 pub(super) fn coverage(held: &Held, counts: &Counts) -> String {
     let Held { covered, missed, .. } = held;
     #[expect(clippy::cast_precision_loss, reason = "for people")]
@@ -42,7 +42,7 @@ pub(super) fn document(rules: &[Rule], counts: &Counts, calls: &[Call]) -> Strin
 }
 
 fn write(text: &mut String, rules: &[Rule], counts: &Counts, calls: &[Call]) -> std::fmt::Result {
-    let grave: Vec<&Call> = calls.iter().filter(|call| call.is_fine() && call.risk == RiskLevel::High).collect();
+    let grave: Vec<&Call> = calls.iter().filter(|call| call.is_fine() && call.level() == RiskLevel::High).collect();
     writeln!(text, "# Made of {} past decisions. What no rule names stays denied.", counts.decisions)?;
     if counts.critical > 0 {
         writeln!(
@@ -155,8 +155,8 @@ fn write_support(text: &mut String, support: &Support) -> std::fmt::Result {
     let more = agents.len().saturating_sub(named.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     writeln!(text, "# {calls} uses ({approved} approved by a person) by {}{more},", named.join(", "))?;
-    let shown = |time: &Option<rulekeep::system::Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
-    writeln!(text, "# on {} days from {} to {},", days.len(), shown(first), shown(last))?;
+    let told = |time: &Option<rulekeep::system::Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
+    writeln!(text, "# on {} days from {} to {},", days.len(), told(first), told(last))?;
     let examples: Vec<String> = examples.iter().map(ToString::to_string).collect();
     writeln!(text, "# for example {}.", examples.join(", "))
 }
@@ -171,7 +171,8 @@ fn list(texts: &BTreeSet<String>) -> String {
     if one_line.len() <= MAX_LINE {
         return one_line;
     }
-    format!("[\n{}]", texts.iter().map(|text| format!("    {},\n", toml_text(text))).collect::<String>())
+    let lines: Vec<String> = texts.iter().map(|text| format!("    {},\n", toml_text(text))).collect();
+    format!("[\n{}]", lines.concat())
 }
 
 const MAX_LINE: usize = 100;

@@ -11,7 +11,7 @@ use rulekeep::system::{Clock, Timestamp};
 use rulekeep::{Agent, Decision, Durability, Governor, Outcome, PolicySet, Tier};
 use serde_json::{Value, json};
 
-/// What a request of the log was.
+/// The kind of a request in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Habit,
@@ -51,7 +51,7 @@ impl Clock for Moving {
     }
 }
 
-/// SplitMix64.
+/// The generator `SplitMix64`.
 pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
@@ -151,11 +151,11 @@ fn ask(
         if kind == Kind::Attack {
             governor.escalations().reject(open.id, review).unwrap();
         } else {
-            governor.escalations().approve(open.id, review).unwrap();
+            let resolved = governor.escalations().approve(open.id, review).unwrap();
+            kinds.extend(resolved.proof_id.map(|answer| (answer, kind)));
             // The agent may have lost the trust that it needs meanwhile.
             let Ok(claimed) = governor.escalations().claim(open.id, &asked.parse.intent) else { return };
             (id, decision) = (claimed.proof_id, claimed.decision);
-            kinds.insert(id, kind);
         }
     }
     if decision == Decision::Allow {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::commands::{policy, stdout};
 
-/// What a suggestion comes to on the rest of its log.
+/// The decisions of a suggestion on the rest of its log.
 #[derive(Debug, Default)]
 struct Measure {
     rules: usize,
@@ -26,7 +26,7 @@ struct Measure {
     /// Harmless requests that a person approved, and how many of them the suggestion allows or has a person decide on.
     asked: u32,
     kept: u32,
-    /// Those of `harmless` that are habits.
+    /// Habits among the harmless requests, and how many of them the suggestion allows.
     habits: u32,
     habits_allowed: u32,
     /// Requests at HIGH and CRITICAL risk, and how many the suggestion allows without a person.
@@ -65,6 +65,16 @@ fn measure(store: &Path, kinds: &BTreeMap<ProofId, Kind>, split: i64) -> Measure
             Kind::Attack => {
                 measure.attacks += 1;
                 measure.attacks_allowed += is_allowed;
+            }
+            Kind::Habit | Kind::Once if record.resolves.is_some() => {
+                measure.asked += 1;
+                measure.kept += u32::from(matches!(decision, Decision::Allow | Decision::Escalate));
+                if !matches!(decision, Decision::Allow | Decision::Escalate) {
+                    println!(
+                        "not kept: {} {} {:?}",
+                        record.entity_id, intent.parsed_action, intent.required_capabilities
+                    );
+                }
             }
             Kind::Habit | Kind::Once
                 if record.risk_level <= RiskLevel::Medium && record.decision == Decision::Allow =>
@@ -124,6 +134,8 @@ fn later_weeks_are_covered_and_nothing_grave_is_granted_by_habit() {
     assert!(measure.rules < 40 && measure.harmless > 300, "{measure:?}");
     assert!(f64::from(measure.allowed) >= 0.98 * f64::from(measure.harmless), "{measure:?}");
     assert!(measure.grave > 10 && measure.grave_allowed == 0, "{measure:?}");
+    assert!(measure.asked > 10 && measure.kept == measure.asked, "{measure:?}");
+    assert_eq!(measure.attacks_allowed, 0, "{measure:?}");
 }
 
 /// The full measure, on logs made of the data in the folder that `RULEKEEP_HABITS` names:
@@ -141,6 +153,7 @@ fn later_weeks_of_a_large_log_are_covered() {
         assert!(measure.rules < 40, "{measure:?}");
         assert!(f64::from(measure.allowed) >= 0.98 * f64::from(measure.harmless), "{measure:?}");
         assert_eq!(measure.grave_allowed, 0, "{measure:?}");
+        assert!(f64::from(measure.kept) >= 0.9 * f64::from(measure.asked), "{measure:?}");
     }
 }
 
