@@ -16,7 +16,8 @@ use super::settings::Entry;
 /// Whether Codex itself says that it runs the entries.
 pub(super) fn trusts(machine: &Machine, entries: &[Entry]) -> Result<(), (Verdict, String)> {
     let listed = list(machine).map_err(|message| {
-        let text = format!("whether Codex trusts the hook cannot be seen: {message}; open /hooks in Codex and review it");
+        let text =
+            format!("whether Codex trusts the hook cannot be seen: {message}; open /hooks in Codex and review it");
         (Verdict::NotProven, text)
     })?;
     let hooks = listed.pointer("/data/0/hooks").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

@@ -74,7 +74,11 @@ impl Examination<'_> {
         }
         if self.model.closes.is_some() && !self.settings.ours.iter().any(|entry| entry.closes) {
             let field = self.model.closes.as_deref().unwrap_or_default();
-            self.find(Fault::Crash, Verdict::Red, format!("the entry lacks {field:?}: a failed hook lets the call run"));
+            self.find(
+                Fault::Crash,
+                Verdict::Red,
+                format!("the entry lacks {field:?}: a failed hook lets the call run"),
+            );
         }
         if let Some(entry) = self.settings.ours.iter().find(|entry| entry.limit < SHORTEST_LIMIT) {
             let limit = entry.limit.as_secs_f32();
@@ -199,9 +203,8 @@ impl Examination<'_> {
             let entries = self.covering(tool);
             let event = self.event(&probe, &Nonce(String::new()), &Map::new());
             if let Err(text) = self.refused(&entries, &event, "", &[]) {
-                let text = format!(
-                    "calls of sub-agents are not known to reach the hook, and {tool} starts one: {text}"
-                );
+                let text =
+                    format!("calls of sub-agents are not known to reach the hook, and {tool} starts one: {text}");
                 self.find(Fault::Subagent, Verdict::Red, text);
                 return;
             }
@@ -227,7 +230,8 @@ impl Examination<'_> {
         }
         event["cwd"] = cwd;
         // Without a nonce it is no probe, which the daemon would refuse for that alone.
-        let mark = if nonce.0.is_empty() { "rulekeep-doctor".to_owned() } else { format!("{}-{}", Probe::MARK, nonce.0) };
+        let mark =
+            if nonce.0.is_empty() { "rulekeep-doctor".to_owned() } else { format!("{}-{}", Probe::MARK, nonce.0) };
         event.to_string().replace(Probe::MARK, &mark)
     }
 
@@ -277,13 +281,7 @@ impl Examination<'_> {
             Cell { fault: *fault, state, remedy }
         });
         let verdict = self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Green);
-        Report {
-            host: self.host,
-            verdict,
-            cells: cells.collect(),
-            findings: self.findings,
-            probes: self.probes,
-        }
+        Report { host: self.host, verdict, cells: cells.collect(), findings: self.findings, probes: self.probes }
     }
 }
 

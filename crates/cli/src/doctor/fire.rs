@@ -36,14 +36,7 @@ pub(super) enum End {
 
 impl Machine {
     /// The text of an event through a command line, with more variables.
-    pub(super) fn fire(
-        &self,
-        shell: &str,
-        line: &str,
-        event: &str,
-        limit: Duration,
-        more: &[(&str, &Path)],
-    ) -> End {
+    pub(super) fn fire(&self, shell: &str, line: &str, event: &str, limit: Duration, more: &[(&str, &Path)]) -> End {
         let mut command = match line.split_once(HOOK) {
             // A program that the host starts without a shell.
             Some((program, host)) if shell == "none" => {
@@ -83,7 +76,8 @@ impl Machine {
     /// A program of the environment, with a text on standard input.
     pub(super) fn run(&self, mut command: Command, input: &str, limit: Duration) -> End {
         if let Some(environment) = &self.environment {
-            let more: Vec<_> = command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
+            let more: Vec<_> =
+                command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
             command.env_clear().envs(environment.iter().cloned());
             command.envs(more.into_iter().filter_map(|(name, value)| Some((name, value?))));
         }
@@ -158,9 +152,9 @@ fn end(id: u32) {
 /// The first version in a text: `codex-cli 0.169.0`, `2.1.332 (Claude Code)`.
 pub(super) fn version(text: &str) -> Option<Vec<u64>> {
     let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
-    words.map(|word| word.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u64>>>()).find_map(|parts| {
-        parts.filter(|parts| parts.len() > 1)
-    })
+    words
+        .map(|word| word.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u64>>>())
+        .find_map(|parts| parts.filter(|parts| parts.len() > 1))
 }
 
 fn first_line(text: &str) -> &str {

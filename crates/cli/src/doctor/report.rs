@@ -77,11 +77,8 @@ impl Report {
     /// The report for programs.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
-        let probes: Vec<_> = self
-            .probes
-            .iter()
-            .map(|(tool, refused)| serde_json::json!({"tool": tool, "refused": refused}))
-            .collect();
+        let probes: Vec<_> =
+            self.probes.iter().map(|(tool, refused)| serde_json::json!({"tool": tool, "refused": refused})).collect();
         serde_json::json!({
             "host": self.host.name(), "verdict": self.verdict, "findings": self.findings, "probes": probes,
             "cells": self.cells,

@@ -68,15 +68,9 @@ impl Settings {
     }
 
     /// A settings file of JSON.
-    fn file(
-        &mut self,
-        model: &Model,
-        file: &Path,
-        scope: Scope,
-        text: &str,
-        ours: &[&str],
-    ) -> Result<(), String> {
-        let settings: Value = serde_json::from_str(text).map_err(|error| format!("the host cannot read it: {error}"))?;
+    fn file(&mut self, model: &Model, file: &Path, scope: Scope, text: &str, ours: &[&str]) -> Result<(), String> {
+        let settings: Value =
+            serde_json::from_str(text).map_err(|error| format!("the host cannot read it: {error}"))?;
         let fields = settings.as_object().ok_or("expected a JSON object")?;
         for (field, value) in &model.needs {
             if fields.get(field) != Some(value) {

@@ -61,8 +61,13 @@ fn a_fault_that_a_correct_installation_survives_is_told_as_blocked_and_no_other(
             if TRIED.contains(&fault) {
                 continue;
             }
-            let ran = variants.iter().filter(|variant| variant.scope == Scope::User).any(|variant| ran(*host, variant).0);
-            assert!(!ran || cell.state == State::Runs, "{host:?} {fault}: the probe ran and the doctor says {}", cell.state);
+            let ran =
+                variants.iter().filter(|variant| variant.scope == Scope::User).any(|variant| ran(*host, variant).0);
+            assert!(
+                !ran || cell.state == State::Runs,
+                "{host:?} {fault}: the probe ran and the doctor says {}",
+                cell.state
+            );
         }
     }
 }

@@ -20,50 +20,79 @@ pub(crate) struct Variant {
 /// The faults of the battery, and for one host the ways in which each shows. A fault without one cannot happen there.
 pub(crate) fn battery(host: Host) -> Vec<(&'static str, Vec<Variant>)> {
     vec![
-        ("crash", vec![
-            hook("by a signal", "kill -SEGV $$"),
-            hook("with an exit code", "echo panicked >&2; exit 101"),
-            hook("with exit code 1", "exit 1"),
-        ]),
+        (
+            "crash",
+            vec![
+                hook("by a signal", "kill -SEGV $$"),
+                hook("with an exit code", "echo panicked >&2; exit 101"),
+                hook("with exit code 1", "exit 1"),
+            ],
+        ),
         ("hang", vec![hook("for good", "exec sleep 15")]),
         ("kill", vec![hook("by the system", "kill -KILL $$")]),
-        ("missing binary", vec![
-            variant("removed", |world| fs::remove_file(world.bin().join("rulekeep")).unwrap()),
-            variant("not executable", |world| {
-                let file = world.bin().join("rulekeep");
-                fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
-            }),
-        ]),
-        ("typo in the path", vec![variant("in the program's name", |world| {
-            let file = world.settings_file(Scope::User);
-            world.write(&file, &world.text(&file).unwrap().replace("/bin/rulekeep", "/bin/rulekep"));
-        })]),
-        ("bad JSON", vec![
-            Variant { call: Call { cut: true, ..Call::plain() }, ..hook("in", CANNOT_READ_HALF) },
-            hook("out: half an answer", r#"cat >/dev/null; printf '{"hookSpecificOutput":{"permissionDecision":"de'"#),
-            hook("out: a text", "cat >/dev/null; echo refused"),
-            hook("out: words of another host", r#"cat >/dev/null; echo '{"verdict":"refuse","reason":"no"}'"#),
-        ]),
+        (
+            "missing binary",
+            vec![
+                variant("removed", |world| fs::remove_file(world.bin().join("rulekeep")).unwrap()),
+                variant("not executable", |world| {
+                    let file = world.bin().join("rulekeep");
+                    fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+                }),
+            ],
+        ),
+        (
+            "typo in the path",
+            vec![variant("in the program's name", |world| {
+                let file = world.settings_file(Scope::User);
+                world.write(&file, &world.text(&file).unwrap().replace("/bin/rulekeep", "/bin/rulekep"));
+            })],
+        ),
+        (
+            "bad JSON",
+            vec![
+                Variant { call: Call { cut: true, ..Call::plain() }, ..hook("in", CANNOT_READ_HALF) },
+                hook(
+                    "out: half an answer",
+                    r#"cat >/dev/null; printf '{"hookSpecificOutput":{"permissionDecision":"de'"#,
+                ),
+                hook("out: a text", "cat >/dev/null; echo refused"),
+                hook("out: words of another host", r#"cat >/dev/null; echo '{"verdict":"refuse","reason":"no"}'"#),
+            ],
+        ),
         ("empty stderr", vec![hook("beside exit code 2", "cat >/dev/null; exit 2")]),
-        ("byte order mark", vec![Variant { call: Call { bom: true, ..Call::plain() }, ..hook("not read", CANNOT_READ_BOM) }]),
+        (
+            "byte order mark",
+            vec![Variant { call: Call { bom: true, ..Call::plain() }, ..hook("not read", CANNOT_READ_BOM) }],
+        ),
         ("stale trust", stale_trust(host)),
         ("untrusted folder", untrusted(host)),
         ("edited settings", edited(host)),
-        ("64 in parallel", vec![
-            Variant { call: Call { parallel: 64, ..Call::plain() }, ..hook("one at a time", ONE_AT_A_TIME) },
-            Variant { call: Call { parallel: 64, ..Call::plain() }, ..variant("a sound hook", |_| {}) },
-        ]),
-        ("sub-agent", vec![
-            Variant { call: Call { subagent: true, ..Call::plain() }, ..hook("let go", LETS_SUBAGENTS_GO) },
-            Variant { call: Call { subagent: true, ..Call::plain() }, ..hook("started", LETS_SUBAGENTS_START) },
-        ]),
-        ("headless", if host == Host::Vscode { Vec::new() } else {
+        (
+            "64 in parallel",
             vec![
-                Variant { call: Call { headless: true, ..Call::plain() }, ..hook("let go", LETS_HEADLESS_GO) },
-                Variant { call: Call { headless: true, ..Call::plain() }, ..hook("asks", ASKS) },
-                Variant { call: Call { headless: true, ..Call::plain() }, ..variant("a sound hook", |_| {}) },
-            ]
-        }),
+                Variant { call: Call { parallel: 64, ..Call::plain() }, ..hook("one at a time", ONE_AT_A_TIME) },
+                Variant { call: Call { parallel: 64, ..Call::plain() }, ..variant("a sound hook", |_| {}) },
+            ],
+        ),
+        (
+            "sub-agent",
+            vec![
+                Variant { call: Call { subagent: true, ..Call::plain() }, ..hook("let go", LETS_SUBAGENTS_GO) },
+                Variant { call: Call { subagent: true, ..Call::plain() }, ..hook("started", LETS_SUBAGENTS_START) },
+            ],
+        ),
+        (
+            "headless",
+            if host == Host::Vscode {
+                Vec::new()
+            } else {
+                vec![
+                    Variant { call: Call { headless: true, ..Call::plain() }, ..hook("let go", LETS_HEADLESS_GO) },
+                    Variant { call: Call { headless: true, ..Call::plain() }, ..hook("asks", ASKS) },
+                    Variant { call: Call { headless: true, ..Call::plain() }, ..variant("a sound hook", |_| {}) },
+                ]
+            },
+        ),
         ("other hook", others(host)),
     ]
 }

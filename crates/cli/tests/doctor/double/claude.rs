@@ -62,9 +62,7 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
 /// Letters, digits and `_ - space , |` are exact names; anything else is a pattern.
 pub(super) fn fits(matcher: Option<&str>, tool: &str) -> bool {
     match matcher {
-        Some(names)
-            if names.chars().all(|c| c.is_ascii_alphanumeric() || "_- ,|".contains(c)) && !names.is_empty() =>
-        {
+        Some(names) if names.chars().all(|c| c.is_ascii_alphanumeric() || "_- ,|".contains(c)) && !names.is_empty() => {
             names.split([',', '|']).any(|name| name.trim() == tool)
         }
         other => super::matches(other, tool),

@@ -63,10 +63,8 @@ pub(crate) fn list_hooks(world: &World) -> String {
 }
 
 fn hooks(world: &World) -> Vec<Value> {
-    let config: toml::Table = world
-        .text(&world.home.join(".codex/config.toml"))
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_default();
+    let config: toml::Table =
+        world.text(&world.home.join(".codex/config.toml")).and_then(|text| text.parse().ok()).unwrap_or_default();
     let table = |name: &str| config.get(name).and_then(toml::Value::as_table);
     if table("features").and_then(|features| features.get("hooks")).and_then(toml::Value::as_bool) == Some(false) {
         return Vec::new();

@@ -16,10 +16,7 @@ use crate::world::World;
 pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
     for folder in [world.home.join(".copilot/hooks"), world.project.join(".github/hooks")] {
         for settings in files(&folder, world) {
-            for (name, event) in [
-                ("preToolUse", own_event(world, tool)),
-                ("PreToolUse", foreign_event(world, tool)),
-            ] {
+            for (name, event) in [("preToolUse", own_event(world, tool)), ("PreToolUse", foreign_event(world, tool))] {
                 let mut event = event;
                 if call.subagent {
                     event["agentId"] = "agent-1".into();
