@@ -30,7 +30,7 @@ fn an_installation_from_nothing_writes_the_documented_text_and_its_removal_leave
         place.install(*host, PROGRAM);
         let files = place.files();
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hook/settings").join(format!("{host:?}.txt"));
-        let text: String = files.iter().map(|(path, text)| format!("== {path}\n{text}")).collect();
+        let text = files.iter().map(|(path, text)| format!("== {path}\n{text}")).collect::<Vec<_>>().concat();
         if std::env::var_os("UPDATE_SETTINGS").is_some() {
             fs::write(&golden, &text).unwrap();
         }
@@ -53,7 +53,7 @@ fn what_is_installed_is_found_again_with_its_file_and_limits() {
             let folder = if scope == Scope::User { place.home() } else { place.project() };
             for hook in &found {
                 assert!(hook.command.starts_with(PROGRAM) && hook.command.contains(" hook --host "), "{hook:?}");
-                assert!(hook.scope == scope && hook.file.starts_with(folder), "{hook:?}");
+                assert!(hook.unchanged && hook.scope == scope && hook.file.starts_with(folder), "{hook:?}");
             }
             let dialect = Dialect::of(*host);
             let event = dialect.probe_event(&dialect.probes()[0]);
@@ -63,6 +63,18 @@ fn what_is_installed_is_found_again_with_its_file_and_limits() {
             let switch = matches!(host, Host::Claude | Host::Cursor | Host::Goose | Host::Opencode);
             assert_eq!(gate.blocks_on_failure, switch, "{host:?}");
         }
+    }
+}
+
+#[test]
+fn an_entry_that_others_have_changed_is_told_from_one_that_stands() {
+    let place = Place::new();
+    place.install(Host::Claude, PROGRAM);
+    let text =
+        place.read(".claude/settings.json").replacen("\"timeout\": 600,", "\"timeout\": 600, \"async\": true,", 1);
+    place.write(".claude/settings.json", &text);
+    for hook in registered(Host::Claude, place.home(), place.project()).unwrap() {
+        assert_eq!(hook.unchanged, hook.event != "PreToolUse", "{hook:?}");
     }
 }
 
@@ -76,7 +88,7 @@ fn one_entry_governs_copilot_and_vs_code() {
 }
 
 /// Settings as people write them. `EVENT` stands for the host's event before a tool runs.
-const SETTINGS: [&str; 15] = [
+const SETTINGS: [&str; 16] = [
     "",
     "{}",
     "{}\n",
@@ -91,6 +103,7 @@ const SETTINGS: [&str; 15] = [
     "{\n  \"hooks\": {\n    \"EVENT\": [\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"./mine.sh\"}]}\n    ]\n  }\n}\n",
     "{\"hooks\":{\"EVENT\":[{\"command\":\"./mine.sh\"}],\"Other\":[{\"command\":\"echo rulekeep hook --host x\"}]}}\n",
     "/* head */\n{\n  \"hooks\": {\n    /* none yet */\n    \"EVENT\": [ // list\n      {\n        \"command\": \"a\"\n      } // last\n    ]\n  }\n}\n// tail\n",
+    "{\n  \"hooks\": {\n    \"enabled\": true,\n    \"disabled\": []\n  }\n}\n",
     "{\n  \"A\": {\"hooks\": [1, 2, 3]},\n  \"unknown\": [ 1,2 , 3 ]\n}\n",
 ];
 
@@ -196,6 +209,14 @@ fn settings_that_cannot_be_edited_safely_are_refused_and_stay() {
 }
 
 #[test]
+fn settings_nested_too_deeply_are_refused() {
+    let place = Place::new();
+    place.write(".claude/settings.json", &format!("{{\"a\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000)));
+    let error = place.plan(Host::Claude, PROGRAM).unwrap_err();
+    assert!(error.contains("settings.json"), "{}", &error[..200]);
+}
+
+#[test]
 fn a_plugin_of_others_is_not_removed() {
     let place = Place::new();
     place.write(".opencode/plugins/rulekeep.js", "export const mine = 1");
@@ -221,6 +242,16 @@ fn a_difference_is_shown_before_it_is_written() {
     let shown = changes[0].to_string();
     assert!(shown.starts_with("--- "), "{shown}");
     assert!(shown.contains("-  \"model\": \"opus\"\n+  \"model\": \"opus\",\n+  \"hooks\": {"), "{shown}");
+}
+
+#[test]
+fn nothing_in_a_file_steers_the_terminal_that_shows_its_difference() {
+    let place = Place::new();
+    place.write(".claude/settings.json", "{ // \u{1B}[8mhidden\r\n\"a\": 1 // \u{9B}2J\n}");
+    let changes = plan_install(Host::Claude, Scope::Project, place.home(), place.project(), PROGRAM).unwrap();
+    let shown: String = changes.iter().map(ToString::to_string).collect();
+    assert!(shown.contains("[8mhidden"), "{shown}");
+    assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");
 }
 
 #[test]

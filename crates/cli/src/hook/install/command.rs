@@ -15,7 +15,7 @@ use crate::hook::event::Host;
 pub struct InstallArguments {
     #[command(flatten)]
     place: Place,
-    /// The program that the host runs [default: this one]
+    /// The program that the host runs; by default this one
     #[arg(long, value_name = "PATH")]
     command: Option<PathBuf>,
 }
@@ -33,7 +33,7 @@ struct Place {
     /// The host whose settings are changed
     #[arg(long)]
     host: Host,
-    /// Change the settings of your user, for all projects [default]
+    /// Change the settings of your user, for all projects (the default)
     #[arg(long, conflicts_with = "project")]
     user: bool,
     /// Change the settings of the project in the current folder

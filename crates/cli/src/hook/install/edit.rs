@@ -52,12 +52,13 @@ pub(super) fn with_entries(layout: &Layout, form: &Entries, text: &str, command:
     for (name, list) in lists(&hooks)? {
         let event = layout.events.iter().find(|event| event.name == name);
         let wanted = event.map(|event| value(&form.entry(event, command)));
+        let mut removed = false;
         for entry in list.elements() {
             if entry.to_serde_value() != wanted {
-                remove_ours(layout, form, &entry);
+                removed |= remove_ours(layout, form, &entry);
             }
         }
-        if event.is_none() {
+        if removed && event.is_none() {
             remove_if_empty(&hooks, &name, &list);
         }
     }
@@ -179,7 +180,7 @@ fn no_list(name: &str) -> String {
 }
 
 /// An entry as it reads back.
-fn value(entry: &jsonc_parser::cst::CstInputValue) -> Value {
+pub(super) fn value(entry: &jsonc_parser::cst::CstInputValue) -> Value {
     let root = CstRootNode::parse("", &ParseOptions::default()).ok();
     root.and_then(|root| {
         root.set_value(entry.clone());

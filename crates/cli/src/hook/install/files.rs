@@ -32,7 +32,10 @@ impl fmt::Display for FileChange {
         };
         let (before, after) = (self.before.as_deref().unwrap_or_default(), self.after.as_deref().unwrap_or_default());
         let lines = TextDiff::from_lines(before, after);
-        write!(formatter, "{}", lines.unified_diff().header(&name(&self.before), &name(&self.after)))
+        let shown = lines.unified_diff().header(&name(&self.before), &name(&self.after)).to_string();
+        // A project's settings are of strangers: no character of them steers the terminal.
+        let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
+        formatter.write_str(&shown.replace("\r\n", "\n").replace(steers, "\u{FFFD}"))
     }
 }
 

@@ -33,13 +33,11 @@ pub fn plan_install(
     };
     let command = layout.command(program)?;
     let at = |error: String| located(&path, &error);
+    let installed = |text: Option<&str>| with_entries(layout, form, text.unwrap_or_default(), &command).map_err(at);
     let mut changes = Vec::new();
-    if before.is_none()
-        || before
-            != with_entries(layout, form, before.as_deref().unwrap_or_default(), &command).map(Some).map_err(at)?
-    {
+    if before.as_ref() != Some(&installed(before.as_deref())?) {
         let original = original(layout, form, &path, before.as_deref())?;
-        let after = with_entries(layout, form, original.as_deref().unwrap_or_default(), &command).map_err(at)?;
+        let after = installed(original.as_deref())?;
         // Where taking the entries out does not give back each byte, a copy of the file is kept.
         if without_entries(layout, form, &after).map_err(at)? != original {
             let copy = copy_path(&path);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Scope;
-use super::edit::{located, parse, plugin_command};
+use super::edit::{located, parse, plugin, plugin_command, value};
 use super::files::read;
 use super::layout::{Entries, Event, Form, Layout};
 use crate::hook::event::Host;
@@ -25,6 +25,9 @@ pub struct RegisteredHook {
     /// A hook that cannot start, fails or is late blocks the call. Only entries of Claude Code, Cursor and goose can say so;
     /// the plugin for opencode always does.
     pub blocks_on_failure: bool,
+    /// The entry is what `hook install` writes for its command. A field more, such as `async` or `if`, can take all force
+    /// from an entry.
+    pub unchanged: bool,
     /// The settings file.
     pub file: PathBuf,
     /// Whose settings the file holds.
@@ -76,6 +79,10 @@ pub(super) fn settings_entries(layout: &Layout, form: &Entries, settings: &Value
                     command: command.to_owned(),
                     timeout: form.timeout(action),
                     blocks_on_failure: form.blocks_on_failure(action),
+                    unchanged: layout
+                        .events
+                        .iter()
+                        .any(|known| known.name == event && value(&form.entry(known, command)) == *group),
                     file: PathBuf::new(),
                     scope: Scope::User,
                 });
@@ -94,6 +101,7 @@ fn plugin_entries(layout: &Layout, text: &str) -> Vec<RegisteredHook> {
         command: format!("{command} hook --host {}", layout.host),
         timeout: Some(Duration::from_secs(event.seconds)),
         blocks_on_failure: event.blocks,
+        unchanged: text == plugin(&command),
         file: PathBuf::new(),
         scope: Scope::User,
     };
