@@ -40,6 +40,8 @@ mod target;
 mod verdict;
 
 #[cfg(test)]
+mod governing_tests;
+#[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ mod driver;
 mod embedded;
 mod english;
 mod graphql;
+mod guard;
 mod http;
 mod name;
 mod place;

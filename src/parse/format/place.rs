@@ -159,7 +159,7 @@ fn has_letters(part: &str) -> bool {
 }
 
 /// Whether a part with wildcards, of which some letters are plain, can stand for the name.
-fn could_be(part: &str, name: &str) -> bool {
+pub(super) fn could_be(part: &str, name: &str) -> bool {
     let (Some(first), Some(last)) = (part.find(WILD), part.rfind(WILD)) else { return false };
     let (start, end) = (part.get(..first).unwrap_or(""), part.get(last + 1..).unwrap_or(""));
     start.len() + end.len() > 0 && name.starts_with(start) && (end.contains(']') || name.ends_with(end))
@@ -178,7 +178,7 @@ fn has_path_shape(path: &str) -> bool {
 }
 
 /// What the shell makes something else of.
-const WILD: &[char] = &['*', '?', '[', '{', '$'];
+pub(super) const WILD: &[char] = &['*', '?', '[', '{', '$'];
 
 #[cfg(test)]
 mod tests {

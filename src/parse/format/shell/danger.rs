@@ -2,7 +2,7 @@
 //! or a script, a hostile variable, a write into the system.
 
 use crate::model::{Operation, Resource, RiskLevel};
-use crate::parse::format::{dangers, place};
+use crate::parse::format::{dangers, guard, place};
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
@@ -187,8 +187,35 @@ impl Shell<'_, '_> {
                 _ => {}
             }
         }
-        for target in targets.into_iter().filter(|target| place::is_system(target)) {
-            self.system_write(target);
+        if dangers::holds("interpreters", name) || matches!(name, "nc" | "ncat" | "socat" | "curl") {
+            // Code that names such a file is not followed to where it is only read; a socket takes orders.
+            targets.extend(arguments.iter().filter_map(|argument| guard::named_in(argument)));
+        }
+        let removes = match name {
+            "git" => ["checkout", "restore", "rm", "mv"].iter().any(|sub| arguments.first() == Some(sub)),
+            "find" => arguments.iter().any(|flag| matches!(*flag, "-delete" | "-exec" | "-execdir" | "-ok")),
+            _ => false,
+        };
+        if removes {
+            targets.extend(plain().filter(|argument| guard::governs(argument)));
+        }
+        for target in targets {
+            if name != "mkdir" {
+                self.governing_write(target);
+            }
+            if place::is_system(target) {
+                self.system_write(target);
+            }
+        }
+        if matches!(name, "cd" | "pushd") {
+            self.governs_here = plain().next().is_some_and(guard::is_governing_folder);
+        }
+    }
+
+    /// A write to what governs the agent, by the path or by the folder that the line went to.
+    pub(super) fn governing_write(&mut self, target: &str) {
+        if guard::governs(target) || self.governs_here && !target.starts_with(['/', '~', '&']) {
+            self.reading.push(guard::write(target));
         }
     }
 

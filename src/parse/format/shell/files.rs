@@ -48,6 +48,7 @@ impl Shell<'_, '_> {
             self.reading.push(act.at_risk(RiskLevel::Critical).told_by(">").named_by(text));
             return;
         }
+        self.governing_write(text);
         if place::is_system(text) {
             self.system_write(text);
         } else if let Some(level) = place::runs_later(text) {

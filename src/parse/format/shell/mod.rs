@@ -38,7 +38,7 @@ use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::sign::Sign;
 
-use super::{dangers, place};
+use super::{dangers, guard, place};
 use lexer::Script;
 use word::Word;
 
@@ -82,6 +82,8 @@ struct Shell<'l, 'r> {
     /// The line reads a secret, and sends something away.
     reads_secret: bool,
     sends: bool,
+    /// The line went to a folder of what governs the agent.
+    governs_here: bool,
     /// The line may set variables of its own: what they hold was read with it.
     sets_variables: bool,
 }
@@ -126,6 +128,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             secrets: Vec::new(),
             reads_secret: false,
             sends: false,
+            governs_here: false,
             sets_variables: false,
         }
     }
@@ -199,6 +202,11 @@ impl<'l, 'r> Shell<'l, 'r> {
             }
         }
         self.note_written(script, place);
+        for text in &command.texts {
+            if let Some(target) = guard::patched(&text.text) {
+                self.governing_write(target);
+            }
+        }
         for target in command.doubtful.iter().filter(|target| place::is_system(target)) {
             self.system_write(target);
         }

@@ -8,7 +8,7 @@ use crate::parse::risk;
 use crate::parse::sign::Sign;
 
 use super::super::tools::{Key, Role, Through, tools};
-use super::super::{driver, embedded, name, place};
+use super::super::{driver, embedded, guard, name, place};
 use super::arguments::{Arguments, LONGEST_PLACE, LONGEST_VERB, Switched};
 use super::json::{Field, Json, values};
 use super::shape::Call;
@@ -153,6 +153,9 @@ impl Arguments<'_, '_> {
             self.reader.reading.push(read.at_risk(RiskLevel::High));
         }
         let changes_it = !matches!(self.act.operation, Operation::Read | Operation::Send);
+        if changes_it && guard::governs(text) {
+            self.reader.reading.push(guard::write(text));
+        }
         if changes_it && role != Some(Role::Url) && place::is_system(text) {
             let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8).named_by(text);
             self.reader.reading.push(system.at_risk(RiskLevel::High));
@@ -261,6 +264,11 @@ impl Arguments<'_, '_> {
 
     /// A patch takes a file away: whatever else it does, that is a deletion.
     pub(super) fn patch(&mut self, text: &str) {
+        if self.act.operation != Operation::Read
+            && let Some(target) = guard::patched(text)
+        {
+            self.reader.reading.push(guard::write(target));
+        }
         let writes_files =
             self.act.operation == Operation::Write && matches!(self.act.resource, Resource::File | Resource::Code);
         if !writes_files {
