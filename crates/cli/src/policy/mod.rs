@@ -46,7 +46,7 @@ pub use cases::{
     RuleCoverage, Survivor,
 };
 
-pub use replay::ShadowArguments;
+pub use replay::{ShadowArguments, run_shadow};
 
 /// A verb of `rulekeep policy`.
 #[derive(Subcommand)]

@@ -133,7 +133,7 @@ fn told(replay: &Replay, changes: &[Changed<'_>], hanging: &[Changed<'_>]) -> Re
 /// # Errors
 ///
 /// Why the document does not load, or the call fails.
-pub(super) fn run_shadow(
+pub fn run_shadow(
     arguments: &ShadowArguments,
     calls: &dyn Fn(&str, Value) -> Result<Value, String>,
 ) -> Result<bool, Box<dyn Error>> {
