@@ -27,7 +27,7 @@ pub(crate) enum Command {
 /// Options of `rulekeep mcp wrap`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example of an MCP client's configuration:\n  {\"command\": \"rulekeep\", \"args\": [\"mcp\", \"wrap\", \"--server\", \"files\", \"--\", \"npx\", \"server-filesystem\", \".\"]}"
+    after_help = "Examples:\n  rulekeep mcp wrap --server files -- cat"
 )]
 pub(crate) struct Wrap {
     #[command(flatten)]
@@ -39,6 +39,7 @@ pub(crate) struct Wrap {
 
 /// Options of `rulekeep mcp proxy`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep mcp proxy http://127.0.0.1:9/mcp --server wiki")]
 pub(crate) struct Proxy {
     #[command(flatten)]
     governed: GovernedOptions,
@@ -54,6 +55,7 @@ pub(crate) struct Proxy {
 
 /// Options of `rulekeep mcp accept`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep mcp accept read_page --server wiki")]
 pub(crate) struct Accept {
     /// The tool
     tool: String,

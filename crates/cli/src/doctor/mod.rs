@@ -33,6 +33,7 @@ use crate::hook::event::Host;
 
 /// Options of `rulekeep doctor`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep doctor\n  rulekeep doctor --host claude --json")]
 pub struct Options {
     /// The host to examine; by default all that are used here
     #[arg(long, value_enum)]

@@ -52,25 +52,35 @@ pub use replay::{ShadowArguments, run_shadow};
 #[derive(Subcommand)]
 pub enum Command {
     /// Tests a policy by a document of cases
+    #[command(after_help = "Examples:\n  rulekeep policy test policy.toml policy.cases.toml")]
     Test(TestArguments),
     /// Lists every problem of a policy document as `file:line:column`
+    #[command(after_help = "Examples:\n  rulekeep policy check policy.toml")]
     Check(CheckArguments),
     /// Formats policy documents, comments kept
+    #[command(after_help = "Examples:\n  rulekeep policy fmt policy.toml")]
     Fmt(format::Arguments),
     /// Explains how a request is read, what would be decided on it, and why each rule matches or does not
+    #[command(after_help = "Examples:\n  rulekeep policy explain --input \"Delete all customer records\"\n  rulekeep policy explain --tool '{\"tool\": \"Bash\", \"arguments\": {\"command\": \"ls\"}}' --context environment=production")]
     Explain(Box<explain::Arguments>),
     /// Tells what differs between two policy sets: rules, and decisions on cases or on a log
+    #[command(after_help = "Examples:\n  rulekeep policy diff policy.toml policy.toml --cases policy.cases.toml")]
     Diff(compare::Arguments),
     /// Decides the past again by a candidate set, and lists what would come out otherwise
+    #[command(after_help = "Examples:\n  rulekeep policy replay policy.toml --agent nobody")]
     Replay(replay::Arguments),
     /// Decides beside the set in force by a candidate, and tells what came out otherwise; needs the daemon and the
     /// operator's key
+    #[command(after_help = "Examples:\n  rulekeep policy shadow policy.toml\n  rulekeep policy shadow --clear")]
     Shadow(ShadowArguments),
     /// Suggests the least set that would have allowed what a log shows to be habit
+    #[command(after_help = "Examples:\n  rulekeep policy suggest --max-rules 20")]
     Suggest(suggest::Arguments),
     /// Imports the permissions of an agent's host
+    #[command(after_help = "Examples:\n  rulekeep policy import --from claude settings.json")]
     Import(import::Arguments),
     /// Prints the JSON Schema of policy documents
+    #[command(after_help = "Examples:\n  rulekeep policy schema\n  rulekeep policy schema --cases")]
     Schema {
         /// Print the schema of documents of cases instead
         #[arg(long)]

@@ -7,8 +7,10 @@ use std::thread;
 
 use crate::fixture::{PROGRAM, Place, until};
 
-/// Verbs without examples: a host starts them, with its event on standard input.
-const WITHOUT: &[&str] = &["hook", "policy"];
+/// Examples that find something here, and so end with 1: nothing is installed, changed or frequent enough, and there is no
+/// terminal.
+const FINDING: &[&str] =
+    &["rulekeep doctor", "rulekeep mcp accept", "rulekeep policy import", "rulekeep policy suggest", "rulekeep watch"];
 /// The ULID that ids have in examples.
 const ULID: &str = "01m89vy2x6z7e9r8r000000003";
 
@@ -40,7 +42,6 @@ fn every_verb_has_examples_and_each_runs() {
     rulekeep_cli::command().debug_assert();
     let (mut found, mut lacking) = (Vec::new(), Vec::new());
     examples(&rulekeep_cli::command(), "", &mut found, &mut lacking);
-    lacking.retain(|name| !WITHOUT.iter().any(|without| name.split(' ').next() == Some(without)));
     assert!(lacking.is_empty(), "without examples: {lacking:?}");
     assert!(found.len() > 40, "{found:?}");
     let failures = Mutex::new(Vec::new());
@@ -101,7 +102,7 @@ fn run(example: &str, place: &Place) -> Result<(), String> {
         assert!(ended.success());
     }
     let output = child.wait_with_output().unwrap();
-    if output.status.success() {
+    if output.status.success() || is(example, FINDING) && output.status.code() == Some(1) {
         return Ok(());
     }
     Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)))

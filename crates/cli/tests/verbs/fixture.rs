@@ -138,6 +138,7 @@ impl Made {
         for name in ["policy.toml", "policy.cases.toml"] {
             fs::copy(home.join("policies").join(name), work.join(name)).unwrap();
         }
+        fs::write(work.join("settings.json"), r#"{"permissions": {"allow": ["Bash(npm run test:*)"]}}"#).unwrap();
         let suites = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tasks/suites.json");
         fs::copy(suites, work.join("suites.json")).unwrap();
         Self { folder, key, ids: ids(&answers) }
