@@ -1,0 +1,152 @@
+//! The hook in real hosts: each is installed by npm, has a model on this machine make its calls, and runs no call that
+//! Rulekeep refuses.
+//!
+//! Some 1.5 GB are fetched, so this runs by night (`RULEKEEP_NIGHTLY`). Where there is no npm, Node or Python this is
+//! said on standard error, and the test is passed over; with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
+//! `RULEKEEP_HOSTS` names the hosts to try, between commas; all unless it does.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+#[path = "../../../server/tests/common/programs.rs"]
+mod programs;
+#[path = "../setup.rs"]
+mod setup;
+
+mod host;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use host::{Host, Place, Then};
+use serde_json::json;
+use setup::Setup;
+
+const POLICY: &str = r#"
+name = "hosts"
+description = "Everything but deleting."
+
+[[rule]]
+id = "nothing-is-deleted"
+effect = "deny"
+reason = "Nothing is deleted here."
+match = { capabilities = ["*:delete"] }
+
+[[rule]]
+id = "all-else"
+effect = "allow"
+reason = "Anything else is allowed here."
+match = { risk = { max = "HIGH" } }
+"#;
+
+/// A hook that answers events without a tool, and meets a call as its fault says. `exec` leaves no child that keeps the
+/// output open.
+const FAULTY: &str = "#!/bin/sh
+case \"$(cat)\" in
+  *touch*) ;;
+  *) exit 0;;
+esac
+";
+
+const FAULTS: [(&str, &str); 5] = [
+    ("silent", "exit 2"),
+    ("crash", "echo trouble >&2; exit 1"),
+    ("killed", "kill -KILL $$"),
+    ("late", "exec sleep 20"),
+    ("garbage", "echo 'all is well'; exit 0"),
+];
+
+#[test]
+fn a_refused_call_does_not_run_in_any_host_and_an_allowed_one_does() {
+    each(|name, host, program| {
+        let setup = Setup::new();
+        setup.configure("mandates = true", "mandates = false");
+        fs::write(setup.home().join("policies/policy.toml"), POLICY).unwrap();
+        let _up = setup.up();
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place { home: setup.home().parent().unwrap(), work: folder.path() };
+        host.settle(&place);
+        let installed = setup.run(&["hook", "install", "--host", name, "--yes"]);
+        assert_eq!(installed.code, 0, "{installed:?}");
+        let [kept, made] = ["kept", "made"].map(|name| folder.path().join(name));
+        fs::write(&kept, "").unwrap();
+        let told = host.run(program, &place, &[format!("rm {}", kept.display()), format!("touch {}", made.display())]);
+        assert!(kept.exists(), "{name} ran a call that was refused; the model was told {told:?}");
+        assert!(made.exists(), "{name} did not run a call that was allowed; the model was told {told:?}");
+        assert!(told[0].contains("Nothing is deleted here."), "{name} did not say why: {told:?}");
+        let records = setup.ask("proof/query", &json!({ "entityId": name }));
+        let decisions: Vec<_> = records["items"].as_array().unwrap().iter().map(|item| &item["decision"]).collect();
+        assert_eq!(decisions, ["ALLOW", "DENY"], "{name}: {records}");
+    });
+}
+
+#[test]
+fn hosts_do_with_a_failed_hook_what_the_documentation_says() {
+    each(|name, host, program| {
+        let found = host.faults.keys().map(|fault| (fault.clone(), meets(name, host, program, fault))).collect();
+        assert_eq!(host.faults, found, "{name}: the table in hosts.toml stands left");
+    });
+}
+
+/// What the host does with a call when its hook has that fault.
+fn meets(name: &str, host: &Host, program: &Path, fault: &str) -> Then {
+    let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let place = Place { home: home.path(), work: work.path() };
+    host.settle(&place);
+    let hook = home.path().join("hook");
+    if let Some((_, action)) = FAULTS.iter().find(|(name, _)| *name == fault) {
+        fs::write(&hook, format!("{FAULTY}{action}\n")).unwrap();
+        fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
+    } else {
+        assert_eq!(fault, "missing");
+    }
+    for change in plan(name, &place, &hook) {
+        let (path, text) = change;
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, if fault == "late" { hurried(name, &text) } else { text }).unwrap();
+    }
+    let made = work.path().join("made");
+    host.run(program, &place, &[format!("touch {}", made.display())]);
+    if made.exists() { Then::Runs } else { Then::Blocks }
+}
+
+/// The files that register the hook, and their texts.
+fn plan(name: &str, place: &Place<'_>, hook: &Path) -> Vec<(PathBuf, String)> {
+    use rulekeep_cli::hook::event::Host;
+    use rulekeep_cli::hook::install::{Scope, plan_install};
+    let host = <Host as clap::ValueEnum>::from_str(name, false).unwrap();
+    let changes = plan_install(host, Scope::User, place.home, place.work, hook.to_str().unwrap()).unwrap();
+    changes.into_iter().filter_map(|change| Some((change.path, change.after?))).collect()
+}
+
+/// The settings with a time limit of 2 s before calls.
+fn hurried(name: &str, text: &str) -> String {
+    let (before, after) = match name {
+        "gemini" => ("\"timeout\": 60000", "\"timeout\": 2000"),
+        "copilot" => ("\"timeoutSec\": 30", "\"timeoutSec\": 2"),
+        "goose" => ("\"timeout\": 30", "\"timeout\": 2"),
+        "opencode" => (", 600)", ", 2)"),
+        _ => ("\"timeout\": 600", "\"timeout\": 2"),
+    };
+    text.replace(before, after)
+}
+
+/// Runs a trial with each host that is to be had. One test at a time: what one writes and starts, another's child process
+/// could hold open.
+fn each(trial: impl Fn(&str, &Host, &Path)) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    if std::env::var_os("RULEKEEP_NIGHTLY").is_none() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let wanted = std::env::var("RULEKEEP_HOSTS").unwrap_or_default();
+    for (name, host) in host::all() {
+        if !wanted.is_empty() && !wanted.split(',').any(|wanted| wanted == name) {
+            continue;
+        }
+        match host.program() {
+            Ok(program) => trial(&name, &host, &program),
+            Err(why) => programs::pass_over(&why),
+        }
+    }
+}
