@@ -91,7 +91,7 @@ impl Host {
         for name in ["PATH", "LANG"] {
             host.envs(std::env::var_os(name).map(|value| (name, value)));
         }
-        host.env("HOME", place.home).env("NO_COLOR", "1").env("CI", "1").env("DO_NOT_TRACK", "1");
+        host.env("HOME", place.home).env("RULEKEEP_HOME", place.home.join("home")).env("NO_COLOR", "1").env("CI", "1").env("DO_NOT_TRACK", "1");
         // Whatever else a host wants of the network ends on this machine.
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "npm_config_registry"] {
             host.env(name, "http://127.0.0.1:9");
