@@ -39,21 +39,15 @@ reason = "Anything else is allowed here."
 match = { risk = { max = "HIGH" } }
 "#;
 
-/// A hook that answers events without a tool, and meets a call as its fault says. `exec` leaves no child that keeps the
-/// output open.
-const FAULTY: &str = "#!/bin/sh
-case \"$(cat)\" in
-  *touch*) ;;
-  *) exit 0;;
-esac
-";
-
-const FAULTS: [(&str, &str); 5] = [
-    ("silent", "exit 2"),
-    ("crash", "echo trouble >&2; exit 1"),
-    ("killed", "kill -KILL $$"),
-    ("late", "exec sleep 20"),
-    ("garbage", "echo 'all is well'; exit 0"),
+/// What the hook does with a call, and with the events before it. A hook that is late refuses in the end, so that only the
+/// host's time limit lets its call run.
+const FAULTS: [(&str, &str, &str); 6] = [
+    ("silent", "exit 2", ""),
+    ("crash", "echo trouble >&2; exit 1", ""),
+    ("missing", "", "rm -f \"$0\""),
+    ("killed", "kill -KILL $$", ""),
+    ("late", "sleep 20 >/dev/null 2>&1; echo refused >&2; exit 2", ""),
+    ("garbage", "echo 'all is well'", ""),
 ];
 
 #[test]
@@ -94,16 +88,15 @@ fn meets(name: &str, host: &Host, program: &Path, fault: &str) -> Then {
     let place = Place { home: home.path(), work: work.path() };
     host.settle(&place);
     let hook = home.path().join("hook");
-    if let Some((_, action)) = FAULTS.iter().find(|(name, _)| *name == fault) {
-        fs::write(&hook, format!("{FAULTY}{action}\n")).unwrap();
-        fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
-    } else {
-        assert_eq!(fault, "missing");
-    }
-    for change in plan(name, &place, &hook) {
-        let (path, text) = change;
+    let (_, call, other) = FAULTS.iter().find(|(name, ..)| *name == fault).unwrap();
+    let script = format!("#!/bin/sh\ncase \"$(cat)\" in\n*touch*) {call};;\n*) {other};;\nesac\n");
+    fs::write(&hook, script).unwrap();
+    fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
+    for (path, text) in plan(name, &place, &hook) {
+        let is_manifest = path.ends_with("plugin.json");
+        let text = if fault == "late" && !is_manifest { hurried(name, &text) } else { text };
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, if fault == "late" { hurried(name, &text) } else { text }).unwrap();
+        fs::write(path, text).unwrap();
     }
     let made = work.path().join("made");
     host.run(program, &place, &[format!("touch {}", made.display())]);
@@ -128,6 +121,7 @@ fn hurried(name: &str, text: &str) -> String {
         "opencode" => (", 600)", ", 2)"),
         _ => ("\"timeout\": 600", "\"timeout\": 2"),
     };
+    assert!(text.contains(before), "{name} has another time limit: {text}");
     text.replace(before, after)
 }
 
