@@ -112,7 +112,9 @@ pub mod intent {
 
 /// Tools: how the definitions that a runtime hands over were classified. [`Governor::tools`] loads them.
 pub mod catalogue {
-    pub use crate::model::{CatalogueReport, ToolChange, ToolClassification, ToolEvidence, ToolOverride};
+    pub use crate::model::{
+        CatalogueReport, ToolChange, ToolClassification, ToolEvidence, ToolLikeness, ToolOverride, ToolResemblance,
+    };
 }
 
 /// Escalations and pre-approvals: requests that a reviewer decides on. [`Governor::escalations`] lists and answers

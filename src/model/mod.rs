@@ -71,7 +71,9 @@ pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Ope
 pub use task::{Mandate, OpenedTask, TaskInfo, TaskRequest, TaskState, ToolCall};
 pub use time::{ClockReport, Timestamp};
 pub(crate) use tool::ToolAct;
-pub use tool::{CatalogueReport, ToolChange, ToolClassification, ToolEvidence, ToolOverride};
+pub use tool::{
+    CatalogueReport, ToolChange, ToolClassification, ToolEvidence, ToolLikeness, ToolOverride, ToolResemblance,
+};
 pub use trust::{
     Observability, Score, Tier, TrustCause, TrustCheck, TrustDifference, TrustEntry, TrustPage, TrustSnapshot,
 };

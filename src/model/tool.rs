@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Capability, Digest, RiskLevel};
+use super::{Action, Capability, Digest, RiskLevel, closed_words};
 
 /// What a tool is taken for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -81,6 +81,38 @@ pub struct CatalogueReport {
     pub changed: Vec<String>,
     /// How many tools the catalogue holds now.
     pub total: usize,
+    /// Tools of this load that are neither pinned nor overridden and look like a tool that is, or like another one of
+    /// the load. A rename is found only where the load has all tools of its server.
+    pub resembling: Vec<ToolResemblance>,
+}
+
+/// A tool that looks like another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolResemblance {
+    /// The tool of this load.
+    pub name: String,
+    /// The name of the tool that it looks like.
+    pub of: String,
+    /// The server of the tool that it looks like, where one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_server: Option<String>,
+    /// The kind of likeness.
+    pub likeness: ToolLikeness,
+}
+
+closed_words! {
+    /// The way in which a tool looks like another one.
+    pub enum ToolLikeness("likeness") {
+        /// Another server has a tool of the same name.
+        SameName = "sameName",
+        /// The names differ and read the same: by case, invisible characters, or letters that look alike.
+        LookAlike = "lookAlike",
+        /// A pinned tool of the server is gone, and this one has its description and schema.
+        Renamed = "renamed",
+    }
 }
 
 /// What an operator says that a tool is. Only this lowers a classification.

@@ -56,23 +56,34 @@ fn covered(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Runs the page's script on an export; `None` where the programs are not installed.
-fn run(lines: &[String]) -> Option<Output> {
-    for program in ["jq", "sha256sum", "sh"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{program} is not installed");
-            eprintln!("skipped: {program} is not installed");
-            return None;
+/// The shells that are installed; none where another program is missing that the script needs.
+fn shells() -> Vec<&'static str> {
+    let is_there =
+        |command: &str| Command::new("sh").args(["-c", command]).output().is_ok_and(|done| done.status.success());
+    for program in ["jq --version", "sha256sum --version", "sh -c true"] {
+        if !is_there(program) {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{program} does not run");
+            eprintln!("skipped: {program} does not run");
+            return Vec::new();
         }
     }
+    let known = ["sh", "dash", "bash", "busybox sh"];
+    known.into_iter().filter(|shell| is_there(&format!("{shell} -c true"))).collect()
+}
+
+/// Runs the page's script on an export, in each shell.
+fn run(lines: &[String]) -> Vec<(&'static str, Output)> {
     let mut blocks = PAGE.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
     let (script, command) = (blocks.next().unwrap(), blocks.next().unwrap());
     assert_eq!(blocks.next(), None);
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("check.sh"), script).unwrap();
-    let text = lines.join("\n") + "\n";
-    fs::write(folder.path().join("export.jsonl"), text).unwrap();
-    Some(Command::new("sh").args(["-euc", command]).current_dir(folder.path()).output().unwrap())
+    let run_in = |shell: &'static str| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("check.sh"), script).unwrap();
+        fs::write(folder.path().join("export.jsonl"), lines.join("\n") + "\n").unwrap();
+        let command = command.replacen("sh ", &format!("{shell} "), 1);
+        (shell, Command::new("sh").args(["-euc", &command]).current_dir(folder.path()).output().unwrap())
+    };
+    shells().into_iter().map(run_in).collect()
 }
 
 /// Asserts that the script and the library both find what is wrong, and that the script's words say where.
@@ -80,10 +91,11 @@ fn found(lines: &[String], says: &str) {
     let text = lines.join("\n") + "\n";
     let error = verify_export(&mut text.as_bytes(), &mut |_, _| {}).unwrap_err();
     assert!(matches!(error, Error::ExportBroken { .. }), "{error}");
-    let Some(output) = run(lines) else { return };
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && !said.contains("all of it holds"), "{says}: {said}");
-    assert!(said.contains(says), "expected {says:?} in {said:?}");
+    for (shell, output) in run(lines) {
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && !said.contains("all of it holds"), "{shell}: {says}: {said}");
+        assert!(said.contains(says), "{shell}: expected {says:?} in {said:?}");
+    }
 }
 
 /// Changes a line as JSON.
@@ -106,10 +118,11 @@ fn exports_as_they_were_written_hold() {
         (ExportRange::all().of_agent("nobody".parse().unwrap()), "0 records"),
     ];
     for (range, says) in ranges {
-        let Some(output) = run(&export(&range)) else { return };
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{range:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
-        assert!(said.contains(says) && said.ends_with("all of it holds\n"), "{range:?}: {said}");
+        for (shell, output) in run(&export(&range)) {
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{shell}: {range:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
+            assert!(said.contains(says) && said.ends_with("all of it holds\n"), "{shell}: {range:?}: {said}");
+        }
     }
 }
 
@@ -210,10 +223,11 @@ fn an_export_with_erased_evidence_and_texts_holds() {
         let mut bytes = Vec::new();
         governor.log().export(&range, &mut bytes, &mut |_, _| {}).unwrap();
         let lines: Vec<String> = String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect();
-        let Some(output) = run(&lines) else { return };
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{range:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
-        assert!(said.contains("6 records, 5 with evidence"), "{range:?}: {said}");
+        for (shell, output) in run(&lines) {
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{shell}: {range:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
+            assert!(said.contains("6 records, 5 with evidence"), "{shell}: {range:?}: {said}");
+        }
         // A text that was changed.
         let has_text = |line: &String| line.starts_with("{\"record\"") && line.contains("Summarize");
         let at = lines.iter().position(has_text).unwrap();
@@ -232,12 +246,14 @@ fn the_few_lines_of_the_readme_check_each_record_of_a_query() {
         include_str!("../../README.md").split("```sh\n# items.json").nth(1).unwrap().split("```").next().unwrap();
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("items.json"), serde_json::to_vec(&items).unwrap()).unwrap();
-    for shell in ["sh", "dash", "bash"] {
-        if Command::new(shell).args(["-c", "jq --version"]).output().is_err() {
-            continue;
-        }
-        let output =
-            Command::new(shell).args(["-euc", &format!("#{snippet}")]).current_dir(folder.path()).output().unwrap();
+    for shell in shells() {
+        let mut words = shell.split(' ');
+        let output = Command::new(words.next().unwrap())
+            .args(words)
+            .args(["-euc", &format!("#{snippet}")])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!(lines.len(), 3 * items.len(), "{shell}: {said}");

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rulekeep::Governor;
+use rulekeep::checkpoint::CheckpointKey;
+use rulekeep::{Governor, GovernorBuilder};
 use rulekeep_server::Access;
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Value, json};
@@ -23,6 +24,8 @@ pub(crate) struct Failure {
     /// The contract's code, for example `AGENT_NOT_FOUND`; `UNREACHABLE` where there was no answer.
     pub(crate) code: String,
     pub(crate) message: String,
+    /// Further details, an object or null.
+    pub(crate) details: Value,
 }
 
 impl std::fmt::Display for Failure {
@@ -39,7 +42,7 @@ impl From<Failure> for String {
 
 impl From<rulekeep::Error> for Failure {
     fn from(error: rulekeep::Error) -> Self {
-        Self { code: error.code().to_owned(), message: error.to_string() }
+        Self { code: error.code().to_owned(), message: error.to_string(), details: error.details().unwrap_or_default() }
     }
 }
 
@@ -78,6 +81,16 @@ impl Client {
         Ok(Self::Store { gateway: Box::new(gateway), access: Access::Reading })
     }
 
+    /// A client for every call on the store in a folder, which must be there. `key` signs its checkpoints.
+    pub(crate) fn writing_folder(store: &Path, key: Option<CheckpointKey>) -> Result<Self, String> {
+        if !store.join("HEAD").is_file() {
+            return Err(format!("{}: there is no store in it", store.display()));
+        }
+        let builder = key.into_iter().fold(Governor::builder(), GovernorBuilder::checkpoints);
+        let gateway = Gateway::new(&builder.open(store).map_err(describe)?).map_err(describe)?;
+        Ok(Self::Store { gateway: Box::new(gateway), access: Access::Everything })
+    }
+
     /// A client with the operator's key.
     pub(crate) fn operating(home: &Home) -> Result<Self, String> {
         home.check()?;
@@ -95,7 +108,7 @@ impl Client {
 
     /// The client on an agent's socket; an error where no daemon runs.
     pub(crate) fn agent(home: &Home, patience: Option<Duration>) -> Result<Self, Failure> {
-        let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message };
+        let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message, details: Value::Null };
         let line = Line::connect(&home.agent_socket()).map_err(failed)?;
         let line =
             line.ok_or_else(|| failed("the rulekeep daemon does not run; start it with: rulekeep up".to_owned()))?;
@@ -110,6 +123,14 @@ impl Client {
         match self {
             Self::Daemon(line) => line.lock().unwrap_or_else(PoisonError::into_inner).call(method, &params),
             Self::Store { gateway, access } => Ok(access.call(gateway, method, params)?),
+        }
+    }
+
+    /// The governor on the store that this process has open; `None` where a daemon answers.
+    pub(crate) fn governor(&self) -> Option<&Governor> {
+        match self {
+            Self::Daemon(_) => None,
+            Self::Store { gateway, .. } => Some(gateway.governor()),
         }
     }
 
@@ -159,7 +180,7 @@ impl Line {
     }
 
     fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
-        let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message };
+        let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message, details: Value::Null };
         self.last += 1;
         let id = self.last;
         let mut line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
@@ -179,9 +200,11 @@ impl Line {
                 continue; // a notification
             }
             if let Some(error) = answer.get("error") {
-                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                let code = error["data"]["code"].as_str().unwrap_or("INTERNAL").to_owned();
-                return Err(Failure { code, message: text(&error["message"]) });
+                return Err(Failure {
+                    code: error["data"]["code"].as_str().unwrap_or("INTERNAL").to_owned(),
+                    message: error["message"].as_str().unwrap_or_default().to_owned(),
+                    details: error["data"]["details"].clone(),
+                });
             }
             return Ok(answer["result"].take());
         }

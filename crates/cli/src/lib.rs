@@ -6,14 +6,24 @@
 //! | `daemon` | the process that has the store open |
 //! | `client` | calls on the daemon, or on the store where it does not run |
 //! | `hook` | the events of agents' hosts |
+//! | `doctor` | proof that hosts ask the hook |
+//! | `operate` | verbs that are one call each: `agents`, `escalations`, `keys`, `kill-switch`, `tasks`, `webhooks` |
+//! | `output` | what people and programs see of an answer |
+//! | `manual` | completions and manual pages |
+//! | `mcp` | the gateway between MCP clients and servers |
 //! | `policy`, `log`, `tasks`, `soak` | the verbs of these names |
 //! | `serve`, `sidecar` | a governor for programs, over HTTP and over lines |
 
 mod client;
 mod daemon;
+pub mod doctor;
 mod home;
 pub mod hook;
 mod log;
+mod manual;
+mod mcp;
+mod operate;
+mod output;
 mod plain;
 pub mod policy;
 pub mod report;
@@ -23,14 +33,17 @@ mod signals;
 mod soak;
 mod store;
 mod tasks;
+pub mod watch;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use operate::finish;
 
 /// Governs what software agents do: hooks that block, policies, and a log that proves every decision.
 #[derive(Parser)]
-#[command(name = "rulekeep", version)]
+#[command(name = "rulekeep", version, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -48,23 +61,63 @@ enum Command {
     Status(daemon::StatusOptions),
     /// Answers one event of an agent's host
     Hook(hook::Options),
+    /// Fires a harmless, forbidden call through each registered hook, and lists where a host lets calls through
+    Doctor(doctor::Options),
+    /// Governs the calls between an MCP client and an MCP server
+    #[command(subcommand)]
+    Mcp(mcp::Command),
     /// Serves a governor on standard input and output: JSON-RPC 2.0, one message a line
     Sidecar(sidecar::Options),
     /// Serves a governor over HTTP, with a console
     Serve(serve::Options),
-    /// Exports, imports, verifies and repairs the log of a store
+    /// Reads, verifies, exports and maintains the log
     #[command(subcommand)]
     Log(log::Command),
+    /// Shows agents, and says what they may do
+    #[command(subcommand)]
+    Agents(operate::Agents),
+    /// Shows what waits for a reviewer, and answers it
+    #[command(subcommand)]
+    Escalations(operate::Escalations),
+    /// Denies everything to an agent, a group or all
+    #[command(subcommand)]
+    KillSwitch(operate::KillSwitch),
+    /// Lists, makes and revokes API keys
+    #[command(subcommand)]
+    Keys(operate::Keys),
+    /// Sends events to web addresses
+    #[command(subcommand)]
+    Webhooks(operate::Webhooks),
     /// Tests, checks and explains policies, and prints their JSON Schema
     #[command(subcommand)]
     Policy(policy::Command),
-    /// Replays recorded tasks under mandates
+    /// Opens, shows and closes tasks, and replays recorded ones
     #[command(subcommand)]
     Tasks(tasks::Command),
     /// Writes an HTML report about a period of a store's log
     Report(report::Options),
+    /// Shows decisions as they come, and takes answers to escalations
+    Watch(watch::Options),
     /// Measures a log of many records: written, reopened, queried and verified
     Soak(soak::Options),
+    /// Prints the completions of a shell
+    Completions(manual::CompletionOptions),
+    /// Prints a manual page
+    Man(manual::ManOptions),
+}
+
+const EXIT_CODES: &str = "Exit codes:
+  0    done
+  1    failed, or found something: a log that does not hold, a test that fails
+  2    wrong use, as a mistyped filter
+  3    the daemon does not run, and is needed
+  130  ended by Ctrl-C; nothing is left half-written
+`rulekeep hook` answers with the codes of the agent's host instead.";
+
+/// The arguments of the tool, for manual pages and completions.
+#[must_use]
+pub fn command() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the tool with the arguments of the process.
@@ -76,13 +129,24 @@ pub fn main() -> ExitCode {
         Command::Down(options) => ("down", daemon::down(&options)),
         Command::Status(options) => ("status", daemon::status(&options)),
         Command::Hook(options) => return hook::run(&options),
+        Command::Doctor(options) => ("doctor", doctor::run(options)),
+        Command::Mcp(command) => ("mcp", mcp::run(command)),
         Command::Sidecar(options) => ("sidecar", sidecar::run(options)),
         Command::Serve(options) => ("serve", serve::run(options)),
-        Command::Log(command) => ("log", log::run(command)),
+        Command::Log(command) => return log::run(command),
+        Command::Agents(command) => return finish("agents", operate::agents(command)),
+        Command::Escalations(command) => return finish("escalations", operate::escalations(command)),
+        Command::KillSwitch(command) => return finish("kill-switch", operate::kill_switch(command)),
+        Command::Keys(command) => return finish("keys", operate::keys(command)),
+        Command::Webhooks(command) => return finish("webhooks", operate::webhooks(command)),
         Command::Policy(command) => return policy::main(command),
-        Command::Tasks(command) => ("tasks", tasks::run(command)),
+        Command::Tasks(tasks::Command::Call(command)) => return finish("tasks", operate::tasks(command)),
+        Command::Tasks(tasks::Command::Replay(options)) => ("tasks", tasks::replay(&options)),
         Command::Report(options) => ("report", report::run(&options)),
+        Command::Watch(options) => ("watch", watch::main(&options)),
         Command::Soak(options) => ("soak", soak::run(&options)),
+        Command::Completions(options) => ("completions", manual::completions(&options)),
+        Command::Man(options) => ("man", manual::man(&options)),
     };
     done.unwrap_or_else(|message| {
         eprintln!("{name}: {message}");

@@ -20,6 +20,7 @@ use crate::store::{StoreOptions, describe};
 
 /// What a governor is served with, and where.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep serve --listen 127.0.0.1:8080 --store governance")]
 pub(crate) struct Options {
     /// The address and port to listen on.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]

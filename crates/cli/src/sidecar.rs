@@ -10,6 +10,7 @@ use crate::store::{StoreOptions, describe};
 
 /// What a governor is served with.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep sidecar --store governance --auto-register")]
 pub(crate) struct Options {
     #[command(flatten)]
     store: StoreOptions,

@@ -71,7 +71,9 @@ impl StoreOptions {
             builder = builder.auto_register();
         }
         if let (Some(name), Some(seed)) = (self.checkpoint_name, self.checkpoint_seed) {
-            builder = builder.checkpoints(checkpoint_key(&name, &seed)?);
+            let key = checkpoint_key(&name, &seed)?;
+            eprintln!("checkpoints are signed by {}", key.verifier());
+            builder = builder.checkpoints(key);
         }
         let governor = builder.open(store).map_err(describe)?;
         for warning in governor.policies().current().warnings() {
@@ -97,14 +99,13 @@ impl StoreOptions {
     }
 }
 
-fn checkpoint_key(name: &str, seed: &Path) -> Result<CheckpointKey, String> {
+/// The key that signs checkpoints, by its name and the file with its secret bytes.
+pub(crate) fn checkpoint_key(name: &str, seed: &Path) -> Result<CheckpointKey, String> {
     let text = std::fs::read_to_string(seed).map_err(|error| format!("{}: {error}", seed.display()))?;
     let mut bytes = [0; 32];
     hex::decode_to_slice(text.trim(), &mut bytes)
         .map_err(|_| format!("{}: expected 32 bytes in hex", seed.display()))?;
-    let key = CheckpointKey::from_seed(name, &bytes).map_err(|error| error.to_string())?;
-    eprintln!("checkpoints are signed by {}", key.verifier());
-    Ok(key)
+    CheckpointKey::from_seed(name, &bytes).map_err(|error| error.to_string())
 }
 
 fn seconds(text: &str) -> Result<Waits, String> {

@@ -26,3 +26,4 @@ mod telemetry;
 pub mod webhooks;
 
 pub use access::{Access, call};
+pub use calls::call_text;

@@ -171,14 +171,7 @@ impl Session<'_> {
     fn call(&mut self, request: &Request<'_>) -> Result<Box<RawValue>, Fault> {
         let params = match request.params {
             None => Params::default(),
-            Some(raw) if raw.get().starts_with('{') => {
-                let size = raw.get().len();
-                let is_large = LARGE.iter().any(|subject| request.method.starts_with(subject));
-                if size > MAX_REQUEST_BYTES && !is_large {
-                    return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
-                }
-                Params::read(raw.get())?
-            }
+            Some(raw) if raw.get().starts_with('{') => calls::read_params(&request.method, raw.get())?,
             Some(_) if calls::find(&request.method).is_some() || events::find(&request.method).is_some() => {
                 return Err(Fault::invalid_params());
             }
@@ -210,9 +203,6 @@ impl Session<'_> {
         Err(Fault::unknown_method(method))
     }
 }
-
-/// Beginnings of the names of calls that take documents or results of tools.
-const LARGE: &[&str] = &["policy/", "catalogue/", "agent/import", "task/observe", "hook/"];
 
 fn one(response: &Response<'_>) -> Option<String> {
     // Answers are made of JSON values and texts; they always serialise.

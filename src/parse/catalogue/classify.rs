@@ -39,6 +39,7 @@ pub(super) struct Read {
     pub words: [Box<str>; 2],
     pub source: &'static str,
     pub digest: Digest,
+    pub shape: Option<Digest>,
 }
 
 /// Reads a definition.
@@ -56,6 +57,7 @@ pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
         words: [definition.description.into(), definition.schema.map(argument_words).unwrap_or_default().into()],
         source: definition.source,
         digest: definition.digest,
+        shape: definition.shape,
     };
     let described = description::read(definition.description, lexicon);
     read.name(definition, lexicon);
@@ -100,6 +102,7 @@ impl Read {
             words: Default::default(),
             source,
             digest: ruling.digest,
+            shape: ruling.shape,
         }
     }
 

@@ -15,6 +15,7 @@ use crate::parse::verdict::Verdict;
 
 use super::classify::{self, Read};
 use super::load::{self, Definition};
+use super::resemble;
 use super::ruling::ToolRuling;
 
 /// A tool in the catalogue.
@@ -61,11 +62,18 @@ impl Entry {
             name: self.name.clone(),
             server: self.server.clone(),
             digest: self.accepted.digest,
+            shape: self.accepted.shape,
             pinned: self.pinned,
             capabilities: verdict.capabilities,
             risk_level: verdict.risk,
             set: self.set.clone(),
         })
+    }
+
+    /// The tool as others are compared with it, where an operator pinned or overrode it.
+    pub(super) fn as_accepted(&self) -> Option<resemble::Known<'_>> {
+        let known = resemble::Known { name: &self.name, server: self.server(), shape: self.accepted.shape };
+        (self.pinned || self.set.is_some()).then_some(known)
     }
 
     /// The same tool under another definition.

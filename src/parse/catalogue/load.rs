@@ -35,6 +35,8 @@ pub(super) struct Definition<'v> {
     /// All of it: what an agent reads may stand anywhere.
     pub whole: &'v Value,
     pub digest: Digest,
+    /// SHA-256 over the description and the schema; none where both say nothing, as many definitions would have it.
+    pub shape: Option<Digest>,
 }
 
 /// The hints of MCP, where they were given.
@@ -169,8 +171,17 @@ fn gather<'v>(
         idempotent: hint("idempotentHint")?,
         open_world: hint("openWorldHint")?,
     };
-    found.push(Definition { name, server, source, description, schema, hints, whole: value, digest: digest(value) });
+    let shape = shape(description, schema);
+    let digest = digest(value);
+    found.push(Definition { name, server, source, description, schema, hints, whole: value, digest, shape });
     Ok(())
+}
+
+/// The part of a definition that stays when a tool is renamed.
+fn shape(description: &str, schema: Option<&Map<String, Value>>) -> Option<Digest> {
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let says_nothing = description.trim().is_empty() && properties.is_none_or(Map::is_empty);
+    (!says_nothing).then(|| digest(&serde_json::json!([description, schema])))
 }
 
 /// The form of a definition by the key of its schema.

@@ -15,6 +15,7 @@
 //! | `description.rs` | what a description says that the tool does |
 //! | `poison.rs` | descriptions that speak to the agent |
 //! | `entry.rs` | one tool's state: accepted, changed, pinned, overridden |
+//! | `resemble.rs` | tools that look like an accepted one |
 //! | `ruling.rs` | an operator's pin or override, as the log keeps it |
 
 mod classify;
@@ -22,6 +23,7 @@ mod description;
 mod entry;
 mod load;
 pub(super) mod poison;
+mod resemble;
 mod ruling;
 
 use std::collections::{BTreeSet, HashMap};
@@ -116,7 +118,14 @@ impl Catalogue {
     ) -> Result<(Self, CatalogueReport), Error> {
         let definitions = load::definitions(definitions, server)?;
         let mut next = self.clone();
-        let mut report = CatalogueReport { tools: Vec::new(), added: 0, unchanged: 0, changed: Vec::new(), total: 0 };
+        let mut report = CatalogueReport {
+            tools: Vec::new(),
+            added: 0,
+            unchanged: 0,
+            changed: Vec::new(),
+            total: 0,
+            resembling: Vec::new(),
+        };
         for definition in &definitions {
             let known = next.place_of(definition.name, server);
             let entry = match known.and_then(|place| Some((place, next.entries.get(place)?))) {
@@ -146,7 +155,14 @@ impl Catalogue {
             return Err(load::too_many(next.entries.len()));
         }
         report.total = next.entries.len();
+        report.resembling = resemble::find(&definitions, &next.accepted());
         Ok((next, report))
+    }
+
+    /// Every tool that an operator pinned or overrode, loaded or not.
+    fn accepted(&self) -> Vec<resemble::Known<'_>> {
+        let waiting = self.waiting.values().map(ToolRuling::as_accepted);
+        self.entries.iter().filter_map(|entry| entry.as_accepted()).chain(waiting).collect()
     }
 
     /// The catalogue after an operator's changes, or nothing of them.

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Capability, Digest, RiskLevel, ToolOverride};
 
+use super::resemble;
+
 /// An operator's pin or override of a tool, for the definition that stood then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -13,6 +15,9 @@ pub(crate) struct ToolRuling {
     pub(super) server: Option<Box<str>>,
     /// Of the definition that was accepted.
     pub(super) digest: Digest,
+    /// Of its description and schema: tells a renamed tool. Pins of earlier versions have none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) shape: Option<Digest>,
     pub(super) pinned: bool,
     /// Everything that a call could need by that definition.
     pub(super) capabilities: Vec<Capability>,
@@ -31,6 +36,11 @@ impl ToolRuling {
         key_text(self.server.as_deref(), &self.name)
     }
 
+    /// The tool as others are compared with it.
+    pub(super) fn as_accepted(&self) -> resemble::Known<'_> {
+        resemble::Known { name: &self.name, server: self.server.as_deref(), shape: self.shape }
+    }
+
     pub(super) fn tool_key(&self) -> ToolKey {
         (self.server.clone(), self.name.clone())
     }
@@ -43,7 +53,7 @@ impl ToolRuling {
     /// The ruling that stands where several are found for one tool and none can be believed: it accepts no definition, so
     /// that every call is at least HIGH, and needs and risks what any of them says.
     pub(crate) fn disputed(mut self, others: impl IntoIterator<Item = Self>) -> Self {
-        (self.digest, self.pinned) = (Digest::ZERO, true);
+        (self.digest, self.shape, self.pinned) = (Digest::ZERO, None, true);
         self.take_worst_of_override();
         for mut other in others {
             other.take_worst_of_override();

@@ -3,6 +3,7 @@
 //! Agents run as the same user as their operator, so a socket's owner proves nothing. The agents' socket therefore
 //! permits a short list of calls and takes no key; the operators' socket permits reading, and everything with an API key.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,13 +20,12 @@ use rulekeep_server::{Access, sidecar};
 use serde_json::{Map, Value, json};
 
 use crate::home::Home;
-use crate::hook::engine::Engine;
+use crate::hook::engine::{Engine, HOST_USER};
 
 /// Calls of agents: deciding, reporting and waiting, and no way to answer a question or to change a rule.
 const AGENT_CALLS: &[&str] = &[
     "catalogue/list",
     "catalogue/load",
-    "enforce",
     "escalation/claim",
     "escalation/get",
     "escalation/wait",
@@ -48,6 +48,9 @@ pub(super) struct Server {
     is_ending: Mutex<bool>,
     ended: Condvar,
 }
+
+/// The records by which a connection asked for a person.
+type Asked = Mutex<HashSet<String>>;
 
 /// Who a socket is for.
 #[derive(Clone, Copy)]
@@ -137,12 +140,14 @@ impl Server {
             Side::Agents => Access::Only(AGENT_CALLS),
             Side::Operators => Access::Reading,
         };
+        let asked = Asked::default();
         let own = |access: &Access, method: &str, params: &Map<String, Value>| {
             self.note_call();
             match (side, method) {
                 (Side::Agents, "hook/event") => Some(self.hook(params)),
                 (Side::Agents, "catalogue/pin") => Some(self.pin(params)),
-                (Side::Agents, "enforce") => self.register(params).err().map(Err),
+                (Side::Agents, "enforce") => Some(self.enforce(params, &asked)),
+                (Side::Agents, "escalation/approve") => Some(self.agree(params, &asked)),
                 (Side::Operators, "daemon/status") => Some(Ok(self.status())),
                 (Side::Operators, "daemon/stop") => Some(access.admin(&self.gateway).map(|()| {
                     self.end();
@@ -159,10 +164,34 @@ impl Server {
         serde_json::to_value(answer).map_err(|error| Error::Internal { message: error.to_string() })
     }
 
-    /// Registers an agent that asks for the first time.
-    fn register(&self, params: &Map<String, Value>) -> Result<(), Error> {
-        let Some(agent) = params.get("agentId").and_then(Value::as_str) else { return Ok(()) };
-        self.gateway.governor().agents().ensure(Agent::new(agent).at_tier(self.tier)).map(drop)
+    /// Decides on a request in words or as a tool call; an agent that is new is registered.
+    fn enforce(&self, params: &Map<String, Value>, asked: &Asked) -> Result<Value, Error> {
+        if params.contains_key("intent") {
+            let message = "intents are built by runtimes, not by agents: expected agentId and input";
+            return Err(Error::Forbidden { message: message.to_owned() });
+        }
+        if let Some(agent) = params.get("agentId").and_then(Value::as_str) {
+            self.gateway.governor().agents().ensure(Agent::new(agent).at_tier(self.tier))?;
+        }
+        let verdict = rulekeep_server::call(&self.gateway, "enforce", Value::Object(params.clone()))?;
+        if verdict["decision"] == "ESCALATE"
+            && let Some(proof_id) = verdict["proofId"].as_str()
+        {
+            asked.lock().unwrap_or_else(PoisonError::into_inner).insert(proof_id.to_owned());
+        }
+        Ok(verdict)
+    }
+
+    /// Records that the user at the client agreed to what this connection asked. No connection can answer what another one
+    /// asked, and none can speak for anybody else.
+    fn agree(&self, params: &Map<String, Value>, asked: &Asked) -> Result<Value, Error> {
+        let id = params.get("id").and_then(Value::as_str).unwrap_or_default().replacen("esc_", "prf_", 1);
+        let is_ours = asked.lock().unwrap_or_else(PoisonError::into_inner).contains(&id);
+        if !is_ours || params.get("reviewer").and_then(Value::as_str) != Some(HOST_USER) {
+            let message = "an operator approves: rulekeep escalations approve";
+            return Err(Error::Forbidden { message: message.to_owned() });
+        }
+        rulekeep_server::call(&self.gateway, "escalation/approve", Value::Object(params.clone()))
     }
 
     /// Pins a tool that was never pinned. Accepting another definition of a pinned one takes an operator.

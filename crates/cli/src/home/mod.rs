@@ -10,7 +10,9 @@ use std::time::Duration;
 use rulekeep::{Durability, Governor, GovernorBuilder, PolicySet, Tier};
 use serde::Deserialize;
 
-pub(crate) use init::{Options as InitOptions, run as init};
+use crate::store::checkpoint_key;
+
+pub(crate) use init::{Options as InitOptions, confirm, run as init};
 
 /// The home of the tool.
 #[derive(Debug, Clone)]
@@ -31,6 +33,18 @@ pub(crate) struct Config {
     pub(crate) listen: Option<String>,
     /// Settings of hooks.
     pub(crate) hooks: HookConfig,
+    /// The key that signs checkpoints, where there is one.
+    checkpoints: Option<CheckpointConfig>,
+}
+
+/// The key that signs checkpoints.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckpointConfig {
+    /// Its name, for example `example.com/agents`.
+    name: String,
+    /// The file with its 32 secret bytes in hex; a relative one is below the home.
+    seed: PathBuf,
 }
 
 /// The settings of hooks and of other programs that act for agents.
@@ -49,7 +63,13 @@ pub(crate) struct HookConfig {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { durability: Durability::Sync, idle_exit_minutes: 720.0, listen: None, hooks: HookConfig::default() }
+        Self {
+            durability: Durability::Sync,
+            idle_exit_minutes: 720.0,
+            listen: None,
+            hooks: HookConfig::default(),
+            checkpoints: None,
+        }
     }
 }
 
@@ -142,7 +162,11 @@ impl Home {
     /// A governor's settings by the configuration and the policies of the home.
     pub(crate) fn builder(&self, config: &Config) -> Result<GovernorBuilder, String> {
         let policies = PolicySet::from_file(self.policy()).map_err(|error| error.to_string())?;
-        Ok(Governor::builder().durability(config.durability).policies(policies))
+        let builder = Governor::builder().durability(config.durability).policies(policies);
+        Ok(match &config.checkpoints {
+            Some(key) => builder.checkpoints(checkpoint_key(&key.name, &self.root.join(&key.seed))?),
+            None => builder,
+        })
     }
 }
 

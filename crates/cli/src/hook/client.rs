@@ -59,15 +59,20 @@ fn check_operator() -> Result<(), String> {
 fn answer_event(options: &Options) -> ExitCode {
     // A panic's message would stand beside the reason.
     std::panic::set_hook(Box::new(|_| {}));
-    let answer = catch_unwind(AssertUnwindSafe(|| answer(options)));
+    let mut dialect = options.host.map(Dialect::of);
+    let answer = catch_unwind(AssertUnwindSafe(|| answer(options, &mut dialect)));
     let answer = answer.unwrap_or_else(|_| Err("rulekeep hook failed; this is a bug".to_owned()));
-    let answer = answer.unwrap_or_else(|message| HookAnswer::refusal(&format!("rulekeep refuses: {message}")));
+    let answer = answer.unwrap_or_else(|message| {
+        let message = format!("rulekeep refuses: {message}");
+        dialect.map_or_else(|| HookAnswer::refusal(&message), |dialect| dialect.refusal(&message))
+    });
     let written = std::io::stdout().write_all(answer.stdout.as_bytes()).and_then(|()| std::io::stdout().flush());
     let _ = std::io::stderr().write_all(answer.stderr.as_bytes());
     ExitCode::from(if written.is_ok() { answer.exit } else { REFUSED })
 }
 
-fn answer(options: &Options) -> Result<HookAnswer, String> {
+/// The daemon's answer to the event, whose dialect is put into `dialect`.
+fn answer(options: &Options, dialect: &mut Option<&'static Dialect>) -> Result<HookAnswer, String> {
     let host = options.host.ok_or("the host is missing: rulekeep hook --host claude")?;
     if std::env::var_os(OPERATOR_KEY).is_some() {
         return Err(format!(
@@ -80,8 +85,10 @@ fn answer(options: &Options) -> Result<HookAnswer, String> {
     let read = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
     read.map_err(|error| format!("the event cannot be read: {error}"))?;
     let event = read_input(&bytes)?;
+    let of_event = Dialect::of_event(host, &event);
+    *dialect = Some(of_event);
     // Answered well inside the host's timeout: most hosts run the call when it passes.
-    let patience = Dialect::of(host).timeout().saturating_sub(std::time::Duration::from_millis(1_500));
+    let patience = of_event.timeout().saturating_sub(std::time::Duration::from_millis(1_500));
     let home = Home::find()?;
     let client = Client::agent(&home, Some(patience)).map_err(|failure| failure.message)?;
     let mut params = json!({ "host": host.name(), "event": event });

@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, Host, HostCall, Ruling};
+use super::written::Written;
 
 /// Decides on the events of hosts.
 pub struct Engine {
@@ -25,6 +26,7 @@ pub struct Engine {
     settings: Settings,
     conversations: Mutex<HashMap<String, TaskId>>,
     calls: Mutex<Calls>,
+    written: Written,
 }
 
 /// Settings of an engine.
@@ -73,7 +75,8 @@ impl Engine {
                 None => Extension::of(gateway.governor()).forget(&key, "its task is over")?,
             }
         }
-        Ok(Self { gateway, settings, conversations: Mutex::new(conversations), calls: Mutex::default() })
+        let (calls, written) = (Mutex::default(), Written::default());
+        Ok(Self { gateway, settings, conversations: Mutex::new(conversations), calls, written })
     }
 
     /// The answer to `hook/event {host, agent?, event}`. Whatever goes wrong is a refusal.
@@ -93,7 +96,7 @@ impl Engine {
         let dialect = Dialect::of_event(host, event);
         let event = match dialect.read(event) {
             Ok(event) => event,
-            Err(message) => return Ok(HookAnswer::refusal(&format!("rulekeep cannot read this event: {message}"))),
+            Err(message) => return Ok(dialect.refusal(&format!("rulekeep cannot read this event: {message}"))),
         };
         let started = Instant::now();
         let host = dialect.host();
@@ -137,6 +140,9 @@ impl Hearing<'_> {
 
     /// Opens the task of the conversation with the user's words, or adds the words to it.
     fn prompt(&self, words: &str) -> Result<(), Error> {
+        if self.engine.written.holds(self.agent, words) {
+            return Ok(());
+        }
         self.register()?;
         self.withdraw("the user went on")?;
         if !self.engine.settings.mandates || words.trim().is_empty() {
@@ -168,6 +174,7 @@ impl Hearing<'_> {
         if let Some(nonce) = probe(&call.arguments) {
             return Ok(Ruling::Deny(format!("rulekeep doctor probe {nonce}: refused")));
         }
+        self.engine.written.add(self.agent, call);
         self.register()?;
         let key = self.key(call);
         let open = self.engine.calls().by_key.get(&key).cloned();
@@ -377,6 +384,6 @@ fn within(text: &str, most: usize) -> &str {
 }
 
 /// The reviewer who stands for the user that a host asked.
-const HOST_USER: &str = "host-user";
+pub(crate) const HOST_USER: &str = "host-user";
 /// The most calls without an outcome that are kept.
 const MOST_CALLS: usize = 10_000;

@@ -59,7 +59,7 @@ pub struct HookEvent {
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
-    /// The user's words.
+    /// The user's words. A prompt that an agent wrote is [`EventKind::Other`]: no agent speaks for the user.
     Prompt(String),
     /// A tool is about to run.
     Call(HostCall),
@@ -114,7 +114,7 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// The refusal that every host understands: exit code 2, the reason on standard error, nothing on standard output.
+    /// The refusal that blocks on every host: exit code 2, the reason on standard error, nothing on standard output.
     #[must_use]
     pub fn refusal(reason: &str) -> Self {
         let reason = if reason.trim().is_empty() { "Rulekeep refused the call" } else { reason };

@@ -6,6 +6,7 @@
 //! | `dialects/` | one file a host: how it writes events and reads answers |
 //! | `client.rs` | `rulekeep hook`: the process that a host starts |
 //! | `engine.rs` | the ruling on an event, by a governor |
+//! | `written.rs` | the prompts that agents wrote, which are not the user's words |
 //! | `install/` | the entries in a host's settings |
 
 mod client;
@@ -13,5 +14,6 @@ pub mod dialects;
 pub mod engine;
 pub mod event;
 pub mod install;
+mod written;
 
 pub(crate) use client::{Options, run};

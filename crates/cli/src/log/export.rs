@@ -1,120 +1,166 @@
-//! The log of a store as lines that can be checked without us: written, checked, read back.
+//! `rulekeep log export` and `import`: the log of a store as lines that can be checked without us.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use rulekeep::Governor;
-use rulekeep::proof::{ExportPoint, ExportRange, ExportReport, verify_export};
+use rulekeep::agent::AgentId;
+use rulekeep::proof::{ExportPoint, ExportRange, ExportReport};
+use rulekeep::{Error, Governor};
 
-use super::Failure;
+use super::folder;
+use super::work::{Interrupt, Progress, open};
+use crate::operate::Failed;
+use crate::output;
 
 /// What is exported, and to where.
+#[allow(clippy::struct_excessive_bools)] // flags of the command line
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The folder of the store.
+    /// The folder of the store; the home's without
     #[arg(long, value_name = "DIR")]
-    store: PathBuf,
-    /// Only the records of this agent.
-    #[arg(long, value_name = "ID", conflicts_with = "entries")]
-    agent: Option<String>,
-    /// Leaves the evidence out.
+    store: Option<PathBuf>,
+    /// Only the records of this agent
+    #[arg(long, value_name = "AGENT", conflicts_with = "entries")]
+    agent: Option<AgentId>,
+    /// Leaves the evidence out
     #[arg(long)]
     no_evidence: bool,
-    /// Adds the entries that are no decisions, so that the file can be imported.
+    /// Adds the entries that are no decisions, so that the file can be imported
     #[arg(long)]
     entries: bool,
-    /// The file to write; standard output without.
+    /// The file to write; standard output without. It is FILE.part until it is whole
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Goes on with a file that was cut short.
+    /// Goes on with FILE.part where it is there, and keeps it when interrupted
     #[arg(long, requires = "to")]
     resume: bool,
+    /// Prints the report as JSON, on standard output
+    #[arg(long, requires = "to")]
+    json: bool,
 }
 
 /// The store that an export is read into.
 #[derive(clap::Args)]
 pub(crate) struct Import {
-    /// The folder of the new store.
+    /// The folder of the new store
     #[arg(long, value_name = "DIR")]
     store: PathBuf,
-    /// The export.
+    /// The export
     file: PathBuf,
+    /// Prints the report as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Exports the log of a store.
-pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let governor = super::open(&options.store)?;
-    let report = match &options.to {
-        Some(file) if options.resume => resume(&governor, file)?,
-        Some(file) => {
-            governor.log().export(&options.range()?, &mut BufWriter::new(File::create_new(file)?), &mut written)?
-        }
-        None => governor.log().export(&options.range()?, &mut BufWriter::new(io::stdout().lock()), &mut written)?,
+pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
+    let governor = Governor::open_read_only(folder(options.store.as_ref())?)?;
+    let progress = Progress::new("writing");
+    let report = if let Some(file) = &options.to {
+        to_file(&governor, file, options, &progress)?
+    } else {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let report = governor.log().export(&options.range(), &mut out, &mut |done, of| progress.set(done, of))?;
+        out.flush().map_err(|error| format!("standard output: {error}"))?;
+        report
     };
+    progress.end();
     governor.close()?;
-    say(&report);
-    Ok(())
-}
-
-/// Checks an export without a store.
-pub(crate) fn check(file: &Path) -> Result<(), Failure> {
-    say(&verify_export(&mut open(file)?, &mut read_so_far)?);
-    Ok(())
+    tell(&report, options.json)
 }
 
 /// Makes a store of an export.
-pub(crate) fn import(options: &Import) -> Result<(), Failure> {
-    say(&rulekeep::maintenance::import(&options.store, &mut open(&options.file)?, &mut read_so_far)?);
-    Ok(())
+pub(super) fn import(options: &Import) -> Result<ExitCode, Failed> {
+    let interrupt = Interrupt::watch()?;
+    let progress = Progress::new("reading");
+    let mut file = io::BufReader::with_capacity(1 << 20, interrupt.clone().with(open(&options.file)?));
+    let report = rulekeep::maintenance::import(&options.store, &mut file, &mut |_, bytes| progress.bytes(bytes));
+    progress.end();
+    match report {
+        Err(_) if interrupt.came() => Err(Failed::interrupted("interrupted; nothing was imported".to_owned())),
+        report => tell(&report?, options.json),
+    }
 }
 
-fn say(report: &ExportReport) {
+fn tell(report: &ExportReport, json: bool) -> Result<ExitCode, Failed> {
+    if json {
+        let report = serde_json::to_value(report).map_err(|error| error.to_string())?;
+        output::print(&output::json(&report))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     eprintln!(
         "{} records ({} without evidence), {} other entries, {} bytes; the last record's hash is {}",
         report.records, report.without_evidence, report.entries, report.bytes, report.head_hash
     );
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Cuts off what is no whole line, and goes on behind it.
-fn resume(governor: &Governor, path: &Path) -> Result<ExportReport, Failure> {
-    let point = ExportPoint::of(&mut open(path)?, &mut read_so_far)?;
-    let mut file = OpenOptions::new().write(true).open(path)?;
-    file.set_len(point.bytes())?;
-    file.seek(SeekFrom::Start(point.bytes()))?;
-    Ok(governor.log().resume_export(point, &mut BufWriter::new(file), &mut written)?)
-}
-
-fn open(path: &Path) -> Result<BufReader<File>, Failure> {
-    let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(BufReader::with_capacity(1 << 20, file))
-}
-
-fn written(done: u64, of: u64) {
-    if done.is_multiple_of(SHOWN_EVERY) || done == of {
-        let end = if done == of { "\n" } else { "" };
-        let _ = write!(io::stderr(), "\rwriting: {done} of {of} entries{end}");
+/// Writes a file beside the one that is named, which takes its name when it is whole.
+fn to_file(governor: &Governor, file: &Path, options: &Options, progress: &Progress) -> Result<ExportReport, Failed> {
+    let shown = file.display();
+    if file.exists() {
+        return Err(format!("{shown} is there already: name another file, or move it away").into());
     }
+    let interrupt = Interrupt::watch()?;
+    let mut part = OsString::from(file);
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let written = write(governor, &part, options, progress, &interrupt);
+    let report = match written {
+        Ok(report) => report,
+        Err(failed) => {
+            let kept = if options.resume {
+                format!("go on with --resume, which reads {}", part.display())
+            } else {
+                let _ = fs::remove_file(&part); // where that fails, it is no file of the name that was given
+                format!("{shown} was not written")
+            };
+            progress.end();
+            let interrupted = || Failed::interrupted(format!("interrupted; {kept}"));
+            return Err(if interrupt.came() { interrupted() } else { format!("{failed}; {kept}").into() });
+        }
+    };
+    fs::rename(&part, file).map_err(|error| format!("{shown}: {error}"))?;
+    Ok(report)
 }
 
-fn read_so_far(lines: u64, bytes: u64) {
-    if lines.is_multiple_of(SHOWN_EVERY) {
-        let _ = write!(io::stderr(), "\rreading: {lines} lines, {} MB\r", bytes / 1_000_000);
-    }
+/// Writes the part: from its last whole line on where it is gone on with.
+fn write(
+    governor: &Governor,
+    part: &Path,
+    options: &Options,
+    progress: &Progress,
+    interrupt: &Interrupt,
+) -> Result<ExportReport, Failed> {
+    let failed = |error: io::Error| format!("{}: {error}", part.display());
+    let is_begun = options.resume && fs::metadata(part).is_ok_and(|found| found.len() > 0);
+    let point = if is_begun { Some(ExportPoint::of(&mut open(part)?, &mut |_, _| {})?) } else { None };
+    let bytes = point.as_ref().map_or(0, ExportPoint::bytes);
+    let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(part).map_err(failed)?;
+    file.set_len(bytes).and_then(|()| file.seek(SeekFrom::Start(bytes))).map_err(failed)?;
+    let mut out = BufWriter::new(interrupt.clone().with(&file));
+    let mut shown = |done, of| progress.set(done, of);
+    let report: Result<_, Error> = match point {
+        Some(point) => governor.log().resume_export(point, &mut out, &mut shown),
+        None => governor.log().export(&options.range(), &mut out, &mut shown),
+    };
+    let report = report?;
+    out.flush().and_then(|()| file.sync_all()).map_err(failed)?;
+    Ok(report)
 }
-
-/// A multiple of how often the library tells.
-const SHOWN_EVERY: u64 = 64 * 1024;
 
 impl Options {
-    fn range(&self) -> Result<ExportRange, Failure> {
+    fn range(&self) -> ExportRange {
         let mut range = ExportRange::all();
         if let Some(agent) = &self.agent {
-            range = range.of_agent(agent.parse()?);
+            range = range.of_agent(agent.clone());
         }
         if self.no_evidence {
             range = range.without_evidence();
         }
-        Ok(if self.entries { range.with_entries() } else { range })
+        if self.entries { range.with_entries() } else { range }
     }
 }

@@ -1,83 +1,132 @@
-//! Work on the log of a store that no other program has open.
+//! `rulekeep log`: looking at the log of the home or of any store, and work on it.
+//!
+//! | file | verbs |
+//! |---|---|
+//! | `read.rs` | `query`, `stats`, `show` |
+//! | `tail.rs` | `tail` |
+//! | `verify.rs` | `verify`, `check` |
+//! | `export.rs` | `export`, `import` |
+//! | `checkpoint.rs` | `checkpoint`, `prove` |
+//! | `maintain.rs` | `archive`, `erase`, `repair` |
+//! | `work.rs` | progress, Ctrl-C, and files that are there whole or not at all |
 
+mod checkpoint;
 mod export;
-mod repair;
+mod maintain;
+mod read;
+mod tail;
+mod verify;
+mod work;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use rulekeep::Governor;
 use rulekeep::checkpoint::VerifierKey;
-use rulekeep::proof::VerifyOptions;
 
-type Failure = Box<dyn std::error::Error>;
+use crate::home::Home;
+use crate::operate::{Failed, finish};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Writes the log as lines that can be checked without this program.
+    /// Lists records, the newest first
+    #[command(
+        after_help = "Examples:\n  rulekeep log query\n  rulekeep log query --agent support-1 --decision deny\n  rulekeep log query --from 2026-01-01T00:00:00Z --risk high --page-size 200 --json"
+    )]
+    Query(read::Query),
+    /// Counts the records of an agent
+    #[command(
+        after_help = "Examples:\n  rulekeep log stats support-1\n  rulekeep log stats support-1 --from 2026-01-01T00:00:00Z --json"
+    )]
+    Stats(read::Stats),
+    /// Shows the newest records, and with -f those that come
+    #[command(after_help = "Examples:\n  rulekeep log tail\n  rulekeep log tail -n 50 --json")]
+    Tail(tail::Options),
+    /// Shows a record
+    #[command(after_help = "Examples:\n  rulekeep log show prf_01m89vy2x6z7e9r8r000000003 --evidence")]
+    Show(read::Show),
+    /// Verifies the whole log; exit code 1 where it does not hold
+    #[command(after_help = "Examples:\n  rulekeep log verify\n  rulekeep log verify store --json")]
+    Verify(verify::Options),
+    /// Checks an export or an archive by the file alone
+    #[command(after_help = "Examples:\n  rulekeep log check export.jsonl")]
+    Check(verify::Check),
+    /// Writes the log as lines that can be checked without this program
+    #[command(
+        after_help = "Examples:\n  rulekeep log export --to log.jsonl\n  rulekeep log export --store store --agent support-1 --no-evidence --to support-1.jsonl"
+    )]
     Export(export::Options),
-    /// Checks an export.
-    Check {
-        /// The export.
-        file: PathBuf,
-    },
-    /// Makes a store of an export.
+    /// Makes a store of an export that has all entries
+    #[command(after_help = "Examples:\n  rulekeep log import --store imported entries.jsonl")]
     Import(export::Import),
-    /// Verifies the whole log, and prints the result as JSON.
-    Verify {
-        /// The folder of the store.
-        store: PathBuf,
-        #[command(flatten)]
-        kept: Kept,
-    },
-    /// Puts a new log in place of a broken one, which is kept.
-    Repair(repair::Options),
+    /// Proves that a record is in the log, or that the log only grew
+    #[command(
+        after_help = "Examples:\n  rulekeep log prove prf_01m89vy2x6z7e9r8r000000003 --to record.tlog-proof\n  rulekeep log prove --from-size 1 --to-size 3"
+    )]
+    Prove(checkpoint::Prove),
+    /// Signs a checkpoint of the log, to be kept elsewhere
+    #[command(
+        after_help = "Examples:\n  rulekeep log checkpoint --to checkpoint.txt\n  rulekeep log checkpoint --store store --checkpoint-name example.com/agents --checkpoint-seed seed.hex"
+    )]
+    Checkpoint(checkpoint::Create),
+    /// Moves old entries to an archive file
+    #[command(after_help = "Examples:\n  rulekeep log archive --before 2026-01-01T00:00:00Z --to 2025.rka")]
+    Archive(maintain::Archive),
+    /// Puts a new log in place of a broken one, which is kept
+    #[command(after_help = "Examples:\n  rulekeep log repair broken --suspend-all")]
+    Repair(maintain::Repair),
+    /// Erases the evidence of records for good; the records stay
+    #[command(
+        after_help = "Examples:\n  rulekeep log erase --record prf_01m89vy2x6z7e9r8r000000003 --cause \"asked for by the customer\" --yes\n  rulekeep log erase --store store --agent support-1 --before 2026-01-01T00:00:00Z --cause \"the contract ended\" --yes"
+    )]
+    Erase(maintain::Erase),
+}
+
+/// Runs a subcommand.
+pub(crate) fn run(command: Command) -> ExitCode {
+    let done = match command {
+        Command::Query(options) => read::query(&options),
+        Command::Stats(options) => read::stats(&options),
+        Command::Tail(options) => tail::run(&options),
+        Command::Show(options) => read::show(&options),
+        Command::Verify(options) => verify::run(&options),
+        Command::Check(options) => verify::check(&options),
+        Command::Export(options) => export::run(&options),
+        Command::Import(options) => export::import(&options),
+        Command::Prove(options) => checkpoint::prove(&options),
+        Command::Checkpoint(options) => checkpoint::create(&options),
+        Command::Archive(options) => maintain::archive(&options),
+        Command::Repair(options) => maintain::repair(&options),
+        Command::Erase(options) => maintain::erase(&options),
+    };
+    finish("log", done)
 }
 
 /// A checkpoint of the log that was kept elsewhere.
 #[derive(clap::Args)]
-pub(crate) struct Kept {
-    /// A signed checkpoint of the log that was kept elsewhere: holds the log against it.
-    #[arg(long, requires = "checkpoint_key")]
+struct Kept {
+    /// A signed checkpoint of the log that was kept elsewhere: holds the log against it
+    #[arg(long, value_name = "FILE", requires = "checkpoint_key")]
     checkpoint: Option<PathBuf>,
-    /// The public key that signed the checkpoint, as text.
-    #[arg(long, requires = "checkpoint")]
-    checkpoint_key: Option<String>,
+    /// The public key that signed the checkpoint, as text
+    #[arg(long, value_name = "KEY", requires = "checkpoint")]
+    checkpoint_key: Option<VerifierKey>,
 }
 
 impl Kept {
-    fn read(&self) -> Result<Option<(String, VerifierKey)>, Failure> {
+    fn read(&self) -> Result<Option<(String, &VerifierKey)>, Failed> {
         let (Some(file), Some(key)) = (&self.checkpoint, &self.checkpoint_key) else { return Ok(None) };
         let note = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(Some((note, key.parse()?)))
+        Ok(Some((note, key)))
     }
 }
 
-pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
-    let done = match command {
-        Command::Export(options) => export::run(&options),
-        Command::Check { file } => export::check(&file),
-        Command::Import(options) => export::import(&options),
-        Command::Verify { store, kept } => return verify(&store, &kept).map_err(|error| error.to_string()),
-        Command::Repair(options) => repair::run(&options),
-    };
-    done.map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
-}
-
-fn verify(store: &Path, kept: &Kept) -> Result<ExitCode, Failure> {
-    let kept = kept.read()?;
-    let governor = open(store)?;
-    let verification = match kept {
-        Some((note, key)) => governor.log().verify_with_checkpoint(&VerifyOptions::new(), &note, &key)?,
-        None => governor.verify()?,
-    };
-    println!("{}", serde_json::to_string(&verification)?);
-    governor.close()?;
-    Ok(if verification.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Opens a store as it is, also beside a service that writes to it.
-fn open(store: &Path) -> Result<Governor, Failure> {
-    Ok(Governor::open_read_only(store)?)
+/// The folder of a store: the one that is named, else the home's.
+fn folder(named: Option<&PathBuf>) -> Result<PathBuf, Failed> {
+    if let Some(folder) = named {
+        return Ok(folder.clone());
+    }
+    let home = Home::find()?;
+    home.check()?;
+    Ok(home.store())
 }

@@ -6,6 +6,8 @@
 //! | `explain.rs`, `asked.rs` | `explain`: a request of any form, how it is read, and the decision rule by rule |
 //! | `compare.rs` | `diff`: two sets, rule by rule and decision by decision |
 //! | `replay.rs` | `replay` and `shadow`: a candidate on past decisions, and beside the set in force |
+//! | `suggest/` | `suggest`: the least set for the habits of a log |
+//! | `import/` | `import`: the permissions of agents' hosts |
 //! | `format.rs` | `fmt`: the layout of a document |
 //! | `past.rs` | the decisions of a store, for the verbs that read a log |
 //!
@@ -17,8 +19,10 @@ mod cases;
 mod compare;
 mod explain;
 mod format;
+mod import;
 mod past;
 mod replay;
+mod suggest;
 
 use std::error::Error;
 use std::fmt::Display;
@@ -56,6 +60,10 @@ pub enum Command {
     Diff(compare::Arguments),
     /// Decides the past again by a candidate set, and lists what would come out otherwise
     Replay(replay::Arguments),
+    /// Suggests the least set that would have allowed what a log shows to be habit
+    Suggest(suggest::Arguments),
+    /// Imports the permissions of an agent's host
+    Import(import::Arguments),
     /// Prints the JSON Schema of policy documents
     Schema {
         /// Print the schema of documents of cases instead
@@ -102,6 +110,8 @@ pub fn main(command: Command) -> ExitCode {
         Command::Explain(arguments) => explain::run(*arguments),
         Command::Diff(arguments) => compare::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Suggest(arguments) => suggest::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Schema { cases } => print(if cases { CASES_SCHEMA } else { POLICY_SCHEMA }).map(|()| true),
     };
     match result {
@@ -129,6 +139,8 @@ impl Command {
             Self::Explain(arguments) => arguments.json,
             Self::Diff(arguments) => arguments.json,
             Self::Replay(arguments) => arguments.json,
+            Self::Suggest(arguments) => arguments.json,
+            Self::Import(arguments) => arguments.json,
             Self::Schema { .. } => false,
         }
     }
@@ -203,6 +215,20 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Prints to standard output; unlike `println!`, it does not panic when the reader has gone.
 fn print(text: impl Display) -> Result<(), Box<dyn Error>> {
     Ok(write!(io::stdout(), "{text}")?)
+}
+
+/// A text as a basic string of TOML.
+fn toml_text(text: &str) -> String {
+    // The escapes of JSON are escapes of TOML too; JSON leaves out the one character that TOML wants escaped beside.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+/// A text of somebody else's on one line of a comment or a terminal, which it must not steer.
+fn shown(text: &str) -> String {
+    let steers = |c: char| {
+        c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if steers(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), Box<dyn Error>> {

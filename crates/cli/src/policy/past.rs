@@ -110,6 +110,11 @@ impl Past {
         stop.is_some() || *agent_state != AgentState::Active || *denial_class == Some(DenialClass::Mandate)
     }
 
+    /// Whether a limit without room refused it, which says nothing against the request.
+    pub(super) fn is_over_limit(&self) -> bool {
+        self.detail.denial_class == Some(DenialClass::Limit)
+    }
+
     /// The effective risk.
     pub(super) fn risk(&self) -> RiskLevel {
         self.detail.risk_level

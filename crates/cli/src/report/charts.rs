@@ -1,5 +1,7 @@
 //! Charts as SVG. Nothing in them comes from the log but numbers and times.
 
+use std::ops::Range;
+
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use rulekeep::Decision;
@@ -40,7 +42,7 @@ pub(super) type Drawn = Result<String, Box<dyn std::error::Error>>;
 pub(super) fn decisions(span: &Span, by_interval: &[Decisions]) -> Drawn {
     let most = by_interval.iter().map(|interval| interval.iter().sum()).max().unwrap_or(1).max(1);
     let columns = by_interval.iter().enumerate().flat_map(|(place, interval)| {
-        let (left, right) = (as_f64(place as u64), as_f64(place as u64 + 1));
+        let (left, right) = (as_f64(place as u64) + GAP, as_f64(place as u64 + 1) - GAP);
         let mut top = 0;
         STACKED
             .into_iter()
@@ -53,7 +55,7 @@ pub(super) fn decisions(span: &Span, by_interval: &[Decisions]) -> Drawn {
             .collect::<Vec<_>>()
     });
     drawn(CHART, |root| {
-        let mut chart = over_time(span, as_f64(most) * HEADROOM, &root)?;
+        let mut chart = over_time(span, 0.0..as_f64(most) * HEADROOM, &root)?;
         chart.draw_series(columns)?;
         Ok(())
     })
@@ -61,8 +63,11 @@ pub(super) fn decisions(span: &Span, by_interval: &[Decisions]) -> Drawn {
 
 /// The trust scores of agents over time, as steps.
 pub(super) fn scores(span: &Span, agents: &[&[(u32, u16)]]) -> Drawn {
+    let all = || agents.iter().flat_map(|scores| scores.iter().map(|(_, score)| *score));
+    let bottom = all().min().unwrap_or(0) / 100 * 100;
+    let top = (all().max().unwrap_or(0) / 100 + 1) * 100;
     drawn(CHART, |root| {
-        let mut chart = over_time(span, MOST_TRUST, &root)?;
+        let mut chart = over_time(span, f64::from(bottom)..f64::from(top), &root)?;
         for (scores, color) in agents.iter().zip(CURVES) {
             let (mut points, mut last) = (Vec::with_capacity(scores.len() * 2 + 1), None);
             for (place, score) in *scores {
@@ -110,10 +115,10 @@ fn drawn(size: (u32, u32), draw: impl FnOnce(Area<'_>) -> Result<(), Failure>) -
     Ok(text)
 }
 
-/// Axes with the period below and values from 0 to `top` beside it.
+/// Axes with the period below and values beside it.
 fn over_time<'a, 'b>(
     span: &Span,
-    top: f64,
+    values: Range<f64>,
     root: &'a Area<'b>,
 ) -> Result<ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>, Failure> {
     let mut chart = ChartBuilder::on(root)
@@ -121,16 +126,16 @@ fn over_time<'a, 'b>(
         .margin_right(24)
         .x_label_area_size(26)
         .y_label_area_size(64)
-        .build_cartesian_2d(0.0..as_f64(span.count as u64), 0.0..top)?;
+        .build_cartesian_2d(0.0..as_f64(span.count as u64), values)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(WHITE.mix(0.0))
         .bold_line_style(BLACK.mix(0.12))
         .axis_style(BLACK.mix(0.5))
-        .x_labels(7)
+        .x_labels(6)
         .y_labels(5)
-        .label_style(("sans-serif", 13))
+        .label_style(("sans-serif", 15))
         .x_label_formatter(&|place| label(span, *place))
         .y_label_formatter(&|value| if value.fract() == 0.0 { format!("{value}") } else { String::new() })
         .draw()?;
@@ -156,8 +161,9 @@ fn in_pixels(length: f64) -> i32 {
     length.round() as i32
 }
 
-const CHART: (u32, u32) = (960, 260);
+const CHART: (u32, u32) = (860, 250);
 const BAR: (u32, u32) = (200, 12);
-const MOST_TRUST: f64 = 1000.0;
+/// Half of what is between two columns, of an interval.
+const GAP: f64 = 0.06;
 /// Room above the highest column.
 const HEADROOM: f64 = 1.05;

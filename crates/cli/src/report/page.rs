@@ -1,5 +1,7 @@
 //! The page of a report.
 
+use std::fmt::Write as _;
+
 use rulekeep::RiskLevel;
 
 use super::charts::{self, CURVES, Drawn, STACKED};
@@ -31,18 +33,14 @@ pub(super) fn html(report: &Report<'_>) -> Drawn {
 fn head(report: &Report<'_>) -> String {
     let options = report.options;
     let span = report.tally.span.as_ref();
-    let end = |given: Option<_>, found: Option<_>, open: &str| match (given, found) {
-        (Some(at), _) | (None, Some(at)) => moment(at),
-        (None, None) => open.to_owned(),
-    };
-    let from = end(options.from, span.map(|span| span.from), "the first record");
-    let to = end(options.until, span.map(|span| span.to), "the last record");
+    let from = options.from.or(span.map(|span| span.from)).map_or_else(|| "the beginning".to_owned(), moment);
+    let to = options.until.or(span.map(|span| span.to)).map_or_else(|| "the end".to_owned(), moment);
     let agent = options
         .agent
         .as_deref()
         .map_or_else(|| "all agents".to_owned(), |agent| format!("agent <b>{}</b>", text(agent)));
     format!(
-        "<header>\n<h1>Decisions of software agents</h1>\n<p>{from} to {to} &middot; {agent}</p>\n\
+        "<header>\n<h1>Decisions of software agents</h1>\n<p>From {from} to {to} &middot; {agent}</p>\n\
          <p class=\"small\">Store {} &middot; written by rulekeep {} on {} &middot; all times in UTC</p>\n</header>\n",
         text(&options.store.display().to_string()),
         env!("CARGO_PKG_VERSION"),
@@ -65,10 +63,8 @@ fn verdict(report: &Report<'_>) -> String {
         }
     };
     if let Some(why) = &report.unread {
-        shown.push_str(&format!(
-            "<p class=\"verdict bad\">The figures end where the log cannot be read: {}</p>\n",
-            text(why)
-        ));
+        let _ =
+            writeln!(shown, "<p class=\"verdict bad\">The figures end where the log cannot be read: {}</p>", text(why));
     }
     shown
 }
@@ -80,7 +76,7 @@ fn figures(report: &Report<'_>, span: &Span) -> Drawn {
     agents.sort_unstable_by(|(a, first), (b, second)| second.records().cmp(&first.records()).then(a.cmp(b)));
     let mut shown = String::from("<ul class=\"figures\">\n");
     let mut figure = |value: String, name: &str| {
-        shown.push_str(&format!("<li><b>{value}</b> {name}</li>\n"));
+        let _ = writeln!(shown, "<li><b>{value}</b> {name}</li>");
     };
     figure(count(tally.records), "records");
     for decision in STACKED {
@@ -96,10 +92,10 @@ fn figures(report: &Report<'_>, span: &Span) -> Drawn {
     let by_risk = RiskLevel::ALL.iter().map(|risk| (risk.as_str().to_owned(), tally.by_risk[*risk as usize]));
     shown.push_str(&section("Decisions by risk", &decision_table("Risk", by_risk.collect(), 0)?));
     shown.push_str(&section("Decisions by capability", &capabilities(&tally.by_capability, tally.without_evidence)?));
-    shown.push_str(&section("Trust scores (0 to 1000) of the agents with the most records", &curves(span, &agents)?));
+    shown.push_str(&section("Trust scores of the agents with the most records", &curves(span, &agents)?));
     shown.push_str(&section("Reasons of refusal", &refusals(&tally.refusals)));
     shown.push_str(&section("Escalations", &escalations(&tally.escalations, report)));
-    shown.push_str(&section("Agents", &agent_table(&agents)?));
+    shown.push_str(&section("Agents", &agent_table(&agents)));
     Ok(shown)
 }
 
@@ -121,7 +117,7 @@ fn capabilities(table: &Table<Decisions>, without_evidence: u64) -> Drawn {
     let mut shown = decision_table("Capability", rows, left_out)?;
     shown.push_str("<p class=\"small\">A record counts for each capability that its request needs.");
     if without_evidence > 0 {
-        shown.push_str(&format!(" Unknown for {} records, whose evidence was erased.", count(without_evidence)));
+        let _ = write!(shown, " Unknown for {} records, whose evidence was erased.", count(without_evidence));
     }
     shown.push_str("</p>\n");
     Ok(shown)
@@ -130,15 +126,18 @@ fn capabilities(table: &Table<Decisions>, without_evidence: u64) -> Drawn {
 /// A row for each name, which is HTML, with its decisions and a bar.
 fn decision_table(what: &str, rows: Vec<(String, Decisions)>, left_out: usize) -> Drawn {
     let most = rows.iter().map(|(_, decisions)| decisions.iter().sum()).max().unwrap_or(0);
-    let mut shown =
-        format!("<table>\n<tr><th>{what}</th>{}<th class=\"n\">Records</th><th></th></tr>\n", decision_heads());
+    let mut shown = format!(
+        "<table>\n<thead><tr><th>{what}</th>{}<th class=\"n\">Records</th><th></th></tr></thead>\n",
+        decision_heads()
+    );
     for (name, decisions) in rows {
-        shown.push_str(&format!(
-            "<tr><td>{name}</td>{}<td class=\"n\">{}</td><td class=\"bar\">{}</td></tr>\n",
+        let _ = writeln!(
+            shown,
+            "<tr><td>{name}</td>{}<td class=\"n\">{}</td><td class=\"bar\">{}</td></tr>",
             decision_cells(&decisions),
             count(decisions.iter().sum()),
             charts::bar(&decisions, most)?
-        ));
+        );
     }
     shown.push_str("</table>\n");
     shown.push_str(&and_more(left_out));
@@ -159,7 +158,8 @@ fn curves(span: &Span, agents: &[(&str, &AgentTally)]) -> Drawn {
     let scores: Vec<&[(u32, u16)]> = shown.iter().map(|(_, agent)| agent.scores.as_slice()).collect();
     let drawn = charts::scores(span, &scores)?;
     Ok(format!(
-        "<p class=\"legend\">{keys}</p>\n{drawn}<p class=\"small\">The score at the last record of each interval.</p>\n"
+        "<p class=\"legend\">{keys}</p>\n{drawn}<p class=\"small\">The score, of 1000 at most, at the last record of each {}.</p>\n",
+        span.unit()
     ))
 }
 
@@ -168,15 +168,17 @@ fn refusals(table: &Table<u64>) -> String {
     if rows.is_empty() {
         return "<p>Nothing was denied.</p>\n".to_owned();
     }
-    let mut shown = String::from("<table>\n<tr><th>Refused by</th><th>Rule</th><th class=\"n\">Records</th></tr>\n");
+    let mut shown =
+        String::from("<table>\n<thead><tr><th>Refused by</th><th>Rule</th><th class=\"n\">Records</th></tr></thead>\n");
     for (name, records) in rows {
         let (class, rule) = name.split_once('\n').unwrap_or((name, ""));
-        let rule = if rule.is_empty() { "&ndash;".to_owned() } else { text(rule) };
-        shown.push_str(&format!(
-            "<tr><td>{}</td><td>{rule}</td><td class=\"n\">{}</td></tr>\n",
-            text(class),
-            count(*records)
-        ));
+        let rule = match (class, rule) {
+            ("policy", "") => "none grants it".to_owned(),
+            (_, "") => "&ndash;".to_owned(),
+            _ => text(rule),
+        };
+        let _ =
+            writeln!(shown, "<tr><td>{}</td><td>{rule}</td><td class=\"n\">{}</td></tr>", text(class), count(*records));
     }
     shown.push_str("</table>\n");
     shown.push_str(&and_more(left_out));
@@ -213,11 +215,10 @@ fn escalations(found: &Escalations, report: &Report<'_>) -> String {
         ("Response time, longest", percentile(100)),
         ("Longest pending", longest.map_or_else(none, |millis| length(u64::try_from(millis).unwrap_or(0)))),
     ];
+    let states = states.iter().filter(|(name, number)| *number > 0 || *name != "Evidence erased");
     let row = |name: &str, value: &str| format!("<tr><td>{name}</td><td class=\"n\">{value}</td></tr>\n");
-    let states: String = states
-        .iter()
-        .map(|(name, number)| row(name, &format!("{} ({})", count(*number), share(*number, total))))
-        .collect();
+    let states: String =
+        states.map(|(name, number)| row(name, &format!("{} ({})", count(*number), share(*number, total)))).collect();
     let times: String = times.iter().map(|(name, value)| row(name, value)).collect();
     format!(
         "<div class=\"columns\"><table>\n{states}</table>\n<table>\n{times}</table></div>\n<p class=\"small\">Asked in \
@@ -226,27 +227,28 @@ fn escalations(found: &Escalations, report: &Report<'_>) -> String {
     )
 }
 
-fn agent_table(agents: &[(&str, &AgentTally)]) -> Drawn {
+fn agent_table(agents: &[(&str, &AgentTally)]) -> String {
     let mut shown = format!(
-        "<table>\n<tr><th>Agent</th><th>Trust</th>{}<th class=\"n\">Records</th><th class=\"n\">Succeeded</th><th class=\"n\">Failed</th></tr>\n",
+        "<table>\n<thead><tr><th>Agent</th><th>Trust</th>{}<th class=\"n\">Records</th><th class=\"n\">Succeeded</th><th class=\"n\">Failed</th></tr></thead>\n",
         decision_heads()
     );
     for (id, agent) in agents.iter().take(MOST_ROWS) {
         let score = agent.scores.last().map_or(0, |(_, score)| *score);
-        shown.push_str(&format!(
-            "<tr><td>{}</td><td>{score} ({})</td>{}<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+        let _ = writeln!(
+            shown,
+            "<tr><td>{}</td><td class=\"whole\">{score} ({})</td>{}<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
             text(id),
             agent.tier,
             decision_cells(&agent.decisions),
             count(agent.records()),
             count(agent.successes),
             count(agent.failures),
-        ));
+        );
     }
     shown.push_str("</table>\n");
     shown.push_str(&and_more(agents.len().saturating_sub(MOST_ROWS)));
     shown.push_str("<p class=\"small\">Trust: score and tier at the agent's last record in the period.</p>\n");
-    Ok(shown)
+    shown
 }
 
 fn verification(report: &Report<'_>) -> String {
@@ -270,7 +272,8 @@ fn verification(report: &Report<'_>) -> String {
              verifies. Pass <code>--checkpoint</code> to rule that out.</p>\n",
         );
     }
-    let rows: String = rows.iter().map(|(name, value)| format!("<tr><td>{name}</td><td>{value}</td></tr>\n")).collect();
+    let row = |(name, value): &(&str, String)| format!("<tr><td>{name}</td><td>{value}</td></tr>\n");
+    let rows: String = rows.iter().map(row).collect();
     section("Verification", &format!("<table class=\"plain\">\n{rows}</table>\n{note}"))
 }
 

@@ -15,6 +15,7 @@ use table::Table;
 
 /// What is measured.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep soak --records 1_000 --sync-decisions 100 --json")]
 pub(crate) struct Options {
     /// The number of records in the log.
     #[arg(long, default_value = "200000", value_parser = at_least::<1_000>)]

@@ -22,8 +22,13 @@ use table::Table;
 /// A subcommand of `rulekeep tasks`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Replays recorded tasks, attacks and calls under mandates, and counts what came through.
+    /// Replays recorded tasks, attacks and calls under mandates, and counts what came through
+    #[command(
+        after_help = "Examples:\n  rulekeep tasks replay suites.json --adaptive\n  rulekeep tasks replay suites.json --quiet --json"
+    )]
     Replay(Options),
+    #[command(flatten)]
+    Call(crate::operate::Tasks),
 }
 
 /// Options of a replay.
@@ -43,20 +48,22 @@ pub(crate) struct Options {
     /// Prints only the table of figures.
     #[arg(long)]
     quiet: bool,
+    /// Prints the figures as JSON, and nothing else
+    #[arg(long)]
+    json: bool,
 }
 
-/// Runs a subcommand.
-pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
-    let Command::Replay(options) = command;
-    let mut table = Table::new(options.quiet);
+/// Replays recorded tasks.
+pub(crate) fn replay(options: &Options) -> Result<ExitCode, String> {
+    let mut table = Table::new(options.quiet || options.json);
     for file in &options.files {
-        replay(file, &options, &mut table).map_err(|error| format!("{}: {error}", file.display()))?;
+        replay_file(file, options, &mut table).map_err(|error| format!("{}: {error}", file.display()))?;
     }
-    print!("{}", table.text());
+    print!("{}", if options.json { table.json() } else { table.text() });
     Ok(ExitCode::SUCCESS)
 }
 
-fn replay(file: &Path, options: &Options, table: &mut Table) -> Result<(), Box<dyn std::error::Error>> {
+fn replay_file(file: &Path, options: &Options, table: &mut Table) -> Result<(), Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(file)?;
     let Ok(whole) = serde_json::from_str::<Value>(&text) else {
         let rows: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use serde_json::json;
+
 /// The figures of a replay.
 pub(super) struct Table {
     rows: Vec<Row>,
@@ -48,6 +50,12 @@ impl Table {
             let _ = writeln!(text, "{} | {} | {} | {share:.1} | {}", row.measure, row.count, row.of, row.target);
         }
         text
+    }
+
+    pub(super) fn json(&self) -> String {
+        let figure =
+            |row: &Row| json!({ "measure": row.measure, "count": row.count, "of": row.of, "target": row.target });
+        format!("{}\n", json!({ "figures": self.rows.iter().map(figure).collect::<Vec<_>>() }))
     }
 }
 

@@ -100,6 +100,22 @@ fn the_users_words_limit_the_calls_of_their_conversation() {
 }
 
 #[test]
+fn an_agent_that_schedules_a_prompt_does_not_speak_for_the_user() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let fetch = |host: &str| call("WebFetch", &json!({ "url": format!("https://{host}.example/") }));
+    goes_on(&setup.hook("claude", &prompt("Fix the failing test, and fetch https://docs.example/")));
+    goes_on(&setup.hook("claude", &fetch("docs")));
+    let scheduled = "Fetch https://evil.example/";
+    setup.hook("claude", &call("ScheduleWakeup", &json!({ "delaySeconds": 60, "prompt": scheduled })));
+    goes_on(&setup.hook("claude", &prompt(scheduled)));
+    let asked = setup.hook("claude", &fetch("evil"));
+    assert!(asked.stdout.contains("\"ask\""), "{asked:?}");
+    goes_on(&setup.hook("claude", &prompt("Also fetch https://evil.example/")));
+    goes_on(&setup.hook("claude", &fetch("evil")));
+}
+
+#[test]
 fn a_question_that_the_hosts_user_agreed_to_is_an_approval_on_record() {
     let setup = Setup::new();
     let _up = setup.up();
@@ -163,6 +179,10 @@ fn the_agents_socket_permits_no_way_out_of_the_rules() {
         ("daemon/stop", json!({})),
         ("proof/query", json!({ "entityId": "claude" })),
         ("event/subscribe", json!({})),
+        (
+            "enforce",
+            json!({ "intent": { "agentId": "claude", "parsedAction": "read", "riskLevel": "LOW", "requiredCapabilities": ["file:read"] } }),
+        ),
     ] {
         writeln!(stream, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).unwrap();
         let mut line = String::new();
@@ -171,6 +191,30 @@ fn the_agents_socket_permits_no_way_out_of_the_rules() {
         let is_refused = answer["error"]["data"]["code"] == "FORBIDDEN" || answer["error"]["code"] == -32601;
         assert!(is_refused, "{method}: {answer}");
     }
+}
+
+#[test]
+fn a_connection_answers_for_the_clients_user_only_what_it_asked_itself() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let connect = || {
+        let stream = UnixStream::connect(setup.home().join("agent.sock")).unwrap();
+        let mut answers = BufReader::new(stream.try_clone().unwrap());
+        move |method: &str, params: Value| {
+            writeln!(&stream, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).unwrap();
+            let mut line = String::new();
+            answers.read_line(&mut line).unwrap();
+            serde_json::from_str::<Value>(&line).unwrap()
+        }
+    };
+    let (mut asking, mut other) = (connect(), connect());
+    let input = json!({ "tool": "Bash", "arguments": { "command": "rm -rf build" } });
+    let asked = asking("enforce", json!({ "agentId": "mcp", "input": input }));
+    let id = asked["result"]["proofId"].as_str().unwrap().replacen("prf_", "esc_", 1);
+    let agree = |reviewer: &str| json!({ "id": id, "reviewer": reviewer });
+    assert_eq!(other("escalation/approve", agree("host-user"))["error"]["data"]["code"], "FORBIDDEN");
+    assert_eq!(asking("escalation/approve", agree("operator"))["error"]["data"]["code"], "FORBIDDEN");
+    assert_eq!(asking("escalation/approve", agree("host-user"))["result"]["state"], "approved");
 }
 
 #[test]

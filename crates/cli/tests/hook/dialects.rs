@@ -23,7 +23,7 @@ fn every_fixture_reads_as_its_event_and_is_answered_in_the_words_of_its_host() {
         if let Some(part) = fixture.get("refused") {
             let answer = read.err().unwrap_or_else(|| panic!("{file} was read"));
             assert!(answer.stderr.contains(part.as_str().unwrap()), "{file}: {answer:?}");
-            assert_refused(&answer);
+            assert_refused(host, &answer);
             continue;
         }
         let (dialect, event) = read.unwrap_or_else(|answer| panic!("{file}: {answer:?}"));
@@ -72,8 +72,18 @@ fn input_that_is_no_object_of_unique_keys_is_refused() {
         deep.as_str(),
     ] {
         for host in Host::value_variants() {
-            assert_refused(&read_event(*host, input.as_bytes()).unwrap_err());
+            assert_refused(*host, &read_event(*host, input.as_bytes()).unwrap_err());
         }
+    }
+}
+
+#[test]
+fn an_event_of_vscode_in_the_file_of_copilot_is_refused_in_the_form_of_vscode() {
+    for (host, input) in [
+        (Host::Copilot, r#"{"sessionId":"s","toolName":"bash"}"#),
+        (Host::Vscode, r#"{"sessionId":"s","hookEventName":"PreToolUse","tool_name":"bash"}"#),
+    ] {
+        assert_refused(host, &read_event(Host::Copilot, input.as_bytes()).unwrap_err());
     }
 }
 
@@ -106,7 +116,7 @@ proptest! {
 
     #[test]
     fn no_bytes_on_standard_input_panic_or_pass(input in prop::collection::vec(any::<u8>(), 0..512), host in hosts()) {
-        assert_refused(&read_event(host, &input).unwrap_err());
+        assert_refused(host, &read_event(host, &input).unwrap_err());
     }
 
     #[test]
@@ -118,7 +128,7 @@ proptest! {
         let names: Vec<String> = input.as_object().unwrap().keys().cloned().collect();
         input[field.get(&names)] = value;
         match read_event(host, input.to_string().as_bytes()) {
-            Err(answer) => assert_refused(&answer),
+            Err(answer) => assert_refused(Dialect::of_event(host, &input).host(), &answer),
             Ok((_, HookEvent { kind: EventKind::Call(call) | EventKind::Result { call, .. }, .. })) => {
                 prop_assert!(!call.tool.is_empty() && call.arguments.is_object(), "{call:?}");
             }
@@ -127,9 +137,16 @@ proptest! {
     }
 }
 
-fn assert_refused(answer: &HookAnswer) {
-    assert_eq!((answer.exit, answer.stdout.as_str()), (2, ""), "{answer:?}");
-    assert!(!answer.stderr.trim().is_empty());
+/// A refusal in the form of a host: only Copilot CLI reads standard output beside exit code 2.
+fn assert_refused(host: Host, answer: &HookAnswer) {
+    let reason = answer.stderr.trim_end();
+    assert!(answer.exit == 2 && !reason.is_empty(), "{answer:?}");
+    if host == Host::Copilot {
+        let said: Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert_eq!(said, json!({"permissionDecision": "deny", "permissionDecisionReason": reason}));
+    } else {
+        assert_eq!(answer.stdout, "", "{host:?}: {answer:?}");
+    }
 }
 
 fn hosts() -> impl Strategy<Value = Host> {

@@ -6,5 +6,7 @@ mod cases;
 mod commands;
 mod explain;
 mod format;
+mod habits;
+mod import;
 mod pages;
 mod past;

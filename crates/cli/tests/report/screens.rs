@@ -16,7 +16,8 @@ fn a_browser_shows_an_empty_and_a_busy_log() {
     let temporary = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("RULEKEEP_REPORT_KEEP").map(std::path::PathBuf::from);
     let folder = kept.as_deref().unwrap_or(temporary.path());
-    let requests = std::env::var("RULEKEEP_REPORT_RECORDS").map_or(2_000, |text| text.replace('_', "").parse().unwrap());
+    let requests =
+        std::env::var("RULEKEEP_REPORT_RECORDS").map_or(2_000, |text| text.replace('_', "").parse().unwrap());
     for (name, requests, height) in [("empty", 0, 600), ("busy", requests, 2600)] {
         let (store, page) = (temporary.path().join(name), folder.join(format!("{name}.html")));
         fill(&store, requests);

@@ -9,6 +9,7 @@
 //! | `checkpoints.rs` | `checkpoint/...` |
 //! | `clock.rs` | `clock/accept` |
 //! | `decisions.rs` | `intent`, `enforce`, and what would be decided |
+//! | `direct.rs` | any call, without a key, for the process that holds the gateway |
 //! | `escalations.rs` | `escalation/...` |
 //! | `events.rs` | `event/...`, which a session of the sidecar has |
 //! | `keys.rs` | `key/...` |
@@ -27,6 +28,7 @@ mod call;
 mod checkpoints;
 mod clock;
 pub(crate) mod decisions;
+mod direct;
 mod escalations;
 pub(crate) mod events;
 mod keys;
@@ -43,6 +45,8 @@ mod webhooks;
 use serde_json::{Value, json};
 
 pub(crate) use call::{Call, Entry, Job, Read, Wait, from_bytes, to_bytes};
+pub use direct::call_text;
+pub(crate) use direct::read_params;
 pub(crate) use params::Params;
 pub(crate) use spec::{Shape, Size, Spec, Subject, Verb, required_together};
 

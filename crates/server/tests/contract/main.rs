@@ -6,6 +6,7 @@
 mod common;
 
 mod calls;
+mod cases;
 mod escalations;
 mod events;
 mod gateway;

@@ -3,12 +3,19 @@
 use rulekeep::Outcome;
 use serde_json::{Value, json};
 
-use super::fields::{self, Fields};
+use super::fields::{self, Fields, optional};
 use super::{Dialect, Probe};
-use crate::hook::event::{EventKind, HookEvent, Host};
+use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host};
 
-pub(super) static DIALECT: Dialect =
-    Dialect { host: Host::Claude, fields: &fields::CLAUDE, read, ask: Some(ask), seconds: 600, probes: PROBES };
+pub(super) static DIALECT: Dialect = Dialect {
+    host: Host::Claude,
+    fields: &fields::CLAUDE,
+    read,
+    ask: Some(ask),
+    refuse: HookAnswer::refusal,
+    seconds: 600,
+    probes: PROBES,
+};
 
 fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     let name = fields.name(event)?;
@@ -16,12 +23,21 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
         "PreToolUse" => EventKind::Call(fields.call(event)?),
         "PostToolUse" => fields.result(event, Some(Outcome::Success))?,
         "PostToolUseFailure" => Fields { result: "error", ..fields::CLAUDE }.result(event, Some(Outcome::Failure))?,
-        "UserPromptSubmit" => fields.prompt(event)?,
+        "UserPromptSubmit" if is_by_user(fields, event)? => fields.prompt(event)?,
+        "UserPromptSubmit" => EventKind::Other,
         "SessionEnd" => EventKind::End,
         _ if OTHER.contains(&name) => EventKind::Other,
         _ => return Err(fields::unknown(name)),
     };
     fields.event(event, name, kind)
+}
+
+/// Whether the user wrote the prompt. Claude Code also submits prompts of its own, such as the result of a sub-agent that
+/// has ended. `source` tells them apart; versions that omit it are known to begin them with a tag.
+fn is_by_user(fields: &Fields, event: &Value) -> Result<bool, String> {
+    let prompt = event.get(fields.prompt).and_then(Value::as_str).unwrap_or_default();
+    let is_told = optional(event, "source")?.is_none_or(|source| matches!(source, "user" | "sdk"));
+    Ok(is_told && !prompt.trim_start().starts_with("<task-notification>"))
 }
 
 /// The question to the user, in the words of Claude Code and VS Code.
@@ -76,7 +92,7 @@ const PROBES: &[Probe] = &[
     Probe { tool: "WebFetch", arguments: r#"{"url":"http://127.0.0.1:9/rulekeep-doctor-probe","prompt":"none"}"# },
     Probe { tool: "WebSearch", arguments: r#"{"query":"rulekeep-doctor-probe"}"# },
     Probe {
-        tool: "Task",
+        tool: "Agent",
         arguments: r#"{"description":"rulekeep-doctor-probe","prompt":"Answer OK.","subagent_type":"general-purpose"}"#,
     },
     Probe { tool: "mcp__rulekeep__probe", arguments: r#"{"text":"rulekeep-doctor-probe"}"# },

@@ -1,13 +1,22 @@
 //! The dialect of Codex CLI. Its hooks cannot ask: an `ask`, like any field that Codex does not know, lets the call run.
+//!
+//! Codex writes `-` in the name of an MCP server as `_`, and does not tell the name otherwise.
 
 use serde_json::Value;
 
 use super::fields::{self, Fields};
 use super::{Dialect, Probe};
-use crate::hook::event::{EventKind, HookEvent, Host};
+use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host};
 
-pub(super) static DIALECT: Dialect =
-    Dialect { host: Host::Codex, fields: &fields::CLAUDE, read, ask: None, seconds: 600, probes: PROBES };
+pub(super) static DIALECT: Dialect = Dialect {
+    host: Host::Codex,
+    fields: &fields::CLAUDE,
+    read,
+    ask: None,
+    refuse: HookAnswer::refusal,
+    seconds: 600,
+    probes: PROBES,
+};
 
 fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     let name = fields.name(event)?;
@@ -30,5 +39,6 @@ const PROBES: &[Probe] = &[
         tool: "apply_patch",
         arguments: r#"{"command":"*** Begin Patch\n*** Delete File: /nonexistent/rulekeep-doctor-probe\n*** End Patch"}"#,
     },
+    Probe { tool: "spawn_agent", arguments: r#"{"message":"rulekeep-doctor-probe"}"# },
     Probe { tool: "mcp__rulekeep__probe", arguments: r#"{"text":"rulekeep-doctor-probe"}"# },
 ];

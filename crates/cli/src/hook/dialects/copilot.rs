@@ -1,20 +1,22 @@
 //! The dialects of Copilot CLI: events registered in `camelCase` carry `camelCase` fields and no name of the event; events
-//! registered in `PascalCase` carry the fields of Claude Code.
+//! registered in `PascalCase` carry the fields of Claude Code. The session of a sub-agent's events is its own, and their
+//! parent is the conversation. An MCP tool is named `SERVER-TOOL`, which does not tell where the server's name ends.
 
 use rulekeep::Outcome;
 use serde_json::{Value, json};
 
 use super::fields::{self, Fields};
 use super::{Dialect, Probe};
-use crate::hook::event::{EventKind, HookEvent, Host};
+use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host};
 
 pub(super) static DIALECT: Dialect =
-    Dialect { host: Host::Copilot, fields: &CAMEL, read, ask: Some(ask), seconds: 30, probes: PROBES };
+    Dialect { host: Host::Copilot, fields: &CAMEL, read, ask: Some(ask), refuse: refuse, seconds: 30, probes: PROBES };
 
 const CAMEL: Fields = Fields {
     event: "",
     session: "sessionId",
-    agent: "",
+    agent: "agentId",
+    parent: "parentAgentId",
     tool: "toolName",
     arguments: "toolArgs",
     call: "toolCallId",
@@ -23,7 +25,7 @@ const CAMEL: Fields = Fields {
     ..fields::CLAUDE
 };
 
-const PASCAL: Fields = Fields { agent: "", result: "tool_result", ..fields::CLAUDE };
+const PASCAL: Fields = Fields { parent: "parent_agent_id", result: "tool_result", ..fields::CLAUDE };
 
 fn read(_: &Fields, event: &Value) -> Result<HookEvent, String> {
     let (fields, name) = match event.get(PASCAL.event) {
@@ -40,8 +42,10 @@ fn read(_: &Fields, event: &Value) -> Result<HookEvent, String> {
         },
         "userPromptSubmitted" | "UserPromptSubmit" => fields.prompt(event)?,
         "sessionEnd" | "SessionEnd" => EventKind::End,
-        "sessionStart" | "agentStop" | "errorOccurred" | "ErrorOccurred" | "Notification" | "PermissionRequest"
-        | "PreCompact" | "SessionStart" | "Stop" | "SubagentStart" | "SubagentStop" => EventKind::Other,
+        "sessionStart" | "agentStop" | "errorOccurred" | "permissionRequest" | "ErrorOccurred" | "Notification"
+        | "PermissionRequest" | "PreCompact" | "SessionStart" | "Stop" | "SubagentStart" | "SubagentStop" => {
+            EventKind::Other
+        }
         _ => return Err(fields::unknown(name)),
     };
     fields.event(event, name, kind)
@@ -51,6 +55,7 @@ fn read(_: &Fields, event: &Value) -> Result<HookEvent, String> {
 fn camel_name(event: &Value) -> Result<&'static str, String> {
     let has = |field: &str| event.get(field).is_some();
     Ok(match () {
+        () if event.get("hookName").is_some_and(|name| name == "permissionRequest") => "permissionRequest",
         () if has("toolName") && has("toolResult") => "postToolUse",
         () if has("toolName") && has("error") => "postToolUseFailure",
         () if has("toolName") => "preToolUse",
@@ -63,20 +68,37 @@ fn camel_name(event: &Value) -> Result<&'static str, String> {
     })
 }
 
-/// A result by the type that Copilot gives it. A call that was denied has not run, so there is nothing to report.
+/// A result by the type that Copilot gives it. A command of a shell is a success whatever its exit code, so its outcome is
+/// unknown. A call that was denied has not run, so there is nothing to report.
 fn result(fields: &Fields, event: &Value) -> Result<EventKind, String> {
     let result = event.get(fields.result);
     let kind = result.and_then(|result| result.get("resultType").or_else(|| result.get("result_type")));
     match kind.and_then(Value::as_str) {
-        Some("success") => fields.result(event, Some(Outcome::Success)),
+        Some("success") if !is_shell(event.get(fields.tool)) => fields.result(event, Some(Outcome::Success)),
         Some("failure" | "error") => fields.result(event, Some(Outcome::Failure)),
         Some("denied") => Ok(EventKind::Other),
         _ => fields.result(event, None),
     }
 }
 
+fn is_shell(tool: Option<&Value>) -> bool {
+    tool.and_then(Value::as_str)
+        .is_some_and(|tool| ["bash", "powershell"].iter().any(|shell| tool.eq_ignore_ascii_case(shell)))
+}
+
 fn ask(_: &HookEvent, reason: &str) -> Value {
-    json!({"permissionDecision": "ask", "permissionDecisionReason": reason})
+    decision("ask", reason)
+}
+
+/// The refusal. Exit code 2 denies whatever stands on standard output, and the model gets its reason from there alone.
+fn refuse(reason: &str) -> HookAnswer {
+    let mut answer = HookAnswer::refusal(reason);
+    answer.stdout = decision("deny", answer.stderr.trim_end()).to_string();
+    answer
+}
+
+fn decision(word: &str, reason: &str) -> Value {
+    json!({"permissionDecision": word, "permissionDecisionReason": reason})
 }
 
 const PROBES: &[Probe] = &[
@@ -87,5 +109,6 @@ const PROBES: &[Probe] = &[
     Probe { tool: "glob", arguments: r#"{"pattern":"rulekeep-doctor-probe"}"# },
     Probe { tool: "grep", arguments: r#"{"pattern":"rulekeep-doctor-probe"}"# },
     Probe { tool: "web_fetch", arguments: r#"{"url":"http://127.0.0.1:9/rulekeep-doctor-probe"}"# },
+    Probe { tool: "rulekeep-probe", arguments: r#"{"text":"rulekeep-doctor-probe"}"# },
     Probe { tool: "task", arguments: r#"{"prompt":"rulekeep-doctor-probe"}"# },
 ];

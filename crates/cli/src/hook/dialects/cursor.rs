@@ -5,10 +5,17 @@ use serde_json::{Map, Value};
 
 use super::fields::{self, Fields, optional, required};
 use super::{Dialect, Probe};
-use crate::hook::event::{EventKind, HookEvent, Host, HostCall};
+use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host, HostCall};
 
-pub(super) static DIALECT: Dialect =
-    Dialect { host: Host::Cursor, fields: &FIELDS, read, ask: None, seconds: 60, probes: PROBES };
+pub(super) static DIALECT: Dialect = Dialect {
+    host: Host::Cursor,
+    fields: &FIELDS,
+    read,
+    ask: None,
+    refuse: HookAnswer::refusal,
+    seconds: 60,
+    probes: PROBES,
+};
 
 const FIELDS: Fields =
     Fields { session: "conversation_id", agent: "", result: "tool_output", before: "preToolUse", ..fields::CLAUDE };

@@ -16,6 +16,8 @@ pub(super) struct Fields {
     pub(super) cwd: &'static str,
     /// The sub-agent that acts.
     pub(super) agent: &'static str,
+    /// The conversation that a sub-agent acts in, where the session of its events is its own.
+    pub(super) parent: &'static str,
     /// The tool's name.
     pub(super) tool: &'static str,
     /// The tool's arguments.
@@ -36,6 +38,7 @@ pub(super) const CLAUDE: Fields = Fields {
     session: "session_id",
     cwd: "cwd",
     agent: "agent_id",
+    parent: "",
     tool: "tool_name",
     arguments: "tool_input",
     call: "tool_use_id",
@@ -51,13 +54,20 @@ impl Fields {
     }
 
     /// An event of the kind, with the conversation and the folder as the host tells them.
+    ///
+    /// The prompt of a sub-agent was written by an agent, and its end leaves the conversation open: neither is the user's.
     pub(super) fn event(&self, event: &Value, name: &str, kind: EventKind) -> Result<HookEvent, String> {
+        let subagent = optional(event, self.agent)?;
+        let session = optional(event, self.parent)?.map_or_else(|| optional(event, self.session), |id| Ok(Some(id)))?;
         Ok(HookEvent {
-            session: optional(event, self.session)?.unwrap_or_default().to_owned(),
+            session: session.unwrap_or_default().to_owned(),
             cwd: optional(event, self.cwd)?.map(ToOwned::to_owned),
-            subagent: optional(event, self.agent)?.map(ToOwned::to_owned),
+            subagent: subagent.map(ToOwned::to_owned),
             name: name.to_owned(),
-            kind,
+            kind: match kind {
+                EventKind::Prompt(_) | EventKind::End if subagent.is_some() => EventKind::Other,
+                kind => kind,
+            },
         })
     }
 
@@ -69,12 +79,18 @@ impl Fields {
         }
     }
 
-    /// The call, its tool split from the MCP server where the name is `mcp__SERVER__TOOL`.
+    /// The call, its tool split from the MCP server where the name is `mcp__SERVER__TOOL`. Where the host tells the server
+    /// in `mcp_server`, its name is taken from there: the tool's name holds it with some characters replaced.
     pub(super) fn call(&self, event: &Value) -> Result<HostCall, String> {
         let name = required(event, self.tool)?;
-        let (server, tool) = match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+        let told = event.get("mcp_server").map(|server| optional(server, "name")).transpose()?.flatten();
+        let split = name.strip_prefix("mcp__").and_then(|rest| match told {
+            Some(server) => Some((server, rest.strip_prefix(&*replaced(server))?.strip_prefix("__")?)),
+            None => rest.split_once("__"),
+        });
+        let (server, tool) = match split {
             Some((server, tool)) if !server.is_empty() && !tool.is_empty() => (Some(server), tool),
-            _ => (None, name),
+            _ => (told, name),
         };
         Ok(HostCall {
             id: optional(event, self.call)?.map(ToOwned::to_owned),
@@ -89,6 +105,11 @@ impl Fields {
         let result = event.get(self.result).filter(|result| !result.is_null()).cloned();
         Ok(EventKind::Result { call: self.call(event)?, result, outcome })
     }
+}
+
+/// The name of a server as it stands in the names of its tools.
+fn replaced(server: &str) -> String {
+    server.chars().map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).collect()
 }
 
 /// The text in `field`, which must be there.

@@ -1,14 +1,22 @@
-//! The dialect of Gemini CLI. Its hooks cannot ask.
+//! The dialect of Gemini CLI. Its `ask` ends the turn where no user can answer, so questions are refusals here. The calls
+//! of sub-agents carry no sign of the sub-agent.
 
 use rulekeep::Outcome;
 use serde_json::Value;
 
 use super::fields::{self, Fields, optional};
 use super::{Dialect, Probe};
-use crate::hook::event::{EventKind, HookEvent, Host, HostCall};
+use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host, HostCall};
 
-pub(super) static DIALECT: Dialect =
-    Dialect { host: Host::Gemini, fields: &FIELDS, read, ask: None, seconds: 60, probes: PROBES };
+pub(super) static DIALECT: Dialect = Dialect {
+    host: Host::Gemini,
+    fields: &FIELDS,
+    read,
+    ask: None,
+    refuse: HookAnswer::refusal,
+    seconds: 60,
+    probes: PROBES,
+};
 
 const FIELDS: Fields = Fields { before: "BeforeTool", call: "", agent: "", ..fields::CLAUDE };
 
@@ -36,7 +44,7 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     fields.event(event, name, kind)
 }
 
-/// The call, its server and tool as the MCP context names them.
+/// The call, its server and tool as the MCP context names them. The context's command line may hold secrets, and is left.
 fn call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
     let mut call = fields.call(event)?;
     if let Some(context) = event.get("mcp_context").filter(|context| !context.is_null()) {
@@ -67,5 +75,6 @@ const PROBES: &[Probe] = &[
     Probe { tool: "glob", arguments: r#"{"pattern":"rulekeep-doctor-probe"}"# },
     Probe { tool: "web_fetch", arguments: r#"{"prompt":"http://127.0.0.1:9/rulekeep-doctor-probe"}"# },
     Probe { tool: "google_web_search", arguments: r#"{"query":"rulekeep-doctor-probe"}"# },
-    Probe { tool: "mcp__rulekeep__probe", arguments: r#"{"text":"rulekeep-doctor-probe"}"# },
+    Probe { tool: "invoke_agent", arguments: r#"{"agent_name":"generalist","prompt":"rulekeep-doctor-probe"}"# },
+    Probe { tool: "mcp_rulekeep_probe", arguments: r#"{"text":"rulekeep-doctor-probe"}"# },
 ];

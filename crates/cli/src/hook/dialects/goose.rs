@@ -1,14 +1,22 @@
-//! The dialect of goose. Its hooks cannot ask, and block nothing but calls of tools.
+//! The dialect of goose. Its hooks cannot ask, and block nothing but calls of tools. The calls of a sub-agent start no
+//! hook: only the call of `delegate` that starts it does.
 
 use rulekeep::Outcome;
 use serde_json::Value;
 
 use super::fields::{self, Fields};
 use super::{Dialect, Probe};
-use crate::hook::event::{EventKind, HookEvent, Host, HostCall};
+use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host, HostCall};
 
-pub(super) static DIALECT: Dialect =
-    Dialect { host: Host::Goose, fields: &FIELDS, read, ask: None, seconds: 30, probes: PROBES };
+pub(super) static DIALECT: Dialect = Dialect {
+    host: Host::Goose,
+    fields: &FIELDS,
+    read,
+    ask: None,
+    refuse: HookAnswer::refusal,
+    seconds: 30,
+    probes: PROBES,
+};
 
 const FIELDS: Fields =
     Fields { event: "event", cwd: "working_dir", agent: "", call: "tool_call_id", prompt: "message", ..fields::CLAUDE };
@@ -38,7 +46,8 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     fields.event(event, name, kind)
 }
 
-/// The call. A tool of goose is named `EXTENSION__TOOL`, and an extension is an MCP server.
+/// The call. A tool of an extension is named `EXTENSION__TOOL`, and an extension is an MCP server. Those of the extension
+/// `developer` have no prefix in today's versions.
 fn call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
     let mut call = fields.call(event)?;
     if call.server.is_none()
@@ -50,12 +59,10 @@ fn call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
 }
 
 const PROBES: &[Probe] = &[
-    Probe { tool: "developer__shell", arguments: r#"{"command":"true rulekeep-doctor-probe"}"# },
-    Probe { tool: "developer__write", arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","content":""}"# },
-    Probe {
-        tool: "developer__edit",
-        arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","before":"a","after":"b"}"#,
-    },
-    Probe { tool: "developer__tree", arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","depth":1}"# },
+    Probe { tool: "shell", arguments: r#"{"command":"true rulekeep-doctor-probe"}"# },
+    Probe { tool: "write", arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","content":""}"# },
+    Probe { tool: "edit", arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","before":"a","after":"b"}"# },
+    Probe { tool: "tree", arguments: r#"{"path":"/nonexistent/rulekeep-doctor-probe","depth":1}"# },
+    Probe { tool: "delegate", arguments: r#"{"instructions":"rulekeep-doctor-probe"}"# },
     Probe { tool: "rulekeep__probe", arguments: r#"{"text":"rulekeep-doctor-probe"}"# },
 ];

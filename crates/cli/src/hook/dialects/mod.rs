@@ -6,8 +6,8 @@
 //! | `fields.rs` | the names that hosts give the fields of an event, and their reading |
 //! | one file a host | its events, its words for asking its user, its tools |
 //!
-//! A refusal is the same for all hosts, [`HookAnswer::refusal`]: exit code 2, the reason on standard error, nothing on
-//! standard output. It is the one form that blocks on each of them.
+//! A refusal is [`HookAnswer::refusal`]: exit code 2, the reason on standard error, nothing on standard output. It is the
+//! one form that blocks on each host. Copilot CLI does not show it to the model, so its refusal says the reason twice.
 
 mod claude;
 mod codex;
@@ -34,12 +34,11 @@ use super::event::{EventKind, HookAnswer, HookEvent, Host, Ruling};
 ///
 /// The refusal, for anything that is not an event the host documents.
 pub fn read_event(host: Host, input: &[u8]) -> Result<(&'static Dialect, HookEvent), HookAnswer> {
-    let read = || {
-        let event = read_input(input)?;
-        let dialect = Dialect::of_event(host, &event);
-        Ok((dialect, dialect.read(&event)?))
-    };
-    read().map_err(|reason: String| HookAnswer::refusal(&format!("Rulekeep refused: {reason}")))
+    let refused = |dialect: &Dialect, reason: String| dialect.refusal(&format!("Rulekeep refused: {reason}"));
+    let event = read_input(input).map_err(|reason| refused(Dialect::of(host), reason))?;
+    let dialect = Dialect::of_event(host, &event);
+    let read = dialect.read(&event).map_err(|reason| refused(dialect, reason))?;
+    Ok((dialect, read))
 }
 
 /// The words of a host: how it tells events, and which answers it understands.
@@ -49,6 +48,7 @@ pub struct Dialect {
     fields: &'static Fields,
     read: fn(&Fields, &Value) -> Result<HookEvent, String>,
     ask: Option<fn(&HookEvent, &str) -> Value>,
+    refuse: fn(&str) -> HookAnswer,
     seconds: u64,
     probes: &'static [Probe],
 }
@@ -124,12 +124,18 @@ impl Dialect {
             }
             (EventKind::Call(_), Ruling::Ask(reason)) => match self.ask {
                 Some(ask) => HookAnswer { exit: 0, stdout: ask(event, reason).to_string(), stderr: String::new() },
-                None => HookAnswer::refusal(reason),
+                None => self.refusal(reason),
             },
             (EventKind::Call(_) | EventKind::Prompt(_), Ruling::Deny(reason) | Ruling::Ask(reason)) => {
-                HookAnswer::refusal(reason)
+                self.refusal(reason)
             }
         }
+    }
+
+    /// The refusal of an event, whatever it is.
+    #[must_use]
+    pub fn refusal(&self, reason: &str) -> HookAnswer {
+        (self.refuse)(reason)
     }
 
     /// Whether the host asks its user when the hook says so. Elsewhere [`Ruling::Ask`] is answered as a refusal.

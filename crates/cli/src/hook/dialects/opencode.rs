@@ -3,22 +3,31 @@
 //! The plugin writes one JSON object: `event` (`chat.message`, `tool.execute.before`, `tool.execute.after` or
 //! `session.deleted`), `session` (the conversation with the user), `subagent` (the session of a sub-agent, where one acts),
 //! `cwd`, and with them `prompt`, or `tool`, `args` and `call`, and after the tool `output`. It throws on any exit code
-//! but 0, which keeps opencode from running the tool. opencode cannot ask.
+//! but 0, which keeps opencode from running the tool. opencode cannot ask through it; the questions of its own permissions
+//! come after the plugin.
 
 use serde_json::Value;
 
 use super::fields::{self, Fields};
 use super::{Dialect, Probe};
-use crate::hook::event::{EventKind, HookEvent, Host};
+use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host};
 
-pub(super) static DIALECT: Dialect =
-    Dialect { host: Host::Opencode, fields: &FIELDS, read, ask: None, seconds: 600, probes: PROBES };
+pub(super) static DIALECT: Dialect = Dialect {
+    host: Host::Opencode,
+    fields: &FIELDS,
+    read,
+    ask: None,
+    refuse: HookAnswer::refusal,
+    seconds: 600,
+    probes: PROBES,
+};
 
 const FIELDS: Fields = Fields {
     event: "event",
     session: "session",
     cwd: "cwd",
     agent: "subagent",
+    parent: "",
     tool: "tool",
     arguments: "args",
     call: "call",
@@ -33,11 +42,22 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
         "tool.execute.before" => EventKind::Call(fields.call(event)?),
         // opencode tells the output alike of tools that succeeded and of commands that failed.
         "tool.execute.after" => fields.result(event, None)?,
-        "chat.message" => fields.prompt(event)?,
+        "chat.message" => match fields.prompt(event)? {
+            EventKind::Prompt(prompt) => EventKind::Prompt(unquoted(&prompt).unwrap_or(prompt)),
+            other => other,
+        },
         "session.deleted" => EventKind::End,
         _ => return Err(fields::unknown(name)),
     };
     fields.event(event, name, kind)
+}
+
+/// The user's words in a prompt of `opencode run "..."`, which writes an argument with blanks in quotation marks. Words in
+/// quotation marks would be read as a name, not as a request.
+fn unquoted(prompt: &str) -> Option<String> {
+    let inner = prompt.strip_prefix('"')?.strip_suffix('"')?;
+    let is_one_argument = !inner.replace("\\\"", "").contains('"');
+    is_one_argument.then(|| inner.replace("\\\"", "\""))
 }
 
 const PROBES: &[Probe] = &[

@@ -6,10 +6,17 @@ use serde_json::Value;
 
 use super::fields::{self, Fields};
 use super::{Dialect, Probe, claude};
-use crate::hook::event::{EventKind, HookEvent, Host};
+use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host};
 
-pub(super) static DIALECT: Dialect =
-    Dialect { host: Host::Vscode, fields: &FIELDS, read, ask: Some(claude::ask), seconds: 30, probes: PROBES };
+pub(super) static DIALECT: Dialect = Dialect {
+    host: Host::Vscode,
+    fields: &FIELDS,
+    read,
+    ask: Some(claude::ask),
+    refuse: HookAnswer::refusal,
+    seconds: 30,
+    probes: PROBES,
+};
 
 const FIELDS: Fields = Fields { event: "hookEventName", session: "sessionId", ..fields::CLAUDE };
 

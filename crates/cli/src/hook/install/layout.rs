@@ -212,10 +212,10 @@ static CLAUDE: Layout = Layout {
     manifest: None,
     voids: None,
     moved_by: Some("CLAUDE_CONFIG_DIR"),
-    note: "Claude Code reads the entries when a session starts. VS Code and Cursor can read this file too, and are then governed by it; do not register the hook for them as well.",
+    note: "Claude Code reads the entries when a session starts. VS Code and Cursor can read this file too, and are then governed by it; do not register the hook for them as well. `disableAllHooks` in the settings of a project switches these hooks off, too.",
 };
 
-/// Codex refuses a whole file for one name it does not know, so only events that all versions with hooks have are used.
+/// Older versions of Codex refuse a whole file for one name they do not know, so only events that all versions have are used.
 static CODEX: Layout = Layout {
     host: "codex",
     user: ".codex/hooks.json",
@@ -225,7 +225,7 @@ static CODEX: Layout = Layout {
     manifest: None,
     voids: Some("version"),
     moved_by: Some("CODEX_HOME"),
-    note: "Codex skips a new or changed hook until you have reviewed it: start `codex`, open `/hooks` and trust the entries. Until then nothing is governed, and each change by this command needs a new review.",
+    note: "Codex skips a new or changed hook until you have reviewed it: start `codex`, open `/hooks` and trust the entries. Until then nothing is governed, and each change by this command needs a new review. Codex writes `-` in the name of an MCP server as `_`: policies name the server `my-srv` as `my_srv`.",
 };
 
 static GEMINI: Layout = Layout {
@@ -242,7 +242,7 @@ static GEMINI: Layout = Layout {
     manifest: None,
     voids: None,
     moved_by: None,
-    note: "Gemini CLI skips the hooks of a project in a folder that it does not trust, and runs the tool when a hook fails or is late: it has no switch for that.",
+    note: "Gemini CLI skips the hooks of a project in a folder that it does not trust, and runs the tool when the hook crashes or is late: it has no switch for that. The calls of its sub-agents count as the agent's own.",
 };
 
 /// `preToolUse` sees every tool. Registering the narrower events beside it would decide one call twice.
@@ -291,7 +291,7 @@ static COPILOT: Layout = Layout {
     manifest: None,
     voids: None,
     moved_by: None,
-    note: "Copilot CLI and VS Code both read this file: one entry governs both. Both run the tool when the hook is late.",
+    note: "Copilot CLI and VS Code both read this file: one entry governs both. Both run the tool when the hook is late. Copilot CLI skips the file of a project that it does not trust, and names an MCP tool `SERVER-TOOL`: policies name the whole as the tool.",
 };
 
 static GOOSE: Layout = Layout {
@@ -309,7 +309,7 @@ static GOOSE: Layout = Layout {
     manifest: Some(("plugin.json", PLUGIN_MANIFEST)),
     voids: None,
     moved_by: None,
-    note: "goose reads the plugin when it starts. A plugin named in `disabledPlugins` is off.",
+    note: "goose reads the plugin when it starts. A plugin named in `disabledPlugins` is off. goose asks no hook about the calls of a sub-agent: let the policy deny or escalate the tool `delegate`, which starts one.",
 };
 
 static OPENCODE: Layout = Layout {
@@ -326,7 +326,7 @@ static OPENCODE: Layout = Layout {
     manifest: None,
     voids: None,
     moved_by: Some("XDG_CONFIG_HOME"),
-    note: "opencode loads the plugin when it starts, with version 1 of its plugin interface; version 2 does not load it and says nothing.",
+    note: "opencode loads the plugin when it starts, with version 1 of its plugin interface; version 2 does not load it and says nothing. Where it cannot reach npm, its first turn waits for a minute or more.",
 };
 
 /// The manifest of the plugin for goose, in the folder above the one of its hooks.

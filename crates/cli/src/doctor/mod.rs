@@ -1,0 +1,77 @@
+//! `rulekeep doctor`: proves that a host asks the hook, by probes that must be refused, and lists where the host itself
+//! lets calls through.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `hosts.toml`, `model.rs` | how each host treats a hook; data |
+//! | `settings.rs` | the entries in a host's settings, as the host sees them |
+//! | `fire.rs` | a probe through the registered command |
+//! | `examine.rs` | one host examined |
+//! | `codex.rs`, `gemini.rs` | what these hosts must trust before they run a hook |
+//! | `report.rs` | the verdict, the findings and the table of faults |
+
+mod codex;
+mod examine;
+mod fire;
+mod gemini;
+mod model;
+mod report;
+mod settings;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ValueEnum as _;
+
+pub use examine::examine;
+pub use fire::Machine;
+pub use model::Fault;
+pub use report::{Cell, Finding, Report, State, Verdict};
+
+use crate::hook::event::Host;
+
+/// Options of `rulekeep doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// The host to examine; by default all that are used here
+    #[arg(long, value_enum)]
+    host: Option<Host>,
+    /// Prints the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// The folder whose settings count as the user's, instead of the home folder
+    #[arg(long, value_name = "FOLDER")]
+    settings_root: Option<PathBuf>,
+    /// Seconds that a hook is waited for; a slower one is a failed one
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    patience: u64,
+}
+
+/// Examines the hosts, and prints what was found. The exit code is 0 where all are green.
+///
+/// # Errors
+///
+/// Says which folder is missing.
+pub fn run(options: Options) -> Result<ExitCode, String> {
+    let home = options.settings_root.or_else(std::env::home_dir);
+    let home = home.ok_or("there is no home folder: name one with --settings-root")?;
+    let project = std::env::current_dir().map_err(|error| format!("the folder of the project: {error}"))?;
+    let machine = Machine { home, project, environment: None, patience: Duration::from_secs(options.patience) };
+    let all = Host::value_variants().iter().copied();
+    let hosts: Vec<Host> = match options.host {
+        Some(host) => vec![host],
+        None => all.filter(|host| examine::is_here(*host, &machine)).collect(),
+    };
+    if hosts.is_empty() {
+        return Err("no host is used here: run `rulekeep hook install`, or name a host with --host".to_owned());
+    }
+    let reports: Vec<Report> = hosts.into_iter().map(|host| examine(host, &machine)).collect();
+    if options.json {
+        println!("{}", serde_json::Value::from(reports.iter().map(Report::json).collect::<Vec<_>>()));
+    } else {
+        reports.iter().for_each(|report| println!("{report}"));
+    }
+    let green = reports.iter().all(|report| report.verdict == Verdict::Green);
+    Ok(if green { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,91 @@
+//! `rulekeep log checkpoint` and `prove`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use rulekeep::checkpoint::CheckpointKey;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::work::write_new;
+use crate::client::Client;
+use crate::home::Home;
+use crate::operate::{Failed, holding, parameters};
+use crate::output;
+use crate::store::checkpoint_key;
+
+/// The log, the key that signs for it, and where the text goes.
+#[derive(clap::Args)]
+pub(crate) struct Create {
+    /// The folder of a store that nothing has open; the home's without
+    #[arg(long, value_name = "DIR", requires = "checkpoint_name")]
+    store: Option<PathBuf>,
+    /// The name of the key that signs; the home's stands in its config.toml, as [checkpoints]
+    #[arg(long, value_name = "NAME", requires_all = ["checkpoint_seed", "store"])]
+    checkpoint_name: Option<String>,
+    /// The file with the 32 secret bytes of that key, in hex
+    #[arg(long, value_name = "FILE", requires = "checkpoint_name")]
+    checkpoint_seed: Option<PathBuf>,
+    /// The file to write; standard output without
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// Prints the answer as JSON
+    #[arg(long, conflicts_with = "to")]
+    json: bool,
+}
+
+/// What is proved.
+#[derive(clap::Args, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Prove {
+    /// The record that is in the log
+    #[arg(value_name = "RECORD", required_unless_present = "from_size")]
+    proof_id: Option<String>,
+    /// Proves that the log of so many entries is how the log of --to-size began
+    #[arg(long, value_name = "N", requires = "to_size", conflicts_with = "proof_id")]
+    from_size: Option<u64>,
+    /// The later size
+    #[arg(long, value_name = "N", requires = "from_size")]
+    to_size: Option<u64>,
+    #[command(flatten)]
+    #[serde(skip)]
+    log: Create,
+}
+
+/// Signs a checkpoint.
+pub(super) fn create(options: &Create) -> Result<ExitCode, Failed> {
+    options.show(&options.client(Client::operating)?.call("checkpoint/create", json!({}))?, "note")
+}
+
+/// Makes a proof.
+pub(super) fn prove(options: &Prove) -> Result<ExitCode, Failed> {
+    // A daemon has the key and proves to anybody; without one the store has to be opened with the key.
+    let client = options.log.client(|home| Client::daemon(home)?.map_or_else(|| Client::operating(home), Ok))?;
+    options.log.show(&client.call("checkpoint/prove", parameters(options)?)?, "proof")
+}
+
+impl Create {
+    fn client(&self, of_home: impl Fn(&Home) -> Result<Client, String>) -> Result<Client, Failed> {
+        if self.store.is_some() {
+            return holding(self.store.as_deref(), self.key()?);
+        }
+        let home = Home::find()?;
+        home.check()?;
+        Ok(of_home(&home)?)
+    }
+
+    fn key(&self) -> Result<Option<CheckpointKey>, String> {
+        let (Some(name), Some(seed)) = (&self.checkpoint_name, &self.checkpoint_seed) else { return Ok(None) };
+        checkpoint_key(name, seed).map(Some)
+    }
+
+    fn show(&self, answer: &Value, field: &str) -> Result<ExitCode, Failed> {
+        let text = answer[field].as_str().unwrap_or_default();
+        match &self.to {
+            Some(file) => write_new(file, text).map(|()| true)?,
+            None if self.json => output::print(&output::json(answer))?,
+            None => output::print(text.trim_end_matches('\n'))?,
+        };
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,90 @@
+//! `rulekeep log tail`.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::read::RECORDS;
+use crate::client::Client;
+use crate::home::Home;
+use crate::operate::{Failed, Reading};
+use crate::output;
+
+/// How much of the end.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Waits for further records and prints each as it comes; ends with Ctrl-C
+    #[arg(short, long, conflicts_with = "store")]
+    follow: bool,
+    /// How many records to begin with, 200 at most
+    #[arg(short = 'n', long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u64).range(1..=200))]
+    lines: u64,
+    #[command(flatten)]
+    from: Reading,
+}
+
+/// Prints the newest records, the oldest of them first.
+pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
+    let client = if options.follow {
+        let home = Home::find()?;
+        home.check()?;
+        Client::daemon(&home)?.ok_or_else(|| Failed::not_running("nothing is added to the log now"))?
+    } else {
+        options.from.client()?
+    };
+    let mut records = page(&client, &json!({ "pageSize": options.lines }))?.0;
+    records.reverse();
+    let mut last = records.last().cloned();
+    let mut is_read = print(&records, options, true)?;
+    if !options.follow {
+        return Ok(ExitCode::SUCCESS);
+    }
+    while is_read {
+        thread::sleep(BETWEEN);
+        let more = since(&client, last.as_ref())?;
+        is_read = print(&more, options, false)?;
+        last = more.last().cloned().or(last);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The records behind one, the oldest first. Times never go back, so the one itself is among those of its time.
+fn since(client: &Client, last: Option<&Value>) -> Result<Vec<Value>, Failed> {
+    let mut found = Vec::new();
+    for number in 1.. {
+        let mut params = json!({ "order": "oldest", "page": number, "pageSize": 200 });
+        if let Some(last) = last {
+            params["from"] = last["timestamp"].clone();
+        }
+        let (records, has_more) = page(client, &params)?;
+        found.extend(records);
+        if !has_more {
+            break;
+        }
+    }
+    let place = last.and_then(|last| found.iter().position(|record| record["id"] == last["id"]));
+    Ok(found.split_off(place.map_or(0, |place| place + 1)))
+}
+
+fn page(client: &Client, params: &Value) -> Result<(Vec<Value>, bool), Failed> {
+    let mut answer = client.call("proof/list", params.clone())?;
+    let has_more = answer["hasMore"] == true;
+    Ok((answer["items"].as_array_mut().map(std::mem::take).unwrap_or_default(), has_more))
+}
+
+/// Prints records; false where nobody reads them any more.
+fn print(records: &[Value], options: &Options, is_first: bool) -> Result<bool, Failed> {
+    let text = if options.from.json {
+        records.iter().map(output::json).collect::<Vec<_>>().join("\n")
+    } else {
+        let table = output::table(records, RECORDS);
+        // Its headings once.
+        if is_first { table } else { table.split_once('\n').map_or("", |(_, rows)| rows).to_owned() }
+    };
+    if text.is_empty() { Ok(true) } else { Ok(output::print(&text)?) }
+}
+
+/// The time between two looks at the log.
+const BETWEEN: Duration = Duration::from_millis(300);

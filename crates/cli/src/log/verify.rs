@@ -1,0 +1,99 @@
+//! `rulekeep log verify` and `check`.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use rulekeep::Governor;
+use rulekeep::checkpoint::VerifierKey;
+use rulekeep::maintenance::{verify_archive, verify_signed_archive};
+use rulekeep::proof::{VerifyOptions, verify_export};
+
+use super::work::{Progress, open};
+use super::{Kept, folder};
+use crate::operate::{Failed, Verb};
+use crate::output;
+
+/// What is verified.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The folder of the store; the home's without
+    #[arg(value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// The same, as other verbs name it
+    #[arg(long = "store", value_name = "DIR", conflicts_with = "store")]
+    named: Option<PathBuf>,
+    /// An archive that the log goes on from, the oldest first; may be given several times
+    #[arg(long = "archive", value_name = "FILE", conflicts_with = "checkpoint")]
+    archives: Vec<PathBuf>,
+    #[command(flatten)]
+    kept: Kept,
+    /// Prints the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is checked.
+#[derive(clap::Args)]
+pub(crate) struct Check {
+    /// The export or the archive
+    file: PathBuf,
+    /// The public key that must have signed the archive
+    #[arg(long, value_name = "KEY")]
+    key: Option<VerifierKey>,
+    /// Prints the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Verifies the log in its files, also beside a daemon that writes to it.
+pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
+    let kept = options.kept.read()?;
+    let store = folder(options.store.as_ref().or(options.named.as_ref()))?;
+    let progress = Progress::new("verifying");
+    let governor = Governor::open_read_only(&store)?;
+    let shown = progress.clone();
+    let settings = VerifyOptions::new().on_progress(move |so_far| shown.set(so_far.done, so_far.of));
+    let verification = match kept {
+        Some((note, key)) => governor.log().verify_with_checkpoint(&settings, &note, key),
+        None if options.archives.is_empty() => governor.log().verify(&settings),
+        None => governor.log().verify_with_archives(&options.archives),
+    }?;
+    progress.end();
+    governor.close()?;
+    let result = serde_json::to_value(&verification).map_err(|error| error.to_string())?;
+    Verb::one("proof/verify").show(&result, options.json)?;
+    if verification.valid {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!(
+        "the log does not hold, and takes in nothing more; end what has it open, keep a copy, then: rulekeep log repair {}",
+        store.display()
+    );
+    Ok(ExitCode::FAILURE)
+}
+
+/// Checks a file by itself.
+pub(super) fn check(options: &Check) -> Result<ExitCode, Failed> {
+    let file = &options.file;
+    let mut beginning = Vec::new();
+    open(file)?.take(ARCHIVE.len() as u64).read_to_end(&mut beginning).map_err(|error| error.to_string())?;
+    let report = match (&options.key, beginning == ARCHIVE) {
+        (Some(key), true) => serde_json::to_value(verify_signed_archive(file, key)?),
+        (None, true) => serde_json::to_value(verify_archive(file)?),
+        (Some(_), false) => return Err(Failed::usage("--key is for archives; exports are not signed")),
+        (None, false) => {
+            let progress = Progress::new("reading");
+            let report = verify_export(&mut open(file)?, &mut |_, bytes| progress.bytes(bytes))?;
+            progress.end();
+            serde_json::to_value(report)
+        }
+    };
+    let report = report.map_err(|error| error.to_string())?;
+    let shown = if options.json { output::json(&report) } else { output::fields(&report) };
+    output::print(&shown)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first bytes of an archive.
+const ARCHIVE: &[u8] = b"RKarch01";

@@ -1,0 +1,157 @@
+//! `rulekeep mcp`: the gateway between an MCP client and an MCP server, which asks the daemon.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rulekeep_mcp::{CallError, Calls, Downstream, Governed, ProxyOptions, WrapOptions};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::client::{Client, Failure};
+use crate::home::Home;
+use crate::hook::engine::HOST_USER;
+
+/// A verb of `rulekeep mcp`.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// Starts an MCP server as a child process, and governs the calls of the client on standard input and output
+    Wrap(Wrap),
+    /// Governs the calls to an MCP server over streamable HTTP
+    Proxy(Proxy),
+    /// Accepts the definition of a tool that changed since it was pinned; needs the operator's key
+    Accept(Accept),
+}
+
+/// Options of `rulekeep mcp wrap`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example of an MCP client's configuration:\n  {\"command\": \"rulekeep\", \"args\": [\"mcp\", \"wrap\", \"--server\", \"files\", \"--\", \"npx\", \"server-filesystem\", \".\"]}"
+)]
+pub(crate) struct Wrap {
+    #[command(flatten)]
+    governed: GovernedOptions,
+    /// The program of the server, and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Options of `rulekeep mcp proxy`.
+#[derive(clap::Args)]
+pub(crate) struct Proxy {
+    #[command(flatten)]
+    governed: GovernedOptions,
+    /// The address of the server's MCP endpoint
+    url: String,
+    /// A header of every request to the server, as NAME: VALUE; may be given several times
+    #[arg(long = "header", value_name = "HEADER", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// Serves clients over HTTP at this loopback address, under /mcp, instead of standard input and output
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+}
+
+/// Options of `rulekeep mcp accept`.
+#[derive(clap::Args)]
+pub(crate) struct Accept {
+    /// The tool
+    tool: String,
+    /// The server of the tool
+    #[arg(long)]
+    server: String,
+}
+
+/// Options that both gateways share.
+#[derive(clap::Args)]
+struct GovernedOptions {
+    /// The name of the server; pins of its tools belong to this name
+    #[arg(long)]
+    server: String,
+    /// The agent that makes the calls
+    #[arg(long, default_value = "mcp")]
+    agent: String,
+    /// The task that the calls belong to
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    /// Takes the client's user for the reviewer host-user: what they accept in the client's own question is approved
+    #[arg(long)]
+    ask_user: bool,
+    /// Seconds that a call waits for a reviewer
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    wait: u64,
+}
+
+impl GovernedOptions {
+    fn governed(self) -> Governed {
+        let governed = Governed::new(self.server).agent(self.agent).wait(Duration::from_secs(self.wait));
+        let governed = if self.ask_user { governed.user_reviewer(HOST_USER) } else { governed };
+        match self.task {
+            Some(task) => governed.task(task),
+            None => governed,
+        }
+    }
+}
+
+pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
+    let home = Home::find()?;
+    let command = match command {
+        Command::Accept(accept) => {
+            let accepted = json!({ "name": accept.tool, "server": accept.server });
+            Client::operating(&home)?.call("catalogue/pin", accepted)?;
+            println!("{} of {} is pinned as it is now", accept.tool, accept.server);
+            return Ok(ExitCode::SUCCESS);
+        }
+        command => command,
+    };
+    let daemon = Arc::new(Daemon::connect(home)?);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+    let served = runtime.block_on(async {
+        match command {
+            Command::Wrap(wrap) => {
+                rulekeep_mcp::wrap(daemon, WrapOptions::new(wrap.governed.governed(), wrap.command)).await
+            }
+            Command::Proxy(proxy) => {
+                let downstream = match proxy.listen {
+                    None => Downstream::Stdio,
+                    Some(address) => Downstream::Http(TcpListener::bind(address).await?),
+                };
+                let options = ProxyOptions::new(proxy.governed.governed(), proxy.url, downstream);
+                let add = |options: ProxyOptions, (name, value)| options.header(name, value);
+                rulekeep_mcp::proxy(daemon, proxy.headers.into_iter().fold(options, add)).await
+            }
+            Command::Accept(_) => Ok(()), // done above
+        }
+    });
+    served.map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
+}
+
+/// The daemon, as the gateway calls it. The daemon takes an answer of the user only from the connection that asked, so
+/// that one stays; a wait would hold up what comes behind it, so each has a connection of its own.
+struct Daemon {
+    home: Home,
+    line: Client,
+}
+
+impl Daemon {
+    fn connect(home: Home) -> Result<Self, String> {
+        let line = Client::agent(&home, None).map_err(|failure| failure.message)?;
+        Ok(Self { home, line })
+    }
+}
+
+impl Calls for Daemon {
+    fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
+        let failed = |failure: Failure| CallError::new(failure.code, failure.message).with_details(failure.details);
+        if method == "escalation/wait" {
+            return Client::agent(&self.home, None).and_then(|line| line.call(method, params)).map_err(failed);
+        }
+        self.line.call(method, params).map_err(failed)
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("expected NAME: VALUE")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}

@@ -1,0 +1,125 @@
+//! `rulekeep escalations`.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use rulekeep::escalation::EscalationState;
+use serde::Serialize;
+
+use super::{Failed, Id, Page, Reading, Verb, Writing};
+use crate::client::Client;
+use crate::home::Home;
+use crate::output;
+
+/// A subcommand of `rulekeep escalations`.
+#[derive(Subcommand)]
+pub(crate) enum Escalations {
+    /// Lists the escalations, the newest first
+    #[command(
+        after_help = "Examples:\n  rulekeep escalations list\n  rulekeep escalations list --state pending --json"
+    )]
+    List {
+        #[command(flatten)]
+        params: Filters,
+        #[command(flatten)]
+        from: Reading,
+    },
+    /// Shows the whole question: what was asked, why a reviewer is asked, and the digest that an approval binds to
+    #[command(after_help = "Examples:\n  rulekeep escalations show esc_01m89vy2x6z7e9r8r000000003")]
+    Show {
+        /// The escalation's id, or that of the record that asks
+        id: String,
+        #[command(flatten)]
+        from: Reading,
+    },
+    /// Approves what was asked, as it is shown; the approval binds to the digest of that
+    #[command(
+        after_help = "Examples:\n  rulekeep escalations approve esc_01m89vy2x6z7e9r8r000000003 --note \"as agreed\""
+    )]
+    Approve {
+        #[command(flatten)]
+        answer: Answer,
+        /// Adds what was asked about to the task's mandate, and not to this call alone
+        #[arg(long)]
+        for_task: bool,
+    },
+    /// Rejects what was asked
+    #[command(
+        after_help = "Examples:\n  rulekeep escalations reject esc_01m89vy2x6z7e9r8r000000003 --note \"not on a Friday\""
+    )]
+    Reject(Answer),
+}
+
+/// Which escalations.
+#[derive(clap::Args, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Filters {
+    /// Only those in this state: pending, approved, rejected or expired
+    #[arg(long)]
+    state: Option<EscalationState>,
+    /// Only those of this agent
+    #[arg(long = "agent", value_name = "AGENT")]
+    agent_id: Option<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    page: Page,
+}
+
+/// A reviewer's answer.
+#[derive(clap::Args, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer {
+    /// The escalation's id, or that of the record that asks
+    id: String,
+    /// Who answers
+    #[arg(long, value_name = "NAME", default_value = "operator")]
+    reviewer: String,
+    /// Why, for the log
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// The digest of what was looked at; refused where it is another by now
+    #[arg(long)]
+    digest: Option<String>,
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    for_task: bool,
+    #[command(flatten)]
+    #[serde(skip)]
+    to: Writing,
+}
+
+const LIST: Verb = Verb::list(
+    "escalation/list",
+    "/items",
+    &[
+        ("id", "/id"),
+        ("state", "/state"),
+        ("agent", "/agentId"),
+        ("risk", "/riskLevel"),
+        ("reviewer", "/reviewer"),
+        ("expires", "/expiresAt"),
+        ("asked", "/input"),
+        ("reason", "/reason"),
+    ],
+);
+
+/// Runs a subcommand.
+pub(crate) fn escalations(command: Escalations) -> Result<ExitCode, Failed> {
+    match command {
+        Escalations::List { params, from } => from.run(&LIST, &params),
+        Escalations::Show { id, from } => from.run(&Verb::one("escalation/get"), &Id { id: &id }),
+        Escalations::Approve { answer, for_task } => approve(Answer { for_task, ..answer }),
+        Escalations::Reject(answer) => answer.to.run(&Verb::one("escalation/reject"), &answer),
+    }
+}
+
+/// Shows what is approved, and approves exactly that.
+fn approve(mut answer: Answer) -> Result<ExitCode, Failed> {
+    let client = Client::operating(&Home::find()?)?;
+    if answer.digest.is_none() {
+        let asked = client.call("escalation/get", super::parameters(&Id { id: &answer.id })?)?;
+        eprintln!("{}\n", output::fields(&asked));
+        answer.digest = asked["digest"].as_str().map(str::to_owned);
+    }
+    Verb::one("escalation/approve").run(&client, &answer, answer.to.json)
+}

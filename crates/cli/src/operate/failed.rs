@@ -1,0 +1,85 @@
+//! Failures of verbs, with their exit codes and what to do next.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::client::Failure;
+
+/// Something failed, or was found.
+pub(crate) const FAILED: u8 = 1;
+/// The arguments are not what was expected; clap's own code too.
+pub(crate) const WRONG_USE: u8 = 2;
+/// The daemon does not run, and is needed.
+pub(crate) const NOT_RUNNING: u8 = 3;
+/// Ended by Ctrl-C, as shells say it.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// A failure of a verb.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    exit: u8,
+    message: String,
+}
+
+impl Failed {
+    /// Arguments that do not fit.
+    pub(crate) fn usage(message: &str) -> Self {
+        Self { exit: WRONG_USE, message: message.to_owned() }
+    }
+
+    /// The daemon that is needed does not run.
+    pub(crate) fn not_running(why: &str) -> Self {
+        Self { exit: NOT_RUNNING, message: format!("{why}; start the daemon with: rulekeep up") }
+    }
+
+    /// Ctrl-C came.
+    pub(crate) fn interrupted(message: String) -> Self {
+        Self { exit: INTERRUPTED, message }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::output::clean(&self.message))
+    }
+}
+
+impl From<String> for Failed {
+    fn from(message: String) -> Self {
+        Self { exit: FAILED, message }
+    }
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        let exit = match failure.code.as_str() {
+            "INVALID_INPUT" | "INVALID_QUERY" => WRONG_USE,
+            "UNREACHABLE" => NOT_RUNNING,
+            _ => FAILED,
+        };
+        let next = match failure.code.as_str() {
+            "AGENT_NOT_FOUND" => "; agents are listed by: rulekeep agents list",
+            "CHAIN_BROKEN" => "; rulekeep log verify says where",
+            "ESCALATION_NOT_FOUND" => "; escalations are listed by: rulekeep escalations list",
+            "PROOF_NOT_FOUND" => "; records are listed by: rulekeep log query",
+            "UNAUTHORIZED" => "; set RULEKEEP_OPERATOR_KEY to a key of the scope admin that was not revoked",
+            "UNREACHABLE" => "; whether the daemon runs is shown by: rulekeep status",
+            _ => "",
+        };
+        Self { exit, message: format!("{failure}{next}") }
+    }
+}
+
+impl From<rulekeep::Error> for Failed {
+    fn from(error: rulekeep::Error) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+/// Ends a verb: prints a failure on standard error, and returns the exit code.
+pub(crate) fn finish(name: &str, done: Result<ExitCode, Failed>) -> ExitCode {
+    done.unwrap_or_else(|failed| {
+        eprintln!("{name}: {failed}");
+        ExitCode::from(failed.exit)
+    })
+}

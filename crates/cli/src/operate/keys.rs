@@ -1,0 +1,181 @@
+//! `rulekeep keys` and `rulekeep kill-switch`.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use rulekeep::system::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Failed, Id, Note, Nothing, Reading, Verb, Writing};
+
+/// A subcommand of `rulekeep keys`.
+#[derive(Subcommand)]
+pub(crate) enum Keys {
+    /// Lists the API keys, without their texts
+    #[command(after_help = "Examples:\n  rulekeep keys list")]
+    List {
+        #[command(flatten)]
+        from: Reading,
+    },
+    /// Makes an API key and prints its text, which is shown only here
+    #[command(
+        after_help = "Examples:\n  rulekeep keys create --name runtime --scope agent --agent support-1\n  rulekeep keys create --scope admin --plan pro --json"
+    )]
+    Create {
+        #[command(flatten)]
+        params: Draft,
+        #[command(flatten)]
+        to: Writing,
+    },
+    /// Revokes an API key
+    #[command(after_help = "Examples:\n  rulekeep keys revoke key_01m89vy2x6z7e9r8r000000003")]
+    Revoke {
+        /// The key's id
+        id: String,
+        #[command(flatten)]
+        to: Writing,
+    },
+}
+
+/// A key to make.
+#[derive(clap::Args, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Draft {
+    /// Whom it is for: agent, or admin, which may do everything
+    #[arg(long)]
+    scope: String,
+    /// How many calls it may make: free, pro, or a number a minute and a burst, as 60:10
+    #[arg(long, default_value = "free", value_parser = plan)]
+    plan: Value,
+    /// A name, to know it by
+    #[arg(long)]
+    name: Option<String>,
+    /// An agent that it is limited to; may be given several times
+    #[arg(long = "agent", value_name = "AGENT")]
+    agents: Vec<String>,
+    /// Lets it enforce intents that its caller built
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    built_intents: bool,
+    /// When it expires, in ISO 8601
+    #[arg(long, value_name = "TIME")]
+    expires_at: Option<Timestamp>,
+}
+
+/// A subcommand of `rulekeep kill-switch`.
+#[derive(Subcommand)]
+pub(crate) enum KillSwitch {
+    /// Lists the kill switches that are set, the oldest first
+    #[command(after_help = "Examples:\n  rulekeep kill-switch list")]
+    List {
+        #[command(flatten)]
+        from: Reading,
+    },
+    /// Denies everything to an agent, a group or all, from now on
+    #[command(
+        after_help = "Examples:\n  rulekeep kill-switch set --all --note \"an incident\"\n  rulekeep kill-switch set --agent support-1 --by dana"
+    )]
+    Set(Stop),
+    /// Lifts a kill switch
+    #[command(after_help = "Examples:\n  rulekeep kill-switch lift stp_01m89vy2x6z7e9r8r000000003 --note \"resolved\"")]
+    Lift {
+        #[command(flatten)]
+        params: Lifting,
+        #[command(flatten)]
+        to: Writing,
+    },
+}
+
+/// Whom a kill switch is set for.
+#[derive(clap::Args, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[group(skip)]
+#[command(group = clap::ArgGroup::new("scope").required(true))]
+pub(crate) struct Stop {
+    /// This agent
+    #[arg(long = "agent", value_name = "AGENT", group = "scope")]
+    agent_id: Option<String>,
+    /// The agents of this group
+    #[arg(long, value_name = "GROUP", group = "scope")]
+    group: Option<String>,
+    /// All agents
+    #[arg(long, group = "scope")]
+    all: bool,
+    /// Who sets it
+    #[arg(long, value_name = "NAME", default_value = "operator")]
+    by: String,
+    #[command(flatten)]
+    #[serde(flatten)]
+    note: Note,
+    #[command(flatten)]
+    #[serde(skip)]
+    to: Writing,
+}
+
+/// Which kill switch is lifted.
+#[derive(clap::Args, Serialize)]
+pub(crate) struct Lifting {
+    /// The kill switch's id
+    id: String,
+    /// Who lifts it
+    #[arg(long, value_name = "NAME", default_value = "operator")]
+    by: String,
+    #[command(flatten)]
+    #[serde(flatten)]
+    note: Note,
+}
+
+const KEYS: Verb = Verb::list(
+    "key/list",
+    "/keys",
+    &[
+        ("id", "/id"),
+        ("name", "/name"),
+        ("scope", "/scope"),
+        ("plan", "/plan"),
+        ("state", "/state"),
+        ("agents", "/agents"),
+        ("created", "/createdAt"),
+        ("expires", "/expiresAt"),
+        ("last used", "/lastUsedAt"),
+    ],
+);
+const STOPS: Verb = Verb::list(
+    "stop/list",
+    "/stops",
+    &[("id", "/id"), ("scope", "/scope"), ("by", "/by"), ("time", "/timestamp"), ("note", "/note")],
+);
+
+/// Runs a subcommand of `rulekeep keys`.
+pub(crate) fn keys(command: Keys) -> Result<ExitCode, Failed> {
+    match command {
+        Keys::List { from } => from.run(&KEYS, &Nothing {}),
+        Keys::Create { params, to } => {
+            to.run(&Verb::one("key/create").remark("the text of the key is shown only here: keep it now"), &params)
+        }
+        Keys::Revoke { id, to } => to.run(&Verb::one("key/revoke"), &Id { id: &id }),
+    }
+}
+
+/// Runs a subcommand of `rulekeep kill-switch`.
+pub(crate) fn kill_switch(command: KillSwitch) -> Result<ExitCode, Failed> {
+    match command {
+        KillSwitch::List { from } => from.run(&STOPS, &Nothing {}),
+        KillSwitch::Set(stop) => {
+            let verb = Verb::one("stop/set").remark("actions that were granted before may be under way: see open");
+            stop.to.run(&verb, &stop)
+        }
+        KillSwitch::Lift { params, to } => to.run(&Verb::one("stop/lift"), &params),
+    }
+}
+
+fn plan(text: &str) -> Result<Value, String> {
+    if matches!(text, "free" | "pro") {
+        return Ok(Value::from(text));
+    }
+    let numbers: Option<(u32, u32)> =
+        text.split_once(':').and_then(|(rate, burst)| Some((rate.parse().ok()?, burst.parse().ok()?)));
+    let (rate, burst) = numbers.ok_or("expected free, pro, or a number a minute and a burst, as 60:10")?;
+    Ok(json!({ "perMinute": rate, "burst": burst }))
+}

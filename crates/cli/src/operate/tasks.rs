@@ -1,0 +1,85 @@
+//! `rulekeep tasks open`, `show` and `close`.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use rulekeep::Outcome;
+use serde::Serialize;
+
+use super::{Failed, Reading, Verb, Writing};
+
+/// A subcommand of `rulekeep tasks` that is a call.
+#[derive(Subcommand)]
+pub(crate) enum Tasks {
+    /// Opens a task: its user's own words limit what is done under it
+    #[command(after_help = "Examples:\n  rulekeep tasks open support-1 \"Read the file notes.txt\" --max-calls 20")]
+    Open {
+        #[command(flatten)]
+        params: Opening,
+        #[command(flatten)]
+        to: Writing,
+    },
+    /// Shows a task with its mandate
+    #[command(after_help = "Examples:\n  rulekeep tasks show tsk_01m89vy2x6z7e9r8r000000003")]
+    Show {
+        #[command(flatten)]
+        params: Task,
+        #[command(flatten)]
+        from: Reading,
+    },
+    /// Closes a task, and those delegated from it
+    #[command(after_help = "Examples:\n  rulekeep tasks close tsk_01m89vy2x6z7e9r8r000000003 --outcome success")]
+    Close {
+        #[command(flatten)]
+        task: Task,
+        /// What became of it: success, failure or escalated
+        #[arg(long, value_parser = super::upper::<Outcome>)]
+        outcome: Option<Outcome>,
+        #[command(flatten)]
+        to: Writing,
+    },
+}
+
+/// A task to open.
+#[derive(clap::Args, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Opening {
+    #[arg(value_name = "AGENT", help = "The agent that works on it")]
+    agent_id: String,
+    /// The user's own words
+    input: String,
+    /// A value that may be used although the words do not name it; may be given several times
+    #[arg(long, value_name = "VALUE")]
+    trusted: Vec<String>,
+    /// How many calls it may take
+    #[arg(long, value_name = "N")]
+    max_calls: Option<u64>,
+    /// When it ends, in seconds from now
+    #[arg(long, value_name = "SECONDS")]
+    expires_in: Option<u64>,
+}
+
+/// A task.
+#[derive(clap::Args, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Task {
+    #[arg(value_name = "TASK", help = "The task's id")]
+    task_id: String,
+}
+
+/// A task to close.
+#[derive(Serialize)]
+struct Closing {
+    #[serde(flatten)]
+    task: Task,
+    outcome: Option<Outcome>,
+}
+
+/// Runs a subcommand.
+pub(crate) fn tasks(command: Tasks) -> Result<ExitCode, Failed> {
+    match command {
+        Tasks::Open { params, to } => to.run(&Verb::one("task/open"), &params),
+        Tasks::Show { params, from } => from.run(&Verb::one("task/get"), &params),
+        Tasks::Close { task, outcome, to } => to.run(&Verb::one("task/close"), &Closing { task, outcome }),
+    }
+}

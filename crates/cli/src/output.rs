@@ -1,0 +1,167 @@
+//! What people and programs see of an answer: a table or fields for people, one line of JSON for programs.
+//!
+//! Texts of the log come from agents. No control character of them reaches a terminal, and no text of several lines can pass
+//! for a field of its own.
+
+use std::fmt::Write as _;
+
+use console::{Style, Term, measure_text_width, pad_str, style, truncate_str};
+use serde_json::{Map, Value};
+
+/// A column of a table: its heading, and where in a row its value stands.
+pub(crate) type Column = (&'static str, &'static str);
+
+/// Prints a line on standard output; false where its reader has gone, which is no failure.
+pub(crate) fn print(text: &str) -> Result<bool, String> {
+    use std::io::Write as _;
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true).map_err(|error| format!("standard output: {error}")),
+    }
+}
+
+/// JSON on one line, with every control character escaped.
+pub(crate) fn json(value: &Value) -> String {
+    escaped(&value.to_string(), |text, character| {
+        let mut units = [0; 2];
+        for unit in character.encode_utf16(&mut units) {
+            let _ = write!(text, "\\u{unit:04x}");
+        }
+    })
+}
+
+/// Rows under headings, aligned. On a terminal the last column is cut where the line ends.
+pub(crate) fn table(rows: &[Value], columns: &[Column]) -> String {
+    let cells: Vec<Vec<String>> =
+        rows.iter().map(|row| columns.iter().map(|(_, place)| cell(row.pointer(place))).collect()).collect();
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|at| {
+            let found = cells.iter().filter_map(|row| row.get(at)).map(|cell| measure_text_width(cell));
+            found.chain(columns.get(at).map(|(heading, _)| heading.len())).max().unwrap_or_default()
+        })
+        .collect();
+    let width = Term::stdout().size_checked().map(|(_, width)| usize::from(width));
+    let line = |row: &[String], shown: &dyn Fn(&str, &str) -> String| {
+        let mut line = String::new();
+        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let padded = if at + 1 == row.len() { cell.clone() } else { pad_to(cell, *width) };
+            let _ = write!(line, "{}{}", if at > 0 { "  " } else { "" }, shown(cell, &padded));
+        }
+        width.map_or_else(|| line.clone(), |width| truncate_str(&line, width, "…").into_owned())
+    };
+    let headings: Vec<String> = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
+    let mut lines = vec![line(&headings, &|_, padded| style(padded).bold().to_string())];
+    lines.extend(cells.iter().map(|row| line(row, &|cell, padded| colored(cell, padded))));
+    lines.join("\n")
+}
+
+/// The fields of an object, a line each; what is nested stands below its name.
+pub(crate) fn fields(value: &Value) -> String {
+    let none = Map::new();
+    let fields = value.as_object().unwrap_or(&none);
+    let width = fields.keys().map(String::len).max().unwrap_or_default();
+    let mut lines = Vec::new();
+    for (name, value) in fields {
+        let name = style(pad_to(name, width)).bold();
+        let is_nested = matches!(value, Value::Object(_)) || value.as_array().is_some_and(|items| !is_flat(items));
+        let text = if is_nested {
+            serde_json::to_string_pretty(value).unwrap_or_default()
+        } else {
+            value.as_str().map_or_else(|| cell(Some(value)), str::to_owned)
+        };
+        let text: Vec<String> = text.lines().map(clean).collect();
+        match text.as_slice() {
+            [one] if !is_nested => lines.push(format!("{name}  {}", colored(one, one))),
+            several => {
+                lines.push(name.to_string());
+                lines.extend(several.iter().map(|line| format!("  | {line}")));
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+/// A text in which control characters, and those that turn the direction of writing, are shown by their numbers.
+pub(crate) fn clean(text: &str) -> String {
+    escaped(text, |text, character| {
+        let _ = write!(text, "{}", character.escape_unicode());
+    })
+}
+
+fn escaped(text: &str, escape: impl Fn(&mut String, char)) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || is_hidden(character) {
+            escape(&mut clean, character);
+        } else {
+            clean.push(character);
+        }
+    }
+    clean
+}
+
+/// Characters that a terminal does not show, or by which it turns what follows.
+fn is_hidden(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+fn cell(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => clean(text),
+        Some(Value::Array(items)) if is_flat(items) => {
+            items.iter().map(|item| cell(Some(item))).collect::<Vec<_>>().join(", ")
+        }
+        Some(other) => clean(&other.to_string()),
+    }
+}
+
+fn is_flat(items: &[Value]) -> bool {
+    !items.iter().any(|item| item.is_object() || item.is_array())
+}
+
+fn pad_to(text: &str, width: usize) -> String {
+    pad_str(text, width, console::Alignment::Left, None).into_owned()
+}
+
+/// Words that stand for how something came out, in their colors; `console` leaves them out where there is no terminal, and
+/// where `NO_COLOR` is set.
+fn colored(word: &str, text: &str) -> String {
+    let style = match word {
+        "ALLOW" | "SUCCESS" | "active" | "approved" | "true" => Style::new().green(),
+        "DENY" | "FAILURE" | "suspended" | "retired" | "revoked" | "rejected" | "CRITICAL" | "broken" => {
+            Style::new().red()
+        }
+        "ESCALATE" | "DEGRADE" | "ESCALATED" | "pending" | "expired" | "HIGH" => Style::new().yellow(),
+        _ => return text.to_owned(),
+    };
+    style.apply_to(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_control_character_comes_through() {
+        let hostile = "a\u{1b}[31mb\u{9b}2Jc\u{7}d\u{202e}e\r\nid  forged";
+        for shown in [
+            table(&[json!({ "text": hostile })], &[("text", "/text")]),
+            fields(&json!({ "text": hostile, "nested": { "text": hostile } })),
+            json(&json!({ "text": hostile })),
+        ] {
+            assert!(!shown.chars().any(|one| (one.is_control() && one != '\n') || is_hidden(one)), "{shown:?}");
+        }
+        assert_eq!(fields(&json!({ "text": "x\nid  forged" })), "text\n  | x\n  | id  forged");
+        let read: Value = serde_json::from_str(&json(&json!({ "text": hostile }))).unwrap();
+        assert_eq!(read["text"], hostile);
+    }
+
+    #[test]
+    fn columns_are_aligned_by_what_is_shown() {
+        let rows = [json!({ "id": "日本", "n": 1 }), json!({ "id": "abcdef", "list": ["x", "y"] })];
+        let shown = table(&rows, &[("id", "/id"), ("n", "/n"), ("list", "/list")]);
+        assert_eq!(shown, "id      n  list\n日本    1  \nabcdef     x, y");
+    }
+}

@@ -1,0 +1,246 @@
+//! Permissions as rules: exactly, or narrower where they allow, or wider where they ask and deny.
+
+use rulekeep::intent::Parser;
+use serde_json::{Map, json};
+
+use super::{Effect, Host, Import, Permission, Subject};
+use crate::policy::toml_text;
+
+/// The names of a host's own tools.
+pub(super) struct HostTools {
+    pub(super) shell: &'static [&'static str],
+    pub(super) read: &'static [&'static str],
+    pub(super) change: &'static [&'static str],
+    pub(super) fetch: &'static [&'static str],
+}
+
+impl Host {
+    pub(super) const fn tools(self) -> HostTools {
+        match self {
+            Self::Claude => HostTools {
+                shell: &["Bash", "PowerShell"],
+                read: &["Read", "Grep", "Glob", "LS", "NotebookRead"],
+                change: &["Edit", "MultiEdit", "Write", "NotebookEdit"],
+                fetch: &["WebFetch"],
+            },
+            Self::Codex => HostTools {
+                shell: &["Bash", "shell", "local_shell", "exec_command"],
+                read: &["view_image"],
+                change: &["apply_patch"],
+                fetch: &["web_search"],
+            },
+            Self::Cursor => HostTools {
+                shell: &["Shell", "run_terminal_cmd"],
+                read: &["Read", "Grep", "read_file", "grep", "list_dir"],
+                change: &["Write", "Edit", "Delete", "edit_file", "search_replace", "delete_file"],
+                fetch: &["WebFetch", "web_fetch"],
+            },
+            Self::Gemini => HostTools {
+                shell: &["run_shell_command"],
+                read: &["read_file", "read_many_files", "list_directory", "glob", "search_file_content", "grep_search"],
+                change: &["write_file", "replace"],
+                fetch: &["web_fetch"],
+            },
+            Self::Opencode => HostTools {
+                shell: &["bash"],
+                read: &["read"],
+                change: &["edit", "write", "patch", "multiedit", "apply_patch"],
+                fetch: &["webfetch"],
+            },
+        }
+    }
+}
+
+/// What a permission became.
+#[derive(Default)]
+pub(super) struct Expressed {
+    /// The clauses of each rule.
+    pub(super) rules: Vec<String>,
+    /// How the rules differ from the permission.
+    pub(super) note: Option<String>,
+    pub(super) asks_about_shell: bool,
+}
+
+/// The clauses for some tools.
+pub(super) fn tools(names: &[impl AsRef<str>]) -> String {
+    format!("match.tools = {}\n", list(names))
+}
+
+/// The rules for a permission, or why it is left out.
+pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expressed, String> {
+    let (own, effect) = (import.host.tools(), permission.effect);
+    let exactly = |rules: Vec<String>| Ok(Expressed { rules, ..Expressed::default() });
+    match &permission.subject {
+        Subject::Shell(None) => exactly(vec![tools(own.shell)]),
+        Subject::Shell(Some(command)) => shell(own.shell, command, effect),
+        Subject::Fetch(None) => exactly(vec![tools(own.fetch)]),
+        Subject::Fetch(Some(host)) => exactly(vec![tools(own.fetch) + &hosts(host, effect)?]),
+        Subject::Tools(names) => exactly(vec![tools(names)]),
+        Subject::Server(server, names) => exactly(vec![
+            format!("match.servers = [{}]\n", toml_text(server)) + &tools(&[names]),
+            tools(&[format!("mcp__{server}__{names}")]),
+        ]),
+        Subject::ServerBut(server, but) => {
+            let prefixed: Vec<String> = but.iter().map(|name| format!("mcp__{server}__{name}")).collect();
+            exactly(vec![
+                format!("match.servers = [{}]\nmatch.not.tools = {}\n", toml_text(server), list(but)),
+                tools(&[format!("mcp__{server}__*")]) + &format!("match.not.tools = {}\n", list(&prefixed)),
+            ])
+        }
+        Subject::Files { changed, pattern } => {
+            let named = if *changed { own.change } else { own.read };
+            // An exception that cannot be expressed is none.
+            let (except, lost) = match excepted(import, permission) {
+                Ok(clause) => (clause, None),
+                Err(_) => (String::new(), Some("its exceptions are left out".to_owned())),
+            };
+            let Some(pattern) = pattern else {
+                return Ok(Expressed { rules: vec![tools(named) + &except], note: lost, ..Expressed::default() });
+            };
+            if effect == Effect::Allow {
+                let regex = allowed_paths(import, pattern)?;
+                return exactly(vec![tools(named) + &format!("match.context = [{}]\n", on_paths(&regex))]);
+            }
+            // A command line reads and changes files too.
+            let named = [named, own.shell].concat();
+            let globs = format!("match.paths = {}\n", list(&restricted_paths(import.host, pattern)));
+            Ok(Expressed {
+                rules: vec![tools(&named) + &globs + &except],
+                note: Some(
+                    "holds for such a path in any folder, and for calls of which the files cannot be told".to_owned(),
+                ),
+                ..Expressed::default()
+            })
+        }
+        Subject::Other(Some(tool)) if effect < Effect::Allow => Ok(Expressed {
+            rules: vec![tools(&[tool])],
+            note: Some("rules do not see this part of a call, so it holds for the whole tool".to_owned()),
+            ..Expressed::default()
+        }),
+        Subject::Other(_) => Err(match effect {
+            Effect::Allow => "left out: rules have no word for it".to_owned(),
+            Effect::Ask | Effect::Deny => "rules have no word for it; keep it in the host's settings".to_owned(),
+        }),
+    }
+}
+
+/// Command lines by how they begin. Rules do not see them: an allow is left out, and everything else asks about all of them.
+fn shell(shell: &[&str], command: &str, effect: Effect) -> Result<Expressed, String> {
+    let sample = command.trim_end_matches(['*', ':', ' ']);
+    let tool = shell.first().copied().unwrap_or_default();
+    let text = json!({ "tool": tool, "arguments": { "command": sample } }).to_string();
+    let agent = "import".parse().map_err(|error: rulekeep::intent::InvalidValue| error.to_string())?;
+    let parsed =
+        Parser::new().and_then(|parser| parser.parse_text(&agent, &text, &Map::new())).map(|parsed| parsed.intent);
+    let action = parsed.as_ref().map(|intent| intent.parsed_action.to_string());
+    match (effect, action) {
+        (Effect::Allow, Ok(action)) => Err(format!(
+            "left out: rules do not see command lines; the nearest that they see is the action {action:?} of {tool}, which is wider"
+        )),
+        (Effect::Allow, Err(_)) => Err("left out: rules do not see command lines".to_owned()),
+        (Effect::Deny, Ok(action)) if action != "unknown_action" => Ok(Expressed {
+            rules: vec![tools(shell) + &format!("match.actions = [{}]\n", toml_text(&action))],
+            note: Some(format!("denies every command line that is read as {action}, and asks about all others")),
+            asks_about_shell: true,
+        }),
+        _ => Ok(Expressed {
+            note: Some("rules do not see command lines, so all of them are asked about".to_owned()),
+            asks_about_shell: true,
+            ..Expressed::default()
+        }),
+    }
+}
+
+/// Pages of a host. What allows matches the host alone; what restricts any address with it.
+fn hosts(host: &str, effect: Effect) -> Result<String, String> {
+    let host = host.trim().to_ascii_lowercase();
+    let name = host.trim_start_matches("*.");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+    if host != "*" && (name.is_empty() || !name.chars().all(is_name)) {
+        return match effect {
+            Effect::Allow => Err("left out: expected the name of a host, such as docs.rs or *.docs.rs".to_owned()),
+            Effect::Ask | Effect::Deny => Ok(String::new()),
+        };
+    }
+    if host == "*" {
+        return Ok(String::new());
+    }
+    if effect != Effect::Allow {
+        return Ok(format!("match.hosts = [{}]\n", toml_text(&format!("*{name}*"))));
+    }
+    let sub = if host.starts_with("*.") { "(?:[a-z0-9-]+\\.)+" } else { "" };
+    let regex = format!("(?i)^(?:https?://)?{sub}{}(?::[0-9]+)?(?:[/?#].*)?$", name.replace('.', "\\."));
+    Ok(format!("match.context = [{{ key = \"facts.hosts\", matches = {} }}]\n", toml_text(&regex)))
+}
+
+/// Paths that later permissions of the host decide on otherwise.
+fn excepted(import: &Import<'_>, permission: &Permission) -> Result<String, String> {
+    let regexes = permission.except.iter().map(|pattern| allowed_paths(import, pattern));
+    let clauses: Vec<String> = regexes.map(|regex| regex.map(|regex| on_paths(&regex))).collect::<Result<_, _>>()?;
+    Ok(if clauses.is_empty() { String::new() } else { format!("match.not.context = [{}]\n", clauses.join(", ")) })
+}
+
+fn on_paths(regex: &str) -> String {
+    format!("{{ key = \"facts.paths\", matches = {} }}", toml_text(regex))
+}
+
+/// A pattern of the host as a regular expression over absolute paths that matches nothing else.
+fn allowed_paths(import: &Import<'_>, pattern: &str) -> Result<String, String> {
+    if pattern.contains(['[', ']', '{', '}', '!', '\\']) {
+        return Err("left out: of patterns only *, ** and ? are understood".to_owned());
+    }
+    let is_claude = import.host == Host::Claude;
+    let (absolute, rest) = match pattern {
+        _ if pattern.starts_with("~") || pattern.starts_with('$') => {
+            return Err("left out: write the home folder as an absolute path".to_owned());
+        }
+        _ if is_claude && pattern.starts_with("//") => (true, &pattern[1..]),
+        _ if !is_claude && pattern.starts_with('/') => (true, pattern),
+        _ => (false, pattern.trim_start_matches("./").trim_start_matches('/')),
+    };
+    // As in `.gitignore`: a name without a folder stands for one in any.
+    let anywhere = if is_claude && !pattern.trim_end_matches('/').contains('/') { "(?:.*/)?" } else { "" };
+    let mut regex = match (&import.root, absolute) {
+        (_, true) => "^".to_owned(),
+        (Some(root), false) => format!("^{}/{anywhere}", escaped(root)),
+        (None, false) => return Err("left out: it belongs to a folder that is not known; give --root DIR".to_owned()),
+    };
+    let mut left = rest;
+    while let Some(first) = left.chars().next() {
+        let (taken, written) = match left {
+            _ if left.starts_with("**/") => (3, "(?:.*/)?".to_owned()),
+            _ if left.starts_with("**") => (2, ".*".to_owned()),
+            _ if first == '*' => (1, "[^/]*".to_owned()),
+            _ if first == '?' => (1, "[^/]".to_owned()),
+            _ => (first.len_utf8(), escaped(&first.to_string())),
+        };
+        regex.push_str(&written);
+        left = left.get(taken..).unwrap_or_default();
+    }
+    Ok(regex + "$")
+}
+
+/// A pattern of the host as globs that match it in any folder, whatever it is relative to, and all below it.
+fn restricted_paths(host: Host, pattern: &str) -> Vec<String> {
+    let is_absolute = pattern.starts_with(if host == Host::Claude { "//" } else { "/" });
+    let mut rest = pattern;
+    while let Some(shorter) = ["./", "/", "~/", "$HOME/", "**/"].iter().find_map(|start| rest.strip_prefix(start)) {
+        rest = shorter;
+    }
+    // Behind a sign that globs do not have anything may follow.
+    let known = rest.find(['[', '{', '!', '\\']).map_or_else(|| rest.to_owned(), |end| format!("{}*", &rest[..end]));
+    let plain = known.replace("**/", "*").replace("**", "*");
+    let plain = if plain.is_empty() { "*" } else { plain.trim_end_matches('/') };
+    let starts: &[&str] = if is_absolute { &["/"] } else { &["", "*/"] };
+    starts.iter().flat_map(|start| [format!("{start}{plain}"), format!("{start}{plain}/*")]).collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| (c.is_ascii_punctuation() && c != '/').then_some('\\').into_iter().chain(Some(c)))
+        .collect()
+}
+
+fn list(names: &[impl AsRef<str>]) -> String {
+    format!("[{}]", names.iter().map(|name| toml_text(name.as_ref())).collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,253 @@
+//! `rulekeep policy suggest`: the least set that would have allowed what a log shows to be habit.
+//!
+//! A habit is a role, a tool and a capability that were fine at least [`LEAST_CALLS`] times on [`LEAST_DAYS`] days: allowed or
+//! approved, and no failure reported. `targets` finds which targets belong to it, `merge` puts habits together until they fit
+//! into the wanted number of rules, `written` writes the document. No rule covers a request that was refused, and none
+//! allows what is HIGH or CRITICAL.
+
+mod merge;
+mod targets;
+mod written;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+
+use clap::Args;
+use rulekeep::intent::UnreadKind;
+use rulekeep::proof::ProofId;
+use rulekeep::system::Timestamp;
+use rulekeep::{Decision, Governor, Outcome, PolicySet, RiskLevel, Tier};
+use serde_json::json;
+
+use super::past::{Past, Store};
+use targets::Place;
+
+/// The arguments of `rulekeep policy suggest`.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Store,
+    /// The most rules to write
+    #[arg(long, value_name = "N", default_value_t = 39, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    max_rules: u16,
+    /// Print the document and what it covers as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A past request, as far as habits depend on it.
+struct Call {
+    id: ProofId,
+    at: Timestamp,
+    agent: String,
+    /// The form, and the server where there is one: rules never mix these.
+    form: Form,
+    /// The tool's name, or the action of a request without a tool that was not a text.
+    what: String,
+    capabilities: Vec<String>,
+    places: Vec<Place>,
+    risk: RiskLevel,
+    tier: Tier,
+    verdict: Verdict,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Form {
+    formats: Vec<String>,
+    server: Option<String>,
+    /// Whether `what` is an action and not a tool.
+    is_action: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Fine { was_approved: bool },
+    Refused,
+}
+
+/// What rests on a set of calls.
+#[derive(Debug, Clone, Default)]
+struct Support {
+    calls: usize,
+    approved: usize,
+    agents: BTreeSet<String>,
+    days: BTreeSet<i64>,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    examples: Vec<ProofId>,
+}
+
+/// The fewest calls that make a habit, and the fewest days that they are spread over.
+const LEAST_CALLS: usize = 3;
+const LEAST_DAYS: usize = 2;
+
+/// Writes a suggestion. Returns whether there is any.
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    let governor = arguments.store.open()?;
+    let mut calls = Vec::new();
+    let mut counts = Counts::default();
+    counts.unreadable = arguments.store.range.each(&governor, |past| {
+        counts.decisions += 1;
+        if let Some(call) = Call::of(&past) {
+            counts.note(&call);
+            calls.push(call);
+        }
+    })?;
+    let mut rules = merge::rules(&calls, usize::from(arguments.max_rules).saturating_sub(2));
+    let (text, set, held) = loop {
+        let text = written::document(&rules, &counts, &calls);
+        let set = PolicySet::from_toml(&text).map_err(|error| format!("the suggestion does not load: {error}"))?;
+        let held = hold(&set, &arguments.store, &governor)?;
+        if held.loosened.is_empty() {
+            break (text, set, held);
+        }
+        // Several rules can grant together what none of them covers alone.
+        rules.retain(|rule| !held.loosened.contains(&rule.id));
+    };
+    governor.close()?;
+    let text = format!("{}{text}", written::coverage(&held, &counts));
+    if arguments.json {
+        let (covered, fine, high, critical) = (held.covered, counts.fine, counts.high, counts.critical);
+        super::print_json(&json!({
+            "policy": text, "rules": set.len(), "decisions": counts.decisions, "fine": fine, "covered": covered,
+            "high": high, "critical": critical, "unreadable": counts.unreadable,
+        }))?;
+    } else {
+        super::print(&text)?;
+        eprintln!("read the rules before they are put in force, and try them with `rulekeep policy replay`");
+    }
+    Ok(!rules.is_empty())
+}
+
+/// How many decisions were of which kind.
+#[derive(Debug, Default)]
+struct Counts {
+    decisions: u64,
+    unreadable: u64,
+    /// Fine, at LOW or MEDIUM risk.
+    fine: u64,
+    high: u64,
+    critical: u64,
+}
+
+impl Counts {
+    fn note(&mut self, call: &Call) {
+        let count = match (call.verdict, call.risk) {
+            (Verdict::Refused, _) => return,
+            (_, RiskLevel::Low | RiskLevel::Medium) => &mut self.fine,
+            (_, RiskLevel::High) => &mut self.high,
+            (_, RiskLevel::Critical) => &mut self.critical,
+        };
+        *count += 1;
+    }
+}
+
+/// What a suggestion comes to on the log that it was made of.
+struct Held {
+    covered: u64,
+    /// Rules that allow what was refused.
+    loosened: BTreeSet<String>,
+    /// Requests that were fine and are not covered, by what they were and needed.
+    missed: BTreeMap<String, u64>,
+}
+
+fn hold(set: &PolicySet, store: &Store, governor: &Governor) -> Result<Held, Box<dyn Error>> {
+    let mut held = Held { covered: 0, loosened: BTreeSet::new(), missed: BTreeMap::new() };
+    store.range.each(governor, |past| {
+        let Some(call) = Call::of(&past) else { return };
+        let Ok(verdict) = set.evaluate(&past.request()) else { return };
+        match call.verdict {
+            Verdict::Fine { .. } if call.risk <= RiskLevel::Medium => {
+                if verdict.decision == Decision::Allow {
+                    held.covered += 1;
+                } else {
+                    let what = if call.what.is_empty() { call.form.formats.join(" ") } else { call.what };
+                    *held.missed.entry(format!("{what}, {}", call.capabilities.join(" "))).or_default() += 1;
+                }
+            }
+            Verdict::Refused if verdict.decision == Decision::Allow => {
+                held.loosened.extend(verdict.rules.iter().map(ToString::to_string));
+            }
+            _ => {}
+        }
+    })?;
+    Ok(held)
+}
+
+impl Call {
+    /// None for what says nothing about habits: what is open, failed, was granted in part, or was refused by something else
+    /// than policies and people.
+    fn of(past: &Past) -> Option<Self> {
+        let verdict = match (past.record.decision, past.record.outcome) {
+            (Decision::Allow, None | Some(Outcome::Success)) => {
+                Verdict::Fine { was_approved: past.record.resolves.is_some() }
+            }
+            (Decision::Deny, _) if !past.is_barred() && !past.is_over_limit() => Verdict::Refused,
+            _ => return None,
+        };
+        let facts = past.intent.facts();
+        let named = [Some(past.record.entity_id.as_str()), facts.tool.as_deref(), facts.server.as_deref()];
+        if named.into_iter().flatten().any(|name| name.contains(['*', '?'])) {
+            // In a rule such a name would stand for others too.
+            return None;
+        }
+        let readings = facts.readings.iter();
+        let capabilities: BTreeSet<String> =
+            past.intent.required_capabilities.iter().chain(readings).map(ToString::to_string).collect();
+        let is_hidden = |kind: UnreadKind| matches!(kind, UnreadKind::Target | UnreadKind::Argument);
+        let places = facts.targets.iter().map(Place::of);
+        let unread = facts.unread.iter().filter(|unread| is_hidden(unread.kind)).map(|_| Place::Unread);
+        let is_action = facts.tool.is_none() && facts.formats.is_empty();
+        let what =
+            if is_action { past.intent.parsed_action.to_string() } else { facts.tool.clone().unwrap_or_default() };
+        // Another reading of an unsure request can be decided at HIGH, and a person was asked for that.
+        let is_unsure = past.record.resolves.is_some() && !facts.readings.is_empty();
+        let risk = if is_unsure { past.risk().max(RiskLevel::High) } else { past.risk() };
+        Some(Self {
+            id: past.record.id,
+            at: past.record.timestamp,
+            agent: past.record.entity_id.to_string(),
+            form: Form { formats: facts.formats, server: facts.server, is_action },
+            what,
+            capabilities: capabilities.into_iter().collect(),
+            places: places.chain(unread).collect(),
+            risk,
+            tier: past.record.trust_tier,
+            verdict,
+        })
+    }
+
+    fn is_fine(&self) -> bool {
+        self.verdict != Verdict::Refused
+    }
+
+    fn day(&self) -> i64 {
+        self.at.as_millis().div_euclid(86_400_000)
+    }
+
+    /// The agent's id without the number at its end: agents of one role share their habits.
+    fn role(&self) -> &str {
+        self.agent.trim_end_matches(|c: char| c.is_ascii_digit())
+    }
+}
+
+impl Support {
+    fn add(&mut self, call: &Call) {
+        self.calls += 1;
+        self.approved += usize::from(call.verdict == Verdict::Fine { was_approved: true });
+        self.agents.insert(call.agent.clone());
+        self.days.insert(call.day());
+        self.first = Some(self.first.map_or(call.at, |first| first.min(call.at)));
+        self.last = Some(self.last.map_or(call.at, |last| last.max(call.at)));
+        if self.examples.len() < 3 {
+            self.examples.push(call.id);
+        }
+    }
+
+    fn is_habit(&self) -> bool {
+        self.calls >= LEAST_CALLS && self.days.len() >= LEAST_DAYS
+    }
+}
+
+/// Calls by what they were and needed, one entry for each capability.
+type Habits<'a> = BTreeMap<(&'a str, &'a Form, &'a str, &'a str, bool), Vec<&'a Call>>;

@@ -1,0 +1,220 @@
+//! Which targets belong to a habit: exact ones, folders, domains of addresses.
+//!
+//! Targets form a tree by their folders, or by domain and address. At each place of it the share of targets that were seen on
+//! a single day alone estimates how likely the next one is new (Good and Turing, with days as the sample, so that a burst
+//! counts once). Where that, with what is too rare to be a habit by itself, is more than [`MISSED`], the place is open and all
+//! below it belongs to the habit; otherwise what was seen is the habit, branch by branch.
+// SOURCE: I. J. Good, "The population frequencies of species and the estimation of population parameters", Biometrika 1953.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rulekeep::intent::{Target, TargetKind};
+
+use super::{LEAST_CALLS, LEAST_DAYS};
+
+/// A target by its place in the tree, the root first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// Segments of a path or of a web address, which `/` joins.
+    Path(Vec<String>),
+    /// The domain of an address, and what is before the `@`.
+    Address(String, String),
+    /// A name without a folder, and without a sign by which it could be a host or a file with an extension.
+    Word(String),
+    /// Another recipient, account, table or name.
+    Name(String),
+    /// Something that could not be read.
+    Unread,
+}
+
+/// A text that targets are compared with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Pattern {
+    Exact(String),
+    /// All that begins with it.
+    Below(String),
+    /// All addresses of a domain.
+    Domain(String),
+    /// Any [`Place::Word`].
+    Word,
+}
+
+/// The share of new targets that a habit may miss before a place counts as open.
+const MISSED: f64 = 0.01;
+/// The fewest web sites that make all of them a habit of reading.
+const LEAST_SITES: usize = 5;
+
+impl Place {
+    pub(super) fn of(target: &Target) -> Self {
+        let value = target.value.to_lowercase();
+        let is_plain = |c: char| c.is_alphanumeric() || c == ' ' || c.is_ascii_punctuation() && !matches!(c, '*' | '?');
+        if value.len() > MAX_BYTES || !value.chars().all(is_plain) {
+            return Self::Unread;
+        }
+        match (target.kind, value.rsplit_once('@')) {
+            (TargetKind::Recipient, Some((name, domain))) if domain.contains('.') => {
+                Self::Address(domain.to_owned(), name.to_owned())
+            }
+            (TargetKind::Path | TargetKind::Host, None) if value.contains('/') => {
+                Self::Path(value.split('/').map(str::to_owned).collect())
+            }
+            (TargetKind::Path, None) if !value.contains(NO_WORD) => Self::Word(value),
+            _ => Self::Name(value),
+        }
+    }
+
+    fn branches(&self) -> Vec<&str> {
+        match self {
+            Self::Path(segments) => std::iter::once("path").chain(segments.iter().map(String::as_str)).collect(),
+            Self::Address(domain, name) => vec!["address", domain, name],
+            Self::Word(word) => vec!["word", word],
+            Self::Name(name) => vec!["name", name],
+            Self::Unread => vec!["unread"],
+        }
+    }
+
+    fn exact(&self) -> Option<Pattern> {
+        Some(Pattern::Exact(match self {
+            Self::Path(segments) => segments.join("/"),
+            Self::Address(domain, name) => format!("{name}@{domain}"),
+            Self::Word(text) | Self::Name(text) => text.clone(),
+            Self::Unread => return None,
+        }))
+    }
+}
+
+impl Pattern {
+    pub(super) fn holds(&self, place: &Place) -> bool {
+        match (self, place) {
+            (Self::Below(start), Place::Path(segments)) => segments.join("/").starts_with(start.as_str()),
+            (Self::Domain(wanted), Place::Address(domain, _)) => wanted == domain,
+            (Self::Word, Place::Word(_)) => true,
+            (Self::Exact(_), place) => place.exact().as_ref() == Some(self),
+            _ => false,
+        }
+    }
+
+    /// How many targets it stands for, roughly, where an exact one stands for one.
+    pub(super) const fn width(&self) -> usize {
+        match self {
+            Self::Exact(_) => 1,
+            Self::Below(_) | Self::Domain(_) => 10,
+            Self::Word => 30,
+        }
+    }
+
+    /// As a glob; none for words, which only a regular expression can tell.
+    pub(super) fn glob(&self) -> Option<String> {
+        match self {
+            Self::Exact(text) => Some(text.clone()),
+            Self::Below(start) => Some(format!("{start}*")),
+            Self::Domain(domain) => Some(format!("*@{domain}")),
+            Self::Word => None,
+        }
+    }
+
+    /// As a regular expression over a whole target.
+    pub(super) fn regex(&self) -> String {
+        self.glob().map_or_else(|| format!("[^{NO_WORD_CLASS}]*"), |glob| escaped(&glob).replace("\\*", ".*"))
+    }
+}
+
+/// The patterns of a habit: what its targets were, by their days, as wide as `may_widen` lets them be.
+pub(super) fn patterns(
+    seen: &[(&Place, i64)],
+    only_reads: bool,
+    may_widen: &dyn Fn(&Pattern) -> bool,
+) -> BTreeSet<Pattern> {
+    let mut found = BTreeSet::new();
+    let all: Vec<(&Place, Vec<&str>, i64)> = seen.iter().map(|(place, day)| (*place, place.branches(), *day)).collect();
+    let all: Vec<&(&Place, Vec<&str>, i64)> = all.iter().collect();
+    grow(&all, 0, only_reads, may_widen, &mut found);
+    found
+}
+
+type Seen<'a> = &'a (&'a Place, Vec<&'a str>, i64);
+
+/// Adds the patterns of a place of the tree, and returns how many of its targets they hold.
+fn grow(
+    all: &[Seen<'_>],
+    depth: usize,
+    only_reads: bool,
+    may_widen: &dyn Fn(&Pattern) -> bool,
+    found: &mut BTreeSet<Pattern>,
+) -> usize {
+    if !is_habit(all) {
+        return 0;
+    }
+    let mut branches: BTreeMap<Option<&str>, Vec<Seen<'_>>> = BTreeMap::new();
+    for seen in all {
+        branches.entry(seen.1.get(depth).copied()).or_default().push(seen);
+    }
+    let (mut below, mut held) = (BTreeSet::new(), 0);
+    for (branch, list) in &branches {
+        held += if branch.is_some() {
+            grow(list, depth + 1, only_reads, may_widen, &mut below)
+        } else if is_habit(list) {
+            below.extend(list.first().and_then(|(place, ..)| place.exact()));
+            list.len()
+        } else {
+            0
+        };
+    }
+    // New ones below it, and those that are too rare to be a habit by themselves.
+    let missed = unseen(branches.values()) + share(all.len() - held, all.len());
+    let wide = wide(all, depth, only_reads, branches.len()).filter(|pattern| missed > MISSED && may_widen(pattern));
+    let Some(pattern) = wide else {
+        found.extend(below);
+        return held;
+    };
+    found.insert(pattern);
+    // What is the place itself is not below it.
+    let itself = branches.get(&None).filter(|list| is_habit(list));
+    found.extend(itself.and_then(|list| list.first()).and_then(|(place, ..)| place.exact()));
+    all.len() - branches.get(&None).filter(|list| !is_habit(list)).map_or(0, Vec::len)
+}
+
+fn is_habit(all: &[Seen<'_>]) -> bool {
+    let days: BTreeSet<i64> = all.iter().map(|(.., day)| *day).collect();
+    all.len() >= LEAST_CALLS && days.len() >= LEAST_DAYS
+}
+
+/// How likely the next target is of a branch that was not there before.
+fn unseen<'a>(branches: impl Iterator<Item = &'a Vec<Seen<'a>>>) -> f64 {
+    let days = branches.map(|list| list.iter().map(|(.., day)| day).collect::<BTreeSet<_>>().len());
+    let (once, all) = days.fold((0, 0), |(once, all), days| (once + usize::from(days == 1), all + days));
+    share(once, all)
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    let share = part as f64 / whole as f64;
+    share
+}
+
+/// The pattern of all below a place of the tree; none where that would be everything, or everybody.
+fn wide(all: &[Seen<'_>], depth: usize, only_reads: bool, branches: usize) -> Option<Pattern> {
+    match (all.first()?.0, depth) {
+        (Place::Word(_), 1) => Some(Pattern::Word),
+        (Place::Address(domain, _), 2) => Some(Pattern::Domain(domain.clone())),
+        (Place::Path(segments), 2..) => {
+            let start = segments.get(..depth - 1)?;
+            // `/`, `./`, `~/` and the root of a scheme are no folders of anybody's.
+            let last = start.last()?;
+            let is_site = start.first().is_some_and(|first| first.ends_with(':')) && start.len() <= 2;
+            let is_folder = !matches!(last.as_str(), "" | "." | ".." | "~") && !last.ends_with(':');
+            let is_web = is_site && start.len() == 2 && only_reads && branches >= LEAST_SITES;
+            (is_web || is_folder && !is_site).then(|| Pattern::Below(format!("{}/", start.join("/"))))
+        }
+        _ => None,
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let special = |c: char| "\\.+*?()|[]{}^$#&-~".contains(c);
+    text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain(Some(c))).collect()
+}
+
+const MAX_BYTES: usize = 200;
+const NO_WORD: [char; 6] = ['/', '@', ':', '~', '.', '\\'];
+const NO_WORD_CLASS: &str = "/@:~.\\\\";

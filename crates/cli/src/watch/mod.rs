@@ -1,0 +1,171 @@
+//! `rulekeep watch`: a dashboard in the terminal. It shows decisions as they come and has escalations answered by key press.
+//!
+//! It makes calls of the sidecar's protocol through a closure, so it works with a running service and with a store that
+//! it opens itself. A thread makes the calls; the screen answers to keys also while one of them takes long.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `look.rs` | what the calls tell, as it is shown |
+//! | `screen.rs` | the state of the screen, and keys |
+//! | `draw.rs` | drawing it |
+//! | `tests.rs` | the screen over the calls of a gateway |
+
+mod draw;
+mod look;
+mod screen;
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
+use rulekeep::Governor;
+use rulekeep_server::gateway::Gateway;
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::home::Home;
+use look::{Look, Looking};
+use screen::{Answer, Asked, Screen};
+
+/// Makes a call of the sidecar's protocol: a method and its parameters. The error is a message for the user.
+pub type Calls<'a> = dyn Fn(&str, Value) -> Result<Value, String> + Sync + 'a;
+
+/// The person at the screen, and the store.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  rulekeep watch\n  rulekeep watch --reviewer operator")]
+pub struct Options {
+    /// The folder of a store that no other process has open, instead of the one in the home
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// The reviewer in whose name escalations are answered; without it, they are only shown.
+    #[arg(long, value_name = "NAME")]
+    reviewer: Option<String>,
+}
+
+/// Shows the dashboard of a store, or of the one in the home. Answering needs the operator's key there.
+pub(crate) fn main(options: &Options) -> Result<ExitCode, String> {
+    if let Some(store) = &options.store {
+        return run_on_store(store, options).map(|()| ExitCode::SUCCESS);
+    }
+    let home = Home::find()?;
+    let client = if options.reviewer.is_some() { Client::operating(&home)? } else { Client::reading(&home)? };
+    run(&|method, params| Ok(client.call(method, params)?), options).map(|()| ExitCode::SUCCESS)
+}
+
+/// Shows the dashboard until the user quits. The terminal is restored on every way out.
+///
+/// # Errors
+///
+/// Standard input or output that is no terminal, a first call that fails, and a terminal that cannot be used.
+pub fn run(call: &Calls<'_>, options: &Options) -> Result<(), String> {
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        return Err("expected a terminal on standard input and output; use `rulekeep report` for a file".to_owned());
+    }
+    let unusable = |error: io::Error| format!("the terminal cannot be used: {error}");
+    let is_ended = ended_by_signals().map_err(unusable)?;
+    // A service that does not answer is told before the screen is taken.
+    let mut looking = Looking::default();
+    let first = looking.look(call)?;
+    let mut screen = Screen::new(options.reviewer.clone(), first);
+    let (answer, answers) = mpsc::channel();
+    let (tell, told) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || keep_looking(call, looking, &answers, &tell));
+        let shown =
+            ratatui::try_init().and_then(|mut terminal| show(&mut terminal, &mut screen, &answer, &told, &is_ended));
+        // Before the thread is waited for, which may be in a call that takes long.
+        let restored = ratatui::try_restore();
+        drop(answer);
+        shown.and(restored).map_err(unusable)
+    })
+}
+
+/// Shows the dashboard of a store that no other process has open.
+///
+/// # Errors
+///
+/// As [`run`]; a store that cannot be opened.
+pub fn run_on_store(store: &Path, options: &Options) -> Result<(), String> {
+    let described = |error: rulekeep::Error| format!("{}: {error}", error.code());
+    let governor = Governor::open(store).map_err(described)?;
+    let gateway = Gateway::new(&governor).map_err(described)?;
+    let call = |method: &str, params| rulekeep_server::call(&gateway, method, params).map_err(described);
+    let shown = run(&call, options);
+    shown.and(governor.close().map_err(described))
+}
+
+/// Something new for the screen.
+enum News {
+    Look(Result<Look, String>),
+    Answered(Result<String, String>),
+}
+
+/// Makes the calls: those for the screen twice a second, and answers at once. Ends when the screen is gone.
+fn keep_looking(call: &Calls<'_>, mut looking: Looking, answers: &Receiver<Answer>, tell: &Sender<News>) {
+    loop {
+        let news = match answers.recv_timeout(BETWEEN_LOOKS) {
+            Ok(answer) => News::Answered(answer.send(call)),
+            Err(RecvTimeoutError::Timeout) => News::Look(looking.look(call)),
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let is_answer = matches!(news, News::Answered(_));
+        // The screen may have gone meanwhile; the next turn tells.
+        let _ = tell.send(news);
+        if is_answer {
+            let _ = tell.send(News::Look(looking.look(call)));
+        }
+    }
+}
+
+fn show(
+    terminal: &mut DefaultTerminal,
+    screen: &mut Screen,
+    answer: &Sender<Answer>,
+    told: &Receiver<News>,
+    is_ended: &AtomicBool,
+) -> io::Result<()> {
+    while !is_ended.load(Ordering::Relaxed) {
+        while let Ok(news) = told.try_recv() {
+            match news {
+                News::Look(look) => screen.take(look),
+                News::Answered(said) => screen.message = Some(said.unwrap_or_else(|error| error)),
+            }
+        }
+        terminal.draw(|frame| draw::all(frame, screen))?;
+        if !event::poll(BETWEEN_DRAWINGS)? {
+            continue;
+        }
+        let Event::Key(key) = event::read()? else { continue };
+        match screen.key(key) {
+            Asked::Quit => break,
+            Asked::Answer(asked) => drop(answer.send(asked)),
+            Asked::Nothing => {}
+        }
+    }
+    Ok(())
+}
+
+/// A flag that SIGTERM, SIGHUP and SIGINT set, so that they end the dashboard as its own key does.
+fn ended_by_signals() -> io::Result<Arc<AtomicBool>> {
+    let is_ended = Arc::new(AtomicBool::new(false));
+    #[cfg(unix)]
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP, signal_hook::consts::SIGINT] {
+        // The second one ends the process, also where a call hangs.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_ended))?;
+        signal_hook::flag::register(signal, Arc::clone(&is_ended))?;
+    }
+    Ok(is_ended)
+}
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+const BETWEEN_DRAWINGS: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests;

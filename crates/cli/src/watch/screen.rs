@@ -1,0 +1,172 @@
+//! The state of the screen, and what keys do to it.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use serde_json::json;
+
+use super::Calls;
+use super::look::{Look, Pending};
+
+/// The state of the screen.
+pub(super) struct Screen {
+    reviewer: Option<String>,
+    pub(super) look: Look,
+    /// Why the figures are not the newest.
+    pub(super) failure: Option<String>,
+    /// The id of the escalation that is selected.
+    selected: Option<String>,
+    pub(super) shown: Shown,
+    /// What came of the last key.
+    pub(super) message: Option<String>,
+}
+
+/// What is in front.
+pub(super) enum Shown {
+    Lists,
+    /// An escalation as it was when it was opened; with a question where it is to be answered.
+    Escalation {
+        of: Box<Pending>,
+        question: Option<Verdict>,
+        scrolled: u16,
+    },
+}
+
+/// A reviewer's verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Approve,
+    Reject,
+}
+
+impl Verdict {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+        }
+    }
+}
+
+/// An answer that the user confirmed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    id: String,
+    /// Of the escalation as it was shown: another one is refused.
+    digest: String,
+    reviewer: String,
+    verdict: Verdict,
+}
+
+impl Answer {
+    /// Sends it; what came of it, in words.
+    pub(super) fn send(&self, call: &Calls<'_>) -> Result<String, String> {
+        let Self { id, digest, reviewer, verdict } = self;
+        let method = format!("escalation/{}", verdict.word());
+        let answer = call(&method, json!({ "id": id, "reviewer": reviewer, "digest": digest }))?;
+        let state = answer.get("state").and_then(serde_json::Value::as_str).unwrap_or("answered");
+        Ok(format!("{id} is {state}"))
+    }
+}
+
+/// What a key asks for beyond the screen.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Nothing,
+    Answer(Answer),
+    Quit,
+}
+
+impl Screen {
+    pub(super) fn new(reviewer: Option<String>, look: Look) -> Self {
+        Self { reviewer, look, failure: None, selected: None, shown: Shown::Lists, message: None }
+    }
+
+    /// Takes over what was looked up; the last one stays where that failed.
+    pub(super) fn take(&mut self, look: Result<Look, String>) {
+        match look {
+            Ok(look) => (self.look, self.failure) = (look, None),
+            Err(failure) => self.failure = Some(failure),
+        }
+    }
+
+    pub(super) fn reviewer(&self) -> &str {
+        self.reviewer.as_deref().unwrap_or("nobody: start with --reviewer NAME to answer")
+    }
+
+    /// The place of the selected escalation; the first one's where it is gone.
+    pub(super) fn selected(&self) -> Option<usize> {
+        let pending = &self.look.pending;
+        let place = pending.iter().position(|pending| Some(&pending.id) == self.selected.as_ref());
+        place.or((!pending.is_empty()).then_some(0))
+    }
+
+    pub(super) fn key(&mut self, key: KeyEvent) -> Asked {
+        if key.kind == KeyEventKind::Release {
+            return Asked::Nothing;
+        }
+        let is_interrupt = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
+        if is_interrupt || key.code == KeyCode::Char('q') {
+            return Asked::Quit;
+        }
+        self.message = None;
+        match std::mem::replace(&mut self.shown, Shown::Lists) {
+            Shown::Lists => self.key_in_lists(key.code),
+            Shown::Escalation { of, question, scrolled } => {
+                return self.key_in_escalation(key.code, of, question, scrolled);
+            }
+        }
+        Asked::Nothing
+    }
+
+    fn key_in_lists(&mut self, code: KeyCode) {
+        let Some(place) = self.selected() else { return };
+        let go_to = match code {
+            KeyCode::Up => place.saturating_sub(1),
+            KeyCode::Down => place + 1,
+            KeyCode::Char('a') => return self.open(place, Some(Verdict::Approve)),
+            KeyCode::Char('r') => return self.open(place, Some(Verdict::Reject)),
+            KeyCode::Char('d') | KeyCode::Enter => return self.open(place, None),
+            _ => return,
+        };
+        if let Some(pending) = self.look.pending.get(go_to) {
+            self.selected = Some(pending.id.clone());
+        }
+    }
+
+    fn open(&mut self, place: usize, question: Option<Verdict>) {
+        if question.is_some() && self.reviewer.is_none() {
+            self.message = Some("Start with --reviewer NAME to answer escalations.".to_owned());
+            return;
+        }
+        if let Some(pending) = self.look.pending.get(place) {
+            self.selected = Some(pending.id.clone());
+            self.shown = Shown::Escalation { of: Box::new(pending.clone()), question, scrolled: 0 };
+        }
+    }
+
+    fn key_in_escalation(
+        &mut self,
+        code: KeyCode,
+        of: Box<Pending>,
+        question: Option<Verdict>,
+        scrolled: u16,
+    ) -> Asked {
+        let scrolled = match (code, question) {
+            (KeyCode::Up, _) => scrolled.saturating_sub(1),
+            (KeyCode::Down, _) => scrolled.saturating_add(1),
+            (KeyCode::Char('y'), Some(verdict)) => {
+                let Some(reviewer) = self.reviewer.clone() else { return Asked::Nothing };
+                self.message = Some("Sending ...".to_owned());
+                let Pending { id, digest, .. } = *of;
+                return Asked::Answer(Answer { id, digest, reviewer, verdict });
+            }
+            // Any other key goes back to the lists.
+            (_, Some(_)) => {
+                self.message = Some("Nothing was sent.".to_owned());
+                return Asked::Nothing;
+            }
+            _ => return Asked::Nothing,
+        };
+        self.shown = Shown::Escalation { of, question, scrolled };
+        Asked::Nothing
+    }
+}

@@ -1,0 +1,162 @@
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use rulekeep::escalation::{EscalationQuery, EscalationState};
+use rulekeep::{Agent, Governor, Intent, PolicySet, RiskLevel, Tier};
+use rulekeep_server::gateway::Gateway;
+use serde_json::{Value, json};
+
+use super::draw;
+use super::look::{Look, Looking};
+use super::screen::{Answer, Asked, Screen};
+
+/// A governor with two escalations that wait, behind its calls.
+struct Service {
+    gateway: Gateway,
+}
+
+impl Service {
+    fn start() -> Self {
+        let policies = "name = \"p\"\n[[rule]]\nid = \"ask\"\neffect = \"escalate\"\nreviewer = \"ann\"\nmatch.capabilities = [\"payment:transfer\"]";
+        let builder = Governor::builder().policies(PolicySet::from_toml(policies).unwrap());
+        let governor = builder.open_in_memory().unwrap();
+        governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+        let service = Self { gateway: Gateway::new(&governor).unwrap() };
+        service.enforce("pay_invoice", "payment:transfer");
+        service.enforce("refund_order", "payment:transfer");
+        service
+    }
+
+    fn enforce(&self, action: &str, capability: &str) {
+        let intent = Intent::new("clerk", action, RiskLevel::High, [capability]).unwrap();
+        self.gateway.governor().enforce(&intent).unwrap();
+    }
+
+    fn call(&self, method: &str, params: Value) -> Result<Value, String> {
+        rulekeep_server::call(&self.gateway, method, params).map_err(|error| error.to_string())
+    }
+
+    fn screen(&self, reviewer: Option<&str>) -> Screen {
+        Screen::new(reviewer.map(str::to_owned), self.look())
+    }
+
+    fn look(&self) -> Look {
+        Looking::default().look(&|method, params| self.call(method, params)).unwrap()
+    }
+
+    fn state(&self, action: &str) -> EscalationState {
+        let page = self.gateway.governor().escalations().list(&EscalationQuery::all()).unwrap();
+        let is_it = |intent: &Value| intent["parsedAction"] == action;
+        page.items.iter().find(|item| item.intent.as_ref().is_some_and(is_it)).unwrap().state
+    }
+}
+
+fn press(screen: &mut Screen, keys: &[KeyCode]) -> Asked {
+    keys.iter().map(|code| screen.key(KeyEvent::from(*code))).last().unwrap()
+}
+
+fn drawn(screen: &Screen) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(130, 30)).unwrap();
+    terminal.draw(|frame| draw::all(frame, screen)).unwrap();
+    terminal.backend().to_string()
+}
+
+#[test]
+fn a_decision_shows_up_with_the_next_look() {
+    let service = Service::start();
+    let mut looking = Looking::default();
+    let call = |method: &str, params| service.call(method, params);
+    let mut screen = Screen::new(None, looking.look(&call).unwrap());
+    assert!(!drawn(&screen).contains("delete_file"));
+    service.enforce("delete_file", "file:delete");
+    screen.take(looking.look(&call));
+    let shown = drawn(&screen);
+    for text in ["delete_file", "DENY", "HIGH", "3 records", "Pending escalations: 2", "at most 3"] {
+        assert!(shown.contains(text), "{text}:\n{shown}");
+    }
+}
+
+#[test]
+fn the_selected_escalation_is_the_one_that_is_answered() {
+    let service = Service::start();
+    let mut screen = service.screen(Some("ann"));
+    // The newest is the first.
+    let asked = press(&mut screen, &[KeyCode::Down, KeyCode::Char('r'), KeyCode::Char('y')]);
+    let Asked::Answer(answer) = asked else { panic!("{asked:?}") };
+    assert!(answer.send(&|method, params| service.call(method, params)).unwrap().ends_with("is rejected"));
+    assert_eq!(service.state("pay_invoice"), EscalationState::Rejected);
+    assert_eq!(service.state("refund_order"), EscalationState::Pending);
+}
+
+#[test]
+fn an_answer_is_sent_only_after_yes_and_only_by_a_reviewer() {
+    let service = Service::start();
+    for (reviewer, keys) in [
+        (Some("ann"), &[KeyCode::Char('a')][..]),
+        (Some("ann"), &[KeyCode::Char('a'), KeyCode::Enter]),
+        (Some("ann"), &[KeyCode::Char('a'), KeyCode::Char('a')]),
+        (Some("ann"), &[KeyCode::Char('d'), KeyCode::Char('y')]),
+        (Some("ann"), &[KeyCode::Char('y')]),
+        (None, &[KeyCode::Char('a'), KeyCode::Char('y')]),
+    ] {
+        assert_eq!(press(&mut service.screen(reviewer), keys), Asked::Nothing, "{keys:?}");
+    }
+}
+
+#[test]
+fn an_answer_binds_to_what_was_on_the_screen_whatever_came_since() {
+    let service = Service::start();
+    let mut screen = service.screen(Some("ann"));
+    let digest = screen.look.pending[0].digest.clone();
+    press(&mut screen, &[KeyCode::Char('a')]);
+    let mut newer = service.look();
+    newer.pending[0].digest = "another".to_owned();
+    newer.pending.reverse();
+    screen.take(Ok(newer));
+    let Asked::Answer(answer) = press(&mut screen, &[KeyCode::Char('y')]) else { panic!() };
+    let sent = std::sync::Mutex::new(Value::Null);
+    let record = |_: &str, params: Value| {
+        *sent.lock().unwrap() = params;
+        Ok(json!({ "state": "approved" }))
+    };
+    answer.send(&record).unwrap();
+    assert_eq!(sent.lock().unwrap()["digest"], *digest);
+}
+
+#[test]
+fn figures_stay_and_the_failure_is_said_where_the_service_does_not_answer() {
+    let mut screen = Service::start().screen(None);
+    screen.take(Err("the socket is gone".to_owned()));
+    let shown = drawn(&screen);
+    assert!(shown.contains("pay_invoice") && shown.contains("No new figures: the socket is gone"), "{shown}");
+}
+
+#[test]
+fn an_answer_that_is_refused_says_why() {
+    let service = Service::start();
+    let mut screen = service.screen(Some("bob"));
+    let Asked::Answer(answer) = press(&mut screen, &[KeyCode::Char('a'), KeyCode::Char('y')]) else { panic!() };
+    let refused = Answer::send(&answer, &|method, params| service.call(method, params)).unwrap_err();
+    assert!(refused.contains("ann"), "{refused}");
+}
+
+#[test]
+fn text_of_the_log_cannot_steer_the_terminal_nor_turn_what_is_around_it() {
+    let evil = "a\u{1b}[2J\u{7}\u{202e}b";
+    let item = json!({ "id": "i", "entityId": evil, "agentId": evil, "reasoning": evil, "reason": evil, "decision": "DENY",
+        "intent": { "parsedAction": evil, "requiredCapabilities": [evil], "context": { "k": evil } }, "input": evil });
+    let call = |method: &str, _: Value| {
+        Ok(match method {
+            "admin/status" => json!({ "timestamp": "2026-01-31T09:30:00.000Z", "status": evil, "warnings": [evil] }),
+            "proof/get" => json!({ "evidence": { "intent": { "parsedAction": evil } } }),
+            _ => json!({ "items": [item], "total": 1 }),
+        })
+    };
+    let mut screen = Screen::new(Some("ann".to_owned()), Looking::default().look(&call).unwrap());
+    let lists = drawn(&screen);
+    press(&mut screen, &[KeyCode::Char('d')]);
+    for shown in [lists, drawn(&screen)] {
+        assert!(shown.contains("a\u{fffd}[2J\u{fffd}\u{fffd}b"), "{shown}");
+        assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']));
+    }
+}

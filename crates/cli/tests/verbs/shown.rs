@@ -1,0 +1,136 @@
+//! What verbs print: tables and JSON, no control characters, colors on a terminal alone; and their exit codes.
+
+use std::process::Command;
+
+use crate::fixture::{PROGRAM, Place};
+
+#[test]
+fn no_control_character_of_the_log_reaches_the_reader() {
+    let place = Place::new();
+    let asked = place.json(&["escalations", "list"]);
+    assert_eq!(asked["total"], 1);
+    for verb in [
+        vec!["log", "query"],
+        vec!["log", "query", "--json"],
+        vec!["log", "tail"],
+        vec!["escalations", "list"],
+        vec!["escalations", "show", place.id("esc_")],
+    ] {
+        let printed = place.ok(&verb);
+        assert!(!printed.contains('\u{1b}'), "{verb:?}: {printed:?}");
+        let hidden = |one: char| (one.is_control() && one != '\n') || one == '\u{202e}';
+        assert!(!printed.chars().any(hidden), "{verb:?}: {printed:?}");
+    }
+    // An agent's text that holds them.
+    let records = place.json(&["log", "query", "--order", "oldest"]);
+    let evidence = records["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| place.ok(&["log", "show", record["id"].as_str().unwrap(), "--evidence"]));
+    let evidence: String = evidence.collect();
+    assert!(!evidence.chars().any(|one| one.is_control() && one != '\n'), "{evidence:?}");
+}
+
+#[test]
+fn colors_are_for_a_terminal_that_wants_them() {
+    let place = Place::new();
+    let on_terminal = |environment: &[(&str, &str)]| {
+        let mut script = Command::new("script");
+        script.args(["-qec", &format!("{PROGRAM} log query"), "/dev/null"]);
+        place.prepare(&mut script);
+        script.env("TERM", "xterm-256color").env_remove("NO_COLOR").envs(environment.iter().copied());
+        script.output().ok().map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let Some(colored) = on_terminal(&[]) else {
+        eprintln!("skipped: there is no program script to make a terminal with");
+        return;
+    };
+    assert!(colored.contains("\u{1b}[31mDENY"), "{colored:?}");
+    for plain in
+        [on_terminal(&[("NO_COLOR", "1")]), on_terminal(&[("TERM", "dumb")]), Some(place.ok(&["log", "query"]))]
+    {
+        assert!(!plain.unwrap().contains("\u{1b}["));
+    }
+}
+
+#[test]
+fn mistyped_filters_are_errors() {
+    let place = Place::new();
+    for (arguments, says) in [
+        (vec!["--decision", "denied"], "expected one of"),
+        (vec!["--risk", "hihg"], "expected one of"),
+        (vec!["--outcome", "sucess"], "expected one of"),
+        (vec!["--from", "yesterday"], "ISO 8601"),
+        (vec!["--desicion", "deny"], "--decision"),
+        (vec!["--order", "newset"], "newest"),
+        (vec!["--intent", "int_none"], "expected"),
+        (vec!["--cursor", "nowhere"], "expected"),
+        (vec!["--page-size", "2000"], "pageSize"),
+        (vec!["--page", "0"], "page"),
+        (vec!["--call", "1"], "--agent"),
+    ] {
+        let said = place.fails(2, &[&["log", "query"], arguments.as_slice()].concat());
+        assert!(said.contains(says), "{arguments:?}: {said}");
+    }
+    let said = place.fails(1, &["log", "query", "--agent", "suport-1"]);
+    assert!(said.contains("AGENT_NOT_FOUND") && said.contains("rulekeep agents list"), "{said}");
+    place.fails(2, &["escalations", "list", "--state", "open"]);
+}
+
+#[test]
+fn exit_codes_are_those_of_the_help() {
+    let place = Place::new();
+    place.fails(2, &["log"]);
+    place.fails(3, &["log", "tail", "--follow"]);
+    place.fails(3, &["status"]);
+    place.fails(1, &["log", "verify", "broken"]);
+    place.fails(1, &["log", "show", "prf_none"]);
+    let said = place.fails(2, &["log", "erase", "--cause", "none", "--yes"]);
+    assert!(said.contains("--record"), "{said}");
+    let help = place.ok(&["--help"]);
+    for code in ["0    done", "1    failed", "2    wrong use", "3    the daemon", "130  ended"] {
+        assert!(help.contains(code), "{code}: {help}");
+    }
+}
+
+#[test]
+fn writing_verbs_need_the_operators_key() {
+    let place = Place::with_daemon();
+    let escalation = place.id("esc_");
+    for verb in [
+        vec!["escalations", "approve", escalation],
+        vec!["escalations", "reject", escalation],
+        vec!["kill-switch", "set", "--all"],
+        vec!["keys", "create", "--scope", "admin"],
+        vec!["keys", "revoke", place.id("key_")],
+        vec!["agents", "suspend", "support-1"],
+        vec!["agents", "trust", "support-1", "--score", "900", "--note", "more"],
+        vec!["webhooks", "remove", place.id("whk_")],
+        vec!["tasks", "open", "support-1", "Read the notes"],
+        vec!["log", "checkpoint"],
+        vec!["down"],
+    ] {
+        for (key, says) in [(None, "RULEKEEP_OPERATOR_KEY"), (Some("rkp_admin_wrong"), "UNAUTHORIZED")] {
+            let mut command = place.command(&verb);
+            command.env_remove("RULEKEEP_OPERATOR_KEY").envs(key.map(|key| ("RULEKEEP_OPERATOR_KEY", key)));
+            let output = command.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{verb:?}: {said}");
+            assert!(said.contains(says), "{verb:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn every_shell_has_completions_and_every_verb_a_page() {
+    let place = Place::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let completions = place.ok(&["completions", shell]);
+        assert!(completions.contains("kill-switch") && completions.contains("suspend"), "{shell}");
+    }
+    assert!(place.ok(&["man"]).contains(".TH rulekeep 1"));
+    let page = place.ok(&["man", "log", "query"]);
+    assert!(page.contains("decision") && page.contains("Examples:"), "{page}");
+    place.fails(1, &["man", "log", "quarry"]);
+}

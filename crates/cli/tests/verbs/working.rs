@@ -1,0 +1,156 @@
+//! Verbs that change something: the log goes on being valid, and what they say is so.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::fixture::{Place, copy};
+
+#[test]
+fn an_approval_binds_to_what_was_shown() {
+    let place = Place::with_daemon();
+    let id = place.id("esc_");
+    let shown = place.ok(&["escalations", "show", id]);
+    assert!(shown.contains("Pay 5000 dollars to account 123") && shown.contains("digest"), "{shown}");
+    let other = format!("sha256:{}", "0".repeat(64));
+    place.fails(1, &["escalations", "approve", id, "--digest", &other]);
+    let output = place.run(&["escalations", "approve", id, "--note", "as agreed", "--json"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("Pay 5000 dollars"), "{said}");
+    let asked = place.json(&["escalations", "show", id]);
+    assert_eq!((&asked["state"], &asked["votes"][0]["reviewer"]), (&json!("approved"), &json!("operator")));
+    place.fails(1, &["escalations", "reject", id]);
+}
+
+#[test]
+fn what_operators_change_is_the_same_with_and_without_a_daemon() {
+    for place in [Place::new(), Place::with_daemon()] {
+        assert_eq!(place.json(&["agents", "suspend", "support-1", "--note", "odd"])["state"], "suspended");
+        assert_eq!(place.json(&["agents", "show", "support-1"])["state"], "suspended");
+        assert_eq!(place.json(&["agents", "resume", "support-1"])["state"], "active");
+        place.ok(&["agents", "register", "billing-2", "--tier", "t2", "--label", "team=billing"]);
+        assert_eq!(place.json(&["agents", "show", "billing-2"])["tier"], "T2");
+        place.ok(&["agents", "trust", "billing-2", "--score", "450", "--note", "reviewed"]);
+        assert_eq!(place.json(&["agents", "trust", "billing-2"])["items"][0]["to"], 450);
+
+        let key = place.json(&["keys", "create", "--scope", "agent", "--plan", "60:10", "--agent", "support-1"]);
+        assert_eq!(key["plan"], json!({ "perMinute": 60, "burst": 10 }));
+        assert_eq!(place.json(&["keys", "revoke", key["id"].as_str().unwrap()])["state"], "revoked");
+        let stop = place.json(&["kill-switch", "set", "--agent", "support-1", "--note", "an incident"]);
+        let id = stop["id"].as_str().unwrap();
+        assert_eq!(place.json(&["kill-switch", "list"])["stops"][1]["id"], id);
+        place.ok(&["kill-switch", "lift", id]);
+        assert_eq!(place.json(&["kill-switch", "list"])["stops"].as_array().unwrap().len(), 1);
+        let task = place.json(&["tasks", "open", "billing-2", "Read the file notes.txt"]);
+        let task = task["taskId"].as_str().unwrap();
+        assert_eq!(place.json(&["tasks", "show", task])["state"], "open");
+        assert_eq!(place.json(&["tasks", "close", task, "--outcome", "success"])["state"], "closed");
+        assert_eq!(place.json(&["log", "verify"])["valid"], true);
+    }
+}
+
+#[test]
+fn erased_evidence_is_gone_and_the_log_holds() {
+    let place = Place::new();
+    let record = place.id("prf_");
+    assert!(place.json(&["log", "show", record, "--evidence"])["evidence"].is_object());
+    let erasing = ["log", "erase", "--record", record, "--cause", "asked for"];
+    assert!(place.fails(1, &erasing).contains("--yes"), "without a terminal it asks nobody");
+    assert_eq!(place.json(&[erasing.as_slice(), &["--yes"]].concat()), json!({ "erased": 1 }));
+    assert_eq!(place.json(&["log", "show", record, "--evidence"])["evidenceErased"], true);
+    assert_eq!(place.json(&["log", "verify"])["valid"], true);
+    place.ok(&["up"]);
+    let said = place.fails(1, &[erasing.as_slice(), &["--yes"]].concat());
+    assert!(said.contains("rulekeep down"), "{said}");
+}
+
+#[test]
+fn the_homes_own_store_needs_the_key_also_where_its_folder_is_named() {
+    let place = Place::new();
+    let store = place.home().join("store");
+    let erasing = ["log", "erase", "--record", place.id("prf_"), "--cause", "none", "--yes", "--store"];
+    let mut command = place.command(&[erasing.as_slice(), &[store.to_str().unwrap()]].concat());
+    let output = command.env_remove("RULEKEEP_OPERATOR_KEY").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("RULEKEEP_OPERATOR_KEY"));
+}
+
+#[test]
+fn a_broken_log_is_found_and_repaired() {
+    let place = Place::new();
+    let output = place.run(&["log", "verify", "broken", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("rulekeep log repair broken"));
+    let report = place.json(&["log", "repair", "--store", "broken"]);
+    assert!(report["kept"].as_str().unwrap().starts_with("damaged-"), "{report}");
+    assert_eq!(place.json(&["log", "verify", "broken"])["valid"], true);
+    place.fails(1, &["log", "repair", "store"]);
+    // The home's own, by the operator.
+    copy(&place.work().join("store"), &place.work().join("whole"));
+    crate::fixture::break_store(&place.home().join("store"));
+    place.ok(&["log", "repair"]);
+    assert_eq!(place.json(&["log", "verify"])["valid"], true);
+}
+
+#[test]
+fn an_export_is_imported_again_and_never_written_over() {
+    let place = Place::new();
+    let report = place.json(&["log", "export", "--entries", "--to", "log.jsonl"]);
+    assert_eq!(place.json(&["log", "check", "log.jsonl"])["headHash"], report["headHash"]);
+    place.ok(&["log", "import", "--store", "again", "log.jsonl"]);
+    assert_eq!(place.json(&["log", "verify", "again"])["headHash"], report["headHash"]);
+    let before = fs::read(place.work().join("log.jsonl")).unwrap();
+    let said = place.fails(1, &["log", "export", "--to", "log.jsonl"]);
+    assert!(said.contains("is there already"), "{said}");
+    assert_eq!(fs::read(place.work().join("log.jsonl")).unwrap(), before);
+}
+
+#[test]
+fn an_export_that_was_cut_short_is_gone_on_with() {
+    let place = Place::new();
+    let whole = fs::read(place.work().join("export.jsonl")).unwrap();
+    for cut in [0, whole.len() / 2, whole.len() - 2] {
+        fs::write(place.work().join("log.jsonl.part"), &whole[..cut]).unwrap();
+        place.ok(&["log", "export", "--store", "store", "--to", "log.jsonl", "--resume"]);
+        assert_eq!(fs::read(place.work().join("log.jsonl")).unwrap(), whole, "{cut}");
+        assert!(!place.work().join("log.jsonl.part").exists());
+        fs::remove_file(place.work().join("log.jsonl")).unwrap();
+    }
+}
+
+#[test]
+fn a_checkpoint_that_is_kept_shows_a_log_that_was_put_back() {
+    let place = Place::new();
+    copy(&place.home().join("store"), &place.work().join("older"));
+    place.ok(&["agents", "suspend", "support-1"]);
+    place.ok(&["log", "checkpoint", "--to", "kept"]);
+    let key = "example.com/agents+b9a83f13+Ae1JKMYo0cLG6ukDOJBZlWEpWSc6XGP5NjbBRhSshzfR";
+    let against = ["--checkpoint", "kept", "--checkpoint-key", key];
+    place.ok(&[["log", "verify"].as_slice(), &against].concat());
+    place.fails(1, &[["log", "verify", "older"].as_slice(), &against].concat());
+    // With the daemon anybody may ask for a proof.
+    place.ok(&["up"]);
+    let mut command = place.command(&["log", "prove", place.id("prf_")]);
+    let proof = command.env_remove("RULEKEEP_OPERATOR_KEY").output().unwrap();
+    assert!(String::from_utf8_lossy(&proof.stdout).starts_with("c2sp.org/tlog-proof@v1\n"), "{proof:?}");
+}
+
+#[test]
+fn tail_tells_what_comes() {
+    use std::io::{BufRead as _, BufReader};
+    let place = Place::with_daemon();
+    let mut tail = place
+        .command(&["log", "tail", "--follow", "-n", "1", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    let mut next = || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let first = next();
+    let opened = place.json(&["tasks", "open", "support-1", "Read the file notes.txt"]);
+    let second = next();
+    assert_eq!(second["id"], opened["proofId"]);
+    assert_eq!(second["previousHash"], first["hash"]);
+    place.ok(&["down"]);
+    assert_eq!(tail.wait().unwrap().code(), Some(3));
+}

@@ -1,0 +1,174 @@
+//! The tools of the server: which were admitted, and which are in quarantine.
+//!
+//! The first sight of a tool pins it. A tool whose definition changed under its pin, and a new one that looks like a
+//! pinned tool, is in quarantine until an operator pins it: it is left out of `tools/list`, and calls of it are refused.
+//! Pins are in the journal, so this holds after a restart.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rmcp::model::Tool;
+use serde_json::{Value, json};
+
+use crate::calls::CallError;
+use crate::governance::Governance;
+use crate::refusal::Refusal;
+
+/// The tools as they stood at the last `tools/list` of the server. None before the first one, and once the server has
+/// said that its tools changed.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue {
+    listing: RwLock<Option<Arc<Listing>>>,
+}
+
+/// One `tools/list` of the server, with all pages.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// In the order of the server.
+    tools: Vec<(Tool, Standing)>,
+    by_name: HashMap<String, usize>,
+}
+
+/// The standing of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Standing {
+    Admitted,
+    /// Refused until an operator pins the tool, for this reason.
+    Quarantined(String),
+}
+
+impl Catalogue {
+    pub(crate) fn current(&self) -> Option<Arc<Listing>> {
+        self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes a listing in, pins what is new in it, and keeps it as the current one.
+    pub(crate) async fn learn(&self, governance: &Governance, tools: Vec<Tool>) -> Result<Arc<Listing>, CallError> {
+        let listing = Arc::new(Listing::learned(governance, tools).await?);
+        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&listing));
+        Ok(listing)
+    }
+
+    /// Forgets the listing: the next call asks the server for its tools first.
+    pub(crate) fn expire(&self) {
+        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Listing {
+    /// The tools that the client may see.
+    pub(crate) fn admitted(&self) -> Vec<Tool> {
+        let admitted = self.tools.iter().filter(|(_, standing)| *standing == Standing::Admitted);
+        admitted.map(|(tool, _)| tool.clone()).collect()
+    }
+
+    /// The names of the tools in quarantine, each with the reason.
+    pub(crate) fn quarantined(&self) -> Vec<Value> {
+        let quarantined = self.tools.iter().filter_map(|(tool, standing)| match standing {
+            Standing::Admitted => None,
+            Standing::Quarantined(why) => Some(json!({ "name": tool.name, "reason": why })),
+        });
+        quarantined.collect()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&(Tool, Standing)> {
+        self.tools.get(*self.by_name.get(name)?)
+    }
+
+    async fn learned(governance: &Governance, tools: Vec<Tool>) -> Result<Self, CallError> {
+        let server = &governance.options.server;
+        let report = governance.call("catalogue/load", json!({ "tools": tools, "server": server })).await?;
+        let likenesses: HashMap<&str, &Value> =
+            items(&report, "resembling")?.filter_map(|one| Some((one["name"].as_str()?, one))).collect();
+        let classified: Vec<&Value> = items(&report, "tools")?.collect();
+        if classified.len() != tools.len() {
+            return Err(unexpected("catalogue/load answered with another number of tools"));
+        }
+        let mut standings: Vec<Standing> = Vec::with_capacity(tools.len());
+        let mut fresh: Vec<usize> = Vec::new();
+        for (place, tool) in classified.iter().enumerate() {
+            if tool["name"] != *tools[place].name {
+                return Err(unexpected("catalogue/load answered with another tool"));
+            }
+            let is_settled = tool["pinned"] == true || tool.get("overridden").is_some_and(Value::is_string);
+            let likeness = likenesses.get(tools[place].name.as_ref());
+            standings.push(match (is_settled, tool["changed"] == false, likeness) {
+                (true, true, _) => Standing::Admitted,
+                (_, false, _) => quarantined("its definition is another one than the one that was accepted"),
+                (false, true, Some(likeness)) => quarantined(&described(likeness)),
+                (false, true, None) => {
+                    fresh.push(place);
+                    Standing::Admitted
+                }
+            });
+        }
+        for (place, standing) in pinned(governance, &tools, &classified, &fresh).await? {
+            standings[place] = standing;
+        }
+        let by_name = tools.iter().enumerate().map(|(place, tool)| (tool.name.to_string(), place)).collect();
+        for (tool, standing) in tools.iter().zip(&standings) {
+            if let Standing::Quarantined(why) = standing {
+                tracing::warn!(server, tool = ?tool.name, why, "a tool is in quarantine");
+            }
+        }
+        Ok(Self { tools: tools.into_iter().zip(standings).collect(), by_name })
+    }
+}
+
+impl Standing {
+    pub(crate) fn refusal(&self, server: &str, tool: &str) -> Option<Refusal> {
+        let Self::Quarantined(why) = self else { return None };
+        let reasoning = format!(
+            "the tool {tool:?} is in quarantine: {why}. An operator looks at it and pins it with `catalogue/pin` (name \
+             {tool:?}, server {server:?}); then call it again."
+        );
+        Some(Refusal::new("quarantine", reasoning))
+    }
+}
+
+/// Pins tools at their first sight, all with one call. A tool whose definition is another one by then is not admitted.
+async fn pinned(
+    governance: &Governance,
+    tools: &[Tool],
+    classified: &[&Value],
+    fresh: &[usize],
+) -> Result<Vec<(usize, Standing)>, CallError> {
+    if fresh.is_empty() {
+        return Ok(Vec::new());
+    }
+    let server = &governance.options.server;
+    let named: Vec<Value> = fresh.iter().map(|place| json!({ "name": tools[*place].name, "server": server })).collect();
+    let answer = governance.call("catalogue/pin", json!({ "tools": named })).await?;
+    let pinned: Vec<&Value> = items(&answer, "tools")?.collect();
+    let standing = |(order, place): (usize, &usize)| {
+        let is_it = pinned.get(order).is_some_and(|tool| {
+            tool["pinned"] == true && tool["changed"] == false && tool["digest"] == classified[*place]["digest"]
+        });
+        let why = "its definition changed while it was pinned";
+        (*place, if is_it { Standing::Admitted } else { quarantined(why) })
+    };
+    Ok(fresh.iter().enumerate().map(standing).collect())
+}
+
+fn quarantined(why: &str) -> Standing {
+    Standing::Quarantined(why.to_owned())
+}
+
+fn described(likeness: &Value) -> String {
+    let (of, server) = (&likeness["of"], &likeness["ofServer"]);
+    match likeness["likeness"].as_str() {
+        Some("sameName") => format!("the server {server} has a tool of the same name"),
+        Some("lookAlike") => format!("its name reads like {of} of the server {server}"),
+        Some("renamed") => format!("it has the definition of the tool {of}, which the server no longer lists"),
+        _ => format!("it looks like {of} of the server {server}"),
+    }
+}
+
+fn items<'a>(answer: &'a Value, name: &str) -> Result<impl Iterator<Item = &'a Value>, CallError> {
+    let list = answer.get(name).and_then(Value::as_array);
+    list.map(|list| list.iter()).ok_or_else(|| unexpected(&format!("an answer of the catalogue lacks {name}")))
+}
+
+fn unexpected(what: &str) -> CallError {
+    CallError::new("INTERNAL", format!("{what}; gateway and governance have to be of one version"))
+}

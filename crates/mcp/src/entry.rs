@@ -1,0 +1,119 @@
+//! The two entry points.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{HeaderName, HeaderValue};
+use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+
+use crate::calls::Calls;
+use crate::governance::Governance;
+use crate::handler::Gate;
+use crate::options::{Downstream, ProxyOptions, WrapOptions};
+use crate::shared::Shared;
+use crate::upstream::Connector;
+
+/// Starts a server as a child process, and serves a client on standard input and output until its end of the
+/// input. The server is started at the first request and ended with the gateway; its standard error is the gateway's.
+///
+/// # Errors
+///
+/// [`Error::Options`] for an empty command; [`Error::Io`] and [`Error::Client`] where the client cannot be served. A server that
+/// does not start is an error of the client's requests.
+pub async fn wrap(calls: Arc<dyn Calls>, options: WrapOptions) -> Result<(), Error> {
+    if options.command.is_empty() {
+        return Err(Error::Options(
+            "the command of the server is empty: expected a program and its arguments".to_owned(),
+        ));
+    }
+    let governance = Governance::new(calls, options.governed);
+    let shared = Shared::new(governance, Connector::Child(options.command)).map_err(Error::Options)?;
+    Box::pin(serve_stdio(Arc::new(shared))).await
+}
+
+/// Connects to a server over streamable HTTP, and serves clients on standard input and output or over HTTP.
+///
+/// # Errors
+///
+/// [`Error::Options`] for an address that is none, a header that is none, and a listener that is not on a loopback address;
+/// [`Error::Io`] and [`Error::Client`] where clients cannot be served. A server that does not answer is an error of the
+/// clients' requests.
+pub async fn proxy(calls: Arc<dyn Calls>, options: ProxyOptions) -> Result<(), Error> {
+    let config = upstream_config(&options)?;
+    // The program may have chosen a provider already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let governance = Governance::new(calls, options.governed);
+    let shared = Arc::new(Shared::new(governance, Connector::Http(config)).map_err(Error::Options)?);
+    match options.downstream {
+        Downstream::Stdio => Box::pin(serve_stdio(shared)).await,
+        Downstream::Http(listener) => serve_http(shared, listener).await,
+    }
+}
+
+/// A reason why the gateway does not serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Settings that cannot be used.
+    #[error("{0}")]
+    Options(String),
+    /// The standard streams or the listener failed.
+    #[error("clients cannot be served: {0}")]
+    Io(#[from] io::Error),
+    /// The client did not begin as the protocol asks for.
+    #[error("the client did not open a session: {0}")]
+    Client(String),
+}
+
+async fn serve_stdio(shared: Arc<Shared>) -> Result<(), Error> {
+    let gate = Gate::new(shared);
+    let served = match Box::pin(gate.clone().serve(rmcp::transport::stdio())).await {
+        Ok(running) => running.waiting().await.map(drop).map_err(|error| Error::Io(error.into())),
+        // A client that went away before it asked for anything.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(Error::Client(error.to_string())),
+    };
+    gate.close().await;
+    served
+}
+
+pub(crate) async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Result<(), Error> {
+    let address: SocketAddr = listener.local_addr()?;
+    if !address.ip().is_loopback() {
+        let message =
+            format!("{address} is not a loopback address: clients are not authenticated; expected 127.0.0.1 or ::1");
+        return Err(Error::Options(message));
+    }
+    // No page in a browser has business here.
+    let config = StreamableHttpServerConfig::default().enforce_origin_validation();
+    let gate = move || Ok(Gate::new(Arc::clone(&shared)));
+    let service = StreamableHttpService::new(gate, Arc::new(LocalSessionManager::default()), config);
+    Ok(axum::serve(listener, Router::new().nest_service(PATH, service)).await?)
+}
+
+fn upstream_config(options: &ProxyOptions) -> Result<StreamableHttpClientTransportConfig, Error> {
+    let is_address = |scheme: &str| options.url.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty());
+    if !is_address("https://") && !is_address("http://") {
+        return Err(Error::Options("the URL of the server: expected https:// or http:// and a host".to_owned()));
+    }
+    let mut headers = HashMap::new();
+    for (name, value) in &options.headers {
+        // The value may be a secret.
+        let wrong = || Error::Options(format!("the header {name:?} is not one: expected a name and a value in ASCII"));
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);
+    }
+    Ok(StreamableHttpClientTransportConfig::with_uri(options.url.clone()).custom_headers(headers))
+}
+
+/// Where clients find the gateway over HTTP.
+const PATH: &str = "/mcp";

@@ -1,0 +1,334 @@
+//! Requests of the client: tools are governed, tasks are refused, everything else passes through.
+
+use std::sync::{Arc, OnceLock};
+
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, ClientNotification, ClientRequest, CompleteRequest,
+    CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult, DiscoverResult, ErrorData,
+    GetPromptRequest, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult,
+    ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult,
+    ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult, MetaObject, PaginatedRequestParams,
+    ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, RootsListChangedNotification, ServerConfig,
+    ServerResult, SetLevelRequest, SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter,
+    Tool, UnsubscribeRequest, UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Value, json};
+
+use crate::call::{ToolCall, refused};
+use crate::calls::CallError;
+use crate::catalogue::Listing;
+use crate::refusal::Refusal;
+use crate::shared::{Line, Shared, own_name};
+use crate::upstream::{Client, Session, Upstream, error_of};
+
+/// The result of the expected kind.
+macro_rules! expect {
+    ($result:expr, $kind:ident) => {
+        match $result {
+            ServerResult::$kind(result) => Ok(result),
+            _ => Err(unexpected()),
+        }
+    };
+}
+
+/// The server that one client sees.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    shared: Arc<Shared>,
+    /// The connection of a client with a session, set at its handshake.
+    session: Arc<OnceLock<(Line, Client)>>,
+}
+
+impl Gate {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, session: Arc::default() }
+    }
+
+    /// Ends the connections to the server once the client is gone.
+    pub(crate) async fn close(self) {
+        if let Some((line, _)) = self.session.get() {
+            line.close().await;
+        }
+        self.shared.stateless.close().await;
+    }
+
+    async fn upstream(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Upstream>, ErrorData> {
+        if let Some((line, client)) = self.session.get() {
+            return line.open(&self.shared, client).await;
+        }
+        let info = context.client_info().unwrap_or_else(own_name);
+        self.shared.stateless.open(&self.shared, &Client { info, session: None }).await
+    }
+
+    async fn forward(
+        &self,
+        request: impl Into<ClientRequest>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ServerResult, ErrorData> {
+        let upstream = self.upstream(context).await?;
+        upstream.forward(request.into(), context, None).await.map_err(error_of)
+    }
+
+    /// Hands a notification of the client on, where it has a session.
+    async fn notify(&self, notification: ClientNotification) {
+        let Some((line, client)) = self.session.get() else { return };
+        let Ok(upstream) = line.open(&self.shared, client).await else { return };
+        if let Err(error) = upstream.peer().send_notification(notification).await {
+            tracing::debug!(%error, "a notification of the client is not handed on");
+        }
+    }
+
+    /// Asks the server for all of its tools, and learns them.
+    async fn learn(
+        &self,
+        upstream: &Upstream,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<Listing>, ErrorData> {
+        let (mut tools, mut cursor): (Vec<Tool>, _) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+            // It is a request of the gateway: progress of it is nobody's.
+            let mut own = context.clone();
+            own.meta.0.0.remove("progressToken");
+            let answer = upstream.forward(request, &own, None).await.map_err(error_of)?;
+            let ServerResult::ListToolsResult(page) = answer else { return Err(unexpected()) };
+            tools.extend(page.tools);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                let learned = self.shared.catalogue.learn(&self.shared.governance, tools).await;
+                return learned.map_err(|error| unlearned(&error));
+            }
+        }
+        Err(ErrorData::internal_error(format!("the server has more than {MOST_PAGES} pages of tools"), None))
+    }
+}
+
+impl ServerHandler for Gate {
+    fn get_info(&self) -> ServerConfig {
+        let line = self.session.get().map_or(&self.shared.stateless, |(line, _)| line);
+        line.config().unwrap_or_else(|| ServerConfig::default().with_server_info(own_name()))
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let session = Session {
+            version: request.protocol_version.clone(),
+            capabilities: request.capabilities.clone(),
+            peer: context.peer.clone(),
+        };
+        let client = Client { info: request.client_info.clone(), session: Some(session) };
+        let (line, client) = self.session.get_or_init(|| (Line::default(), client));
+        line.open(&self.shared, client).await?;
+        self.negotiate_initialize(&request)
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        self.upstream(&context).await?;
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info()))
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let upstream = self.upstream(&context).await?;
+        let listing = self.learn(&upstream, &context).await?;
+        let mut result = ListToolsResult::with_all_items(listing.admitted());
+        // Another client may see other tools, and an operator may settle one at any time.
+        (result.cache_scope, result.ttl_ms) = (Some(CacheScope::Private), Some(0));
+        let quarantined = listing.quarantined();
+        if !quarantined.is_empty() {
+            let mut meta = MetaObject::new();
+            meta.0.insert(QUARANTINED.to_owned(), Value::Array(quarantined));
+            result.meta = Some(meta);
+        }
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let upstream = self.upstream(&context).await?;
+        let known = self.shared.catalogue.current();
+        let is_settled = |listing: &Arc<Listing>| {
+            listing.find(&request.name).is_some_and(|(_, standing)| standing.refusal("", "").is_none())
+        };
+        // A tool that is not known, or in quarantine, may be settled by now.
+        let listing = match known.filter(is_settled) {
+            Some(listing) => listing,
+            None => match self.learn(&upstream, &context).await {
+                Ok(listing) => listing,
+                Err(error) => return Ok(refused(Refusal::new("error", error.message))),
+            },
+        };
+        let Some((_, standing)) = listing.find(&request.name) else {
+            return Err(ErrorData::invalid_params(format!("the server has no tool {:?}", request.name), None));
+        };
+        if let Some(refusal) = standing.refusal(&self.shared.governance.options.server, &request.name) {
+            return Ok(refused(refusal));
+        }
+        ToolCall::new(Arc::clone(&self.shared), upstream, &request, context).run(request).await
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.shared.catalogue.current()?.find(name).map(|(tool, _)| tool.clone())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // A malformed call of a tool reads as a custom request; a server may be less strict than the gateway.
+        if is_governed(&request.method) {
+            let message = format!("{:?} with these parameters does not pass the gateway", request.method);
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let has_session = context.protocol_version().is_none_or(|version| version.has_initialize());
+        let mut result = match self.forward(ClientRequest::CustomRequest(request), &context).await? {
+            ServerResult::CustomResult(result) => result.0,
+            other => serde_json::to_value(other).map_err(|_| unexpected())?,
+        };
+        if let Some(result) = result.as_object_mut().filter(|_| !has_session) {
+            result.entry("resultType").or_insert_with(|| json!("complete"));
+        }
+        Ok(CustomResult::new(result))
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let request = ClientRequest::CompleteRequest(CompleteRequest::new(request));
+        expect!(self.forward(request, &context).await?, CompleteResult)
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let request = ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(request.unwrap_or_default()));
+        expect!(self.forward(request, &context).await?, ListPromptsResult)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(request));
+        match self.forward(request, &context).await? {
+            ServerResult::GetPromptResult(result) => Ok(result.into()),
+            ServerResult::InputRequiredResult(result) => Ok(result.into()),
+            _ => Err(unexpected()),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let request = ListResourcesRequest::with_param(request.unwrap_or_default());
+        expect!(self.forward(ClientRequest::ListResourcesRequest(request), &context).await?, ListResourcesResult)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let request = ListResourceTemplatesRequest::with_param(request.unwrap_or_default());
+        let request = ClientRequest::ListResourceTemplatesRequest(request);
+        expect!(self.forward(request, &context).await?, ListResourceTemplatesResult)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(request));
+        match self.forward(request, &context).await? {
+            ServerResult::ReadResourceResult(result) => Ok(result.into()),
+            ServerResult::InputRequiredResult(result) => Ok(result.into()),
+            _ => Err(unexpected()),
+        }
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.forward(ClientRequest::SetLevelRequest(SetLevelRequest::new(request)), &context).await.map(drop)
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.forward(ClientRequest::SubscribeRequest(SubscribeRequest::new(request)), &context).await.map(drop)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.forward(ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(request)), &context).await.map(drop)
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let upstream = self.upstream(subscription.request_context()).await?;
+        crate::listen::follow(&upstream, &self.shared.catalogue, &subscription).await
+    }
+
+    async fn on_custom_notification(&self, notification: CustomNotification, _: NotificationContext<RoleServer>) {
+        if is_governed(&notification.method) {
+            tracing::warn!(method = ?notification.method, "a notification that is no such is not handed on");
+            return;
+        }
+        self.notify(ClientNotification::CustomNotification(notification)).await;
+    }
+
+    async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
+        self.notify(ClientNotification::RootsListChangedNotification(RootsListChangedNotification::default())).await;
+    }
+}
+
+/// Whether a method is of those that never pass as they come.
+fn is_governed(method: &str) -> bool {
+    ["tools/", "tasks/"].iter().any(|governed| method.starts_with(governed))
+}
+
+fn unexpected() -> ErrorData {
+    ErrorData::internal_error("the server answered with a result of another kind", None)
+}
+
+fn unlearned(error: &CallError) -> ErrorData {
+    let message = format!("the tools of the server could not be taken into the catalogue: {error}");
+    ErrorData::internal_error(message, Some(json!({ "code": error.code })))
+}
+
+/// The key of the tools in quarantine in the metadata of `tools/list`.
+const QUARANTINED: &str = "rulekeep/quarantined";
+const MOST_PAGES: usize = 100;

@@ -1,0 +1,92 @@
+//! What the clients of a gateway share, and their connections to the server.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rmcp::model::{ErrorData, Implementation, ServerConfig};
+
+use crate::approval::Pending;
+use crate::catalogue::Catalogue;
+use crate::governance::Governance;
+use crate::seal::Sealer;
+use crate::upstream::{Client, Connector, Upstream};
+
+/// What all clients of the gateway share.
+pub(crate) struct Shared {
+    pub(crate) governance: Governance,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) pending: Pending,
+    pub(crate) sealer: Sealer,
+    connector: Connector,
+    /// The connection for clients without a session.
+    pub(crate) stateless: Line,
+}
+
+/// A place for a connection to the server, which is made at the first request and again when it broke.
+#[derive(Default)]
+pub(crate) struct Line {
+    /// Held while a connection is made, so that there is one.
+    upstream: tokio::sync::Mutex<Option<Arc<Upstream>>>,
+    config: RwLock<Option<ServerConfig>>,
+}
+
+impl Shared {
+    pub(crate) fn new(governance: Governance, connector: Connector) -> Result<Self, String> {
+        Ok(Self {
+            governance,
+            catalogue: Arc::default(),
+            pending: Pending::default(),
+            sealer: Sealer::new()?,
+            connector,
+            stateless: Line::default(),
+        })
+    }
+}
+
+impl Line {
+    pub(crate) async fn open(&self, shared: &Shared, client: &Client) -> Result<Arc<Upstream>, ErrorData> {
+        let mut upstream = self.upstream.lock().await;
+        if let Some(upstream) = upstream.as_ref().filter(|upstream| !upstream.is_closed()) {
+            return Ok(Arc::clone(upstream));
+        }
+        let connected = shared.connector.connect(client, &shared.catalogue).await.map_err(|error| {
+            ErrorData::internal_error(format!("the gateway has no connection to the server: {error}"), None)
+        })?;
+        // Its tools may be others by now.
+        shared.catalogue.expire();
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Some(config_of(&connected));
+        let connected = Arc::new(connected);
+        *upstream = Some(Arc::clone(&connected));
+        Ok(connected)
+    }
+
+    /// The server as the client sees it; none before the first connection.
+    pub(crate) fn config(&self) -> Option<ServerConfig> {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) async fn close(&self) {
+        let upstream = self.upstream.lock().await.take();
+        // A call that still runs ends the connection when it is over.
+        if let Some(upstream) = upstream.and_then(Arc::into_inner) {
+            upstream.close().await;
+        }
+    }
+}
+
+/// The server as the client sees it: its name, its instructions, and what it can do.
+fn config_of(upstream: &Upstream) -> ServerConfig {
+    let info = upstream.peer().peer_info();
+    let mut config = ServerConfig::new(upstream.capabilities());
+    if let Some(info) = info {
+        config.server_info = info.server_info.clone().unwrap_or_else(own_name);
+        config.instructions.clone_from(&info.instructions);
+        if info.protocol_version.has_initialize() {
+            config.protocol_version = info.protocol_version.clone();
+        }
+    }
+    config
+}
+
+pub(crate) fn own_name() -> Implementation {
+    Implementation::new("rulekeep-mcp", env!("CARGO_PKG_VERSION"))
+}

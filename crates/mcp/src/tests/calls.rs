@@ -1,0 +1,155 @@
+//! Decisions, outcomes and observed results.
+
+use super::fixture::*;
+use rmcp::model::*;
+use rmcp::service::PeerRequestOptions;
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+
+const TOOLS: &[(&str, &str)] = &[
+    ("read_page", "Reads a page."),
+    ("delete_page", "Deletes a page."),
+    ("read_broken", "Reads a page."),
+    ("read_refused", "Reads a page."),
+    ("read_slowly", "Reads a page."),
+    ("read_asking", "Reads a page."),
+    ("read_gone", "Reads a page."),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_granted_call_is_forwarded_and_a_denied_one_is_a_tool_error_with_the_class() {
+    for revision in BOTH {
+        let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+        let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
+        is_done(&client.call_tool(call("read_page")).await.unwrap());
+        let denied = client.call_tool(call("delete_page")).await.unwrap();
+        let said = refusal(&denied);
+        assert_eq!((&said["decision"], &said["denialClass"]), (&json!("DENY"), &json!("policy")), "{said}");
+        assert!(said["reasoning"].as_str().unwrap().contains("no-deletions"), "{said}");
+        assert!(said["proofId"].as_str().unwrap().starts_with("prf_"), "{said}");
+        assert!(denied.content[0].as_text().unwrap().text.contains("no-deletions"));
+        assert_eq!(server.calls(), ["read_page"]);
+        assert_eq!(server.called.lock().unwrap()[0].arguments, call("read_page").arguments);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outcomes_follow_what_the_server_answers() {
+    for revision in BOTH {
+        let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+        let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
+        client.call_tool(call("read_page")).await.unwrap();
+        assert_eq!(client.call_tool(call("read_broken")).await.unwrap().is_error, Some(true));
+        let error = client.call_tool(call("read_refused")).await.unwrap_err().to_string();
+        assert!(error.contains("the id is malformed"), "{error}");
+        assert_eq!(office.outcomes(), [json!("FAILURE"), json!("FAILURE"), json!("SUCCESS")]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_governance_call_refuses_the_tool_call() {
+    for (method, reached) in [("enforce", 0), ("catalogue/load", 0), ("catalogue/pin", 0), ("task/observe", 1)] {
+        let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+        let task = office.governor.tasks().open(rulekeep::task::TaskRequest::new("a", "Read the page 7")).unwrap();
+        let governed = governed().task(task.id().to_string());
+        let client = connect(&office, governed, &server, User::without_forms(), Revision::Stateless).await;
+        office.fail(method);
+        let result = client.call_tool(call("read_page")).await.unwrap();
+        assert_eq!(refusal(&result)["denialClass"], "error", "{method}");
+        assert_eq!(server.calls().len(), reached, "{method}");
+        assert!(!format!("{result:?}").contains("done"), "{method}: the result is withheld");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_are_observed_under_the_task() {
+    let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+    let task = office.governor.tasks().open(rulekeep::task::TaskRequest::new("a", "Read the page 7")).unwrap();
+    let governed = governed().task(task.id().to_string());
+    let client = connect(&office, governed, &server, User::without_forms(), Revision::Stateless).await;
+    is_done(&client.call_tool(call("read_page")).await.unwrap());
+    assert_eq!(office.governor.tasks().get(task.id()).unwrap().info().unwrap().results, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_the_client_cancels_is_cancelled_at_the_server_and_its_outcome_is_unknown() {
+    for revision in BOTH {
+        let (office, server, user) = (Office::in_memory(), Server::with(TOOLS), User::without_forms());
+        let client = connect(&office, governed(), &server, user.clone(), revision).await;
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(call("read_slowly")));
+        let handle = client.send_cancellable_request(request, PeerRequestOptions::no_options()).await.unwrap();
+        until(|| !user.progress.lock().unwrap().is_empty()).await;
+        assert_eq!(*user.progress.lock().unwrap(), [0.5], "progress comes under the client's token");
+        handle.cancel(None).await.unwrap();
+        until(|| office.count("outcome/report") == 1).await;
+        until(|| server.seen.lock().unwrap().contains(&"cancelled".to_owned())).await;
+        assert_eq!(office.outcomes(), [Value::Null], "UNKNOWN leaves the outcome open");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_of_the_server_passes_with_its_state_sealed_under_one_decision() {
+    let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+    let user = User::answering(&[ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "sure": true }))]);
+    let client = connect(&office, governed(), &server, user, Revision::Stateless).await;
+    let CallToolResponse::InputRequired(asked) = client.call_tool_once(call("read_asking")).await.unwrap() else {
+        panic!("the server asks");
+    };
+    let state = asked.request_state.unwrap();
+    assert!(!state.contains("state of the server"));
+    assert_eq!(office.count("outcome/report"), 0, "it has no outcome yet");
+    let responses: InputResponses = [("page".to_owned(), json!({ "action": "accept" }))].into();
+    let retry = |tool: &str| call(tool).with_input_responses(responses.clone()).with_request_state(state.clone());
+    let CallToolResponse::Complete(other) = client.call_tool_once(retry("read_page")).await.unwrap() else { panic!() };
+    assert_eq!(refusal(&other)["denialClass"], "error", "the state of another call");
+    is_done(&client.call_tool(retry("read_asking")).await.unwrap());
+    let again = client.call_tool(retry("read_asking")).await.unwrap();
+    assert_eq!(refusal(&again)["denialClass"], "error", "the same state again");
+    let last = server.called.lock().unwrap().last().unwrap().clone();
+    assert_eq!((last.request_state.as_deref(), last.input_responses), (Some("state of the server"), Some(responses)));
+    assert_eq!((office.count("enforce"), office.outcomes()), (1, vec![json!("SUCCESS")]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_tool_is_an_error_of_the_protocol_and_asks_the_server_again() {
+    let (office, server) = (Office::in_memory(), Server::with(&TOOLS[..1]));
+    let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;
+    let error = client.call_tool(call("read_news")).await.unwrap_err().to_string();
+    assert!(error.contains("-32602"), "{error}");
+    server.offer(&[("read_page", "Reads a page."), ("read_news", "Reads the news.")]);
+    is_done(&client.call_tool(call("read_news")).await.unwrap());
+}
+
+/// Waits for what another task does.
+async fn until(condition: impl Fn() -> bool) {
+    let waited = async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), waited).await.expect("it happens");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_server_goes_away_has_an_unknown_outcome_and_the_next_one_connects_again() {
+    for revision in BOTH {
+        let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+        let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
+        let lost = client.call_tool(call("read_gone")).await.unwrap();
+        assert!(refusal(&lost)["reasoning"].as_str().unwrap().contains("unknown"), "{lost:?}");
+        assert_eq!((office.count("outcome/report"), office.outcomes()), (1, vec![Value::Null]));
+        is_done(&client.call_tool(call("read_page")).await.unwrap());
+        assert_eq!(server.connections.load(Ordering::SeqCst), 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_takes_longer_than_the_decision_allows_is_cancelled() {
+    let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+    office.hurry();
+    let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;
+    let late = client.call_tool(call("read_slowly")).await.unwrap();
+    assert!(refusal(&late)["reasoning"].as_str().unwrap().contains("time"), "{late:?}");
+    until(|| server.seen.lock().unwrap().contains(&"cancelled".to_owned())).await;
+    assert_eq!(office.outcomes(), [Value::Null]);
+}

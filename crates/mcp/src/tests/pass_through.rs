@@ -1,0 +1,64 @@
+//! Everything that is no tool call.
+
+use super::fixture::*;
+use rmcp::model::*;
+use rmcp::service::ServiceError;
+use serde_json::json;
+use std::sync::atomic::Ordering;
+
+const TOOLS: &[(&str, &str)] = &[("read_page", "Reads a page.")];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_seen_as_it_is_but_for_tasks() {
+    for revision in BOTH {
+        let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+        let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
+        let info = client.peer_info().unwrap();
+        assert_eq!(info.server_info.as_ref().unwrap().name, "wiki-server", "{revision:?}");
+        assert_eq!(info.instructions.as_deref(), Some("Ask for pages."));
+        assert!(info.capabilities.resources.is_some() && !info.capabilities.supports_tasks());
+        assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resources_prompts_and_requests_of_other_kinds_pass() {
+    for revision in BOTH {
+        let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+        let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
+        let read = client.read_resource(ReadResourceRequestParams::new("wiki://7")).await.unwrap();
+        assert_eq!(read.contents, [ResourceContents::text("a page", "wiki://7")]);
+        assert_eq!(client.list_all_prompts().await.unwrap()[0].name, "greet");
+        let request = CustomRequest::new("wiki/search", Some(json!({ "for": "x" })));
+        let answer = client.send_request(ClientRequest::CustomRequest(request)).await.unwrap();
+        let ServerResult::CustomResult(answer) = answer else { panic!("{answer:?}") };
+        assert_eq!((&answer.0["asked"], &answer.0["params"]["for"]), (&json!("wiki/search"), &json!("x")));
+        assert_eq!(office.count("enforce"), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_call_in_disguise_does_not_pass() {
+    for revision in BOTH {
+        let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+        let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
+        for (method, params) in [
+            ("tools/call", json!({ "name": 7, "arguments": {} })),
+            ("tools/call", json!({ "name": "read_page", "arguments": "x" })),
+            ("tools/run", json!({ "name": "read_page" })),
+            ("tasks/list", json!({})),
+            ("tasks/get", json!({ "taskId": "t" })),
+            ("tasks/update", json!({ "taskId": "t", "inputResponses": {} })),
+            ("tasks/result", json!({ "taskId": "t" })),
+        ] {
+            let request = CustomRequest::new(method, Some(params));
+            let answer = client.send_request(ClientRequest::CustomRequest(request)).await;
+            assert!(matches!(answer, Err(ServiceError::McpError(_))), "{revision:?} {method}: {answer:?}");
+        }
+        let notification = CustomNotification::new("tools/call", Some(json!({ "name": "read_page" })));
+        client.send_notification(ClientNotification::CustomNotification(notification)).await.unwrap();
+        // An answer to a later request says that the notification was dealt with.
+        tools(&client).await;
+        assert!(server.calls().is_empty() && server.seen.lock().unwrap().is_empty(), "{revision:?}");
+    }
+}

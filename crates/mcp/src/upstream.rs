@@ -1,0 +1,335 @@
+//! The connection to the server: how it is made, and what the server sends by itself.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ClientResult, ErrorData, Implementation,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestMetaObject, ResultType, ServerCapabilities,
+    ServerNotification, ServerRequest, ServerResult, TASKS_EXTENSION_ID,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions,
+    RequestContext, RunningService, Service, ServiceError,
+};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::{RoleClient, RoleServer};
+use tokio::sync::broadcast;
+
+use crate::catalogue::Catalogue;
+use crate::progress::{self, Ordered};
+
+/// The way to the server.
+pub(crate) enum Connector {
+    /// A child process on its standard input and output.
+    Child(Vec<OsString>),
+    /// Streamable HTTP.
+    Http(StreamableHttpClientTransportConfig),
+    /// A stream in memory, for tests.
+    #[cfg(test)]
+    Stream(Box<dyn Fn() -> tokio::io::DuplexStream + Send + Sync>),
+}
+
+/// The client on whose behalf a connection is made.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) info: Implementation,
+    /// Of a session: the version, what the client can do, and the way to it. None where each request says it.
+    pub(crate) session: Option<Session>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) version: ProtocolVersion,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) peer: Peer<RoleServer>,
+}
+
+/// A live connection to the server.
+pub(crate) struct Upstream {
+    running: RunningService<RoleClient, Downlink>,
+    notifications: broadcast::Sender<ServerNotification>,
+}
+
+/// What the server sends by itself, on its way to the client.
+struct Downlink {
+    info: ClientConfig,
+    /// The client, where it has a session: it alone takes requests and notifications outside of its own requests.
+    client: Option<Peer<RoleServer>>,
+    notifications: broadcast::Sender<ServerNotification>,
+    catalogue: Arc<Catalogue>,
+}
+
+impl Connector {
+    /// Connects for this client: a client with a session gets the handshake of its version first, so that requests of
+    /// the server reach it; else the newest revision that both know.
+    pub(crate) async fn connect(
+        &self,
+        client: &Client,
+        catalogue: &Arc<Catalogue>,
+    ) -> Result<Upstream, ClientInitializeError> {
+        let newest = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        };
+        if client.session.is_none() {
+            return self.connect_in(client, catalogue, newest).await;
+        }
+        match self.connect_in(client, catalogue, ClientLifecycleMode::Initialize).await {
+            Ok(upstream) => Ok(upstream),
+            Err(error) => {
+                tracing::info!(%error, "the server has no handshake for the client's revision; trying the newest one");
+                self.connect_in(client, catalogue, newest).await
+            }
+        }
+    }
+
+    async fn connect_in(
+        &self,
+        client: &Client,
+        catalogue: &Arc<Catalogue>,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Upstream, ClientInitializeError> {
+        let (notifications, _) = broadcast::channel(MOST_NOTIFICATIONS);
+        let mut capabilities = client.session.as_ref().map(|session| session.capabilities.clone()).unwrap_or_default();
+        without_tasks(&mut capabilities.extensions);
+        let mut info = ClientConfig::new(capabilities, client.info.clone());
+        if let Some(session) = &client.session {
+            info.protocol_version = session.version.clone();
+        }
+        let downlink = Downlink {
+            info,
+            client: client.session.as_ref().map(|session| session.peer.clone()),
+            notifications: notifications.clone(),
+            catalogue: Arc::clone(catalogue),
+        };
+        let running = match self {
+            Self::Child(command) => {
+                let child = TokioChildProcess::new(command_of(command)).map_err(|error| {
+                    ClientInitializeError::transport::<TokioChildProcess>(error, "starting the server")
+                })?;
+                downlink.serve_with_lifecycle(Ordered::new(child), lifecycle).await?
+            }
+            Self::Http(config) => {
+                let transport = StreamableHttpClientTransport::from_config(config.clone());
+                downlink.serve_with_lifecycle(Ordered::new(transport.into_transport()), lifecycle).await?
+            }
+            #[cfg(test)]
+            Self::Stream(connect) => {
+                let transport = IntoTransport::<RoleClient, _, _>::into_transport(connect());
+                downlink.serve_with_lifecycle(Ordered::new(transport), lifecycle).await?
+            }
+        };
+        Ok(Upstream { running, notifications })
+    }
+}
+
+impl Upstream {
+    /// Ends the connection, and a server that is a child process.
+    pub(crate) async fn close(self) {
+        if let Err(error) = self.running.cancel().await {
+            tracing::warn!(%error, "the connection to the server did not end well");
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.running.is_transport_closed()
+    }
+
+    pub(crate) fn peer(&self) -> &Peer<RoleClient> {
+        self.running.peer()
+    }
+
+    /// Whether requests describe themselves and the server asks with `input_required`.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.running.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
+    }
+
+    /// What the server can do, without what the gateway does not let through.
+    pub(crate) fn capabilities(&self) -> ServerCapabilities {
+        let mut capabilities = self.running.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default();
+        without_tasks(&mut capabilities.extensions);
+        capabilities
+    }
+
+    pub(crate) fn notifications(&self) -> broadcast::Receiver<ServerNotification> {
+        self.notifications.subscribe()
+    }
+
+    /// Forwards a request of the client with its metadata and progress, and cancels it where the client does or the time
+    /// is over.
+    pub(crate) async fn forward(
+        &self,
+        mut request: ClientRequest,
+        context: &RequestContext<RoleServer>,
+        timeout: Option<Duration>,
+    ) -> Result<ServerResult, ServiceError> {
+        let options = PeerRequestOptions::no_options().with_meta(self.meta(&context.meta));
+        let token = context.meta.get_progress_token();
+        let mut reports = token.is_some().then(|| progress::follow(&mut request));
+        let mut handle = self.peer().send_cancellable_request(request, options).await?;
+        let expired = async {
+            match timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(expired);
+        let reason = loop {
+            let next = async {
+                match &mut reports {
+                    Some(reports) => reports.recv().await,
+                    None => None,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(report) = next => hand_on(report, token.as_ref(), context).await,
+                answer = &mut handle.rx => {
+                    return answer.unwrap_or(Err(ServiceError::TransportClosed)).map(complete);
+                }
+                () = context.ct.cancelled() => break "the client cancelled the request",
+                () = &mut expired => break "the time that the decision allows is over",
+            }
+        };
+        let reason = Some(reason.to_owned());
+        handle.cancel(reason.clone()).await?;
+        Err(ServiceError::Cancelled { reason })
+    }
+
+    /// The metadata of a forwarded request. Its own connection has a version and a progress token of its own; a server with
+    /// sessions has learned of the client at the handshake.
+    fn meta(&self, clients: &RequestMetaObject) -> RequestMetaObject {
+        let mut meta = clients.clone();
+        let object = &mut meta.0.0;
+        object.remove("progressToken");
+        object.remove("io.modelcontextprotocol/protocolVersion");
+        if !self.is_stateless() {
+            object.retain(|key, _| !key.starts_with("io.modelcontextprotocol/"));
+        } else if let Some(mut capabilities) = clients.client_capabilities() {
+            without_tasks(&mut capabilities.extensions);
+            meta.set_client_capabilities(capabilities);
+        }
+        meta
+    }
+}
+
+impl Service<RoleClient> for Downlink {
+    async fn handle_request(
+        &self,
+        request: ServerRequest,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ClientResult, ErrorData> {
+        if matches!(request, ServerRequest::PingRequest(_)) {
+            return Ok(ClientResult::empty(()));
+        }
+        let Some(client) = &self.client else {
+            let message = "the client takes no requests of a server in its revision of the protocol";
+            return Err(ErrorData::invalid_request(message, None));
+        };
+        client.send_request(request).await.map_err(error_of)
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ServerNotification,
+        _context: NotificationContext<RoleClient>,
+    ) -> Result<(), ErrorData> {
+        if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
+            self.catalogue.expire();
+        }
+        if matches!(notification, ServerNotification::CancelledNotification(_)) {
+            return Ok(());
+        }
+        // Nobody may be listening.
+        let _ = self.notifications.send(notification.clone());
+        match &self.client {
+            Some(client) => sent(client.send_notification(notification).await),
+            None => Ok(()),
+        }
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        self.info.clone()
+    }
+}
+
+/// The parameters of a call for the server: nothing of the client's round trips with the gateway.
+pub(crate) fn parameters(
+    tool: &str,
+    arguments: Option<serde_json::Map<String, serde_json::Value>>,
+) -> CallToolRequestParams {
+    let params = CallToolRequestParams::new(tool.to_owned());
+    match arguments {
+        Some(arguments) => params.with_arguments(arguments),
+        None => params,
+    }
+}
+
+/// Marks a result as complete, as revision 2026-07-28 asks for and older servers leave out. The SDK takes the mark off for
+/// older clients.
+fn complete(mut result: ServerResult) -> ServerResult {
+    let kind = match &mut result {
+        ServerResult::CallToolResult(result) => &mut result.result_type,
+        ServerResult::CompleteResult(result) => &mut result.result_type,
+        ServerResult::GetPromptResult(result) => &mut result.result_type,
+        ServerResult::ListPromptsResult(result) => &mut result.result_type,
+        ServerResult::ListResourceTemplatesResult(result) => &mut result.result_type,
+        ServerResult::ListResourcesResult(result) => &mut result.result_type,
+        ServerResult::ReadResourceResult(result) => &mut result.result_type,
+        _ => return result,
+    };
+    kind.get_or_insert(ResultType::COMPLETE);
+    result
+}
+
+/// Sends progress on under the token of the client.
+async fn hand_on(
+    mut report: ProgressNotificationParam,
+    token: Option<&ProgressToken>,
+    context: &RequestContext<RoleServer>,
+) {
+    let Some(token) = token else { return };
+    report.progress_token = token.clone();
+    if let Err(error) = context.peer.notify_progress(report).await {
+        tracing::debug!(%error, "progress is not handed on");
+    }
+}
+
+/// The error for the other side of a connection.
+pub(crate) fn error_of(error: ServiceError) -> ErrorData {
+    match error {
+        ServiceError::McpError(error) => error,
+        other => ErrorData::internal_error(format!("the other side of the gateway: {other}"), None),
+    }
+}
+
+/// Takes the extension of tasks out: results of a task would pass by the gateway.
+fn without_tasks(extensions: &mut Option<rmcp::model::ExtensionCapabilities>) {
+    if let Some(extensions) = extensions {
+        extensions.remove(TASKS_EXTENSION_ID);
+    }
+}
+
+fn sent(result: Result<(), ServiceError>) -> Result<(), ErrorData> {
+    result.map_err(error_of)
+}
+
+/// The command of the server, without what the environment says to the gateway, such as its keys.
+fn command_of(command: &[OsString]) -> tokio::process::Command {
+    let (program, arguments) =
+        command.split_first().map_or((OsString::new(), &[][..]), |(one, rest)| (one.clone(), rest));
+    let mut made = tokio::process::Command::new(program);
+    made.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"RULEKEEP_") {
+            made.env_remove(name);
+        }
+    }
+    made
+}
+
+/// Notifications that a listener may fall behind before it loses some.
+const MOST_NOTIFICATIONS: usize = 64;

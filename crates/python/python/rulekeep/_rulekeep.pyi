@@ -1,0 +1,9 @@
+from pathlib import Path
+
+class Gateway:
+    @staticmethod
+    def open(
+        path: str | Path | None, policies: str | Path | None, durability: str, auto_register: bool
+    ) -> Gateway: ...
+    def call(self, method: str, params: str) -> str: ...
+    def close(self) -> None: ...

@@ -1,0 +1,75 @@
+//! The native part of the Python package `rulekeep`: a governor of this process, called by the names of the sidecar's
+//! protocol with JSON text in and out. What people use is written in Python, in `python/rulekeep`.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use rulekeep::{Durability, Error, Governor, PolicySet};
+use rulekeep_server::{call_text, gateway};
+
+/// The native module.
+#[pymodule]
+mod _rulekeep {
+    #[pymodule_export]
+    use super::Gateway;
+}
+
+/// A governor of this process. Threads may share it; the interpreter's lock is released during each call.
+#[pyclass(frozen, module = "rulekeep._rulekeep")]
+struct Gateway {
+    inner: gateway::Gateway,
+}
+
+#[pymethods]
+impl Gateway {
+    /// Opens the store in a folder, or one in memory.
+    #[staticmethod]
+    #[pyo3(signature = (path, policies, durability, auto_register))]
+    fn open(
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        policies: Option<PathBuf>,
+        durability: &str,
+        auto_register: bool,
+    ) -> PyResult<Self> {
+        let opened = py.detach(|| {
+            let durability: Durability =
+                durability.parse().map_err(|error| Error::input("durability", format!("{error}")))?;
+            let mut builder = Governor::builder().durability(durability);
+            if let Some(policies) = policies {
+                builder = builder.policies(PolicySet::from_file(policies)?);
+            }
+            if auto_register {
+                builder = builder.auto_register();
+            }
+            let governor = match path {
+                Some(path) => builder.open(path)?,
+                None => builder.open_in_memory()?,
+            };
+            gateway::Gateway::new(&governor)
+        });
+        opened.map(|inner| Self { inner }).map_err(|error| raised(py, &error))
+    }
+
+    /// Makes a call; its parameters and its answer are JSON text.
+    fn call<'py>(&self, py: Python<'py>, method: &str, params: &str) -> PyResult<Bound<'py, PyString>> {
+        let answer = py.detach(|| call_text(&self.inner, method, params)).map_err(|error| raised(py, &error))?;
+        Ok(PyString::new(py, &answer))
+    }
+
+    /// Writes everything down and releases the folder.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner.governor().close()).map_err(|error| raised(py, &error))
+    }
+}
+
+/// The exception `rulekeep.RulekeepError` for an error.
+fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    let details = error.details().map(|details| details.to_string());
+    let made = py.import("rulekeep.errors").and_then(|errors| {
+        errors.getattr("from_native")?.call1((error.code(), error.to_string(), details, error.http_status()))
+    });
+    made.map_or_else(|failed| failed, PyErr::from_value)
+}

@@ -1,0 +1,46 @@
+//! Calls by the process that holds the gateway, which needs no key.
+
+use super::{Params, find};
+use crate::gateway::Gateway;
+use crate::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
+use rulekeep::Error;
+
+/// Makes a call of the sidecar's protocol by its name, for example `enforce`. Its parameters come as the text of a JSON
+/// object, and the answer is JSON text. No API key is asked for: the caller may do everything.
+///
+/// Calls of a session (`event/...`) are not among them.
+///
+/// ```
+/// use rulekeep::Governor;
+/// use rulekeep_server::{call_text, gateway::Gateway};
+///
+/// let gateway = Gateway::new(&Governor::builder().auto_register().open_in_memory()?)?;
+/// let verdict = call_text(&gateway, "enforce", r#"{"agentId":"a","input":"Summarize the meeting notes"}"#)?;
+/// assert!(verdict.contains(r#""decision":"ALLOW""#));
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::InvalidInput`] for an unknown name and for parameters that are no object; [`Error::PayloadTooLarge`]; else what
+/// is wrong with the parameters, and the errors of the governor.
+pub fn call_text(gateway: &Gateway, method: &str, params: &str) -> Result<String, Error> {
+    let Some(entry) = find(method) else {
+        return Err(Error::input("method", "there is no call of that name"));
+    };
+    let made = (entry.read)(read_params(method, params)?)?.run(gateway)?;
+    String::from_utf8(made.answer).map_err(|_| Error::Internal { message: "an answer is not UTF-8".to_owned() })
+}
+
+/// Reads the parameters of a call, where their text is not larger than the call permits.
+pub(crate) fn read_params(method: &str, text: &str) -> Result<Params, Error> {
+    let takes_documents = DOCUMENTS.iter().any(|subject| method.starts_with(subject));
+    let (size, limit) = (text.len(), if takes_documents { MAX_LINE_BYTES } else { MAX_REQUEST_BYTES });
+    if size > limit {
+        return Err(Error::PayloadTooLarge { what: "params", size, limit });
+    }
+    Params::read(text)
+}
+
+/// Beginnings of the names of calls that take documents, results of tools, or events of hosts.
+const DOCUMENTS: &[&str] = &["policy/", "catalogue/", "agent/import", "task/observe", "hook/"];
