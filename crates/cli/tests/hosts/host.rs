@@ -1,4 +1,4 @@
-//! A host of agents: installed by npm, started on the model of `model.py`, its calls made in a folder of their own.
+//! A real agent host: npm installs it, and the model of `model.py` makes its calls.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,16 +24,16 @@ pub(crate) struct Host {
     argument: String,
     #[serde(default)]
     extra: Map<String, Value>,
-    pub(crate) faults: BTreeMap<String, Then>,
+    pub(crate) faults: BTreeMap<String, Reaction>,
     environment: BTreeMap<String, String>,
     #[serde(default)]
     files: BTreeMap<String, String>,
 }
 
-/// What a host does with a call.
+/// The reaction of a host to a call whose hook fails.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Then {
+pub(crate) enum Reaction {
     Blocks,
     Runs,
 }
@@ -50,7 +50,11 @@ pub(crate) fn all() -> BTreeMap<String, Host> {
 }
 
 impl Host {
-    /// The host's program: fetched once, kept with what is built. Or why there is none.
+    /// The host's program, which npm installs once below the build folder.
+    ///
+    /// # Errors
+    ///
+    /// Says why the host cannot run here.
     pub(crate) fn program(&self) -> Result<PathBuf, String> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             return Err(format!("{} is for Linux on x86-64", self.package));
@@ -61,15 +65,16 @@ impl Host {
         let folder = programs::kept(&self.package.replace(['@', '/'], "-"));
         let program = folder.join("node_modules").join(&self.program);
         if !program.exists() {
-            let install = ["install", "--silent", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"];
+            let install =
+                ["install", "--silent", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"];
             let mut npm = Command::new("npm");
             programs::done(npm.args(install).arg(&folder).arg(&self.package), programs::LATER)?;
         }
         if program.exists() { Ok(program) } else { Err(format!("{} has no {}", self.package, self.program)) }
     }
 
-    /// Writes the settings that the host starts with, before a hook is registered in them.
-    pub(crate) fn settle(&self, place: &Place<'_>) {
+    /// Writes the host's own settings. The hook is registered in them afterwards.
+    pub(crate) fn write_settings(&self, place: &Place<'_>) {
         for (name, text) in &self.files {
             let path = place.home.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -77,7 +82,7 @@ impl Host {
         }
     }
 
-    /// Starts the host, has its model run the shell commands one after the other, and returns what the model was told of each.
+    /// Runs the host on a model that calls for the shell commands, one after the other. Returns the result of each as the model got it.
     pub(crate) fn run(&self, program: &Path, place: &Place<'_>, commands: &[String]) -> Vec<String> {
         let calls: Vec<_> = commands.iter().map(|command| self.call(command)).collect();
         let model = Model::start(&json!(calls));
@@ -91,18 +96,25 @@ impl Host {
         for name in ["PATH", "LANG"] {
             host.envs(std::env::var_os(name).map(|value| (name, value)));
         }
-        host.env("HOME", place.home).env("RULEKEEP_HOME", place.home.join("home")).env("NO_COLOR", "1").env("CI", "1").env("DO_NOT_TRACK", "1");
-        // Whatever else a host wants of the network ends on this machine.
+        host.env("HOME", place.home).env("RULEKEEP_HOME", place.home.join("home"));
+        host.envs([("NO_COLOR", "1"), ("CI", "1"), ("DO_NOT_TRACK", "1")]);
+        // Other connections that a host opens end on this machine.
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "npm_config_registry"] {
             host.env(name, "http://127.0.0.1:9");
         }
         host.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
         host.envs(self.environment.iter().map(|(name, value)| (name, value.replace("{port}", &model.port))));
         let ended = programs::ended(&mut host, &[], Duration::from_secs(5 * 60));
-        let told = model.told();
+        let results = model.results();
         let output = [ended.stdout, ended.stderr].concat();
-        assert_eq!(told.len(), commands.len(), "{}: {told:?}\n{}", self.package, String::from_utf8_lossy(&output));
-        told
+        assert_eq!(
+            results.len(),
+            commands.len(),
+            "{}: {results:?}\n{}",
+            self.package,
+            String::from_utf8_lossy(&output)
+        );
+        results
     }
 
     fn call(&self, command: &str) -> Value {
@@ -130,8 +142,8 @@ impl Model {
         Self { process, output, port: port.trim().to_owned() }
     }
 
-    /// What the host told it of its calls.
-    fn told(mut self) -> Vec<String> {
+    /// Ends the model, and returns the results that the host gave it.
+    fn results(mut self) -> Vec<String> {
         drop(self.process.stdin.take());
         let mut lines = String::new();
         self.output.read_to_string(&mut lines).unwrap();

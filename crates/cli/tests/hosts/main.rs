@@ -1,9 +1,9 @@
-//! The hook in real hosts: each is installed by npm, has a model on this machine make its calls, and runs no call that
-//! Rulekeep refuses.
+//! The hook in real agent hosts: npm installs them, a model on 127.0.0.1 makes their calls, and no call that Rulekeep
+//! refuses may run.
 //!
-//! Some 1.5 GB are fetched, so this runs by night (`RULEKEEP_NIGHTLY`). Where there is no npm, Node or Python this is
-//! said on standard error, and the test is passed over; with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
-//! `RULEKEEP_HOSTS` names the hosts to try, between commas; all unless it does.
+//! npm downloads some 1.5 GB, so the tests run only where `RULEKEEP_NIGHTLY` is set; `RULEKEEP_HOSTS=claude,codex` limits
+//! them to some hosts. Where npm, Node or Python is missing, the tests print SKIPPED; with `RULEKEEP_REQUIRE_PEERS` set
+//! they fail instead.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 #[path = "../../../server/tests/common/programs.rs"]
@@ -18,7 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use host::{Host, Place, Then};
+use host::{Host, Place, Reaction};
 use serde_json::json;
 use setup::Setup;
 
@@ -39,8 +39,8 @@ reason = "Anything else is allowed here."
 match = { risk = { max = "HIGH" } }
 "#;
 
-/// What the hook does with a call, and with the events before it. A hook that is late refuses in the end, so that only the
-/// host's time limit lets its call run.
+/// The faults of a hook: its action on a call, and its action on the events before the call. A late hook refuses at last, so
+/// its call runs only if the host enforces its time limit.
 const FAULTS: [(&str, &str, &str); 6] = [
     ("silent", "exit 2", ""),
     ("crash", "echo trouble >&2; exit 1", ""),
@@ -59,15 +59,16 @@ fn a_refused_call_does_not_run_in_any_host_and_an_allowed_one_does() {
         let _up = setup.up();
         let folder = tempfile::tempdir().unwrap();
         let place = Place { home: setup.home().parent().unwrap(), work: folder.path() };
-        host.settle(&place);
+        host.write_settings(&place);
         let installed = setup.run(&["hook", "install", "--host", name, "--yes"]);
         assert_eq!(installed.code, 0, "{installed:?}");
         let [kept, made] = ["kept", "made"].map(|name| folder.path().join(name));
         fs::write(&kept, "").unwrap();
-        let told = host.run(program, &place, &[format!("rm {}", kept.display()), format!("touch {}", made.display())]);
-        assert!(kept.exists(), "{name} ran a call that was refused; the model was told {told:?}");
-        assert!(made.exists(), "{name} did not run a call that was allowed; the model was told {told:?}");
-        assert!(told[0].contains("Nothing is deleted here"), "{name} did not say why: {told:?}");
+        let results =
+            host.run(program, &place, &[format!("rm {}", kept.display()), format!("touch {}", made.display())]);
+        assert!(kept.exists(), "{name} ran a call that was refused; the model got {results:?}");
+        assert!(made.exists(), "{name} did not run a call that was allowed; the model got {results:?}");
+        assert!(results[0].contains("Nothing is deleted here"), "{name} did not say why: {results:?}");
         let records = setup.ask("proof/query", &json!({ "entityId": name }));
         let decisions: Vec<_> = records["items"].as_array().unwrap().iter().map(|item| &item["decision"]).collect();
         assert_eq!(decisions, ["ALLOW", "DENY"], "{name}: {records}");
@@ -77,16 +78,16 @@ fn a_refused_call_does_not_run_in_any_host_and_an_allowed_one_does() {
 #[test]
 fn hosts_do_with_a_failed_hook_what_the_documentation_says() {
     each(|name, host, program| {
-        let found = host.faults.keys().map(|fault| (fault.clone(), meets(name, host, program, fault))).collect();
-        assert_eq!(host.faults, found, "{name}: the table in hosts.toml stands left");
+        let found = host.faults.keys().map(|fault| (fault.clone(), reaction(name, host, program, fault))).collect();
+        assert_eq!(host.faults, found, "{name}: expected (left) as in hosts.toml");
     });
 }
 
-/// What the host does with a call when its hook has that fault.
-fn meets(name: &str, host: &Host, program: &Path, fault: &str) -> Then {
+/// The reaction of the host to a call whose hook has the fault.
+fn reaction(name: &str, host: &Host, program: &Path, fault: &str) -> Reaction {
     let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let place = Place { home: home.path(), work: work.path() };
-    host.settle(&place);
+    host.write_settings(&place);
     let hook = home.path().join("hook");
     let (_, call, other) = FAULTS.iter().find(|(name, ..)| *name == fault).unwrap();
     let script = format!("#!/bin/sh\ncase \"$(cat)\" in\n*touch*) {call};;\n*) {other};;\nesac\n");
@@ -100,10 +101,10 @@ fn meets(name: &str, host: &Host, program: &Path, fault: &str) -> Then {
     }
     let made = work.path().join("made");
     host.run(program, &place, &[format!("touch {}", made.display())]);
-    if made.exists() { Then::Runs } else { Then::Blocks }
+    if made.exists() { Reaction::Runs } else { Reaction::Blocks }
 }
 
-/// The files that register the hook, and their texts.
+/// The paths and texts of the files that register the hook.
 fn plan(name: &str, place: &Place<'_>, hook: &Path) -> Vec<(PathBuf, String)> {
     use rulekeep_cli::hook::event::Host;
     use rulekeep_cli::hook::install::{Scope, plan_install};
@@ -112,7 +113,7 @@ fn plan(name: &str, place: &Place<'_>, hook: &Path) -> Vec<(PathBuf, String)> {
     changes.into_iter().filter_map(|change| Some((change.path, change.after?))).collect()
 }
 
-/// The settings with a time limit of 2 s before calls.
+/// The settings with a time limit of 2 seconds for calls.
 fn hurried(name: &str, text: &str) -> String {
     let (before, after) = match name {
         "gemini" => ("\"timeout\": 60000", "\"timeout\": 2000"),
@@ -125,8 +126,8 @@ fn hurried(name: &str, text: &str) -> String {
     text.replace(before, after)
 }
 
-/// Runs a trial with each host that is to be had. One test at a time: what one writes and starts, another's child process
-/// could hold open.
+/// Runs a trial with each host that can be installed. One test at a time, because a child process of one could hold a script
+/// open that another wants to start.
 fn each(trial: impl Fn(&str, &Host, &Path)) {
     static ALONE: Mutex<()> = Mutex::new(());
     if std::env::var_os("RULEKEEP_NIGHTLY").is_none() {

@@ -1,9 +1,9 @@
-"""A model on 127.0.0.1 that makes the calls it is told to, one a turn, and then says "done".
+"""A model server on 127.0.0.1 that makes the given calls, one in each turn, and then says "done".
 
     model.py CALLS    CALLS: [{"name": ..., "arguments": {...}}, ...]
 
-The first line of its output is its port; each later line is one result that the host gave it, as JSON. It ends with
-its input. It speaks Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Gemini generateContent.
+It prints its port, and then a line of JSON for each result that the host sends. It ends when its standard input does.
+It speaks Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Gemini generateContent.
 """
 
 import json
