@@ -192,7 +192,7 @@ fn edited(host: Host) -> Vec<Variant> {
             world.write(&file, &text[..text.len() - 3]);
         }),
     ];
-    if !matches!(host, Host::Copilot | Host::Vscode) {
+    if host != Host::Vscode {
         all.push(edit("a narrower matcher", |settings, event| settings["hooks"][event][0]["matcher"] = json!("Write")));
     }
     all.extend(match host {
@@ -229,7 +229,10 @@ fn edited(host: Host) -> Vec<Variant> {
         Host::Goose => vec![variant("plugin off", |world| {
             world.write(&world.home.join(".agents/settings.json"), r#"{"disabledPlugins":["rulekeep"]}"#);
         })],
-        _ => vec![edit("no version", |settings, _| drop(settings.as_object_mut().unwrap().remove("version")))],
+        Host::Vscode => vec![edit("no version", |settings, _| {
+            drop(settings.as_object_mut().unwrap().remove("version"));
+        })],
+        _ => Vec::new(),
     });
     all
 }

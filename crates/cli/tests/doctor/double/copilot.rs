@@ -25,6 +25,9 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
                 }
                 for hook in settings["hooks"][name].as_array().into_iter().flatten() {
                     let Some(command) = hook["bash"].as_str().filter(|_| hook["type"] == "command") else { continue };
+                    if !super::matches(hook["matcher"].as_str(), tool.name) {
+                        continue;
+                    }
                     let limit = Duration::from_secs(hook["timeoutSec"].as_u64().unwrap_or(30));
                     let _one_by_one = ONE_BY_ONE.lock().unwrap();
                     let done = start::hook(world, "bash", command, &call.text(&event), limit);
@@ -50,7 +53,7 @@ pub(super) fn files(folder: &Path, world: &World) -> Vec<Value> {
     let mut files: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap().path()).collect();
     files.sort();
     files.retain(|file| file.extension().is_some_and(|end| end == "json"));
-    files.iter().filter_map(|file| world.json(file)).filter(|settings| settings["version"] == 1).collect()
+    files.iter().filter_map(|file| world.json(file)).collect()
 }
 
 fn own_event(world: &World, tool: &Tool) -> Value {

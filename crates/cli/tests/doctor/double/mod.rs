@@ -98,9 +98,9 @@ fn ask(host: Host, world: &World, call: &Call, tool: &Tool) -> bool {
     }
 }
 
-/// Hosts whose sub-agents were seen to ask the hooks, too, and say so in the event.
+/// Hosts whose sub-agents were seen to ask the hooks, too.
 const fn asks_for_subagents(host: Host) -> bool {
-    matches!(host, Host::Claude | Host::Codex | Host::Copilot)
+    matches!(host, Host::Claude | Host::Codex | Host::Gemini | Host::Copilot)
 }
 
 const fn shell_tool(host: Host) -> &'static str {
@@ -110,13 +110,12 @@ const fn shell_tool(host: Host) -> &'static str {
         Host::Cursor => "Shell",
         Host::Copilot | Host::Opencode => "bash",
         Host::Vscode => "runTerminalCommand",
-        Host::Goose => "developer__shell",
+        Host::Goose => "shell",
     }
 }
 
 fn starts_subagent(host: Host) -> Tool {
     let name = match host {
-        Host::Gemini => "invoke_agent",
         Host::Cursor => "Task",
         Host::Copilot | Host::Opencode => "task",
         Host::Vscode => "runSubagent",
