@@ -148,7 +148,7 @@ impl Examination<'_> {
         let Some((probe, entries)) = self.first() else { return };
         let nonce = Nonce::new();
         let whole = self.event(probe, &nonce, &none);
-        let half = whole.get(..whole.floor_char_boundary(whole.len() / 2)).unwrap_or_default().to_owned();
+        let half: String = whole.chars().take(whole.chars().count() / 2).collect();
         let nowhere = self.machine.home.join("rulekeep-doctor-probe-has-no-daemon");
         for (fault, event, reason, more) in [
             (Fault::Json, half, "", &[][..]),
@@ -178,7 +178,7 @@ impl Examination<'_> {
             thread::scope(|scope| {
                 let fired: Vec<_> = (0..MANY).map(|_| scope.spawn(fire)).collect();
                 let ended = fired.into_iter().map(|thread| thread.join().map_err(|_| "a thread of the doctor failed"));
-                ended.fold(Ok(()), |all, one| all.and(one.map_err(ToOwned::to_owned).and_then(|refused| refused)))
+                ended.collect::<Vec<_>>().into_iter().try_for_each(|one| one.map_err(ToOwned::to_owned)?)
             })
         };
         let took = started.elapsed();

@@ -156,9 +156,8 @@ pub(super) fn version(text: &str) -> Option<Vec<u64>> {
         .find_map(|parts| parts.filter(|parts| parts.len() > 1))
 }
 
-fn first_line(text: &str) -> &str {
-    let line = text.trim().lines().next().unwrap_or("");
-    line.get(..line.floor_char_boundary(200)).unwrap_or(line)
+fn first_line(text: &str) -> String {
+    text.trim().lines().next().unwrap_or("").chars().take(200).collect()
 }
 
 /// What stands between the program and the host in a command line that `rulekeep hook install` writes.

@@ -1,6 +1,7 @@
 //! The battery: 8 hosts and 15 faults. Each cell runs the doctor and the double of the host on the same machine.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::thread;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::world::{Scope, World};
 fn the_doctor_is_never_green_where_the_probe_ran() {
     let mut table = format!("{:<18}", "");
     for host in Host::value_variants() {
-        table += &format!("{:<11}", host.name());
+        write!(table, "{:<11}", host.name()).unwrap();
     }
     let columns: Vec<Vec<Cell>> = thread::scope(|scope| {
         let hosts: Vec<_> = Host::value_variants().iter().map(|host| scope.spawn(|| column(*host))).collect();
@@ -24,10 +25,10 @@ fn the_doctor_is_never_green_where_the_probe_ran() {
     });
     let mut wrong = Vec::new();
     for row in 0..columns[0].len() {
-        table += &format!("\n{:<18}", columns[0][row].fault);
+        write!(table, "\n{:<18}", columns[0][row].fault).unwrap();
         for column in &columns {
             let cell = &column[row];
-            table += &format!("{:<11}", cell.word());
+            write!(table, "{:<11}", cell.word()).unwrap();
             wrong.extend(cell.wrong.iter().cloned());
         }
     }
