@@ -9,7 +9,7 @@ use clap::ValueEnum as _;
 use rulekeep_cli::doctor::{Machine, Report, State, Verdict, examine};
 use rulekeep_cli::hook::event::Host;
 
-use crate::double::{self, Call};
+use crate::double::{self, Call, Way};
 use crate::faults::{Variant, battery};
 use crate::world::{Scope, World};
 
@@ -42,7 +42,7 @@ fn the_doctor_is_never_green_where_the_probe_ran() {
 fn every_correct_installation_is_green() {
     for host in Host::value_variants() {
         let world = World::installed(*host, Scope::User);
-        assert!(!double::runs(*host, &world, &Call::plain()), "{host:?}: the double runs the probe");
+        assert!(!double::runs(*host, &world, &Call::made(Way::Plain)), "{host:?}: the double runs the probe");
         let report = doctor(&world);
         assert_eq!(report.verdict, Verdict::Green, "{report}");
         assert!(report.probes.len() >= 3 && report.probes.iter().all(|(_, refused)| *refused), "{report}");

@@ -10,14 +10,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::start;
-use super::{Call, Tool};
+use super::{Call, Tool, Way};
 use crate::world::World;
 
 pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
     for settings in files(&world.home.join(".copilot/hooks"), world) {
         for (name, event) in [("preToolUse", own_event(world, tool)), ("PreToolUse", foreign_event(world, tool))] {
             let mut event = event;
-            if call.subagent {
+            if call.is(Way::Subagent) {
                 event["agentId"] = "agent-1".into();
                 event["agentType"] = "task".into();
                 event["parentAgentId"] = "s".into();
@@ -33,7 +33,7 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
                 let denies = match (done.exit, done.late) {
                     (Some(0), _) => done.json().is_some_and(|answer| {
                         let decision = &answer["permissionDecision"];
-                        decision == "deny" || decision == "ask" && call.headless
+                        decision == "deny" || decision == "ask" && call.is(Way::Headless)
                     }),
                     (_, late) => !late,
                 };
