@@ -134,7 +134,11 @@ impl Examination<'_> {
             let Err(text) = fired else { continue };
             refused = false;
             if !entries.is_empty() {
-                self.find(Fault::Crash, Verdict::Red, format!("the probe of {} got through: {text}", probe.tool));
+                self.find(
+                    Fault::Crash,
+                    Verdict::Red,
+                    format!("the probe of {} was not refused by the daemon: {text}", probe.tool),
+                );
                 break;
             }
         }
@@ -159,7 +163,7 @@ impl Examination<'_> {
         ] {
             if let Err(text) = self.refused(&entries, &event, reason, more) {
                 let what = if fault == Fault::Missing { "without a daemon" } else { fault.title() };
-                self.find(fault, Verdict::Red, format!("{what}: the probe got through: {text}"));
+                self.find(fault, Verdict::Red, format!("{what}: the probe was not refused: {text}"));
             }
         }
     }
@@ -205,7 +209,16 @@ impl Examination<'_> {
             if let Err(text) = self.refused(&entries, &event, "", &[]) {
                 let text =
                     format!("calls of sub-agents are not known to reach the hook, and {tool} starts one: {text}");
-                self.find(Fault::Subagent, Verdict::Red, text);
+                // A version that was not seen may ask all the same.
+                let verdict = if self.model.asks { Verdict::NotProven } else { Verdict::Red };
+                let version = match &self.model.program {
+                    Some((program, seen)) if self.model.asks => {
+                        format!("have {program} {seen} or later on the path; or ")
+                    }
+                    _ => String::new(),
+                };
+                let remedy = version + Fault::Subagent.remedy();
+                self.findings.push(Finding { fault: Fault::Subagent, verdict, text, remedy });
                 return;
             }
         }

@@ -73,6 +73,16 @@ fn a_fault_that_a_correct_installation_survives_is_told_as_blocked_and_no_other(
     }
 }
 
+#[test]
+fn an_older_version_is_not_believed_to_do_what_a_newer_one_was_seen_to_do() {
+    let world = World::installed(Host::Claude, Scope::User);
+    let crash =
+        |world: &World| doctor(world).cells.into_iter().find(|cell| cell.fault.title() == "crash").unwrap().state;
+    assert_eq!(crash(&world), State::Blocked);
+    world.version("2.1.100");
+    assert_eq!(crash(&world), State::Runs);
+}
+
 /// Faults that the doctor tries with the hook that is registered: with another hook, the cell says something else.
 const TRIED: &[&str] = &["byte order mark", "64 in parallel", "sub-agent", "headless"];
 
