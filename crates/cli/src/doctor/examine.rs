@@ -134,7 +134,11 @@ impl Examination<'_> {
             let Err(text) = fired else { continue };
             refused = false;
             if !entries.is_empty() {
-                self.find(Fault::Crash, Verdict::Red, format!("the probe of {} got through: {text}", probe.tool));
+                self.find(
+                    Fault::Crash,
+                    Verdict::Red,
+                    format!("the probe of {} was not refused by the daemon: {text}", probe.tool),
+                );
                 break;
             }
         }
@@ -148,7 +152,7 @@ impl Examination<'_> {
         let Some((probe, entries)) = self.first() else { return };
         let nonce = Nonce::new();
         let whole = self.event(probe, &nonce, &none);
-        let half = whole.get(..whole.floor_char_boundary(whole.len() / 2)).unwrap_or_default().to_owned();
+        let half: String = whole.chars().take(whole.chars().count() / 2).collect();
         let nowhere = self.machine.home.join("rulekeep-doctor-probe-has-no-daemon");
         for (fault, event, reason, more) in [
             (Fault::Json, half, "", &[][..]),
@@ -159,7 +163,7 @@ impl Examination<'_> {
         ] {
             if let Err(text) = self.refused(&entries, &event, reason, more) {
                 let what = if fault == Fault::Missing { "without a daemon" } else { fault.title() };
-                self.find(fault, Verdict::Red, format!("{what}: the probe got through: {text}"));
+                self.find(fault, Verdict::Red, format!("{what}: the probe was not refused: {text}"));
             }
         }
     }
@@ -178,7 +182,7 @@ impl Examination<'_> {
             thread::scope(|scope| {
                 let fired: Vec<_> = (0..MANY).map(|_| scope.spawn(fire)).collect();
                 let ended = fired.into_iter().map(|thread| thread.join().map_err(|_| "a thread of the doctor failed"));
-                ended.fold(Ok(()), |all, one| all.and(one.map_err(ToOwned::to_owned).and_then(|refused| refused)))
+                ended.collect::<Vec<_>>().into_iter().try_for_each(|one| one.map_err(ToOwned::to_owned)?)
             })
         };
         let took = started.elapsed();
@@ -205,7 +209,16 @@ impl Examination<'_> {
             if let Err(text) = self.refused(&entries, &event, "", &[]) {
                 let text =
                     format!("calls of sub-agents are not known to reach the hook, and {tool} starts one: {text}");
-                self.find(Fault::Subagent, Verdict::Red, text);
+                // A version that was not seen may ask all the same.
+                let verdict = if self.model.asks { Verdict::NotProven } else { Verdict::Red };
+                let version = match &self.model.program {
+                    Some((program, seen)) if self.model.asks => {
+                        format!("have {program} {seen} or later on the path; or ")
+                    }
+                    _ => String::new(),
+                };
+                let remedy = version + Fault::Subagent.remedy();
+                self.findings.push(Finding { fault: Fault::Subagent, verdict, text, remedy });
                 return;
             }
         }

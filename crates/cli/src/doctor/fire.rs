@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// The machine that the doctor looks at.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Machine {
     /// The home folder of the user.
     pub home: PathBuf,
@@ -112,8 +112,12 @@ impl Machine {
 
 impl End {
     /// Checks for a refusal that the host honors and that gives `reason`: exit code 2 with the reason on standard error
-    /// and nothing on standard output, which every host honors; or exit code 0 with "deny" where the host reads it.
-    pub(super) fn refusal(&self, denies: Option<&str>, reason: &str) -> Result<(), String> {
+    /// and nothing on standard output, which every host honors; or "deny" on standard output where the host reads it.
+    pub(super) fn refusal(&self, decision: Option<&str>, reason: &str) -> Result<(), String> {
+        let denies = |stdout: &str| {
+            let answer: Value = serde_json::from_str(stdout).unwrap_or_default();
+            decision.and_then(|at| answer.pointer(at)).is_some_and(|decision| decision == "deny")
+        };
         let output = match self {
             Self::Done(output) => output,
             Self::Late(limit) => return Err(format!("it did not answer within {} s", limit.as_secs_f32())),
@@ -121,15 +125,10 @@ impl End {
         };
         let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let said = match output.status.code() {
-            Some(2) if stdout.is_empty() => stderr,
+            Some(2) if stdout.is_empty() || denies(&stdout) => stderr,
             Some(2) => return Err(format!("it printed {:?} beside its refusal", first_line(&stdout))),
-            Some(0) => {
-                let answer: Value = serde_json::from_str(&stdout).unwrap_or_default();
-                if denies.and_then(|at| answer.pointer(at)).is_none_or(|decision| decision != "deny") {
-                    return Err(format!("it lets the call run: {:?}", first_line(&stdout)));
-                }
-                stdout
-            }
+            Some(0) if denies(&stdout) => stdout,
+            Some(0) => return Err(format!("it lets the call run: {:?}", first_line(&stdout))),
             _ => return Err(format!("it ended with {}: {:?}", output.status, first_line(&stderr))),
         };
         if said.trim().is_empty() || !said.contains(reason) {
@@ -157,9 +156,8 @@ pub(super) fn version(text: &str) -> Option<Vec<u64>> {
         .find_map(|parts| parts.filter(|parts| parts.len() > 1))
 }
 
-fn first_line(text: &str) -> &str {
-    let line = text.trim().lines().next().unwrap_or("");
-    line.get(..line.floor_char_boundary(200)).unwrap_or(line)
+fn first_line(text: &str) -> String {
+    text.trim().lines().next().unwrap_or("").chars().take(200).collect()
 }
 
 /// What stands between the program and the host in a command line that `rulekeep hook install` writes.

@@ -71,7 +71,9 @@ pub fn run(options: Options) -> Result<ExitCode, String> {
     if options.json {
         println!("{}", serde_json::Value::from(reports.iter().map(Report::json).collect::<Vec<_>>()));
     } else {
-        reports.iter().for_each(|report| println!("{report}"));
+        for report in &reports {
+            println!("{report}");
+        }
     }
     let green = reports.iter().all(|report| report.verdict == Verdict::Green);
     Ok(if green { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -82,7 +82,7 @@ impl Settings {
         }
         for switch in &model.off {
             let (pointer, value) = switch.split_once('=').unwrap_or((switch, "true"));
-            if settings.pointer(pointer).is_some_and(|found| found.to_string() == value) {
+            if settings.pointer(pointer).and_then(Value::as_bool) == Some(value == "true") {
                 self.problems.push(format!("{}: {switch} switches hooks off", file.display()));
             }
         }

@@ -1,6 +1,7 @@
 //! The battery: 8 hosts and 15 faults. Each cell runs the doctor and the double of the host on the same machine.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::thread;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use clap::ValueEnum as _;
 use rulekeep_cli::doctor::{Machine, Report, State, Verdict, examine};
 use rulekeep_cli::hook::event::Host;
 
-use crate::double::{self, Call};
+use crate::double::{self, Call, Way};
 use crate::faults::{Variant, battery};
 use crate::world::{Scope, World};
 
@@ -16,7 +17,7 @@ use crate::world::{Scope, World};
 fn the_doctor_is_never_green_where_the_probe_ran() {
     let mut table = format!("{:<18}", "");
     for host in Host::value_variants() {
-        table += &format!("{:<11}", host.name());
+        write!(table, "{:<11}", host.name()).unwrap();
     }
     let columns: Vec<Vec<Cell>> = thread::scope(|scope| {
         let hosts: Vec<_> = Host::value_variants().iter().map(|host| scope.spawn(|| column(*host))).collect();
@@ -24,10 +25,10 @@ fn the_doctor_is_never_green_where_the_probe_ran() {
     });
     let mut wrong = Vec::new();
     for row in 0..columns[0].len() {
-        table += &format!("\n{:<18}", columns[0][row].fault);
+        write!(table, "\n{:<18}", columns[0][row].fault).unwrap();
         for column in &columns {
             let cell = &column[row];
-            table += &format!("{:<11}", cell.word());
+            write!(table, "{:<11}", cell.word()).unwrap();
             wrong.extend(cell.wrong.iter().cloned());
         }
     }
@@ -41,7 +42,7 @@ fn the_doctor_is_never_green_where_the_probe_ran() {
 fn every_correct_installation_is_green() {
     for host in Host::value_variants() {
         let world = World::installed(*host, Scope::User);
-        assert!(!double::runs(*host, &world, &Call::plain()), "{host:?}: the double runs the probe");
+        assert!(!double::runs(*host, &world, &Call::made(Way::Plain)), "{host:?}: the double runs the probe");
         let report = doctor(&world);
         assert_eq!(report.verdict, Verdict::Green, "{report}");
         assert!(report.probes.len() >= 3 && report.probes.iter().all(|(_, refused)| *refused), "{report}");
@@ -70,6 +71,16 @@ fn a_fault_that_a_correct_installation_survives_is_told_as_blocked_and_no_other(
             );
         }
     }
+}
+
+#[test]
+fn an_older_version_is_not_believed_to_do_what_a_newer_one_was_seen_to_do() {
+    let world = World::installed(Host::Claude, Scope::User);
+    let crash =
+        |world: &World| doctor(world).cells.into_iter().find(|cell| cell.fault.title() == "crash").unwrap().state;
+    assert_eq!(crash(&world), State::Blocked);
+    world.version("2.1.100");
+    assert_eq!(crash(&world), State::Runs);
 }
 
 /// Faults that the doctor tries with the hook that is registered: with another hook, the cell says something else.

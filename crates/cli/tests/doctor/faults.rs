@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use rulekeep_cli::hook::event::Host;
 use serde_json::{Value, json};
 
-use crate::double::Call;
+use crate::double::{Call, Way};
 use crate::world::{REFUSES, Scope, World};
 
 /// One way in which a fault shows.
@@ -50,7 +50,7 @@ pub(crate) fn battery(host: Host) -> Vec<(&'static str, Vec<Variant>)> {
         (
             "bad JSON",
             vec![
-                Variant { call: Call { cut: true, ..Call::plain() }, ..hook("in", CANNOT_READ_HALF) },
+                Variant { call: Call::made(Way::Cut), ..hook("in", CANNOT_READ_HALF) },
                 hook(
                     "out: half an answer",
                     r#"cat >/dev/null; printf '{"hookSpecificOutput":{"permissionDecision":"de'"#,
@@ -60,25 +60,22 @@ pub(crate) fn battery(host: Host) -> Vec<(&'static str, Vec<Variant>)> {
             ],
         ),
         ("empty stderr", vec![hook("beside exit code 2", "cat >/dev/null; exit 2")]),
-        (
-            "byte order mark",
-            vec![Variant { call: Call { bom: true, ..Call::plain() }, ..hook("not read", CANNOT_READ_BOM) }],
-        ),
+        ("byte order mark", vec![Variant { call: Call::made(Way::Bom), ..hook("not read", CANNOT_READ_BOM) }]),
         ("stale trust", stale_trust(host)),
         ("untrusted folder", untrusted(host)),
         ("edited settings", edited(host)),
         (
             "64 in parallel",
             vec![
-                Variant { call: Call { parallel: 64, ..Call::plain() }, ..hook("one at a time", ONE_AT_A_TIME) },
-                Variant { call: Call { parallel: 64, ..Call::plain() }, ..variant("a sound hook", |_| {}) },
+                Variant { call: Call::made(Way::Parallel), ..hook("one at a time", ONE_AT_A_TIME) },
+                Variant { call: Call::made(Way::Parallel), ..variant("a sound hook", |_| {}) },
             ],
         ),
         (
             "sub-agent",
             vec![
-                Variant { call: Call { subagent: true, ..Call::plain() }, ..hook("let go", LETS_SUBAGENTS_GO) },
-                Variant { call: Call { subagent: true, ..Call::plain() }, ..hook("started", LETS_SUBAGENTS_START) },
+                Variant { call: Call::made(Way::Subagent), ..hook("let go", LETS_SUBAGENTS_GO) },
+                Variant { call: Call::made(Way::Subagent), ..hook("started", LETS_SUBAGENTS_START) },
             ],
         ),
         (
@@ -87,9 +84,9 @@ pub(crate) fn battery(host: Host) -> Vec<(&'static str, Vec<Variant>)> {
                 Vec::new()
             } else {
                 vec![
-                    Variant { call: Call { headless: true, ..Call::plain() }, ..hook("let go", LETS_HEADLESS_GO) },
-                    Variant { call: Call { headless: true, ..Call::plain() }, ..hook("asks", ASKS) },
-                    Variant { call: Call { headless: true, ..Call::plain() }, ..variant("a sound hook", |_| {}) },
+                    Variant { call: Call::made(Way::Headless), ..hook("let go", LETS_HEADLESS_GO) },
+                    Variant { call: Call::made(Way::Headless), ..hook("asks", ASKS) },
+                    Variant { call: Call::made(Way::Headless), ..variant("a sound hook", |_| {}) },
                 ]
             },
         ),
@@ -98,7 +95,7 @@ pub(crate) fn battery(host: Host) -> Vec<(&'static str, Vec<Variant>)> {
 }
 
 fn variant(name: &'static str, inject: impl Fn(&World) + 'static) -> Variant {
-    Variant { name, scope: Scope::User, inject: Box::new(inject), call: Call::plain() }
+    Variant { name, scope: Scope::User, inject: Box::new(inject), call: Call::made(Way::Plain) }
 }
 
 /// The program of the hook does this instead.
@@ -192,7 +189,7 @@ fn edited(host: Host) -> Vec<Variant> {
             world.write(&file, &text[..text.len() - 3]);
         }),
     ];
-    if !matches!(host, Host::Copilot | Host::Vscode) {
+    if host != Host::Vscode {
         all.push(edit("a narrower matcher", |settings, event| settings["hooks"][event][0]["matcher"] = json!("Write")));
     }
     all.extend(match host {
@@ -229,7 +226,10 @@ fn edited(host: Host) -> Vec<Variant> {
         Host::Goose => vec![variant("plugin off", |world| {
             world.write(&world.home.join(".agents/settings.json"), r#"{"disabledPlugins":["rulekeep"]}"#);
         })],
-        _ => vec![edit("no version", |settings, _| drop(settings.as_object_mut().unwrap().remove("version")))],
+        Host::Vscode => vec![edit("no version", |settings, _| {
+            drop(settings.as_object_mut().unwrap().remove("version"));
+        })],
+        _ => Vec::new(),
     });
     all
 }

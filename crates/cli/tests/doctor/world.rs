@@ -1,5 +1,6 @@
 //! A machine for one host: a home, a project, the programs on the path, and the hook registered in the host's settings.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ impl World {
         let listed: Value = serde_json::from_str(&crate::double::list_hooks(self)).unwrap();
         let mut states = String::new();
         for hook in listed["result"]["data"][0]["hooks"].as_array().unwrap() {
-            states += &format!("[hooks.state.{}]\ntrusted_hash = {}\n", hook["key"], hook["currentHash"]);
+            writeln!(states, "[hooks.state.{}]\ntrusted_hash = {}", hook["key"], hook["currentHash"]).unwrap();
         }
         trusts(self, &states);
     }
@@ -104,6 +105,7 @@ impl World {
     }
 
     pub(crate) fn text(&self, file: &Path) -> Option<String> {
+        assert!(file.starts_with(self.home.parent().unwrap()));
         fs::read_to_string(file).ok()
     }
 

@@ -208,13 +208,15 @@ impl Shell<'_, '_> {
             }
         }
         if matches!(name, "cd" | "pushd") {
-            self.governs_here = plain().next().is_some_and(guard::is_governing_folder);
+            self.folder = plain().next().map(ToOwned::to_owned);
         }
     }
 
     /// A write to what governs the agent, by the path or by the folder that the line went to.
     pub(super) fn governing_write(&mut self, target: &str) {
-        if guard::governs(target) || self.governs_here && !target.starts_with(['/', '~', '&']) {
+        let is_there =
+            || !target.starts_with(['/', '~', '&']) && self.folder.as_deref().is_some_and(guard::is_governing_folder);
+        if guard::governs(target) || is_there() {
             self.reading.push(guard::write(target));
         }
     }

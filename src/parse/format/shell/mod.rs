@@ -82,8 +82,8 @@ struct Shell<'l, 'r> {
     /// The line reads a secret, and sends something away.
     reads_secret: bool,
     sends: bool,
-    /// The line went to a folder of what governs the agent.
-    governs_here: bool,
+    /// The folder that the line went to last.
+    folder: Option<String>,
     /// The line may set variables of its own: what they hold was read with it.
     sets_variables: bool,
 }
@@ -128,7 +128,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             secrets: Vec::new(),
             reads_secret: false,
             sends: false,
-            governs_here: false,
+            folder: None,
             sets_variables: false,
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::start::{self, Done};
-use super::{Call, Tool};
+use super::{Call, Tool, Way};
 use crate::world::World;
 
 pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
@@ -23,10 +23,10 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
     }
     let mut event = json!({
         "session_id": "s", "transcript_path": "/dev/null", "cwd": world.project, "hook_event_name": "PreToolUse",
-        "permission_mode": if call.headless { "bypassPermissions" } else { "default" },
+        "permission_mode": if call.is(Way::Headless) { "bypassPermissions" } else { "default" },
         "tool_name": tool.name, "tool_input": tool.input, "tool_use_id": "toolu_1",
     });
-    if call.subagent {
+    if call.is(Way::Subagent) {
         event["agent_id"] = "agent-1".into();
         event["agent_type"] = "general-purpose".into();
     }
@@ -56,7 +56,7 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
         }
     }
     // Without a user, a question is a refusal.
-    !matches!((decision.as_str(), call.headless), ("deny" | "defer" | "ask", _))
+    !matches!((decision.as_str(), call.is(Way::Headless)), ("deny" | "defer" | "ask", _))
 }
 
 /// Letters, digits and `_ - space , |` are exact names; anything else is a pattern.

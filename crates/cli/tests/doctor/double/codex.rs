@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::start::{self, Done};
-use super::{Call, Tool};
+use super::{Call, Tool, Way};
 use crate::world::World;
 
 pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
     let mut event = json!({
         "session_id": "s", "turn_id": "t", "transcript_path": null, "cwd": world.project,
         "hook_event_name": "PreToolUse", "model": "m", "tool_use_id": "call_1",
-        "permission_mode": if call.headless { "bypassPermissions" } else { "default" },
+        "permission_mode": if call.is(Way::Headless) { "bypassPermissions" } else { "default" },
         "tool_name": tool.name, "tool_input": tool.input,
     });
-    if call.subagent {
+    if call.is(Way::Subagent) {
         event["agent_id"] = "agent-1".into();
         event["agent_type"] = "worker".into();
     }

@@ -45,9 +45,8 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
                     Some(Some("deny")) => denied = true,
                     // `ask` is not relied on: staff of Cursor says that only a denial is.
                     Some(Some(_)) => denied = false,
-                    Some(None) => {}
                     None if hook["failClosed"] == true && !done.stdout.trim().is_empty() => denied = true,
-                    None => {}
+                    Some(None) | None => {}
                 },
                 _ if hook["failClosed"] == true => denied = true,
                 _ => {}

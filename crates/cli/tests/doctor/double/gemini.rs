@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::start::{self, Done};
-use super::{Call, Tool};
+use super::{Call, Tool, Way};
 use crate::world::World;
 
 pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
     let user = world.json(&world.home.join(".gemini/settings.json")).unwrap_or_default();
-    let is_trusted = user["security"]["folderTrust"]["enabled"] == false || trusts(world) || call.headless;
+    let is_trusted = user["security"]["folderTrust"]["enabled"] == false || trusts(world) || call.is(Way::Headless);
     let mut all = vec![user];
     if is_trusted {
         all.extend(world.json(&world.project.join(".gemini/settings.json")));

@@ -24,38 +24,43 @@ pub(crate) use codex::list_hooks;
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     /// A text of the call's argument, which tells the probe.
-    pub(crate) probe: String,
-    /// The call is made by a sub-agent.
-    pub(crate) subagent: bool,
+    probe: String,
+    way: Way,
+}
+
+/// What is special about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Nothing.
+    Plain,
+    /// It is made by a sub-agent.
+    Subagent,
     /// The host runs without a user.
-    pub(crate) headless: bool,
+    Headless,
     /// The host writes a byte order mark before the event.
-    pub(crate) bom: bool,
+    Bom,
     /// The host writes half of the event.
-    pub(crate) cut: bool,
-    /// Hooks of this many calls run at the same time.
-    pub(crate) parallel: usize,
+    Cut,
+    /// Many calls are made at the same time.
+    Parallel,
 }
 
 impl Call {
-    pub(crate) fn plain() -> Self {
-        Self {
-            probe: "rulekeep-doctor-probe-00d0".to_owned(),
-            subagent: false,
-            headless: false,
-            bom: false,
-            cut: false,
-            parallel: 1,
-        }
+    pub(crate) fn made(way: Way) -> Self {
+        Self { probe: "rulekeep-doctor-probe-00d0".to_owned(), way }
+    }
+
+    fn is(&self, way: Way) -> bool {
+        self.way == way
     }
 
     /// The event as it goes to the hook.
     fn text(&self, event: &Value) -> String {
         let mut text = event.to_string();
-        if self.cut {
+        if self.is(Way::Cut) {
             text.truncate(text.len() / 2);
         }
-        if self.bom { format!("\u{feff}{text}") } else { text }
+        if self.is(Way::Bom) { format!("\u{feff}{text}") } else { text }
     }
 
     fn command(&self) -> Value {
@@ -65,16 +70,16 @@ impl Call {
 
 /// Whether the tool of a call runs on this host.
 pub(crate) fn runs(host: Host, world: &World, call: &Call) -> bool {
-    if call.subagent && !asks_for_subagents(host) {
+    if call.is(Way::Subagent) && !asks_for_subagents(host) {
         // The sub-agent's own calls reach no hook; only the start of the sub-agent can be refused.
         return ask(host, world, call, &starts_subagent(host));
     }
     let tool = Tool { name: shell_tool(host), input: call.command() };
-    if call.parallel == 1 {
+    if !call.is(Way::Parallel) {
         return ask(host, world, call, &tool);
     }
     std::thread::scope(|scope| {
-        let asked: Vec<_> = (0..call.parallel).map(|_| scope.spawn(|| ask(host, world, call, &tool))).collect();
+        let asked: Vec<_> = (0..64).map(|_| scope.spawn(|| ask(host, world, call, &tool))).collect();
         asked.into_iter().any(|asked| asked.join().unwrap())
     })
 }
@@ -98,9 +103,9 @@ fn ask(host: Host, world: &World, call: &Call, tool: &Tool) -> bool {
     }
 }
 
-/// Hosts whose sub-agents were seen to ask the hooks, too, and say so in the event.
+/// Hosts whose sub-agents were seen to ask the hooks, too.
 const fn asks_for_subagents(host: Host) -> bool {
-    matches!(host, Host::Claude | Host::Codex | Host::Copilot)
+    matches!(host, Host::Claude | Host::Codex | Host::Gemini | Host::Copilot)
 }
 
 const fn shell_tool(host: Host) -> &'static str {
@@ -110,13 +115,12 @@ const fn shell_tool(host: Host) -> &'static str {
         Host::Cursor => "Shell",
         Host::Copilot | Host::Opencode => "bash",
         Host::Vscode => "runTerminalCommand",
-        Host::Goose => "developer__shell",
+        Host::Goose => "shell",
     }
 }
 
 fn starts_subagent(host: Host) -> Tool {
     let name = match host {
-        Host::Gemini => "invoke_agent",
         Host::Cursor => "Task",
         Host::Copilot | Host::Opencode => "task",
         Host::Vscode => "runSubagent",
