@@ -26,9 +26,7 @@ pub(crate) enum Command {
 
 /// Options of `rulekeep mcp wrap`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  rulekeep mcp wrap --server files -- cat"
-)]
+#[command(after_help = "Examples:\n  rulekeep mcp wrap --server files -- cat")]
 pub(crate) struct Wrap {
     #[command(flatten)]
     governed: GovernedOptions,

@@ -14,10 +14,7 @@ use crate::home::Home;
 
 /// Options of `rulekeep hook`.
 #[derive(clap::Args)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  rulekeep hook install --host claude --user --yes\n  rulekeep hook uninstall --host claude --user --yes"
-)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
     #[command(subcommand)]
     command: Option<Command>,
@@ -31,8 +28,10 @@ pub(crate) struct Options {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    #[command(after_help = "Examples:\n  rulekeep hook install --host claude --user --yes")]
     /// Registers the hook in a host's settings, and shows the difference first
     Install(InstallArguments),
+    #[command(after_help = "Examples:\n  rulekeep hook uninstall --host claude --user --yes")]
     /// Takes the hook out of a host's settings; needs the operator's key
     Uninstall(UninstallArguments),
 }

@@ -61,7 +61,9 @@ pub enum Command {
     #[command(after_help = "Examples:\n  rulekeep policy fmt policy.toml")]
     Fmt(format::Arguments),
     /// Explains how a request is read, what would be decided on it, and why each rule matches or does not
-    #[command(after_help = "Examples:\n  rulekeep policy explain --input \"Delete all customer records\"\n  rulekeep policy explain --tool '{\"tool\": \"Bash\", \"arguments\": {\"command\": \"ls\"}}' --context environment=production")]
+    #[command(
+        after_help = "Examples:\n  rulekeep policy explain --input \"Delete all customer records\"\n  rulekeep policy explain --tool '{\"tool\": \"Bash\", \"arguments\": {\"command\": \"ls\"}}' --context environment=production"
+    )]
     Explain(Box<explain::Arguments>),
     /// Tells what differs between two policy sets: rules, and decisions on cases or on a log
     #[command(after_help = "Examples:\n  rulekeep policy diff policy.toml policy.toml --cases policy.cases.toml")]

@@ -22,7 +22,7 @@ fn the_tutorial_leads_from_nothing_to_a_verified_report() {
             line if is_shell && !line.starts_with("cargo ") => {
                 if let Some(text) = line.strip_prefix("# => ") {
                     expected.push(text.to_owned());
-                    script.push_str(&format!("echo '@@ {}'\n", expected.len()));
+                    script.push_str(&format!("echo '%%shown {}'\n", expected.len()));
                 } else {
                     script.push_str(line);
                     script.push('\n');
@@ -36,7 +36,7 @@ fn the_tutorial_leads_from_nothing_to_a_verified_report() {
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
     let output = Command::new("sh")
-        .args(["-c", &format!("trap 'rulekeep down >/dev/null 2>&1' EXIT\n{script}")])
+        .args(["-c", &format!("trap 'RULEKEEP_OPERATOR_KEY=$key rulekeep down >/dev/null 2>&1' EXIT\n{script}")])
         .env("PATH", path)
         .env("HOME", folder.path())
         .env("RULEKEEP_HOME", folder.path().join("home"))
@@ -47,7 +47,7 @@ fn the_tutorial_leads_from_nothing_to_a_verified_report() {
     let shown = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{shown}\n{errors}\n{script}");
-    let parts: Vec<&str> = shown.split("@@ ").collect();
+    let parts: Vec<&str> = shown.split("%%shown ").collect();
     for (number, text) in expected.iter().enumerate() {
         let part = parts.get(number).unwrap();
         assert!(part.contains(text.as_str()), "expected {text:?} in:\n{part}\n{errors}");

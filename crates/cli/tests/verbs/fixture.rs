@@ -69,7 +69,7 @@ impl Place {
 
     pub(crate) fn prepare(&self, command: &mut Command) {
         command.current_dir(self.work()).stdin(Stdio::null());
-        command.env("RULEKEEP_HOME", self.home()).env("RULEKEEP_OPERATOR_KEY", &self.made.key);
+        command.env("RULEKEEP_HOME", self.home()).env("RULEKEEP_OPERATOR_KEY", &self.made.key).env("HOME", self.work());
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
