@@ -29,6 +29,7 @@ pub use fire::Machine;
 pub use model::Fault;
 pub use report::{Cell, Finding, Report, State, Verdict};
 
+use crate::client::OPERATOR_KEY;
 use crate::hook::event::Host;
 
 /// Options of `rulekeep doctor`.
@@ -58,7 +59,10 @@ pub fn run(options: Options) -> Result<ExitCode, String> {
     let home = options.settings_root.or_else(std::env::home_dir);
     let home = home.ok_or("there is no home folder: name one with --settings-root")?;
     let project = std::env::current_dir().map_err(|error| format!("the folder of the project: {error}"))?;
-    let machine = Machine { home, project, environment: None, patience: Duration::from_secs(options.patience) };
+    // The operator's own shell is not the one that the host runs in.
+    let environment = std::env::vars_os().filter(|(name, _)| name != OPERATOR_KEY).collect();
+    let machine =
+        Machine { home, project, environment: Some(environment), patience: Duration::from_secs(options.patience) };
     let all = Host::value_variants().iter().copied();
     let hosts: Vec<Host> = match options.host {
         Some(host) => vec![host],

@@ -58,7 +58,8 @@ fn check_operator() -> Result<(), String> {
 fn answer_event(options: &Options) -> ExitCode {
     // A panic's message would stand beside the reason.
     std::panic::set_hook(Box::new(|_| {}));
-    let mut dialect = options.host.map(Dialect::of);
+    // Hosts share settings files: who asked is known once the event is read.
+    let mut dialect = None;
     let answer = catch_unwind(AssertUnwindSafe(|| answer(options, &mut dialect)));
     let answer = answer.unwrap_or_else(|_| Err("rulekeep hook failed; this is a bug".to_owned()));
     let answer = answer.unwrap_or_else(|message| {

@@ -11,6 +11,7 @@ use rulekeep_cli::hook::event::Host;
 
 use crate::double::{self, Call, Way};
 use crate::faults::{Variant, battery};
+use crate::setup::Setup;
 use crate::world::{Scope, World};
 
 #[test]
@@ -150,4 +151,20 @@ fn doctor(world: &World) -> Report {
         patience: Duration::from_secs(4),
     };
     examine(world.host, &machine)
+}
+
+#[test]
+fn every_correct_installation_is_green_with_the_daemon_and_the_policy_that_init_writes() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    for host in Host::value_variants() {
+        let world = World::installed(*host, Scope::User);
+        let (home, program) = (setup.home().display(), env!("CARGO_BIN_EXE_rulekeep"));
+        // The doctor names another home where it tries what happens without a daemon.
+        world.hook(&format!(
+            "#!/bin/sh\n: \"${{RULEKEEP_HOME:={home}}}\"\nexport RULEKEEP_HOME\nexec {program} \"$@\"\n"
+        ));
+        let report = doctor(&world);
+        assert_eq!(report.verdict, Verdict::Green, "{report}");
+    }
 }

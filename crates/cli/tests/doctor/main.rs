@@ -5,4 +5,6 @@
 mod battery;
 mod double;
 mod faults;
+#[path = "../setup.rs"]
+mod setup;
 mod world;

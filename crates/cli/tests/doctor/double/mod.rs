@@ -105,7 +105,7 @@ fn ask(host: Host, world: &World, call: &Call, tool: &Tool) -> bool {
 
 /// Hosts whose sub-agents were seen to ask the hooks, too.
 const fn asks_for_subagents(host: Host) -> bool {
-    matches!(host, Host::Claude | Host::Codex | Host::Gemini | Host::Copilot)
+    matches!(host, Host::Claude | Host::Codex | Host::Gemini | Host::Copilot | Host::Opencode)
 }
 
 const fn shell_tool(host: Host) -> &'static str {
