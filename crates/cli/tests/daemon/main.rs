@@ -1,6 +1,6 @@
 //! The home, the daemon and the hook process, as real processes.
 
-#[path = "../setup.rs"]
+#[path = "../setup/mod.rs"]
 mod setup;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -5,6 +5,6 @@
 mod battery;
 mod double;
 mod faults;
-#[path = "../setup.rs"]
+#[path = "../setup/mod.rs"]
 mod setup;
 mod world;

@@ -8,7 +8,7 @@
 
 #[path = "../../../server/tests/common/programs.rs"]
 mod programs;
-#[path = "../setup.rs"]
+#[path = "../setup/mod.rs"]
 mod setup;
 
 mod host;

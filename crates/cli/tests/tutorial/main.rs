@@ -1,8 +1,6 @@
 //! The commands of `docs/tutorial.md`, run one after the other as the page says them.
 
-#[path = "../setup.rs"]
-mod setup;
-
+use std::fmt::Write as _;
 use std::process::Command;
 
 /// The shell blocks of the page run in one shell, from nothing to a verified report. A line `# => TEXT` behind a command
@@ -22,7 +20,7 @@ fn the_tutorial_leads_from_nothing_to_a_verified_report() {
             line if is_shell && !line.starts_with("cargo ") => {
                 if let Some(text) = line.strip_prefix("# => ") {
                     expected.push(text.to_owned());
-                    script.push_str(&format!("echo '%%shown {}'\n", expected.len()));
+                    writeln!(script, "echo '%%shown {}'", expected.len()).unwrap();
                 } else {
                     script.push_str(line);
                     script.push('\n');

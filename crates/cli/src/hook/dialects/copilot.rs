@@ -10,7 +10,7 @@ use super::{Dialect, Probe};
 use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host};
 
 pub(super) static DIALECT: Dialect =
-    Dialect { host: Host::Copilot, fields: &CAMEL, read, ask: Some(ask), refuse: refuse, seconds: 30, probes: PROBES };
+    Dialect { host: Host::Copilot, fields: &CAMEL, read, ask: Some(ask), refuse, seconds: 30, probes: PROBES };
 
 const CAMEL: Fields = Fields {
     event: "",

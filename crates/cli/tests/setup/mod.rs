@@ -1,5 +1,5 @@
 //! A home in a temporary folder, and the tool run on it.
-#![allow(dead_code, missing_docs)] // each test program uses a part
+#![allow(dead_code, clippy::unwrap_used, clippy::assigning_clones)] // each test program uses a part
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
