@@ -30,6 +30,8 @@ pub(crate) struct Words {
     sources: HashSet<Box<str>>,
     /// Values that the runtime vouches for, and those that a reviewer endorsed, in their normal form.
     trusted: HashSet<Box<str>>,
+    /// The runtime vouches for the working folder, as `.`: relative paths lie below it.
+    trusts_working_folder: bool,
 }
 
 impl Words {
@@ -62,12 +64,17 @@ impl Words {
 
     /// Adds a value that the runtime vouches for, or that a reviewer endorsed.
     pub(crate) fn trust(&mut self, value: &str) {
-        self.trusted.insert(text::normal_value(value).into());
+        if value == "." {
+            self.trusts_working_folder = true;
+        } else {
+            self.trusted.insert(text::normal_value(value).into());
+        }
     }
 
     /// Vouches for what the runtime vouches for in another task's words.
     pub(crate) fn trust_as(&mut self, other: &Self) {
         self.trusted.extend(other.trusted.iter().cloned());
+        self.trusts_working_folder |= other.trusts_working_folder;
     }
 
     /// The texts that were said, the first one first.
@@ -128,7 +135,7 @@ impl Words {
     fn has_atom(&self, value: &str, part: Part) -> bool {
         let atom = text::atom(value);
         self.atoms.contains(&*atom)
-            || part.is_path() && self.is_below_named(&atom)
+            || part.is_path() && (self.is_below_named(&atom) || self.trusts_working_folder && is_relative(value))
             // "pet_friendly" is a choice in the words of a program.
             || part == Part::Other && !value.contains(['@', '/', '.', ':']) && self.mention(value)
     }
@@ -317,6 +324,14 @@ impl Words {
         }
         false
     }
+}
+
+/// Whether a path is plainly one below the working folder: no root, home, host, drive, variable or pattern in it.
+fn is_relative(path: &str) -> bool {
+    !path.starts_with(['/', '-'])
+        && !path.contains([':', '~', '\\', '$', '`', '*', '?', '[', '{', '%', '@'])
+        && path.split('/').all(|part| part != "..")
+        && path.contains(char::is_alphanumeric)
 }
 
 /// A word that a sentence writes with a capital names somebody or something; it is no id.
@@ -508,6 +523,20 @@ mod tests {
         for path in ["/home/ann/projects/x", "/home/ann/project/../.ssh/id_rsa", "/etc/passwd"] {
             assert!(!words.allow(path, Part::Path), "{path}");
         }
+    }
+
+    #[test]
+    fn the_working_folder_covers_relative_paths_and_nothing_but_paths() {
+        let mut words = Words::new("Fix the failing test");
+        words.trust(".");
+        for path in ["src/lib.rs", "Cargo.toml", "./tests/a_b-c.rs"] {
+            assert!(words.allow(path, Part::Path), "{path}");
+        }
+        for path in ["/etc/passwd", "../x", "a/../../x", "~/.ssh/id_rsa", "$HOME/x", "host:x", "C:\\x", "src/*", "."] {
+            assert!(!words.allow(path, Part::Path), "{path}");
+        }
+        assert!(!words.allow("src/lib.rs", Part::Other));
+        assert!(!words.address("evil.example"));
     }
 
     #[test]

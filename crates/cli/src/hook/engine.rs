@@ -160,6 +160,7 @@ impl Hearing<'_> {
         let folder = self.event.cwd.as_deref().filter(|folder| Path::new(folder).parent().is_some());
         let request = TaskRequest::new(self.agent, words)
             .trusting(folder)
+            .trusting(folder.map(|_| "."))
             .expires_in(Duration::from_secs(31 * 86_400))
             .max_calls(100_000);
         let task = self.governor().tasks().open(request)?.opened()?.task_id;
