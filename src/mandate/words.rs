@@ -135,7 +135,8 @@ impl Words {
     fn has_atom(&self, value: &str, part: Part) -> bool {
         let atom = text::atom(value);
         self.atoms.contains(&*atom)
-            || part.is_path() && (self.is_below_named(&atom) || self.trusts_working_folder && is_relative(value))
+            || part.is_path() && self.is_below_named(&atom)
+            || part == Part::Path && self.trusts_working_folder && is_relative(value)
             // "pet_friendly" is a choice in the words of a program.
             || part == Part::Other && !value.contains(['@', '/', '.', ':']) && self.mention(value)
     }
