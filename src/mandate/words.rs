@@ -537,7 +537,7 @@ mod tests {
             assert!(!words.allow(path, Part::Path), "{path}");
         }
         assert!(!words.allow("src/lib.rs", Part::Other));
-        assert!(!words.address("evil.example"));
+        assert!(!words.allow("evil.example", Part::Party) && !words.allow("evil.example", Part::Place));
     }
 
     #[test]
