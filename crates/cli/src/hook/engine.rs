@@ -4,7 +4,8 @@
 //! agree, the host asks its user if it can; else the hook waits for a reviewer, and after that the call is refused with a
 //! ticket: once the escalation is approved, the same call goes through.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,6 +27,7 @@ pub struct Engine {
     settings: Settings,
     conversations: Mutex<HashMap<String, TaskId>>,
     calls: Mutex<Calls>,
+    hashers: [RandomState; 2],
     written: Written,
 }
 
@@ -43,9 +45,12 @@ pub struct Settings {
 /// Calls that were decided and have no outcome yet, the oldest first; at most [`MOST_CALLS`].
 #[derive(Default)]
 struct Calls {
-    by_key: HashMap<String, Made>,
-    order: std::collections::VecDeque<String>,
+    by_key: HashMap<Key, Made>,
+    order: VecDeque<Key>,
 }
+
+/// A call by keyed hashes of all that tells it from others: arguments can hold whole files.
+type Key = [u64; 2];
 
 /// A call that was decided.
 #[derive(Clone)]
@@ -76,7 +81,8 @@ impl Engine {
             }
         }
         let (calls, written) = (Mutex::default(), Written::default());
-        Ok(Self { gateway, settings, conversations: Mutex::new(conversations), calls, written })
+        let hashers = Default::default();
+        Ok(Self { gateway, settings, conversations: Mutex::new(conversations), calls, hashers, written })
     }
 
     /// The answer to `hook/event {host, agent?, event}`. Whatever goes wrong is a refusal.
@@ -335,14 +341,15 @@ impl Hearing<'_> {
     }
 
     /// The key of a call: the same for a retry and for its result.
-    fn key(&self, call: &HostCall) -> String {
-        json!([self.conversation(), self.event.subagent, call.server, call.tool, call.arguments]).to_string()
+    fn key(&self, call: &HostCall) -> Key {
+        let all = json!([self.conversation(), self.event.subagent, call.server, call.tool, call.arguments]).to_string();
+        self.engine.hashers.each_ref().map(|hasher| hasher.hash_one(&all))
     }
 }
 
 impl Calls {
-    fn put(&mut self, key: String, made: Made) {
-        if self.by_key.insert(key.clone(), made).is_none() {
+    fn put(&mut self, key: Key, made: Made) {
+        if self.by_key.insert(key, made).is_none() {
             self.order.push_back(key);
         }
         while self.order.len() > MOST_CALLS {
@@ -351,7 +358,7 @@ impl Calls {
         }
     }
 
-    fn take(&mut self, key: &str) -> Option<Made> {
+    fn take(&mut self, key: &Key) -> Option<Made> {
         let made = self.by_key.remove(key)?;
         self.order.retain(|other| other != key);
         Some(made)
@@ -360,8 +367,7 @@ impl Calls {
     /// Takes out what was asked in a conversation.
     fn take_asked(&mut self, conversation: &str) -> Vec<Made> {
         let is_asked = |made: &Made| made.conversation == conversation && made.asked.is_some();
-        let keys: Vec<String> =
-            self.by_key.iter().filter(|(_, made)| is_asked(made)).map(|(key, _)| key.clone()).collect();
+        let keys: Vec<Key> = self.by_key.iter().filter(|(_, made)| is_asked(made)).map(|(key, _)| *key).collect();
         keys.iter().filter_map(|key| self.take(key)).collect()
     }
 }
