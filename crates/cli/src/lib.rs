@@ -123,6 +123,7 @@ pub fn command() -> clap::Command {
 /// Runs the tool with the arguments of the process.
 #[must_use]
 pub fn main() -> ExitCode {
+    end_with_the_reader();
     let (name, done) = match Arguments::parse().command {
         Command::Init(options) => ("init", home::init(&options)),
         Command::Up(options) => ("up", daemon::up(&options)),
@@ -152,4 +153,16 @@ pub fn main() -> ExitCode {
         eprintln!("{name}: {message}");
         ExitCode::FAILURE
     })
+}
+
+/// Ends the process quietly when whoever reads its output has gone, as `head` does.
+fn end_with_the_reader() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let message = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
+        if message.starts_with("failed printing to stdout: Broken pipe") {
+            std::process::exit(0);
+        }
+        usual(panic);
+    }));
 }

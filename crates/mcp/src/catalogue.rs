@@ -119,8 +119,8 @@ impl Standing {
     pub(crate) fn refusal(&self, server: &str, tool: &str) -> Option<Refusal> {
         let Self::Quarantined(why) = self else { return None };
         let reasoning = format!(
-            "the tool {tool:?} is in quarantine: {why}. An operator looks at it and pins it with `catalogue/pin` (name \
-             {tool:?}, server {server:?}); then call it again."
+            "the tool {tool:?} is in quarantine: {why}. An operator looks at it and accepts it with \
+             `rulekeep mcp accept {tool} --server {server}`; then call it again."
         );
         Some(Refusal::new("quarantine", reasoning))
     }

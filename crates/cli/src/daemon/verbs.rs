@@ -135,8 +135,12 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
     let governor = home.builder(&config)?.open(home.store()).map_err(describe)?;
     let gateway = Gateway::with_webhooks(&governor, WebhookSettings::default()).map_err(describe)?;
     let hooks = &config.hooks;
-    let settings =
-        Settings { tier: hooks.tier, mandates: hooks.mandates, wait: Duration::from_secs(hooks.wait_seconds) };
+    let settings = Settings {
+        tier: hooks.tier,
+        mandates: hooks.mandates,
+        wait: Duration::from_secs(hooks.wait_seconds),
+        home: home.root().to_owned(),
+    };
     let engine = Engine::new(gateway.clone(), settings).map_err(describe)?;
     let server = Arc::new(Server::new(gateway.clone(), engine, hooks.tier));
     let asked = Arc::clone(&server);

@@ -13,7 +13,7 @@ use super::settings::{Entry, Settings, place};
 use super::{codex, gemini};
 use crate::hook::dialects::{Dialect, Probe};
 use crate::hook::event::Host;
-use crate::hook::install::Scope;
+use crate::hook::install::{Scope, events, registered};
 
 /// Whether the host has been used here, or Rulekeep is registered with it.
 pub(super) fn is_here(host: Host, machine: &Machine) -> bool {
@@ -71,6 +71,16 @@ impl Examination<'_> {
                 remedy: format!("run `rulekeep hook install --host {name}`"),
             });
             return;
+        }
+        let entries = registered(self.host, &self.machine.home, &self.machine.project).unwrap_or_default();
+        for entry in entries.iter().filter(|entry| !entry.unchanged) {
+            let (file, event) = (entry.file.display(), &entry.event);
+            let text = format!("{file}: the entry on {event} is not as `rulekeep hook install` writes it");
+            self.find(Fault::Edited, Verdict::NotProven, text);
+        }
+        let lacks = |event: &&str| !entries.iter().any(|entry| entry.event == *event);
+        for event in events(self.host).filter(lacks).collect::<Vec<_>>() {
+            self.find(Fault::Edited, Verdict::NotProven, format!("no hook of Rulekeep is registered on {event}"));
         }
         if self.model.closes.is_some() && !self.settings.ours.iter().any(|entry| entry.closes) {
             let field = self.model.closes.as_deref().unwrap_or_default();
@@ -134,6 +144,12 @@ impl Examination<'_> {
             let Err(text) = fired else { continue };
             refused = false;
             if !entries.is_empty() {
+                if text.contains("rulekeep up") {
+                    let (fault, verdict) = (Fault::Crash, Verdict::Red);
+                    let text = format!("the daemon does not run, so the hook refuses every call: {text}");
+                    self.findings.push(Finding { fault, verdict, text, remedy: "run `rulekeep up`".to_owned() });
+                    return false;
+                }
                 self.find(
                     Fault::Crash,
                     Verdict::Red,

@@ -69,8 +69,9 @@ impl Settings {
 
     /// A settings file of JSON.
     fn file(&mut self, model: &Model, file: &Path, scope: Scope, text: &str, ours: &[&str]) -> Result<(), String> {
-        let settings: Value =
-            serde_json::from_str(text).map_err(|error| format!("the host cannot read it: {error}"))?;
+        let settings: Value = serde_json::from_str(text).map_err(|error| {
+            format!("not every version of the host can read it: {error}; expected JSON without comments")
+        })?;
         let fields = settings.as_object().ok_or("expected a JSON object")?;
         for (field, value) in &model.needs {
             if fields.get(field) != Some(value) {
@@ -84,6 +85,11 @@ impl Settings {
             let (pointer, value) = switch.split_once('=').unwrap_or((switch, "true"));
             if settings.pointer(pointer).and_then(Value::as_bool) == Some(value == "true") {
                 self.problems.push(format!("{}: {switch} switches hooks off", file.display()));
+            }
+        }
+        for name in settings["env"].as_object().into_iter().flat_map(serde_json::Map::keys) {
+            if DECIDING.contains(&name.as_str()) {
+                self.problems.push(format!("{}: `env` sets {name} for the hook", file.display()));
             }
         }
         let disabled: Vec<&str> = model.disabled.iter().flat_map(|at| texts(&settings, at)).collect();
@@ -208,3 +214,6 @@ fn files(pattern: &str, home: &Path, project: &Path) -> Vec<(PathBuf, Scope)> {
 fn texts<'v>(settings: &'v Value, pointer: &str) -> impl Iterator<Item = &'v str> + use<'v> {
     settings.pointer(pointer).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
+
+/// Variables by which settings decide which daemon a hook asks, or what runs in its place.
+const DECIDING: &[&str] = &["BASH_ENV", "ENV", "HOME", "LD_PRELOAD", "PATH", "RULEKEEP_HOME"];

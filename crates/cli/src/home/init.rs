@@ -33,19 +33,18 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     if !options.yes {
         confirm(&format!("Make {shown}, with a policy for coding agents?"))?;
     }
-    make_private(home.root())?;
-    fs::set_permissions(home.root(), std::os::unix::fs::PermissionsExt::from_mode(0o700))
-        .map_err(|error| format!("{shown}: {error}"))?;
-    make_private(&home.root().join("policies"))?;
-    write(&home.policy(), include_str!("policy.toml"))?;
-    write(&home.cases(), include_str!("policy.cases.toml"))?;
-    write(&home.config_file(), include_str!("config.toml"))?;
-    let config = home.config()?;
-    let governor = home.builder(&config)?.open(home.store()).map_err(describe)?;
-    let gateway = Gateway::new(&governor).map_err(describe)?;
-    let key = gateway.keys().create(KeyDraft::new(Scope::Admin, Plan::Pro).name("operator")).map_err(describe)?;
-    governor.close().map_err(describe)?;
-    let key = key.key.expose();
+    // Made beside its place and moved there whole, so that nothing half-made is left where it is looked for.
+    let parent = home.root().parent().ok_or_else(|| format!("{shown}: expected a folder below another"))?;
+    make_private(parent)?;
+    let failed = |error: std::io::Error| format!("{shown}: {error}");
+    let made = tempfile::Builder::new().prefix(".rulekeep-").tempdir_in(parent).map_err(failed)?;
+    let (draft, key) = draft(made.path())?;
+    if home.root().exists() {
+        // An empty folder is taken; one with something in it is somebody's.
+        fs::remove_dir(home.root()).map_err(failed)?;
+    }
+    fs::rename(draft.root(), home.root()).map_err(failed)?;
+    drop(made.keep());
     if options.json {
         println!("{}", json!({ "home": shown, "policy": home.policy(), "operatorKey": key }));
     } else {
@@ -59,6 +58,27 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the home in a folder; returns the operator's key.
+fn draft(folder: &Path) -> Result<(Home, String), String> {
+    let home = Home { root: folder.to_owned() };
+    let shown = folder.display();
+    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .map_err(|error| format!("{shown}: {error}"))?;
+    make_private(&home.root().join("policies"))?;
+    write(&home.policy(), include_str!("policy.toml"))?;
+    write(&home.cases(), include_str!("policy.cases.toml"))?;
+    write(&home.config_file(), include_str!("config.toml"))?;
+    let config = home.config()?;
+    let governor = home.builder(&config)?.open(home.store()).map_err(describe)?;
+    let gateway = Gateway::new(&governor).map_err(describe)?;
+    // A dashboard makes several calls a second, and stopping an agent must never wait for it.
+    let plan = Plan::enterprise(60_000_000, 1_000_000).map_err(describe)?;
+    let draft = KeyDraft::new(Scope::Admin, plan).name("operator");
+    let key = gateway.keys().create(draft).map_err(describe)?;
+    governor.close().map_err(describe)?;
+    Ok((home, key.key.expose().to_owned()))
 }
 
 /// Asks on the terminal; an error without one, and for any answer but yes.

@@ -40,7 +40,7 @@ enum Command {
 pub(crate) fn run(options: &Options) -> ExitCode {
     let Some(command) = &options.command else { return answer_event(options) };
     let done = match command {
-        Command::Install(arguments) => install::install(arguments),
+        Command::Install(arguments) => install::install(arguments, &check_operator),
         Command::Uninstall(arguments) => check_operator().and_then(|()| install::uninstall(arguments)),
     };
     done.unwrap_or_else(|message| {
@@ -49,15 +49,15 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     })
 }
 
-/// Checks the operator's key against the home. Where there is no home, nobody governs, and nothing is given up.
+/// Checks the operator's key against the home.
 fn check_operator() -> Result<(), String> {
-    let home = Home::find()?;
-    if home.root().exists() { Client::operating(&home).map(drop) } else { Ok(()) }
+    Client::operating(&Home::find()?).map(drop)
 }
 
 fn answer_event(options: &Options) -> ExitCode {
     // A panic's message would stand beside the reason.
     std::panic::set_hook(Box::new(|_| {}));
+    refuse_in_time(options.host);
     // Hosts share settings files: who asked is known once the event is read.
     let mut dialect = None;
     let answer = catch_unwind(AssertUnwindSafe(|| answer(options, &mut dialect)));
@@ -72,6 +72,17 @@ fn answer_event(options: &Options) -> ExitCode {
 }
 
 /// The daemon's answer to the event, whose dialect is put into `dialect`.
+/// Refuses shortly before the host's timeout, whatever the process is at by then: most hosts run the call when it passes.
+fn refuse_in_time(host: Option<Host>) {
+    let Some(host) = host else { return };
+    let deadline = Dialect::of(host).timeout().saturating_sub(MARGIN);
+    std::thread::spawn(move || {
+        std::thread::sleep(deadline);
+        eprintln!("rulekeep refuses: there was no answer within {} s", deadline.as_secs());
+        std::process::exit(i32::from(REFUSED));
+    });
+}
+
 fn answer(options: &Options, dialect: &mut Option<&'static Dialect>) -> Result<HookAnswer, String> {
     let host = options.host.ok_or("the host is missing: rulekeep hook --host claude")?;
     if std::env::var_os(OPERATOR_KEY).is_some() {
@@ -90,6 +101,7 @@ fn answer(options: &Options, dialect: &mut Option<&'static Dialect>) -> Result<H
     // Answered well inside the host's timeout: most hosts run the call when it passes.
     let patience = of_event.timeout().saturating_sub(std::time::Duration::from_millis(1_500));
     let home = Home::find()?;
+    home.check()?;
     let client = Client::agent(&home, Some(patience)).map_err(|failure| failure.message)?;
     let mut params = json!({ "host": host.name(), "event": event });
     if let Some(agent) = &options.agent {
@@ -99,5 +111,7 @@ fn answer(options: &Options, dialect: &mut Option<&'static Dialect>) -> Result<H
     serde_json::from_value(answer).map_err(|error| format!("the daemon gave no answer for a host: {error}"))
 }
 
+/// The time before the host's timeout at which the hook gives up.
+const MARGIN: std::time::Duration = std::time::Duration::from_secs(3);
 /// The exit code by which every host refuses.
 const REFUSED: u8 = 2;

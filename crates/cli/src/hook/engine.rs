@@ -6,19 +6,21 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rulekeep::escalation::{EscalationId, EscalationState, Review};
 use rulekeep::extension::{CONVERSATION, Extension, Wait};
+use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
-use rulekeep::{Agent, Decision, Error, Intent, Outcome, Tier};
+use rulekeep::{Agent, Decision, Error, Intent, Outcome, RiskLevel, Tier};
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Map, Value, json};
 
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, Host, HostCall, Ruling};
+use super::own::Own;
 use super::written::Written;
 
 /// Decides on the events of hosts.
@@ -29,6 +31,7 @@ pub struct Engine {
     calls: Mutex<Calls>,
     hashers: [RandomState; 2],
     written: Written,
+    own: Own,
 }
 
 /// Settings of an engine.
@@ -40,6 +43,8 @@ pub struct Settings {
     pub mandates: bool,
     /// The longest wait for a reviewer.
     pub wait: Duration,
+    /// The home of the tool, which only operators change.
+    pub home: PathBuf,
 }
 
 /// Calls that were decided and have no outcome yet, the oldest first; at most [`MOST_CALLS`].
@@ -56,9 +61,11 @@ type Key = [u64; 2];
 #[derive(Clone)]
 struct Made {
     conversation: String,
-    proof_id: rulekeep::proof::ProofId,
-    /// The intent to claim an approval with, where a person was asked.
+    proof_id: ProofId,
+    /// The intent to claim an approval with, where a person was asked and has not agreed yet.
     asked: Option<Intent>,
+    /// The folder that the host worked in.
+    cwd: Option<String>,
 }
 
 impl Engine {
@@ -81,8 +88,8 @@ impl Engine {
             }
         }
         let (calls, written) = (Mutex::default(), Written::default());
-        let hashers = Default::default();
-        Ok(Self { gateway, settings, conversations: Mutex::new(conversations), calls, hashers, written })
+        let (hashers, own) = (Default::default(), Own::new(&settings.home));
+        Ok(Self { gateway, settings, conversations: Mutex::new(conversations), calls, hashers, written, own })
     }
 
     /// The answer to `hook/event {host, agent?, event}`. Whatever goes wrong is a refusal.
@@ -183,13 +190,75 @@ impl Hearing<'_> {
         }
         self.engine.written.add(self.agent, call);
         self.register()?;
-        let key = self.key(call);
-        let open = self.engine.calls().by_key.get(&key).cloned();
-        if let Some(Made { proof_id, asked: Some(intent), .. }) = open
-            && let Some(ruling) = self.redeem(EscalationId::of(proof_id), &intent)?
+        if let Some(refusal) = self.guard(call)? {
+            return Ok(refusal);
+        }
+        let open = self.engine.calls().by_key.get(&self.key(call)).cloned();
+        if let Some(Made { proof_id, asked: Some(intent), cwd, .. }) = open
+            && cwd == self.event.cwd
+            && let Some(ruling) = self.redeem(call, EscalationId::of(proof_id), &intent)?
         {
             return Ok(ruling);
         }
+        let (params, decided) =
+            (self.params(call), |field: &str| Error::Internal { message: format!("a verdict lacks its {field}") });
+        let verdict = rulekeep_server::call(&self.engine.gateway, "enforce", params)?;
+        let text = |field: &str| verdict[field].as_str().unwrap_or_default();
+        let decision: Decision =
+            serde_json::from_value(verdict["decision"].clone()).map_err(|_| decided("decision"))?;
+        let proof_id = text("proofId").parse().map_err(|_| decided("proofId"))?;
+        let asked = match decision {
+            Decision::Escalate => Some(Intent::from_json(&verdict["intent"])?),
+            _ => None,
+        };
+        self.note(call, proof_id, asked.clone());
+        match (decision, asked) {
+            (Decision::Allow, _) => Ok(Ruling::Allow),
+            (Decision::Escalate, Some(_)) if self.dialect.asks() => {
+                Ok(Ruling::Ask(format!("rulekeep: {}", text("reasoning"))))
+            }
+            (Decision::Escalate, Some(intent)) => {
+                self.wait(call, EscalationId::of(proof_id), &intent, text("reasoning"))
+            }
+            (Decision::Degrade, _) => Ok(Ruling::Deny(format!(
+                "rulekeep grants only a part of this call ({}): {} [{proof_id}]",
+                verdict["grantedCapabilities"],
+                text("reasoning")
+            ))),
+            _ => Ok(Ruling::Deny(format!("rulekeep: {} [{} {proof_id}]", text("reasoning"), text("denialClass")))),
+        }
+    }
+
+    /// The refusal of a call that reaches for what governs the agent, other than to read it.
+    fn guard(&self, call: &HostCall) -> Result<Option<Ruling>, Error> {
+        let Some(place) = self.engine.own.named(self.event, call) else { return Ok(None) };
+        let mut params = self.params(call);
+        drop(params.as_object_mut().map(|params| params.remove("taskId")));
+        let parsed = rulekeep_server::call(&self.engine.gateway, "intent", params)?;
+        let needed = parsed["intent"]["requiredCapabilities"].as_array();
+        let only_reads = needed.is_some_and(|needed| {
+            needed.iter().all(|needed| needed.as_str().is_some_and(|needed| needed.ends_with(":read")))
+        });
+        if only_reads && !self.engine.own.is_socket(&place) {
+            return Ok(None);
+        }
+        let intent = Intent::new(self.agent, "change_governance", RiskLevel::Critical, ["permission:admin"])?
+            .with_context("tool", call.tool.clone())
+            .with_context("place", place.display().to_string());
+        let verdict = self.governor().enforce(&intent)?;
+        Ok(match verdict.decision {
+            Decision::Allow => None,
+            _ => Some(Ruling::Deny(format!(
+                "rulekeep: {} governs the agent, and only an operator changes it. {} [{}]",
+                place.display(),
+                verdict.reasoning,
+                verdict.proof_id
+            ))),
+        })
+    }
+
+    /// The call as parameters of `enforce`.
+    fn params(&self, call: &HostCall) -> Value {
         let mut context = Map::new();
         context.insert("host".to_owned(), self.host.name().into());
         if let Some(cwd) = &self.event.cwd {
@@ -206,38 +275,26 @@ impl Hearing<'_> {
         if let Some(task) = self.task_id() {
             params["taskId"] = json!(task);
         }
-        let verdict = rulekeep_server::call(&self.engine.gateway, "enforce", params)?;
-        let decided = |field: &str| Error::Internal { message: format!("a verdict lacks its {field}") };
-        let text = |field: &str| verdict[field].as_str().unwrap_or_default();
-        let decision: Decision =
-            serde_json::from_value(verdict["decision"].clone()).map_err(|_| decided("decision"))?;
-        let proof_id = text("proofId").parse().map_err(|_| decided("proofId"))?;
-        let asked = match decision {
-            Decision::Escalate => Some(Intent::from_json(&verdict["intent"])?),
-            _ => None,
-        };
-        self.engine.calls().put(key, Made { conversation: self.conversation(), proof_id, asked: asked.clone() });
-        match (decision, asked) {
-            (Decision::Allow, _) => Ok(Ruling::Allow),
-            (Decision::Escalate, Some(_)) if self.dialect.asks() => {
-                Ok(Ruling::Ask(format!("rulekeep: {}", text("reasoning"))))
-            }
-            (Decision::Escalate, Some(intent)) => self.wait(EscalationId::of(proof_id), &intent, text("reasoning")),
-            (Decision::Degrade, _) => Ok(Ruling::Deny(format!(
-                "rulekeep grants only a part of this call ({}): {} [{proof_id}]",
-                verdict["grantedCapabilities"],
-                text("reasoning")
-            ))),
-            _ => Ok(Ruling::Deny(format!("rulekeep: {} [{} {proof_id}]", text("reasoning"), text("denialClass")))),
-        }
+        params
+    }
+
+    /// Keeps what was decided on a call, for its retry and its result.
+    fn note(&self, call: &HostCall, proof_id: ProofId, asked: Option<Intent>) {
+        let made = Made { conversation: self.conversation(), proof_id, asked, cwd: self.event.cwd.clone() };
+        self.engine.calls().put(self.key(call), made);
     }
 
     /// The ruling on a call that was asked about before; `None` where it has to be decided again.
-    fn redeem(&self, id: EscalationId, intent: &Intent) -> Result<Option<Ruling>, Error> {
+    fn redeem(&self, call: &HostCall, id: EscalationId, intent: &Intent) -> Result<Option<Ruling>, Error> {
         match self.governor().escalations().get(id)?.state {
-            EscalationState::Pending if !self.dialect.asks() => self.wait(id, intent, "asked before").map(Some),
+            EscalationState::Pending if !self.dialect.asks() => {
+                self.wait(call, id, intent, "this was asked before and waits for an answer.").map(Some)
+            }
             EscalationState::Approved => match self.governor().escalations().claim(id, intent) {
-                Ok(verdict) if verdict.decision == Decision::Allow => Ok(Some(Ruling::Allow)),
+                Ok(verdict) if verdict.decision == Decision::Allow => {
+                    self.note(call, verdict.proof_id, None);
+                    Ok(Some(Ruling::Allow))
+                }
                 _ => Ok(None), // used up, or under other rules by now
             },
             EscalationState::Pending => {
@@ -249,16 +306,24 @@ impl Hearing<'_> {
     }
 
     /// Waits for a reviewer as long as the host's timeout permits.
-    fn wait(&self, id: EscalationId, intent: &Intent, reason: &str) -> Result<Ruling, Error> {
+    fn wait(&self, call: &HostCall, id: EscalationId, intent: &Intent, reason: &str) -> Result<Ruling, Error> {
         let margin = Duration::from_secs(3);
         let host = self.dialect.timeout().saturating_sub(margin).saturating_sub(self.started.elapsed());
         let escalations = self.governor().escalations();
         match escalations.wait(id, intent, self.engine.settings.wait.min(host))? {
-            Some(verdict) if verdict.decision == Decision::Allow => Ok(Ruling::Allow),
+            Some(verdict) if verdict.decision == Decision::Allow => {
+                self.note(call, verdict.proof_id, None);
+                Ok(Ruling::Allow)
+            }
             Some(verdict) => Ok(Ruling::Deny(format!("rulekeep: {}", verdict.reasoning))),
-            None => Ok(Ruling::Deny(format!(
-                "rulekeep: {reason} Ticket {id}: an operator agrees with `rulekeep escalations approve {id}`; then the same call goes through."
-            ))),
+            None => {
+                let asked = escalations.get(id)?.reviewer.filter(|reviewer| reviewer != "operator");
+                let by = asked.map(|reviewer| format!(" --reviewer {reviewer}")).unwrap_or_default();
+                Ok(Ruling::Deny(format!(
+                    "rulekeep: {reason} Ticket {id}: an operator agrees with `rulekeep escalations approve {id}{by}`; then \
+                     the same call goes through."
+                )))
+            }
         }
     }
 
@@ -267,6 +332,9 @@ impl Hearing<'_> {
         let Some(made) = self.engine.calls().take(&self.key(call)) else { return Ok(()) };
         let mut proof_id = made.proof_id;
         if let Some(intent) = made.asked {
+            if !self.dialect.asks() {
+                return Ok(()); // nobody let it through, so this is not its result
+            }
             // The host asked its user, who agreed, or the tool would not have run.
             let id = EscalationId::of(proof_id);
             let escalations = self.governor().escalations();

@@ -7,6 +7,7 @@
 //! | `client.rs` | `rulekeep hook`: the process that a host starts |
 //! | `engine.rs` | the ruling on an event, by a governor |
 //! | `written.rs` | the prompts that agents wrote, which are not the user's words |
+//! | `own.rs` | calls that reach for what governs the agent |
 //! | `install/` | the entries in a host's settings |
 
 mod client;
@@ -14,6 +15,7 @@ pub mod dialects;
 pub mod engine;
 pub mod event;
 pub mod install;
+mod own;
 mod written;
 
 pub(crate) use client::{Options, run};

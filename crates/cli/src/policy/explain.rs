@@ -21,7 +21,7 @@ use super::asked::{Asked, Request, told};
 pub struct Arguments {
     #[command(flatten)]
     asked: Asked,
-    /// The policy document: .toml or .json; the recommended policies without
+    /// The policy document: .toml or .json; the home's without, or the recommended policies where there is no home
     #[arg(long, value_name = "FILE", conflicts_with = "files")]
     policy: Option<PathBuf>,
     /// A key of the request's context; a value is JSON, or else a text

@@ -161,6 +161,66 @@ fn a_host_that_cannot_ask_gets_a_ticket_that_a_retry_redeems() {
 }
 
 #[test]
+fn a_ticket_lets_through_the_call_that_was_asked_about_and_no_result_stands_for_an_approval() {
+    let setup = Setup::new();
+    setup.configure("wait_seconds = 25", "wait_seconds = 0");
+    let _up = setup.up();
+    let event = |name: &str, cwd: &str| {
+        json!({
+            "hook_event_name": name, "session_id": "s1", "turn_id": "1", "cwd": cwd, "tool_name": "Bash",
+            "tool_input": { "command": "rm -rf build" }, "tool_use_id": "t1", "tool_response": "",
+        })
+    };
+    let refused = setup.hook("codex", &event("PreToolUse", "/home/u/shop"));
+    refuses(&refused, "Ticket");
+    goes_on(&setup.hook("codex", &event("PostToolUse", "/home/u/shop")));
+    assert_eq!(setup.ask("escalation/list", &json!({}))["items"][0]["state"], "pending");
+    let refused = setup.hook("codex", &event("PreToolUse", "/home/u/shop"));
+    let ticket = refused.stderr.split("Ticket ").nth(1).unwrap().split(':').next().unwrap();
+    setup.operate("escalation/approve", &json!({ "id": ticket, "reviewer": "operator" }));
+    refuses(&setup.hook("codex", &event("PreToolUse", "/home/somebody/else")), "Ticket");
+}
+
+#[test]
+fn what_governs_the_agent_is_not_changed_from_inside_its_folder_or_through_a_link() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let home = setup.home().display().to_string();
+    let link = setup.home().with_file_name("link");
+    std::os::unix::fs::symlink(setup.home(), &link).unwrap();
+    let there = |cwd: &str, command: &str| {
+        let mut event = call("Bash", &json!({ "command": command }));
+        event["cwd"] = json!(cwd);
+        setup.hook("claude", &event)
+    };
+    for (cwd, command) in [
+        (home.as_str(), "sed -i s/deny/allow/ policies/policy.toml"),
+        ("/tmp", &format!("cp x {home}/config.toml")),
+        ("/tmp", &format!("cp x {}/config.toml", link.display())),
+        ("/tmp", &format!("nc -U {home}/agent.sock")),
+        ("/tmp", &format!("curl --unix-socket {home}/operator.sock http://x/")),
+    ] {
+        refuses(&there(cwd, command), "governs the agent");
+    }
+    goes_on(&there("/tmp", &format!("cat {home}/policies/policy.toml")));
+}
+
+#[test]
+fn a_hook_that_is_registered_is_replaced_by_an_operator_alone() {
+    let setup = Setup::new();
+    let install = ["hook", "install", "--host", "claude", "--user", "--yes"];
+    assert_eq!(setup.run(&install).code, 0);
+    let other = [&install[..], &["--command", "/bin/true"]].concat();
+    assert!(setup.run(&other).stderr.contains("operator key"));
+    let uninstall = ["hook", "uninstall", "--host", "claude", "--user", "--yes"];
+    assert!(setup.run(&uninstall).stderr.contains("operator key"));
+    let nowhere = setup.command(&uninstall).env("RULEKEEP_HOME", "/nonexistent/home").output().unwrap();
+    assert_eq!(nowhere.status.code(), Some(1));
+    assert_eq!(setup.operator(&other).code, 0);
+    assert_eq!(setup.operator(&uninstall).code, 0);
+}
+
+#[test]
 fn the_agents_socket_permits_no_way_out_of_the_rules() {
     let setup = Setup::new();
     let _up = setup.up();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::layout::Layout;
-use super::{FileChange, Scope, apply, plan_install, plan_uninstall};
+use super::{FileChange, Scope, apply, plan_install, plan_uninstall, registered};
 use crate::hook::event::Host;
 
 /// The arguments of `rulekeep hook install`.
@@ -44,12 +44,13 @@ struct Place {
     yes: bool,
 }
 
-/// Registers the hook in the settings of a host, after showing the difference.
+/// Registers the hook in the settings of a host, after showing the difference. `operator` checks that an operator asks: a
+/// hook that is registered is not replaced by anybody else.
 ///
 /// # Errors
 ///
-/// Says which file could not be read or written, or that nobody agreed.
-pub fn install(arguments: &InstallArguments) -> Result<ExitCode, String> {
+/// Says which file could not be read or written, or that nobody agreed; those of `operator`.
+pub fn install(arguments: &InstallArguments, operator: &dyn Fn() -> Result<(), String>) -> Result<ExitCode, String> {
     let place = &arguments.place;
     let (home, project) = place.folders()?;
     let program = match &arguments.command {
@@ -60,6 +61,9 @@ pub fn install(arguments: &InstallArguments) -> Result<ExitCode, String> {
     .map_err(|error| format!("the program's own path is unknown ({error}); pass --command"))?;
     let program = program.to_str().ok_or_else(|| format!("{} is not UTF-8; pass --command", program.display()))?;
     let changes = plan_install(place.host, place.scope(), &home, &project, program)?;
+    if !changes.is_empty() && !registered(place.host, &home, &project)?.is_empty() {
+        operator()?;
+    }
     place.carry_out(&changes)?;
     if !changes.is_empty() {
         println!("{}", Layout::of(place.host).note);

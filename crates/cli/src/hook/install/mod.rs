@@ -16,10 +16,25 @@ mod layout;
 mod plan;
 mod registered;
 
+use std::path::{Path, PathBuf};
+
+use crate::hook::event::Host;
+use layout::Layout;
+
 pub use command::{InstallArguments, UninstallArguments, install, uninstall};
 pub use files::{FileChange, apply};
 pub use plan::{plan_install, plan_uninstall};
 pub use registered::{RegisteredHook, registered};
+
+/// The events that the hook is registered for with a host.
+pub(crate) fn events(host: Host) -> impl Iterator<Item = &'static str> {
+    Layout::of(host).events.iter().map(|event| event.name)
+}
+
+/// The settings file of a host that the hook is registered in.
+pub(crate) fn settings_file(host: Host, scope: Scope, home: &Path, project: &Path) -> PathBuf {
+    Layout::of(host).file(scope, home, project)
+}
 
 /// Whose settings a hook is registered in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,178 @@
+//! Calls that reach for what governs the agent: the home of the tool, the program, and the hook settings of hosts.
+//!
+//! The parser knows these by their usual names. The daemon also knows where they are on this machine and in which folder the
+//! host works, and follows links.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+use super::event::{HookEvent, Host, HostCall};
+use super::install::{Scope, settings_file};
+
+/// The places that only an operator changes.
+pub(super) struct Own {
+    /// The home of the tool.
+    root: PathBuf,
+    /// The user's own folder.
+    user: Option<PathBuf>,
+    /// This program.
+    program: Option<PathBuf>,
+}
+
+impl Own {
+    pub(super) fn new(root: &Path) -> Self {
+        let user = std::env::home_dir().filter(|user| user.is_absolute());
+        Self { root: real(root), user, program: std::env::current_exe().ok().map(|program| real(&program)) }
+    }
+
+    /// The first place among them that a call names, by any of its arguments, from the folder that the host works in.
+    pub(super) fn named(&self, event: &HookEvent, call: &HostCall) -> Option<PathBuf> {
+        let cwd = event.cwd.as_deref().map(Path::new).filter(|cwd| cwd.is_absolute());
+        if let Some(cwd) = cwd.filter(|cwd| self.holds(&real(cwd), cwd)) {
+            return Some(cwd.to_owned());
+        }
+        let mut texts = Vec::new();
+        collect(&call.arguments, &mut texts);
+        let words: Vec<&str> =
+            texts.iter().flat_map(|text| text.split(is_between)).filter(|word| !word.is_empty()).collect();
+        // A line may go to a folder first: each word that is one counts as a beginning for the others.
+        let mut folders: Vec<PathBuf> = cwd.map(Path::to_owned).into_iter().collect();
+        for word in words.iter().take(MOST_WORDS) {
+            let from: Vec<PathBuf> = self.paths(word, &folders).collect();
+            if let Some(own) = from.iter().find(|path| self.holds(&real(path), cwd.unwrap_or(path))) {
+                return Some(own.clone());
+            }
+            if folders.len() < MOST_FOLDERS {
+                folders.extend(from.into_iter().filter(|path| path.is_dir()).take(1));
+            }
+        }
+        None
+    }
+
+    /// Whether the call names a socket of the daemon.
+    pub(super) fn is_socket(&self, path: &Path) -> bool {
+        let path = real(path);
+        path.starts_with(&self.root) && path.extension().is_some_and(|extension| extension == "sock")
+    }
+
+    /// The paths that a word can stand for.
+    fn paths(&self, word: &str, folders: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+        let word = word.strip_prefix("file://").unwrap_or(word);
+        let homes = [("~", &self.user), ("$HOME", &self.user), ("${HOME}", &self.user)];
+        let below = |name: &str, base: &Path| {
+            let rest = word.strip_prefix(name)?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| base.join(rest.trim_start_matches('/')))
+        };
+        let named = homes.iter().find_map(|(name, base)| below(name, base.as_deref()?));
+        let named =
+            named.or_else(|| below("$RULEKEEP_HOME", &self.root)).or_else(|| below("${RULEKEEP_HOME}", &self.root));
+        let relative = named.is_none() && !word.starts_with(['-', '$']) && word.len() < 4096;
+        let joined = if relative { folders.iter().map(|folder| folder.join(word)).collect() } else { Vec::new() };
+        let absolute = (relative && word.starts_with('/')).then(|| PathBuf::from(word));
+        named.into_iter().chain(absolute).chain(joined)
+    }
+
+    /// Whether a real path is one of the places, lies in one, or is the folder of a settings file.
+    fn holds(&self, path: &Path, project: &Path) -> bool {
+        if path.starts_with(&self.root) || self.program.as_deref() == Some(path) {
+            return true;
+        }
+        let Some(user) = &self.user else { return false };
+        <Host as clap::ValueEnum>::value_variants().iter().any(|host| {
+            [(Scope::User, user.as_path()), (Scope::Project, project)].iter().any(|(scope, base)| {
+                let file = real(&settings_file(*host, *scope, user, project));
+                // The folder above it moves the file with it; the base itself holds all else, too.
+                file == path || file.starts_with(path) && path.starts_with(base) && path != real(base)
+            })
+        })
+    }
+}
+
+/// The path without links and dots, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => {
+                plain.push(part);
+                if let Ok(found) = plain.canonicalize() {
+                    plain = found;
+                }
+            }
+        }
+    }
+    plain
+}
+
+fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(values) => values.iter().for_each(|value| collect(value, texts)),
+        Value::Object(fields) => fields.values().for_each(|value| collect(value, texts)),
+        _ => {}
+    }
+}
+
+fn is_between(c: char) -> bool {
+    c.is_whitespace() || "\"'`();|&<>=,:".contains(c)
+}
+
+/// The most words of a call that are looked at: each costs a look at the disk.
+const MOST_WORDS: usize = 512;
+/// The most folders that a line goes to.
+const MOST_FOLDERS: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hook::event::EventKind;
+    use serde_json::json;
+
+    #[test]
+    fn what_governs_the_agent_is_known_from_any_folder_and_through_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("moved");
+        let work = folder.path().join("work");
+        std::fs::create_dir_all(root.join("policies")).unwrap();
+        std::fs::create_dir(&work).unwrap();
+        std::os::unix::fs::symlink(&root, work.join("link")).unwrap();
+        let own = Own::new(&root);
+        let names = |cwd: &Path, arguments: Value| {
+            let call = HostCall { id: None, tool: "Bash".to_owned(), server: None, arguments };
+            let event = HookEvent {
+                session: String::new(),
+                cwd: Some(cwd.display().to_string()),
+                subagent: None,
+                name: String::new(),
+                kind: EventKind::Call(call.clone()),
+            };
+            own.named(&event, &call).is_some()
+        };
+        let command = |line: String| json!({ "command": line });
+        let shown = root.display();
+        for (cwd, arguments) in [
+            (&work, command(format!("sed -i s/a/b/ {shown}/policies/policy.toml"))),
+            (&work, command("cp x link/config.toml".to_owned())),
+            (&work, command("cd ../moved && cp x config.toml".to_owned())),
+            (&work, command("cd link; sed -i s/a/b/ policies/policy.toml".to_owned())),
+            (&work, command(format!("nc -U {shown}/agent.sock"))),
+            (&root, command("sed -i s/a/b/ policies/policy.toml".to_owned())),
+            (&root, json!({ "file_path": "config.toml", "content": "" })),
+            (&work, json!({ "file_path": ".claude/settings.json", "content": "" })),
+            (&work, command("mv x .claude".to_owned())),
+            (&work, command("echo x >$RULEKEEP_HOME/policies/policy.toml".to_owned())),
+        ] {
+            assert!(names(cwd, arguments.clone()), "{arguments}");
+        }
+        for arguments in [
+            command("cargo test --workspace".to_owned()),
+            command("cp a b && cd src && ls ..".to_owned()),
+            json!({ "file_path": ".claude/agents/review.md", "content": "see ~ and /" }),
+        ] {
+            assert!(!names(&work, arguments.clone()), "{arguments}");
+        }
+    }
+}
