@@ -29,7 +29,8 @@ impl Own {
     /// The first place among them that a call names, by any of its arguments, from the folder that the host works in.
     pub(super) fn named(&self, event: &HookEvent, call: &HostCall) -> Option<PathBuf> {
         let cwd = event.cwd.as_deref().map(Path::new).filter(|cwd| cwd.is_absolute());
-        if let Some(cwd) = cwd.filter(|cwd| self.holds(&real(cwd), cwd)) {
+        let settings = self.settings(cwd);
+        if let Some(cwd) = cwd.filter(|cwd| self.holds(&real(cwd), &settings)) {
             return Some(cwd.to_owned());
         }
         let mut texts = Vec::new();
@@ -38,9 +39,9 @@ impl Own {
             texts.iter().flat_map(|text| text.split(is_between)).filter(|word| !word.is_empty()).collect();
         // A line may go to a folder first: each word that is one counts as a beginning for the others.
         let mut folders: Vec<PathBuf> = cwd.map(Path::to_owned).into_iter().collect();
-        for word in words.iter().take(MOST_WORDS) {
+        for word in &words {
             let from: Vec<PathBuf> = self.paths(word, &folders).collect();
-            if let Some(own) = from.iter().find(|path| self.holds(&real(path), cwd.unwrap_or(path))) {
+            if let Some(own) = from.iter().find(|path| self.holds(&real(path), &settings)) {
                 return Some(own.clone());
             }
             if folders.len() < MOST_FOLDERS {
@@ -73,19 +74,24 @@ impl Own {
         named.into_iter().chain(absolute).chain(joined)
     }
 
-    /// Whether a real path is one of the places, lies in one, or is the folder of a settings file.
-    fn holds(&self, path: &Path, project: &Path) -> bool {
-        if path.starts_with(&self.root) || self.program.as_deref() == Some(path) {
-            return true;
-        }
-        let Some(user) = &self.user else { return false };
-        <Host as clap::ValueEnum>::value_variants().iter().any(|host| {
-            [(Scope::User, user.as_path()), (Scope::Project, project)].iter().any(|(scope, base)| {
-                let file = real(&settings_file(*host, *scope, user, project));
-                // The folder above it moves the file with it; the base itself holds all else, too.
-                file == path || file.starts_with(path) && path.starts_with(base) && path != real(base)
-            })
+    /// The settings files of all hosts, of the user and of the project, each with the folder that it stands below.
+    fn settings(&self, project: Option<&Path>) -> Vec<(PathBuf, PathBuf)> {
+        let Some(user) = self.user.as_deref() else { return Vec::new() };
+        let bases = [(Scope::User, Some(user)), (Scope::Project, project)];
+        let hosts = <Host as clap::ValueEnum>::value_variants();
+        let each = bases.iter().filter_map(|(scope, base)| Some((scope, (*base)?)));
+        each.flat_map(|(scope, base)| {
+            hosts.iter().map(move |host| (real(&settings_file(*host, *scope, user, base)), real(base)))
         })
+        .collect()
+    }
+
+    /// Whether a real path is one of the places, lies in one, or is the folder of a settings file.
+    fn holds(&self, path: &Path, settings: &[(PathBuf, PathBuf)]) -> bool {
+        path.starts_with(&self.root)
+            || self.program.as_deref() == Some(path)
+            // The folder above a file moves it along; the base itself holds all else, too.
+            || settings.iter().any(|(file, base)| file.starts_with(path) && path.starts_with(base) && path != base)
     }
 }
 
@@ -111,7 +117,10 @@ fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
     match value {
         Value::String(text) => texts.push(text),
         Value::Array(values) => values.iter().for_each(|value| collect(value, texts)),
-        Value::Object(fields) => fields.values().for_each(|value| collect(value, texts)),
+        Value::Object(fields) => {
+            let acts = |(name, _): &(&String, &Value)| !CONTENT.contains(&name.as_str());
+            fields.iter().filter(acts).for_each(|(_, value)| collect(value, texts));
+        }
         _ => {}
     }
 }
@@ -120,10 +129,10 @@ fn is_between(c: char) -> bool {
     c.is_whitespace() || "\"'`();|&<>=,:".contains(c)
 }
 
-/// The most words of a call that are looked at: each costs a look at the disk.
-const MOST_WORDS: usize = 512;
+/// Arguments that are written into files, and name none.
+const CONTENT: &[&str] = &["content", "file_text", "new_source", "new_string", "old_string"];
 /// The most folders that a line goes to.
-const MOST_FOLDERS: usize = 4;
+const MOST_FOLDERS: usize = 16;
 
 #[cfg(test)]
 mod tests {
