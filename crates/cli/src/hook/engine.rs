@@ -4,7 +4,7 @@
 //! agree, the host asks its user if it can; else the hook waits for a reviewer, and after that the call is refused with a
 //! ticket: once the escalation is approved, the same call goes through.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,7 @@ use rulekeep::{Agent, Decision, Error, Intent, Outcome, RiskLevel, Tier};
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Map, Value, json};
 
+use super::calls::{Calls, Key, Made};
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, Host, HostCall, Ruling};
 use super::own::Own;
@@ -45,27 +46,6 @@ pub struct Settings {
     pub wait: Duration,
     /// The home of the tool, which only operators change.
     pub home: PathBuf,
-}
-
-/// Calls that were decided and have no outcome yet, the oldest first; at most [`MOST_CALLS`].
-#[derive(Default)]
-struct Calls {
-    by_key: HashMap<Key, Made>,
-    order: VecDeque<Key>,
-}
-
-/// A call by keyed hashes of all that tells it from others: arguments can hold whole files.
-type Key = [u64; 2];
-
-/// A call that was decided.
-#[derive(Clone)]
-struct Made {
-    conversation: String,
-    proof_id: ProofId,
-    /// The intent to claim an approval with, where a person was asked and has not agreed yet.
-    asked: Option<Intent>,
-    /// The folder that the host worked in.
-    cwd: Option<String>,
 }
 
 impl Engine {
@@ -193,7 +173,7 @@ impl Hearing<'_> {
         if let Some(refusal) = self.guard(call)? {
             return Ok(refusal);
         }
-        let open = self.engine.calls().by_key.get(&self.key(call)).cloned();
+        let open = self.engine.calls().get(&self.key(call));
         if let Some(Made { proof_id, asked: Some(intent), cwd, .. }) = open
             && cwd == self.event.cwd
             && let Some(ruling) = self.redeem(call, EscalationId::of(proof_id), &intent)?
@@ -415,31 +395,6 @@ impl Hearing<'_> {
     }
 }
 
-impl Calls {
-    fn put(&mut self, key: Key, made: Made) {
-        if self.by_key.insert(key, made).is_none() {
-            self.order.push_back(key);
-        }
-        while self.order.len() > MOST_CALLS {
-            let oldest = self.order.pop_front();
-            oldest.map(|key| self.by_key.remove(&key));
-        }
-    }
-
-    fn take(&mut self, key: &Key) -> Option<Made> {
-        let made = self.by_key.remove(key)?;
-        self.order.retain(|other| other != key);
-        Some(made)
-    }
-
-    /// Takes out what was asked in a conversation.
-    fn take_asked(&mut self, conversation: &str) -> Vec<Made> {
-        let is_asked = |made: &Made| made.conversation == conversation && made.asked.is_some();
-        let keys: Vec<Key> = self.by_key.iter().filter(|(_, made)| is_asked(made)).map(|(key, _)| *key).collect();
-        keys.iter().filter_map(|key| self.take(key)).collect()
-    }
-}
-
 /// The nonce of a probe of `rulekeep doctor` in the arguments of a call; empty for a probe without one.
 fn probe(arguments: &Value) -> Option<String> {
     match arguments {
@@ -464,5 +419,3 @@ fn within(text: &str, most: usize) -> &str {
 
 /// The reviewer who stands for the user that a host asked.
 pub(crate) const HOST_USER: &str = "host-user";
-/// The most calls without an outcome that are kept.
-const MOST_CALLS: usize = 10_000;

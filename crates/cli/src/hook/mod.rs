@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `event.rs` | one event of any host, the ruling on it, and the answer to the host |
 //! | `dialects/` | one file a host: how it writes events and reads answers |
+//! | `calls.rs` | calls that were decided and have no outcome yet |
 //! | `client.rs` | `rulekeep hook`: the process that a host starts |
 //! | `engine.rs` | the ruling on an event, by a governor |
 //! | `written.rs` | the prompts that agents wrote, which are not the user's words |
 //! | `own.rs` | calls that reach for what governs the agent |
 //! | `install/` | the entries in a host's settings |
 
+mod calls;
 mod client;
 pub mod dialects;
 pub mod engine;
