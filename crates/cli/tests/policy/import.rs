@@ -123,11 +123,11 @@ fn without_a_folder_relative_permissions_are_left_out_and_a_mode_that_allows_eve
     assert_eq!(decide(&set, &folder, &file("Read", "ROOT/src/a.rs")), Allow);
     assert_eq!(decide(&set, &folder, &file("Read", "ROOT/app/secrets/a.rs")), Deny);
     assert_eq!(report["notExpressed"].as_array().unwrap().len(), 2);
-    let edits = r#"{ "permissions": { "defaultMode": "acceptEdits", "additionalDirectories": ["/work/other"] } }"#;
+    let edits = r#"{ "permissions": { "defaultMode": "acceptEdits", "additionalDirectories": ["/srv/other"] } }"#;
     let (folder, set, notes) = imported("claude", ".claude/settings.local.json", edits);
     assert_eq!(decide(&set, &folder, &file("Edit", "ROOT/a/b.rs")), Allow);
-    assert_eq!(decide(&set, &folder, &file("Write", "/work/other/b.rs")), Allow);
-    assert_eq!((decide(&set, &folder, &file("Edit", "/work/b.rs")), notes.as_str()), (Deny, ""));
+    assert_eq!(decide(&set, &folder, &file("Write", "/srv/other/b.rs")), Allow);
+    assert_eq!((decide(&set, &folder, &file("Edit", "/srv/b.rs")), notes.as_str()), (Deny, ""));
 }
 
 #[test]
@@ -195,8 +195,8 @@ fn permissions_of_gemini_are_never_widened() {
                         "mcpServers": { "docs": { "trust": true, "excludeTools": ["drop"] }, "crm": { "includeTools": ["find"] } } }"#;
     let (folder, set, notes) = imported("gemini", ".gemini/settings.json", settings);
     for (call, expected) in [
-        (file("read_file", "/work/a.rs"), Allow),
-        (file("write_file", "/work/a.rs"), Deny),
+        (file("read_file", "/srv/a.rs"), Allow),
+        (file("write_file", "/srv/a.rs"), Deny),
         (json!({ "tool": "web_fetch", "arguments": { "prompt": "https://docs.rs" } }), Deny),
         (json!({ "tool": "find", "server": "docs", "arguments": {} }), Allow),
         (json!({ "tool": "drop", "server": "docs", "arguments": {} }), Deny),

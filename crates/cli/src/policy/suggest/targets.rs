@@ -245,10 +245,10 @@ mod tests {
             (0..count).flat_map(|number| three(path(&format!("https://s{number}.example/a")))).collect::<Vec<_>>()
         };
         for (places, only_reads, refused, expected) in [
-            (files("/work/app/src"), false, vec![], vec!["/work/app/src/*"]),
-            (files("/work/app/src"), false, vec![path("/work/app/src/key")], vec![]),
-            (three(path("/work/app/src/a.rs")), false, vec![], vec!["/work/app/src/a.rs"]),
-            (vec![path("/work/app/src/a.rs"), path("/work/app/src/a.rs")], false, vec![], vec![]),
+            (files("/srv/app/src"), false, vec![], vec!["/srv/app/src/*"]),
+            (files("/srv/app/src"), false, vec![path("/srv/app/src/key")], vec![]),
+            (three(path("/srv/app/src/a.rs")), false, vec![], vec!["/srv/app/src/a.rs"]),
+            (vec![path("/srv/app/src/a.rs"), path("/srv/app/src/a.rs")], false, vec![], vec![]),
             ([files("src"), files("docs")].concat(), false, vec![], vec!["docs/*", "src/*"]),
             (mail.clone(), false, vec![], vec!["*@x.example"]),
             (mail, false, vec![address("d", "x.example")], vec![]),
@@ -274,9 +274,9 @@ mod tests {
     fn a_pattern_holds_for_what_its_glob_and_its_regular_expression_hold_for() {
         let word = Pattern::Word;
         assert!(word.holds(&Place::Word("general".to_owned())) && !word.holds(&Place::Name("a.b".to_owned())));
-        let below = Pattern::Below("/work/a.b/".to_owned());
-        assert!(below.holds(&path("/work/a.b/c/d")) && !below.holds(&path("/work/a.bc/d")));
-        assert_eq!((below.glob().as_deref(), below.regex().as_str()), (Some("/work/a.b/*"), "/work/a\\.b/.*"));
+        let below = Pattern::Below("/srv/a.b/".to_owned());
+        assert!(below.holds(&path("/srv/a.b/c/d")) && !below.holds(&path("/srv/a.bc/d")));
+        assert_eq!((below.glob().as_deref(), below.regex().as_str()), (Some("/srv/a.b/*"), "/srv/a\\.b/.*"));
         assert_eq!(Pattern::Domain("x.example".to_owned()).regex(), ".*@x\\.example");
     }
 }

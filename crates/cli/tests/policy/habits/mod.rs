@@ -138,12 +138,14 @@ fn later_weeks_are_covered_and_nothing_grave_is_granted_by_habit() {
     assert_eq!(measure.attacks_allowed, 0, "{measure:?}");
 }
 
-/// The full measure, on logs made of the data in the folder that `RULEKEEP_HABITS` names:
-/// `RULEKEEP_HABITS=DIR cargo test -p rulekeep-cli --test policy -- habits --ignored --nocapture`.
+/// The full measure, on logs made of the data in the folder that `RULEKEEP_HABITS` names; it takes minutes, and is passed over
+/// without one: `RULEKEEP_HABITS=DIR cargo test -p rulekeep-cli --test policy -- habits --nocapture`.
 #[test]
-#[ignore = "needs a folder with data, and minutes"]
 fn later_weeks_of_a_large_log_are_covered() {
-    let folder = std::env::var("RULEKEEP_HABITS").expect("RULEKEEP_HABITS names a folder with data");
+    let Ok(folder) = std::env::var("RULEKEEP_HABITS") else {
+        eprintln!("SKIPPED: RULEKEEP_HABITS names no folder with data");
+        return;
+    };
     let seeds = std::env::var("RULEKEEP_HABITS_SEEDS").unwrap_or_else(|_| "11,12,13".to_owned());
     for seed in seeds.split(',') {
         let store = tempfile::tempdir().unwrap();
