@@ -94,11 +94,19 @@ pub struct Intent {
     pub timestamp: Option<Timestamp>,
 }
 
+/// The id and the time of an intent, apart from it: an intent that its caller built has none, and gets both when it is
+/// decided on without being copied.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct IntentStamp {
+    pub(crate) id: Option<IntentId>,
+    pub(crate) timestamp: Option<Timestamp>,
+}
+
 impl Intent {
-    /// Writes what serialising it writes. By hand: it is written with every decision.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    /// Writes what serializing it with this id and time writes. By hand: it is written with every decision.
+    pub(crate) fn write_stamped(&self, stamp: IntentStamp, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.push(b'{');
-        if let Some(id) = &self.id {
+        if let Some(id) = &stamp.id {
             out.extend_from_slice(b"\"id\":\"");
             out.extend_from_slice(&id.written());
             out.extend_from_slice(b"\",");
@@ -113,13 +121,18 @@ impl Intent {
         push_texts(out, self.required_capabilities.iter().map(Capability::as_str))?;
         out.extend_from_slice(b",\"context\":");
         push_members(out, self.context.iter().map(|(name, value)| (name.as_str(), value)))?;
-        if let Some(at) = self.timestamp {
+        if let Some(at) = stamp.timestamp {
             out.extend_from_slice(b",\"timestamp\":\"");
             out.extend_from_slice(&at.written());
             out.push(b'"');
         }
         out.push(b'}');
         Ok(())
+    }
+
+    /// The id and the time that the intent carries.
+    pub(crate) fn stamp(&self) -> IntentStamp {
+        IntentStamp { id: self.id, timestamp: self.timestamp }
     }
 
     /// An intent built by hand, with an empty context.
@@ -520,7 +533,7 @@ mod tests {
         };
         for intent in [bare, full] {
             let mut written = Vec::new();
-            intent.write(&mut written).unwrap();
+            intent.write_stamped(intent.stamp(), &mut written).unwrap();
             assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&intent).unwrap());
         }
     }

@@ -85,6 +85,7 @@ fn write(parts: &Parts, turn: &Turn<'_>) -> io::Result<Wrote> {
         if !batch.drafts.is_empty() {
             commit(parts, writer, turn, &batch)?;
         }
+        parts.queue.reuse(batch.drafts);
         Ok(Wrote::All)
     })
 }

@@ -95,6 +95,7 @@ mod tests {
             let bytes = |detail: &str| {
                 let raw = serde_json::value::RawValue::from_string(detail.to_owned()).unwrap();
                 evidence::encode(
+                    Vec::new(),
                     1,
                     |out| serde_json::to_writer(out, &json!({})),
                     |out| serde_json::to_writer(out, &raw),
@@ -120,6 +121,7 @@ mod tests {
             );
             let raw = serde_json::value::RawValue::from_string(detail).unwrap();
             evidence::encode(
+                Vec::new(),
                 1,
                 |out| serde_json::to_writer(out, &json!({})),
                 |out| serde_json::to_writer(out, &raw),

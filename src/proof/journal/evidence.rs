@@ -90,16 +90,16 @@ fn salted(salt: [u8; SALT_BYTES], text: &[u8]) -> Digest {
 /// What a decision used of a limit: the counter, and how much in millionths.
 pub(crate) type Charged = (Box<str>, i64);
 
-/// The bytes that are stored for two parts of JSON, a third where the decision used limits or a text is kept, and
+/// Appends to an empty buffer the bytes that are stored for two parts of JSON, a third where the decision used limits or a text is kept, and
 /// a fourth where one is.
 pub(crate) fn encode(
+    mut bytes: Vec<u8>,
     salt: u128,
     intent: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
     detail: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
     charges: &[Charged],
     input: Option<&KeptInput>,
 ) -> serde_json::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(1024);
     bytes.extend_from_slice(&salt.to_le_bytes());
     push_part(&mut bytes, intent)?;
     push_part(&mut bytes, detail)?;
@@ -215,7 +215,7 @@ mod tests {
         input: Option<&KeptInput>,
     ) -> serde_json::Result<Vec<u8>> {
         let part = |value: &Value, out: &mut Vec<u8>| serde_json::to_writer(out, value);
-        super::encode(salt, |out| part(intent, out), |out| part(detail, out), charges, input)
+        super::encode(Vec::new(), salt, |out| part(intent, out), |out| part(detail, out), charges, input)
     }
 
     #[test]

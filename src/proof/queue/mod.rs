@@ -52,6 +52,8 @@ pub(crate) struct Queue {
     released: Condvar,
     most: Room,
     pub(super) durability: Durability,
+    // Held to take a buffer or to give some back; nothing else is taken meanwhile.
+    spare: Mutex<Spare>,
     /// `last_time` of the state in milliseconds, for who asks what time it is.
     clock: Arc<AtomicI64>,
     /// The entry behind which time began anew last.
@@ -93,6 +95,14 @@ struct State {
     /// What has to be written before anything more is accepted.
     held: Option<String>,
     closed: Option<Refusal>,
+}
+
+/// Memory of batches that are written, to be used again: what callers allocate and another thread frees leaves holes in
+/// the heap.
+#[derive(Default)]
+struct Spare {
+    buffers: Vec<Vec<u8>>,
+    drafts: Vec<Pending>,
 }
 
 /// The log's time stepped back.
@@ -170,6 +180,7 @@ impl Queue {
             released,
             most,
             durability,
+            spare: Mutex::default(),
             clock: Arc::new(AtomicI64::new(i64::MIN)),
             era: AtomicU64::new(0),
         }
@@ -286,6 +297,37 @@ impl Queue {
         }
     }
 
+    /// An empty buffer for the evidence of a decision.
+    pub(crate) fn buffer(&self) -> Vec<u8> {
+        self.spare().buffers.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES))
+    }
+
+    /// Takes the memory of a batch back that nobody reads any more.
+    pub(super) fn reuse(&self, batch: Arc<Vec<Pending>>) {
+        let Ok(mut drafts) = Arc::try_unwrap(batch) else { return };
+        let most = MOST_BUFFERS.saturating_sub(self.spare().buffers.len());
+        let mut buffers: Vec<Vec<u8>> = Vec::with_capacity(most.min(drafts.len()));
+        for pending in drafts.drain(..) {
+            if let Draft::Decision { draft: DecisionDraft { mut evidence, .. }, .. } = pending.draft
+                && buffers.len() < most
+                && (BUFFER_BYTES..=2 * BUFFER_BYTES).contains(&evidence.capacity())
+            {
+                evidence.clear();
+                buffers.push(evidence);
+            }
+        }
+        let mut spare = self.spare();
+        spare.buffers.append(&mut buffers);
+        if drafts.capacity() > spare.drafts.capacity() {
+            spare.drafts = drafts;
+        }
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Spare> {
+        // Nothing that can panic happens while it is held.
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How many callers wait for entries in the queue.
     #[cfg(test)]
     pub(super) fn awaited(&self) -> usize {
@@ -327,3 +369,8 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What a buffer for evidence holds without growing: most evidence is shorter.
+const BUFFER_BYTES: usize = 1024;
+/// Buffers that are kept: as many as a full queue of ordinary decisions has.
+const MOST_BUFFERS: usize = 4096;

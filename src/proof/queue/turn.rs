@@ -139,7 +139,7 @@ impl Turn<'_> {
         state.taken = state.next;
         state.last_taken = Instant::now();
         let awaited = std::mem::take(&mut state.awaited);
-        let spare = Vec::with_capacity(state.queue.len());
+        let spare = std::mem::take(&mut self.queue.spare().drafts);
         let drafts = Arc::new(std::mem::replace(&mut state.queue, spare));
         state.in_flight = Arc::clone(&drafts);
         let last = state.closed.is_some() && drafts.is_empty();

@@ -86,7 +86,7 @@ fn encode_evidence(
 ) -> serde_json::Result<Vec<u8>> {
     let write_intent = |out: &mut Vec<u8>| serde_json::to_writer(out, intent);
     let write_detail = |out: &mut Vec<u8>| serde_json::to_writer(out, detail);
-    super::encode_evidence(salt, write_intent, write_detail, charges, input)
+    super::encode_evidence(Vec::new(), salt, write_intent, write_detail, charges, input)
 }
 
 fn decide(log: &ProofLog, at: i64, draft: DecisionDraft) -> Result<ProofId, Error> {
