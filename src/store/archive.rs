@@ -211,7 +211,7 @@ impl Archiving {
         to.sync_dir(Path::new(""))
     }
 
-    /// Returns where the journal begins once these segments are gone.
+    /// Returns the beginning of the journal once these segments are gone.
     pub(crate) fn start_behind(&self, head_hash: Digest) -> Start {
         let segment = self.segments.last().map_or(self.start.segment, |last| last + 1);
         Start { segment, entries: self.entries, link: self.link, root: self.root, head_hash }

@@ -12,9 +12,9 @@ use super::files::{Files, NO_DESCRIPTORS, OpenMode, StoreFile};
 pub(crate) enum Fault {
     /// One call fails.
     Once,
-    /// That call and every later one fails.
+    /// One call and every later one fail.
     Forever,
-    /// That write stores half of its bytes, then it and every later call fails.
+    /// One write stores half of its bytes; it and every later call fail.
     Torn,
     /// One call fails because the disk is full.
     Full,

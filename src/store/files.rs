@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a file is opened, and whether it is created.
+/// The access to a file, and whether opening creates it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenMode {
     /// Opens an existing file for reading only.

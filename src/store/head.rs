@@ -27,7 +27,7 @@ pub(crate) struct Head {
     pub(crate) link: Digest,
     /// The root of the Merkle tree over the entries.
     pub(crate) root: Digest,
-    /// Where the journal begins, if its first entries were archived.
+    /// The beginning of the journal, if its first entries were archived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<Start>,
     /// The log is frozen: it accepts no more entries.

@@ -36,7 +36,7 @@ pub(crate) trait Parts: Visitor {
 pub(super) struct Part {
     pub(super) number: u32,
     pub(super) file: Arc<dyn StoreFile>,
-    /// Where its entries end, where that is known.
+    /// Offset at which its entries end, if known.
     pub(super) end: Option<usize>,
 }
 

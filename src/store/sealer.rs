@@ -13,7 +13,7 @@ use super::journal::Reader;
 use super::sealed::{self, SealWriter, Sealed, SealedFile};
 use super::segment::{self, Segment};
 
-/// When full segments are sealed.
+/// The time at which full segments are sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sealing {
     /// On a background thread.

@@ -18,8 +18,8 @@ impl Witnesses {
         self.said.iter().any(|(_, agrees)| !agrees)
     }
 
-    /// Number of confirmed entries, from the first on: the largest number named by an agreeing witness and not
-    /// reached by a contradicting one.
+    /// Number of confirmed entries, from the first on: the largest number named by an agreeing witness that
+    /// is below every number named by a contradicting one.
     pub(super) fn confirmed(&self) -> u64 {
         let of =
             |wanted: bool| self.said.iter().filter(move |(_, agrees)| *agrees == wanted).map(|(entries, _)| *entries);
