@@ -93,7 +93,7 @@ impl Question {
             && self.to.is_none_or(|to| record.time <= to)
     }
 
-    /// The records that match, in the order asked for.
+    /// The records that match, in the requested order.
     fn matching(&self, records: &[Plain]) -> Vec<ProofId> {
         let matching = records
             .iter()
