@@ -79,7 +79,7 @@ pub(crate) struct Fault {
 pub(crate) enum FaultKind {
     /// The words do not ask for the call.
     Foreign,
-    /// It is uncertain whether the words ask for the call.
+    /// The words may or may not ask for the call.
     Unsure,
     /// A critical value has no legitimate source: it is not in the words, not trusted, and not from an entry they
     /// name.
@@ -95,9 +95,9 @@ pub(crate) enum FaultKind {
 /// The origin of a value that has no legitimate source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// From a result that was observed.
+    /// The value is from an observed result.
     Observed(Place),
-    /// From nowhere that is known.
+    /// The origin of the value is unknown.
     Nowhere,
 }
 

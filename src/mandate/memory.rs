@@ -43,7 +43,7 @@ pub(crate) struct Memory {
     hasher: RandomState,
     /// Memory used by results and tokens in bytes, including the overhead of the allocator and tables.
     bytes: usize,
-    /// Results are missing: they were too large, or a restart or an erasure took them.
+    /// Some results are missing: they were too large, or a restart or an erasure removed them.
     is_partial: bool,
 }
 

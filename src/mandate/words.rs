@@ -15,21 +15,21 @@ pub(crate) struct Words {
     /// Addresses, paths and tokens.
     atoms: HashSet<Box<str>>,
     numbers: HashSet<Box<str>>,
-    /// Account and telephone numbers, without what groups them.
+    /// Account and phone numbers, without grouping characters.
     runs: HashSet<Box<str>>,
-    /// Short numbers that are said to be ids: "id 13", "#13", "order 8812".
+    /// Short numbers that are called IDs: "id 13", "#13", "order 8812".
     labeled: HashSet<Box<str>>,
-    /// Words that name something by themselves: capitalized, quoted, or behind a preposition.
+    /// Words that name something by themselves: capitalized, quoted, or after a preposition.
     names: HashSet<Box<str>>,
-    /// Names that stand within a sentence or in quotation marks: by one of them alone an entry can be meant.
+    /// Names within a sentence or in quotation marks, each of which can refer to an entry by itself.
     leading: HashSet<Box<str>>,
     /// Names and addresses to which the words send something: "to Ann", "tell Bob".
     addressees: HashSet<Box<str>>,
-    /// Addresses that the words only take something from: "from ann@example.com".
+    /// Addresses from which the words only take something: "from ann@example.com".
     sources: HashSet<Box<str>>,
-    /// Values that the runtime vouches for, and those that a reviewer endorsed, in their normal form.
+    /// Values trusted by the runtime or endorsed by a reviewer, in their normal form.
     trusted: HashSet<Box<str>>,
-    /// The runtime vouches for the working folder, as `.`: relative paths lie below it.
+    /// The runtime trusts the working folder, as `.`, so relative paths below it are trusted.
     trusts_working_folder: bool,
 }
 
