@@ -54,7 +54,7 @@ impl CheckpointKey {
         &self.name
     }
 
-    /// The secret seed. Whoever has it can sign in the log's name.
+    /// The secret seed of the key. Whoever has it can sign in the log's name.
     pub fn seed(&self) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(self.secret.to_bytes())
     }

@@ -9,6 +9,10 @@ use crate::model::{Error, RiskLevel, Tier};
 impl TrustModel {
     /// Validates the model: every number must be in its range, and none may contradict a promise of the trust engine,
     /// such as that a failure at CRITICAL risk costs a tier.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] names the field, its value and the expected range.
     pub fn checked(self) -> Result<Self, Error> {
         within("trustModel.successEarnsWithinDays", self.success_earns_within_days, 1..=365)?;
         within("trustModel.dailyGainCap", self.daily_gain_cap, 0..=MOST_A_DAY)?;

@@ -6,19 +6,19 @@ use serde_json::Value;
 /// A program that runs an agent and runs hooks before its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Host {
-    /// Claude Code by Anthropic.
+    /// Claude Code, the agent by Anthropic.
     Claude,
-    /// Codex CLI by OpenAI.
+    /// Codex CLI, the agent in the terminal.
     Codex,
-    /// Gemini CLI by Google.
+    /// Gemini CLI, the agent by Google.
     Gemini,
     /// Cursor, the editor and `cursor-agent`.
     Cursor,
-    /// Copilot CLI by GitHub.
+    /// Copilot CLI, the agent by GitHub.
     Copilot,
     /// Agent mode of Visual Studio Code.
     Vscode,
-    /// goose by Block.
+    /// goose, an open-source agent.
     Goose,
     /// opencode, through a plugin.
     Opencode,

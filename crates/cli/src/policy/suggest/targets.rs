@@ -35,7 +35,7 @@ pub(super) enum Pattern {
     Below(String),
     /// All addresses of a domain.
     Domain(String),
-    /// Any [`Place::Word`].
+    /// Any target that is a [`Place::Word`].
     Word,
 }
 
