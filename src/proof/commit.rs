@@ -164,9 +164,9 @@ fn apply(parts: &Parts, drafts: &[Pending], staged: &[Staged]) {
             return parts.index.rebuild(&mut index, &parts.journal);
         }
         index.advance(staged.position);
-        if index.is_heavy() {
+        if index.is_to_be_relieved() {
             drop(index);
-            parts.index.persist(&parts.journal);
+            parts.index.relieve(&parts.journal);
             index = parts.index.write();
         }
     }
@@ -214,7 +214,7 @@ fn apply_one(index: &mut Index, Pending { sequence, at, draft }: &Pending, hash:
 }
 
 /// Number of entries applied to the index before it is persisted.
-const PERSIST_EVERY: u64 = 1 << 16;
+const PERSIST_EVERY: u64 = 1 << 18;
 
 /// Wakes waiting callers when writing ends without the journal being closed, by a failed write or a panic.
 struct Guard<'a> {

@@ -90,9 +90,14 @@ impl Blocks {
     }
 
     /// Applies a batch and flushes.
+    pub(crate) fn apply_and_flush(&self, batch: BlockBatch) -> Result<(), ViewError> {
+        self.apply(batch)?;
+        contain(|| self.db.flush()).map(drop)
+    }
+
+    /// Applies a batch.
     pub(crate) fn apply(&self, batch: BlockBatch) -> Result<(), ViewError> {
         contain(|| self.db.apply_batch(batch.batch))?;
-        contain(|| self.db.flush())?;
         // sled frees replaced data while it is used, which is rare here: most of what a batch replaced would stay in
         // memory.
         (0..COLLECTED).for_each(|_| crossbeam_epoch::pin().flush());

@@ -102,6 +102,22 @@ impl Intents {
 
     /// Adds everything that is not persisted yet to a batch.
     pub(super) fn put(&self, batch: &mut BlockBatch) {
+        self.put_full(batch);
+        if self.persisted < self.open.len() {
+            let first = self.persisted / PIECE;
+            for (number, mentions) in (0_u32..).zip(self.open.chunks(PIECE)).skip(first) {
+                batch.put(&persist::key(persist::OPEN_INTENTS, number, None), &encode(mentions));
+            }
+        }
+    }
+
+    /// Returns whether there is a full run that is not persisted.
+    pub(super) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// Adds the full runs that are not persisted to a batch.
+    pub(super) fn put_full(&self, batch: &mut BlockBatch) {
         for (run, mentions) in &self.fresh {
             let mut rest = mentions.as_slice();
             // All chunks are written, even empty ones, because a missing chunk counts as lost.
@@ -111,12 +127,11 @@ impl Intents {
                 rest = others;
             }
         }
-        if self.persisted < self.open.len() || !self.fresh.is_empty() {
-            let first = self.persisted / PIECE;
-            for (number, mentions) in (0_u32..).zip(self.open.chunks(PIECE)).skip(first) {
-                batch.put(&persist::key(persist::OPEN_INTENTS, number, None), &encode(mentions));
-            }
-        }
+    }
+
+    /// Marks the full runs as persisted.
+    pub(super) fn forget_full(&mut self) {
+        self.fresh.clear();
     }
 
     /// Marks everything as persisted.
@@ -209,7 +224,7 @@ mod tests {
             }
             let mut batch = BlockBatch::default();
             intents.put(&mut batch);
-            blocks.apply(batch).unwrap();
+            blocks.apply_and_flush(batch).unwrap();
             // The index in memory gives the same answers as the one that was loaded.
             let loaded = Intents::load(&blocks, records).unwrap();
             for wanted in [0, 7, until / 2, until - 1] {

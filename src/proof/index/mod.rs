@@ -50,7 +50,7 @@ use dirty::Dirty;
 use intents::Intents;
 use kept::Kept;
 use posting::{Block, FEW, Posting};
-use sums::{SumTree, Summary};
+use sums::{OPEN, SumTree, Summary};
 
 use crate::model::{AgentId, Decision, Digest, IntentId, Outcome, RiskLevel, Score, Sequence, Timestamp};
 use crate::proof::journal::used::UsedLimit;
@@ -70,6 +70,8 @@ pub(crate) struct Index {
     kept: Kept,
     /// The changes that are not persisted yet.
     dirty: Dirty,
+    /// The number of the next block that is full.
+    next_block: u32,
     /// Number of entries applied since the index was last persisted.
     unpersisted: u64,
     totals: Totals,
@@ -131,6 +133,7 @@ impl Index {
             intents: Intents::default(),
             kept: Kept::default(),
             dirty: Dirty::default(),
+            next_block: 0,
             unpersisted: 0,
             totals: Totals {
                 applied: Position { entries: 0, link: Digest::ZERO },
@@ -288,20 +291,27 @@ impl Index {
 
     fn push_to_blocks(&mut self, number: u32, posting: Posting) -> Result<(), ViewError> {
         let leaves = self.list(number).map_or(&[][..], List::leaves);
-        let full = leaves.last().is_none_or(|last| last.total() >= Block::CAPACITY);
-        let block = block_number(leaves.len() - usize::from(!full))?;
-        if full {
+        let is_new = leaves.last().is_none_or(|last| last.id != OPEN);
+        let block = block_number(leaves.len() - usize::from(!is_new))?;
+        if is_new {
             self.dirty.put_block((number, block), Block::default());
         }
-        self.block_mut(number, block)?.push(posting);
+        let grown = self.block_mut(number, block)?;
+        grown.push(posting);
+        let is_full = grown.postings().len() >= Block::CAPACITY;
         self.dirty.grew();
         self.dirty.summary(number, block);
-        if let List::Many(tree) = self.list_mut(number)? {
-            if full {
-                tree.push_block(posting);
-            } else {
-                tree.push(posting);
-            }
+        let id = self.next_block;
+        let List::Many(tree) = self.list_mut(number)? else { return Ok(()) };
+        if is_new {
+            tree.push_block(posting);
+        } else {
+            tree.push(posting);
+        }
+        if is_full {
+            tree.fill(id);
+            self.next_block = block_number(id as usize + 1)?;
+            self.dirty.filled((number, block));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::persist::Changes;
 use super::reading::Reading;
 use super::recent::{NotRecent, Recent};
 use super::{Index, Mark};
@@ -59,6 +60,19 @@ impl IndexPart {
             let nodes = journal.reader.nodes(index.first_node(), index.totals().applied.entries);
             index.changes(journal.store, &nodes)
         };
+        self.write_changes(changes, journal);
+    }
+
+    /// Persists what takes too much memory, like [`Self::persist`].
+    pub(crate) fn relieve(&self, journal: &JournalPart) {
+        let full = self.read().full_changes();
+        self.write_changes(full, journal);
+        if self.read().is_heavy() {
+            self.persist(journal);
+        }
+    }
+
+    fn write_changes(&self, changes: Option<Changes>, journal: &JournalPart) {
         let Some(changes) = changes else { return };
         let written = changes.write();
         let mut index = self.write();

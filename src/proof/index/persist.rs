@@ -5,8 +5,9 @@
 //! | `m` | the mark: the store, the position of the last applied entry, the totals |
 //! | `x` | present if the log was found broken |
 //! | `e` + page | 16 entities, each: length of the ID, the ID, number of postings, the postings; 255 for a list with blocks |
-//! | `s` + list + chunk | 32 summaries of 164 bytes |
-//! | `b` + list + block | up to 512 postings of 16 bytes |
+//! | `s` + list + chunk | 8 summaries of 168 bytes |
+//! | `b` + number | the 512 postings of a full block, by the number in its summary |
+//! | `p` + list | the postings of the list's last block, while it is not full |
 //! | `i` + run + chunk | mentions of intents in a full run of 65,536 records, 12 bytes each |
 //! | `o` + piece | 1,024 mentions of the run that is not full |
 //! | `t` + key | the latest value of a state |
@@ -14,17 +15,19 @@
 //! | `n` + chunk | 64 nodes of level 8 of the tree over the entries |
 //!
 //! Page, list, chunk and so on are big-endian numbers of four bytes. A list is that of an entity, or the last number
-//! for the list of all records. All changes are written in one batch with the mark.
+//! for the list of all records. All changes are written in one batch with the mark, except full blocks and full runs of
+//! intents. These go to the view before the mark: nothing refers to them until it is written, and a log that lost the mark
+//! writes the same ones again. Full blocks are numbered in the order in which they filled, so that sled appends them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::census::Census;
-use super::dirty::{CHUNK, Dirty, PAGE};
+use super::dirty::{CHUNK, PAGE};
 use super::intents::Intents;
 use super::kept::{Kept, KeptStart};
 use super::posting::{Block, FEW, Posting};
-use super::sums::{SumTree, Summary, Sums};
+use super::sums::{OPEN, SumTree, Summary, Sums};
 use super::{ALL, Entity, Index, List, Totals};
 use crate::model::{AgentId, Digest, Sequence};
 use crate::proof::journal::entry;
@@ -35,6 +38,7 @@ use crate::store::{BlockBatch, Blocks, Position, StoreId, ViewError};
 pub(crate) struct Mark {
     pub(crate) store: StoreId,
     pub(crate) totals: Totals,
+    next_block: u32,
 }
 
 /// Changes of an index to be persisted. Writing them does not need the index's lock.
@@ -42,20 +46,31 @@ pub(crate) struct Changes {
     blocks: Arc<Blocks>,
     batch: BlockBatch,
     of: u64,
-    nodes: u64,
+    part: Part,
 }
 
 /// Changes that are persisted now.
 pub(crate) struct Written {
     of: u64,
-    nodes: u64,
+    part: Part,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// Full blocks and full runs of intents alone.
+    Full,
+    /// All changes, with the mark and so many nodes of the tree.
+    All { nodes: u64 },
 }
 
 impl Changes {
     /// Writes the changes in one batch.
     pub(crate) fn write(self) -> Result<Written, ViewError> {
-        self.blocks.apply(self.batch)?;
-        Ok(Written { of: self.of, nodes: self.nodes })
+        match self.part {
+            Part::Full => self.blocks.apply(self.batch)?,
+            Part::All { .. } => self.blocks.apply_and_flush(self.batch)?,
+        }
+        Ok(Written { of: self.of, part: self.part })
     }
 }
 
@@ -75,6 +90,7 @@ impl Index {
         index.intents = intents;
         index.kept = kept;
         index.totals = mark.totals;
+        index.next_block = mark.next_block;
         index.eras = load_eras(index.blocks.as_deref())?;
         if index.all.sums().total() == mark.totals.records && index.adds_up() {
             Ok((index, Some(mark)))
@@ -136,12 +152,32 @@ impl Index {
         } else {
             batch.remove(BROKEN);
         }
-        blocks.apply(batch)
+        blocks.apply_and_flush(batch)
     }
 
     /// The first node of the tree to pass to [`Index::changes`].
     pub(crate) fn first_node(&self) -> u64 {
         self.kept.first_node()
+    }
+
+    /// Returns the full blocks and runs that the view does not have, once there are many of them.
+    pub(crate) fn full_changes(&self) -> Option<Changes> {
+        let blocks = self.blocks.as_ref().filter(|_| self.has_full_changes())?;
+        let mut batch = BlockBatch::default();
+        for (list, number) in self.dirty.full() {
+            if let Some(block) = self.dirty.block((*list, *number)) {
+                self.put_block(&mut batch, *list, *number, block);
+            }
+        }
+        self.intents.put_full(&mut batch);
+        Some(Changes { blocks: Arc::clone(blocks), batch, of: self.identity, part: Part::Full })
+    }
+
+    fn put_block(&self, batch: &mut BlockBatch, list: u32, number: u32, block: &Block) {
+        let mut bytes = Vec::with_capacity(PACKED_BYTES);
+        block.pack(&mut bytes);
+        let summary = self.list(list).and_then(|list| list.leaves().get(number as usize));
+        batch.put(&block_key(list, summary), &bytes);
     }
 
     /// Collects all changes, ready to be written, with nodes of the tree from [`Index::first_node`] on. Returns
@@ -150,10 +186,8 @@ impl Index {
         let blocks = self.blocks.as_ref().filter(|_| self.unpersisted > 0 || self.kept.lacks(nodes))?;
         let mut batch = BlockBatch::default();
         let mut bytes = Vec::new();
-        for ((list, number), block) in self.dirty.blocks() {
-            bytes.clear();
-            block.encode(&mut bytes);
-            batch.put(&key(BLOCK, list, Some(number)), &bytes);
+        for ((list, number), block) in self.dirty.changed() {
+            self.put_block(&mut batch, list, number, block);
         }
         for (list, chunk) in self.dirty.chunks() {
             bytes.clear();
@@ -174,19 +208,58 @@ impl Index {
         }
         self.intents.put(&mut batch);
         self.kept.put(&mut batch, nodes, self.totals.last_time);
-        batch.put(MARK, &Mark { store, totals: self.totals }.encode());
-        Some(Changes { blocks: Arc::clone(blocks), batch, of: self.identity, nodes: nodes.len() as u64 })
+        batch.put(MARK, &Mark { store, totals: self.totals, next_block: self.next_block }.encode());
+        Some(Changes {
+            blocks: Arc::clone(blocks),
+            batch,
+            of: self.identity,
+            part: Part::All { nodes: nodes.len() as u64 },
+        })
     }
 
     /// Marks the changes as persisted, after they are written. Nothing else may have changed the index since
     /// [`Index::changes`]. An index that was rebuilt in the meantime keeps its changes.
-    pub(crate) fn forget_changes(&mut self, Written { of, nodes }: Written) {
-        if of == self.identity {
-            self.dirty = Dirty::default();
-            self.intents.forget();
-            self.kept.forget(nodes, self.totals.last_time);
-            self.unpersisted = 0;
+    pub(crate) fn forget_changes(&mut self, Written { of, part }: Written) {
+        if of != self.identity {
+            return;
         }
+        match part {
+            Part::Full => {
+                self.dirty.forget_full();
+                self.intents.forget_full();
+            }
+            Part::All { nodes } => {
+                let mut dirty = std::mem::take(&mut self.dirty);
+                dirty.forget(|place| self.is_open(place));
+                self.dirty = dirty;
+                self.intents.forget();
+                self.kept.forget(nodes, self.totals.last_time);
+                self.unpersisted = 0;
+            }
+        }
+    }
+
+    /// Returns whether it is the last block of its list, and not full.
+    fn is_open(&self, (list, number): (u32, u32)) -> bool {
+        let leaves = self.list(list).map_or(&[][..], List::leaves);
+        leaves.len() == number as usize + 1 && leaves.last().is_some_and(|last| last.id == OPEN)
+    }
+
+    /// Returns whether [`Self::relieve`] has anything to do.
+    pub(crate) fn is_to_be_relieved(&self) -> bool {
+        self.has_full_changes() || self.is_heavy()
+    }
+
+    fn has_full_changes(&self) -> bool {
+        self.blocks.is_some() && (self.dirty.full().len() >= FULL_AT_ONCE || self.intents.has_fresh())
+    }
+
+    /// Persists what takes too much memory, while nobody else can change the index.
+    pub(crate) fn relieve(&mut self, store: StoreId) -> Result<(), ViewError> {
+        if let Some(changes) = self.full_changes() {
+            self.forget_changes(changes.write()?);
+        }
+        if self.is_heavy() { self.persist(store) } else { Ok(()) }
     }
 
     /// Persists the changes. The caller must have exclusive access.
@@ -200,10 +273,10 @@ impl Index {
     pub(super) fn fetch(&self, list: u32, number: u32) -> Result<Block, ViewError> {
         let missing = ViewError::Disagrees("a block is missing");
         let blocks = self.blocks.as_ref().ok_or_else(|| missing.clone())?;
-        let bytes = blocks.get(&key(BLOCK, list, Some(number)))?.ok_or(missing)?;
-        let block = Block::decode(&bytes).ok_or(ViewError::Disagrees("a block cannot be read"))?;
         let summary = self.list(list).and_then(|list| list.leaves().get(number as usize));
-        if summary.is_some() && summary == Summary::of(&block).as_ref() {
+        let bytes = blocks.get(&block_key(list, summary))?.ok_or(missing)?;
+        let block = Block::unpack(&bytes).ok_or(ViewError::Disagrees("a block cannot be read"))?;
+        if summary.is_some_and(|summary| Summary::of(&block).is_some_and(|of| of.numbered(summary.id) == *summary)) {
             Ok(block)
         } else {
             Err(ViewError::Disagrees("a block does not add up to its summary"))
@@ -303,6 +376,7 @@ impl Mark {
         for number in [last_time, day] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
+        bytes.extend_from_slice(&self.next_block.to_le_bytes());
         bytes
     }
 
@@ -312,8 +386,9 @@ impl Mark {
         let (link, bytes) = bytes.split_first_chunk::<32>()?;
         let (head_hash, bytes) = bytes.split_first_chunk::<32>()?;
         let (words, rest) = bytes.as_chunks::<8>();
+        let next_block = u32::from_le_bytes(rest.try_into().ok()?);
         let [entries, records, decisions, escalations, last_time, day] = words.try_into().ok()?;
-        if *version != VERSION || !rest.is_empty() {
+        if *version != VERSION {
             return None;
         }
         let totals = Totals {
@@ -325,7 +400,7 @@ impl Mark {
             decisions_that_day: u64::from_le_bytes(decisions),
             escalations_that_day: u64::from_le_bytes(escalations),
         };
-        Some(Self { store: StoreId(*store), totals })
+        Some(Self { store: StoreId(*store), totals, next_block })
     }
 }
 
@@ -334,14 +409,26 @@ const HEAVY: usize = if cfg!(test) { 64 << 10 } else { 8 << 20 };
 /// Marks a list with blocks, in place of a short list's number of postings.
 const HAS_BLOCKS: u8 = u8::MAX;
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 const MARK: &[u8] = b"m";
 const BROKEN: &[u8] = b"x";
 const ENTITIES: &[u8] = b"e";
 const SUMMARIES: &[u8] = b"s";
 const BLOCK: &[u8] = b"b";
+const OPEN_BLOCK: &[u8] = b"p";
+/// Full blocks that go to the view together.
+const FULL_AT_ONCE: usize = if cfg!(test) { 2 } else { 128 };
+/// About the size of a full block as it is stored.
+const PACKED_BYTES: usize = 3 << 10;
 pub(super) const INTENTS: &[u8] = b"i";
 pub(super) const OPEN_INTENTS: &[u8] = b"o";
+
+fn block_key(list: u32, summary: Option<&Summary>) -> Vec<u8> {
+    match summary.map_or(OPEN, |summary| summary.id) {
+        OPEN => key(OPEN_BLOCK, list, None),
+        id => key(BLOCK, id, None),
+    }
+}
 
 pub(super) fn key(kind: &[u8], first: u32, second: Option<u32>) -> Vec<u8> {
     let mut key = kind.to_vec();

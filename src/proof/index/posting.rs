@@ -183,6 +183,34 @@ impl Block {
         }
     }
 
+    /// Encodes a block in the view: each posting as the distance of its sequence and of its time to those of the one
+    /// before, in groups of seven bits, and 16 bits for the rest.
+    pub(super) fn pack(&self, out: &mut Vec<u8>) {
+        let (mut sequence, mut time) = (0, 0);
+        for posting in &self.postings {
+            push_number(out, posting.sequence().get().wrapping_sub(sequence));
+            let step = posting.time.wrapping_sub(time);
+            push_number(out, (step << 1 ^ step >> (i64::BITS - 1)).cast_unsigned());
+            out.extend_from_slice(&((posting.packed >> SCORE_AT) as u16).to_le_bytes());
+            (sequence, time) = (posting.sequence().get(), posting.time);
+        }
+    }
+
+    pub(super) fn unpack(mut bytes: &[u8]) -> Option<Self> {
+        let mut postings = Vec::with_capacity(Self::CAPACITY.min(bytes.len() / 4));
+        let (mut sequence, mut time) = (0_u64, 0_i64);
+        while !bytes.is_empty() {
+            sequence = sequence.wrapping_add(take_number(&mut bytes)?);
+            let step = take_number(&mut bytes)?;
+            time = time.wrapping_add((step >> 1).cast_signed() ^ -(step & 1).cast_signed());
+            let (rest, behind) = bytes.split_first_chunk::<2>()?;
+            bytes = behind;
+            let packed = Sequence::new(sequence).get() | u64::from(u16::from_le_bytes(*rest)) << SCORE_AT;
+            postings.push(Posting { packed, time });
+        }
+        Some(Self { postings })
+    }
+
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
         let (pairs, odd) = words.as_chunks::<2>();
@@ -192,6 +220,27 @@ impl Block {
             .collect();
         (rest.is_empty() && odd.is_empty()).then_some(Self { postings })
     }
+}
+
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for place in 0..10 {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << (7 * place);
+        if *byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
 }
 
 /// Number of postings above which a list gets blocks of its own.
@@ -257,6 +306,24 @@ mod tests {
         block.encode(&mut bytes);
         assert_eq!(Block::decode(&bytes).unwrap(), block);
         assert!(Block::decode(&bytes[1..]).is_none());
+        let mut packed = Vec::new();
+        block.pack(&mut packed);
+        assert_eq!((Block::unpack(&packed).unwrap(), packed.len()), (block, 8));
+        assert!(Block::unpack(&packed[..7]).is_none());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_packed_block_reads_back(postings in proptest::collection::vec((0_u64..1 << 48, proptest::num::i64::ANY, proptest::num::u16::ANY), 0..40)) {
+            let postings = postings.into_iter().map(|(sequence, time, rest)| Posting {
+                packed: sequence | u64::from(rest) << SCORE_AT,
+                time,
+            });
+            let block = Block { postings: postings.collect() };
+            let mut packed = Vec::new();
+            block.pack(&mut packed);
+            proptest::prop_assert_eq!(Block::unpack(&packed), Some(block));
+        }
     }
 
     #[test]

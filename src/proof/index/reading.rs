@@ -490,10 +490,7 @@ impl Visitor for Reading<'_> {
         let persist = self.persist;
         self.feed(frame, |index| {
             index.advance(position);
-            match persist.filter(|_| index.is_heavy()) {
-                Some(store) => index.persist(store),
-                None => Ok(()),
-            }
+            persist.map_or(Ok(()), |store| index.relieve(store))
         });
         finding
     }

@@ -91,14 +91,19 @@ pub(super) struct Summary {
     pub(super) last: Sequence,
     pub(super) first_time: i64,
     pub(super) last_time: i64,
+    /// The number under which the view has the full block; [`OPEN`] while it grows.
+    pub(super) id: u32,
     // A block has at most 512 postings, and 512 scores of 1000 fit into 32 bits.
     cells: [u16; CELLS],
     score_sum: u32,
 }
 
+/// Stands for the number of a block that is not full.
+pub(super) const OPEN: u32 = u32::MAX;
+
 impl Summary {
-    /// Size of a stored summary in bytes: four numbers of 8, one of 4 and 64 of 2.
-    pub(super) const BYTES: usize = 4 * 8 + 4 + 2 * CELLS;
+    /// Size of a stored summary in bytes: four numbers of 8, two of 4 and 64 of 2.
+    pub(super) const BYTES: usize = 4 * 8 + 2 * 4 + 2 * CELLS;
 
     pub(super) fn new(posting: Posting) -> Self {
         let mut summary = Self {
@@ -106,6 +111,7 @@ impl Summary {
             last: posting.sequence(),
             first_time: posting.time,
             last_time: posting.time,
+            id: OPEN,
             cells: [0; CELLS],
             score_sum: 0,
         };
@@ -123,6 +129,12 @@ impl Summary {
         Some(summary)
     }
 
+    /// The summary of a block that has the number.
+    pub(super) fn numbered(self, id: u32) -> Self {
+        Self { id, ..self }
+    }
+
+    #[cfg(test)]
     pub(super) fn total(&self) -> usize {
         self.cells.iter().map(|count| usize::from(*count)).sum()
     }
@@ -132,22 +144,26 @@ impl Summary {
         {
             out.extend_from_slice(&word.to_le_bytes());
         }
-        out.extend_from_slice(&self.score_sum.to_le_bytes());
+        for number in [self.score_sum, self.id] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
         out.extend(self.cells.iter().flat_map(|count| count.to_le_bytes()));
     }
 
     pub(super) fn decode(bytes: &[u8; Self::BYTES]) -> Self {
         let word =
             |at: usize| bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes);
-        let score_sum = bytes.get(32..36).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes);
-        let (counts, _) = bytes.get(36..).unwrap_or_default().as_chunks::<2>();
+        let number =
+            |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes);
+        let (counts, _) = bytes.get(40..).unwrap_or_default().as_chunks::<2>();
         Self {
             first: Sequence::new(word(0)),
             last: Sequence::new(word(8)),
             first_time: word(16).cast_signed(),
             last_time: word(24).cast_signed(),
             cells: std::array::from_fn(|cell| counts.get(cell).copied().map_or(0, u16::from_le_bytes)),
-            score_sum,
+            score_sum: number(32),
+            id: number(36),
         }
     }
 
@@ -223,6 +239,13 @@ impl SumTree {
         if let Some(leaf) = self.leaves.last_mut() {
             leaf.add(posting);
             self.add_above(posting);
+        }
+    }
+
+    /// Notes the number under which the view has the last block, which is full now.
+    pub(super) fn fill(&mut self, id: u32) {
+        if let Some(leaf) = self.leaves.last_mut() {
+            leaf.id = id;
         }
     }
 
@@ -342,7 +365,7 @@ mod tests {
     fn a_summary_reads_back() {
         let mut block = Block::default();
         (5..300).for_each(|place| block.push(posting(place)));
-        let summary = Summary::of(&block).unwrap();
+        let summary = Summary { id: 7, ..Summary::of(&block).unwrap() };
         let mut bytes = Vec::new();
         summary.encode(&mut bytes);
         assert_eq!(Summary::decode(bytes.as_slice().try_into().unwrap()), summary);

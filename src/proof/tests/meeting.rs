@@ -127,7 +127,7 @@ fn edit_view(folder: &Path, edit: impl FnOnce(&Blocks, &mut BlockBatch)) {
     let blocks = Blocks::open(Some(&folder.join("view")), 1 << 20).unwrap();
     let mut batch = BlockBatch::default();
     edit(&blocks, &mut batch);
-    blocks.apply(batch).unwrap();
+    blocks.apply_and_flush(batch).unwrap();
 }
 
 #[test]

@@ -110,5 +110,5 @@ fn forge_view(folder: &Path, prefix: &[u8], change: impl FnOnce(&mut Vec<u8>)) {
     change(&mut value);
     let mut batch = BlockBatch::default();
     batch.put(&key, &value);
-    blocks.apply(batch).unwrap();
+    blocks.apply_and_flush(batch).unwrap();
 }

@@ -31,8 +31,16 @@ fn store() -> tempfile::TempDir {
 
 /// Swaps the outcomes of two postings with the same decision, risk and score, so that no sum changes.
 fn exchange_outcomes(block: &mut [u8], first: usize, second: usize) {
-    // The outcome is in the highest bits of a posting's first word.
-    let (first, second) = (first * 16 + 7, second * 16 + 7);
+    // A posting is two numbers in groups of seven bits and two bytes; the outcome is in the highest bits of the last one.
+    let (mut ends, mut at) = (Vec::new(), 0);
+    while at < block.len() {
+        for _ in 0..2 {
+            at += block[at..].iter().position(|byte| *byte < 0x80).unwrap() + 1;
+        }
+        at += 2;
+        ends.push(at - 1);
+    }
+    let (first, second) = (ends[first], ends[second]);
     let (one, other) = (block[first] & 0xc0, block[second] & 0xc0);
     assert_ne!(one, other);
     block[first] = block[first] & 0x3f | other;
@@ -43,7 +51,7 @@ fn exchange_outcomes(block: &mut [u8], first: usize, second: usize) {
 fn outcomes_that_were_exchanged_in_the_view_are_found_and_mended() {
     for list in [0_u32, u32::MAX] {
         let dir = store();
-        let key = [b"b".as_slice(), &list.to_be_bytes()].concat();
+        let key = [b"p".as_slice(), &list.to_be_bytes()].concat();
         forge_view(dir.path(), &key, |block| exchange_outcomes(block, 0, 1));
         // No sum shows the change: the log opens normally.
         let log = open_folder(dir.path());
