@@ -9,7 +9,7 @@
 //!
 //! The texts are those of C2SP: signed notes, `tlog-checkpoint` and `tlog-proof`;
 //! for consistency proofs, which have none there, one in the same manner. All of
-//! them are in `docs/checkpoints.md`.
+//! them are in `docs/reference/proof-log.md`.
 //!
 //! ```
 //! use rulekeep::checkpoint::{Checkpoint, CheckpointKey};

@@ -1,4 +1,4 @@
-//! What docs/verify-a-chain.md lets an auditor run: the script of the page, on an export
+//! What docs/guides/auditors.md lets an auditor run: the script of the page, on an export
 //! as it was written and on exports that somebody changed.
 
 use crate::common;
@@ -13,7 +13,7 @@ use rulekeep::{Agent, Error, Governor, Outcome, Tier};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-const PAGE: &str = include_str!("../../docs/verify-a-chain.md");
+const PAGE: &str = include_str!("../../docs/guides/auditors.md");
 
 /// Agents whose ids are hard on whoever writes or reads JSON.
 const AGENTS: [&str; 6] = [
