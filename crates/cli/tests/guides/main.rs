@@ -1,0 +1,144 @@
+//! Runs the commands of every page of `docs/guides`, as the page says them.
+//!
+//! All ```` ```sh ```` blocks of a page run in one shell, in an empty folder, with the built `rulekeep` on the path and
+//! `HOME` and `RULEKEEP_HOME` inside that folder. Lines that start with `cargo ` are left out. A line `# => TEXT` says
+//! what the output of the commands since the last such line contains. A page has at least three of them.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// The pages that have a test of their own below.
+const NAMED: [&str; 4] = ["coding-agents", "mcp", "auditors", "operators"];
+
+#[test]
+fn coding_agents() {
+    run("coding-agents").unwrap();
+}
+
+#[test]
+fn mcp() {
+    run("mcp").unwrap();
+}
+
+#[test]
+fn auditors() {
+    run("auditors").unwrap();
+}
+
+#[test]
+fn operators() {
+    run("operators").unwrap();
+}
+
+#[test]
+fn every_other_guide() {
+    let names = std::fs::read_dir(folder()).unwrap().filter_map(|entry| {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        name.strip_suffix(".md").map(str::to_owned)
+    });
+    let others: Vec<String> = names.filter(|name| !NAMED.contains(&name.as_str())).collect();
+    let failed: Vec<String> = others.iter().filter_map(|name| run(name).err()).collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+/// Runs one page; a page without shell blocks holds.
+fn run(name: &str) -> Result<(), String> {
+    let page =
+        std::fs::read_to_string(folder().join(format!("{name}.md"))).map_err(|error| format!("{name}: {error}"))?;
+    let Some(Script { text, expected }) = Script::of(&page) else { return Ok(()) };
+    if expected.len() < 3 {
+        return Err(format!("{name}.md: {} lines `# => TEXT`, at least 3 are needed", expected.len()));
+    }
+    if text.contains("jq ") && Command::new("jq").arg("--version").output().is_err() {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "jq does not run");
+        eprintln!("{name}.md skipped: jq does not run");
+        return Ok(());
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    // Files, not pipes: a process that a failed page left behind must not hold the test up.
+    let [shown, errors] = ["shown", "errors"].map(|name| scratch.path().join(name));
+    std::fs::create_dir(scratch.path().join("page")).unwrap();
+    let mut shell = Command::new("sh")
+        .args(["-c", &text])
+        .env("PATH", path())
+        .env("HOME", scratch.path().join("page"))
+        .env("RULEKEEP_HOME", scratch.path().join("page/home"))
+        .env_remove("RULEKEEP_OPERATOR_KEY")
+        .current_dir(scratch.path().join("page"))
+        .stdin(Stdio::null())
+        .stdout(File::create(&shown).unwrap())
+        .stderr(File::create(&errors).unwrap())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let status = shell.wait().unwrap();
+    let _ = kill_process_group(Pid::from_child(&shell), Signal::KILL);
+    let [shown, errors] =
+        [shown, errors].map(|file| String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned());
+    let mut parts = shown.split(MARK);
+    for text in &expected {
+        // The output up to a mark belongs to the line that the mark stands for.
+        let part = parts.next().unwrap_or_default();
+        if !part.contains(text.as_str()) {
+            return Err(format!("{name}.md: expected {text:?} in:\n{part}\nstandard error:\n{errors}"));
+        }
+    }
+    if status.success() { Ok(()) } else { Err(format!("{name}.md failed:\n{shown}\n{errors}")) }
+}
+
+/// The shell blocks of a page as one script.
+struct Script {
+    text: String,
+    /// What the output up to each mark contains.
+    expected: Vec<String>,
+}
+
+impl Script {
+    /// `None` for a page without shell blocks.
+    fn of(page: &str) -> Option<Self> {
+        let mut text = format!("set -eu\n{CLEAN_UP}\n");
+        let mut expected = Vec::new();
+        let mut has_blocks = false;
+        let mut is_shell = false;
+        for line in page.lines() {
+            match line.trim_end() {
+                "```sh" => (is_shell, has_blocks) = (true, true),
+                "```" => is_shell = false,
+                line if is_shell && !line.starts_with("cargo ") => {
+                    if let Some(output) = line.strip_prefix("# => ") {
+                        expected.push(output.to_owned());
+                        writeln!(text, "echo '{MARK}'").unwrap();
+                    } else {
+                        writeln!(text, "{line}").unwrap();
+                    }
+                }
+                _ => {}
+            }
+        }
+        has_blocks.then_some(Self { text, expected })
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides")
+}
+
+/// The folder of the built tool before the folders of the path.
+fn path() -> std::ffi::OsString {
+    let bin = Path::new(env!("CARGO_BIN_EXE_rulekeep")).parent().unwrap();
+    let mut path = std::ffi::OsString::from(bin);
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
+}
+
+/// Printed where a line `# => TEXT` stands.
+const MARK: &str = "%%shown";
+
+/// Ends the daemon, also when a command fails. A page keeps the operator key in `key`.
+const CLEAN_UP: &str = "trap 'RULEKEEP_OPERATOR_KEY=${key:-} rulekeep down >/dev/null 2>&1 || :' EXIT";
