@@ -73,9 +73,8 @@ fn shells() -> Vec<&'static str> {
 
 /// Runs the page's script on an export, in each shell.
 fn run(lines: &[String]) -> Vec<(&'static str, Output)> {
-    let mut blocks = PAGE.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
-    let (script, command) = (blocks.next().unwrap(), blocks.next().unwrap());
-    assert_eq!(blocks.next(), None);
+    let script = PAGE.split("cat > check.sh <<'END'\n").nth(1).unwrap().split("\nEND\n").next().unwrap();
+    let command = PAGE.lines().find(|line| *line == "sh check.sh export.jsonl").unwrap();
     let run_in = |shell: &'static str| {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("check.sh"), script).unwrap();
