@@ -9,6 +9,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -76,8 +77,15 @@ fn run(name: &str) -> Result<(), String> {
         .process_group(0)
         .spawn()
         .unwrap();
-    let status = shell.wait().unwrap();
+    let deadline = Instant::now() + LONGEST_PAGE;
+    let status = loop {
+        match shell.try_wait().unwrap() {
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+            status => break status,
+        }
+    };
     let _ = kill_process_group(Pid::from_child(&shell), Signal::KILL);
+    let _ = shell.wait();
     let [shown, errors] =
         [shown, errors].map(|file| String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned());
     let mut parts = shown.split(MARK);
@@ -88,7 +96,11 @@ fn run(name: &str) -> Result<(), String> {
             return Err(format!("{name}.md: expected {text:?} in:\n{part}\nstandard error:\n{errors}"));
         }
     }
-    if status.success() { Ok(()) } else { Err(format!("{name}.md failed:\n{shown}\n{errors}")) }
+    if status.is_some_and(|status| status.success()) {
+        Ok(())
+    } else {
+        Err(format!("{name}.md failed:\n{shown}\n{errors}"))
+    }
 }
 
 /// The shell blocks of a page as one script.
@@ -136,6 +148,9 @@ fn path() -> std::ffi::OsString {
     path.push(std::env::var_os("PATH").unwrap_or_default());
     path
 }
+
+/// A page that takes longer has failed.
+const LONGEST_PAGE: Duration = Duration::from_secs(60);
 
 /// Printed where a line `# => TEXT` stands.
 const MARK: &str = "%%shown";
