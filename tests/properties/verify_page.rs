@@ -1,4 +1,4 @@
-//! What docs/guides/auditors.md lets an auditor run: the script of the page, on an export
+//! What docs/guides/auditors.md lets an auditor run: the script beside the page, on an export
 //! as it was written and on exports that somebody changed.
 
 use crate::common;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 const PAGE: &str = include_str!("../../docs/guides/auditors.md");
+const SCRIPT: &str = include_str!("../../docs/guides/check.sh");
 
 /// Agents whose ids are hard on whoever writes or reads JSON.
 const AGENTS: [&str; 6] = [
@@ -73,11 +74,10 @@ fn shells() -> Vec<&'static str> {
 
 /// Runs the page's script on an export, in each shell.
 fn run(lines: &[String]) -> Vec<(&'static str, Output)> {
-    let script = PAGE.split("cat > check.sh <<'END'\n").nth(1).unwrap().split("\nEND\n").next().unwrap();
     let command = PAGE.lines().find(|line| *line == "sh check.sh export.jsonl").unwrap();
     let run_in = |shell: &'static str| {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("check.sh"), script).unwrap();
+        fs::write(folder.path().join("check.sh"), SCRIPT).unwrap();
         fs::write(folder.path().join("export.jsonl"), lines.join("\n") + "\n").unwrap();
         let command = command.replacen("sh ", &format!("{shell} "), 1);
         (shell, Command::new("sh").args(["-euc", &command]).current_dir(folder.path()).output().unwrap())

@@ -1,8 +1,8 @@
 //! Runs the commands of every page of `docs/guides`, as the page says them.
 //!
-//! All ```` ```sh ```` blocks of a page run in one shell, in an empty folder, with the built `rulekeep` on the path and
-//! `HOME` and `RULEKEEP_HOME` inside that folder. Lines that start with `cargo ` are left out. A line `# => TEXT` says
-//! what the output of the commands since the last such line contains. A page has at least three of them.
+//! All ```` ```sh ```` blocks of a page run in one shell, with the built `rulekeep` on the path. The folder has nothing but
+//! the scripts of `docs/guides`; `HOME` and `RULEKEEP_HOME` are inside it. Lines that start with `cargo ` are left out. A
+//! line `# => TEXT` says what the output of the commands since the last such line contains. A page has at least three.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -38,12 +38,9 @@ fn operators() {
 
 #[test]
 fn every_other_guide() {
-    let names = std::fs::read_dir(folder()).unwrap().filter_map(|entry| {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        name.strip_suffix(".md").map(str::to_owned)
-    });
-    let others: Vec<String> = names.filter(|name| !NAMED.contains(&name.as_str())).collect();
-    let failed: Vec<String> = others.iter().filter_map(|name| run(name).err()).collect();
+    let pages = names(".md");
+    let others = pages.iter().filter_map(|page| page.strip_suffix(".md")).filter(|name| !NAMED.contains(name));
+    let failed: Vec<String> = others.filter_map(|name| run(name).err()).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
@@ -55,15 +52,20 @@ fn run(name: &str) -> Result<(), String> {
     if expected.len() < 3 {
         return Err(format!("{name}.md: {} lines `# => TEXT`, at least 3 are needed", expected.len()));
     }
-    if text.contains("jq ") && Command::new("jq").arg("--version").output().is_err() {
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "jq does not run");
-        eprintln!("{name}.md skipped: jq does not run");
-        return Ok(());
+    for program in ["curl", "jq"] {
+        if page.contains(program) && Command::new(program).arg("--version").output().is_err() {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{program} does not run");
+            eprintln!("{name}.md skipped: {program} does not run");
+            return Ok(());
+        }
     }
     let scratch = tempfile::tempdir().unwrap();
     // Files, not pipes: a process that a failed page left behind must not hold the test up.
     let [shown, errors] = ["shown", "errors"].map(|name| scratch.path().join(name));
     std::fs::create_dir(scratch.path().join("page")).unwrap();
+    for file in names(".sh") {
+        std::fs::copy(folder().join(&file), scratch.path().join("page").join(&file)).unwrap();
+    }
     let mut shell = Command::new("sh")
         .args(["-c", &text])
         .env("PATH", path())
@@ -138,6 +140,12 @@ impl Script {
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides")
+}
+
+/// The names of the files in the folder of the guides that end so.
+fn names(end: &str) -> Vec<String> {
+    let files = std::fs::read_dir(folder()).unwrap();
+    files.map(|file| file.unwrap().file_name().into_string().unwrap()).filter(|name| name.ends_with(end)).collect()
 }
 
 /// The folder of the built tool before the folders of the path.
