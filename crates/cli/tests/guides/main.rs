@@ -1,11 +1,12 @@
 //! Runs the commands of every page of `docs/guides`, as the page says them.
 //!
 //! All ```` ```sh ```` blocks of a page run in one shell, with the built `rulekeep` on the path. The folder has nothing but
-//! the scripts of `docs/guides`; `HOME` and `RULEKEEP_HOME` are inside it. Lines that start with `cargo ` are left out. A
+//! the scripts of `docs/guides`; `HOME` and `RULEKEEP_HOME` are inside it, `PORT` is free. Lines that start with `cargo ` are left out. A
 //! line `# => TEXT` says what the output of the commands since the last such line contains. A page has at least three.
 
 use std::fmt::Write as _;
 use std::fs::File;
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -71,6 +72,7 @@ fn run(name: &str) -> Result<(), String> {
         .env("PATH", path())
         .env("HOME", scratch.path().join("page"))
         .env("RULEKEEP_HOME", scratch.path().join("page/home"))
+        .env("PORT", free_port())
         .env_remove("RULEKEEP_OPERATOR_KEY")
         .current_dir(scratch.path().join("page"))
         .stdin(Stdio::null())
@@ -140,6 +142,11 @@ impl Script {
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides")
+}
+
+/// A port of the loopback address that nothing listens on, for pages that serve HTTP.
+fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
 }
 
 /// The names of the files in the folder of the guides that end so.
