@@ -1,8 +1,9 @@
 //! Runs the commands of every page of `docs/guides`, as the page says them.
 //!
 //! All ```` ```sh ```` blocks of a page run in one shell, with the built `rulekeep` on the path. The folder has nothing but
-//! the scripts of `docs/guides`; `HOME` and `RULEKEEP_HOME` are inside it, `PORT` is free. Lines that start with `cargo ` are left out. A
-//! line `# => TEXT` says what the output of the commands since the last such line contains. A page has at least three.
+//! the scripts of `docs/guides`; `HOME` and `RULEKEEP_HOME` are inside it, and the port `PORT` is free. Lines that start
+//! with `cargo ` are left out. A line `# => TEXT` says what the output of the commands since the last such line contains.
+//! A page has at least three such lines.
 
 use std::fmt::Write as _;
 use std::fs::File;
