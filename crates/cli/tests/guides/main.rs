@@ -5,6 +5,8 @@
 //! with `cargo ` are left out. A line `# => TEXT` says what the output of the commands since the last such line contains.
 //! A page has at least three such lines.
 
+#![allow(clippy::unwrap_used)] // helpers of tests
+
 use std::fmt::Write as _;
 use std::fs::File;
 use std::net::TcpListener;
