@@ -1,7 +1,7 @@
 //! What is told to `tracing` and to `metrics`, each by the feature of its name;
 //! without them nothing of it is compiled in.
 //!
-//! `docs/status.md` lists the names. No text that a caller or an agent wrote is
+//! `docs/reference/status.md` lists the names. No text that a caller or an agent wrote is
 //! told but ids and names of actions: no input, context, reasoning or note.
 //!
 //! Subscribers and recorders are others' code. They are called where no lock is

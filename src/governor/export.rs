@@ -9,7 +9,7 @@ use crate::proof::{self, ExportPoint, ExportRange, ExportReport};
 
 impl Log<'_> {
     /// Writes the records that are there now, with their evidence, as lines of
-    /// JSON that `jq` and `sha256sum` can check: `docs/verify-a-chain.md` says
+    /// JSON that `jq` and `sha256sum` can check: `docs/guides/auditors.md` says
     /// how. In bounded memory, while decisions go on. `progress` gets how many
     /// entries of the log are done, and how many there are.
     ///

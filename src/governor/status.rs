@@ -26,7 +26,7 @@ impl Log<'_> {
 impl Governor {
     /// The governor's health and metrics. Days are UTC.
     ///
-    /// Each component is tried, not taken for granted; `docs/status.md` says how. Where the disk hangs, it comes back
+    /// Each component is tried, not taken for granted; `docs/reference/status.md` says how. Where the disk hangs, it comes back
     /// all the same, and says so.
     pub fn status(&self) -> SystemStatus {
         let inner = &*self.inner;

@@ -276,7 +276,7 @@ fn any_size() -> impl Strategy<Value = u64> {
 
 #[test]
 fn the_texts_are_byte_for_byte_those_of_the_page() {
-    let page = std::fs::read_to_string("docs/checkpoints.md").unwrap();
+    let page = std::fs::read_to_string("docs/reference/proof-log.md").unwrap();
     let [old, log] = [13, 29].map(|size| Log::of((0..size).map(leaf).collect()));
     let key = log.key.verifier().to_string();
     for text in [key, old.note(), log.inclusion(5).to_string(), log.consistency(13).to_string()] {

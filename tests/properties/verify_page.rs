@@ -1,4 +1,4 @@
-//! What docs/verify-a-chain.md lets an auditor run: the script of the page, on an export
+//! What docs/guides/auditors.md lets an auditor run: the script beside the page, on an export
 //! as it was written and on exports that somebody changed.
 
 use crate::common;
@@ -13,7 +13,8 @@ use rulekeep::{Agent, Error, Governor, Outcome, Tier};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-const PAGE: &str = include_str!("../../docs/verify-a-chain.md");
+const PAGE: &str = include_str!("../../docs/guides/auditors.md");
+const SCRIPT: &str = include_str!("../../docs/guides/check.sh");
 
 /// Agents whose ids are hard on whoever writes or reads JSON.
 const AGENTS: [&str; 6] = [
@@ -73,12 +74,10 @@ fn shells() -> Vec<&'static str> {
 
 /// Runs the page's script on an export, in each shell.
 fn run(lines: &[String]) -> Vec<(&'static str, Output)> {
-    let mut blocks = PAGE.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
-    let (script, command) = (blocks.next().unwrap(), blocks.next().unwrap());
-    assert_eq!(blocks.next(), None);
+    let command = PAGE.lines().find(|line| *line == "sh check.sh export.jsonl").unwrap();
     let run_in = |shell: &'static str| {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("check.sh"), script).unwrap();
+        fs::write(folder.path().join("check.sh"), SCRIPT).unwrap();
         fs::write(folder.path().join("export.jsonl"), lines.join("\n") + "\n").unwrap();
         let command = command.replacen("sh ", &format!("{shell} "), 1);
         (shell, Command::new("sh").args(["-euc", &command]).current_dir(folder.path()).output().unwrap())

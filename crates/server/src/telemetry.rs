@@ -1,4 +1,4 @@
-//! The span of a webhook delivery, for `tracing`; nothing without that feature. `docs/status.md` lists the names.
+//! The span of a webhook delivery, for `tracing`; nothing without that feature. `docs/reference/status.md` lists the names.
 
 /// A delivery in flight: a span, from here to where it ends.
 pub(crate) struct Delivery {
