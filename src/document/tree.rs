@@ -17,7 +17,7 @@ use crate::model::json_depth;
 pub struct Node {
     /// The byte offset at which the value starts.
     pub at: usize,
-    /// The value.
+    /// The value at this position.
     pub value: Value,
 }
 
@@ -29,7 +29,7 @@ pub enum Value {
     Bool(bool),
     /// A whole number that fits 64 bits.
     Integer(i64),
-    /// Any other number.
+    /// A number that is not an integer of 64 bits.
     Float(f64),
     /// A string; also a TOML date or time, as written.
     Text(String),

@@ -371,7 +371,7 @@ mod tests {
         assert!(full.to_string().contains("queue is full"), "{full}");
         thread::scope(|scope| {
             for _ in 0..4 {
-                // They wait for room, with the agent held.
+                // The callers wait for room while they hold the agent's lock.
                 scope.spawn(|| assert!(governor.enforce_pending(&reading("a", 1)).is_err()));
             }
             let suspended = governor.agents().suspend("a", "enough").unwrap();

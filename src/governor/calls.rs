@@ -111,5 +111,5 @@ impl Governor {
 const MOST_CALLS: usize = 16_384;
 /// Number of records of one request that are compared.
 const MOST_RECORDS: u64 = 16;
-/// How far back the log is searched for a key.
+/// The time span of the log that is searched for a key.
 const CALL_WINDOW_MILLIS: i64 = 24 * 60 * 60 * 1000;

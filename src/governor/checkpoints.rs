@@ -203,7 +203,7 @@ impl Log<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] without a key.
+    /// [`Error::Conflict`] when the governor has no checkpoint key.
     pub fn checkpoint_key(self) -> Result<VerifierKey, Error> {
         self.governor.inner.checkpoints.key().map(CheckpointKey::verifier)
     }

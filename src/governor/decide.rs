@@ -73,7 +73,7 @@ impl Governor {
             intent.check()?;
             work.note_intent(intent);
             let decided = self.decide_in_order(intent, RiskSource::Caller, Under::Policies)?;
-            // What is not on disk yet is no verdict to be told.
+            // A verdict that is not on disk yet is not exported as telemetry.
             self.record_latency(started);
             Ok(decided)
         })?;
@@ -397,7 +397,7 @@ pub(super) struct Recording<'a> {
     pub(super) resolution: Option<Value>,
     /// The pre-approval that covers the decision.
     pub(super) grant: Option<PreApprovalId>,
-    /// What kept the agent from acting, if that caused the denial.
+    /// The kill switch or suspension that caused the denial, if any.
     pub(super) denial: Option<Denial<'a>>,
     /// The cause of a DENY.
     pub(super) class: Option<DenialClass>,

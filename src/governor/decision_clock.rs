@@ -17,7 +17,7 @@ pub(super) struct DecisionClock {
     last_entry: Arc<AtomicI64>,
     /// The clock's time at the last comparison.
     compared_at: AtomicI64,
-    /// How far the clock was ahead of the expected time then, in milliseconds.
+    /// The clock's lead over the expected time then, in milliseconds.
     ahead: AtomicI64,
     // Held to compare or confirm; no other lock is acquired while it is held.
     believed: Mutex<Believed>,

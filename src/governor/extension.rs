@@ -140,7 +140,7 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Deletes a state.
+    /// Deletes the state of a key.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ use crate::model::{
 use crate::parse::{Concealer, Redaction, has_secrets};
 use crate::proof::KeptInput;
 
-/// How the evidence of a decision stores the request text.
+/// The form in which the evidence of a decision stores the request text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum InputText {
@@ -31,7 +31,7 @@ pub enum InputText {
     /// The whole text with secrets redacted if the decision is ESCALATE; otherwise nothing (the default).
     #[default]
     Asked,
-    /// Nothing. The intent contains what the parser found in the text.
+    /// The evidence stores no text. The intent contains what the parser found in the text.
     No,
 }
 

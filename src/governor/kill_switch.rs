@@ -312,7 +312,7 @@ impl KillSwitchTable {
 /// The reason an agent may not act.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Denial<'a> {
-    /// Its suspension is in progress or could not be recorded.
+    /// The agent's suspension is in progress or could not be recorded.
     Suspending,
     KillSwitch(&'a KillSwitchEntry),
 }

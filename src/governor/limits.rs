@@ -111,7 +111,7 @@ pub(super) struct LimitMeter<'a> {
     counters: &'a Counters,
     state: Option<MutexGuard<'a, State>>,
     now: Timestamp,
-    /// Whether uses outside the window are kept.
+    /// True if uses outside the window are kept.
     keeps: bool,
 }
 

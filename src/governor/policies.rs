@@ -53,7 +53,7 @@ pub(super) struct PolicyState {
     /// The documents layered over the first one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     later: Vec<PolicySource>,
-    /// Whether it is the recommended set; then a later version of the library uses its own.
+    /// True for the recommended set; a later version of the library then uses its own.
     recommended: bool,
 }
 

@@ -26,7 +26,7 @@ pub struct Preview {
     /// The error of a failed evaluation; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<PreviewError>,
-    /// A human-readable explanation.
+    /// A human-readable explanation of the decision.
     pub reasoning: String,
     /// The capabilities that would be granted.
     pub granted_capabilities: Vec<Capability>,
@@ -41,7 +41,7 @@ pub struct Preview {
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "in_plain_numbers")]
     #[cfg_attr(feature = "schema", schema(value_type = Vec<PlainLimitUse>))]
     pub limits: Vec<LimitUse>,
-    /// The effective risk.
+    /// The effective risk of the request.
     pub risk_level: RiskLevel,
     /// The agent's current trust.
     pub trust_snapshot: TrustSnapshot,
@@ -59,7 +59,7 @@ pub struct Preview {
 pub struct PreviewError {
     /// The error code, `POLICY_ERROR`.
     pub code: &'static str,
-    /// The error message.
+    /// The message of the error.
     pub message: String,
 }
 
@@ -280,7 +280,7 @@ pub(super) struct PlainLimitUse<'a> {
     amount: Option<f64>,
     /// Whether the decision consumed it.
     charged: bool,
-    /// When the oldest use leaves the window.
+    /// The time the oldest use leaves the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     frees_at: Option<Timestamp>,
 }

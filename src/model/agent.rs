@@ -208,37 +208,37 @@ impl AgentChange {
         Self::default()
     }
 
-    /// Replaces the labels.
+    /// Replaces all labels of the agent.
     pub fn labels<T: Into<String>>(mut self, labels: impl IntoIterator<Item = T>) -> Self {
         self.labels = Some(labels.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Replaces the groups.
+    /// Replaces all groups of the agent.
     pub fn groups<T: Into<String>>(mut self, groups: impl IntoIterator<Item = T>) -> Self {
         self.groups = Some(groups.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Replaces the attributes.
+    /// Replaces all attributes of the agent.
     pub fn attributes(mut self, attributes: Map<String, Value>) -> Self {
         self.attributes = Some(attributes);
         self
     }
 
-    /// Sets the owner.
+    /// Sets the owner: a name of 1 to 256 characters.
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(Some(owner.into()));
         self
     }
 
-    /// Removes the owner.
+    /// Removes the owner of the agent.
     pub fn without_owner(mut self) -> Self {
         self.owner = Some(None);
         self
     }
 
-    /// Sets the ceiling. A higher score is lowered to it at once.
+    /// Sets the agent's own ceiling. A higher score is lowered to it at once.
     pub fn ceiling(mut self, ceiling: Score) -> Self {
         self.ceiling = Some(Some(ceiling));
         self
@@ -250,13 +250,13 @@ impl AgentChange {
         self
     }
 
-    /// Sets the observability. A score above its limit is lowered at once.
+    /// Sets the agent's observability. A score above its limit is lowered at once.
     pub fn observability(mut self, observability: Observability) -> Self {
         self.observability = Some(Some(observability));
         self
     }
 
-    /// Removes the observability. The score does not change.
+    /// Removes the agent's observability. The score does not change.
     pub fn without_observability(mut self) -> Self {
         self.observability = Some(None);
         self
@@ -302,7 +302,7 @@ pub(crate) struct AgentProfile {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentTraits {
-    /// The labels, sorted.
+    /// The labels of the agent, sorted.
     #[serde(default)]
     pub labels: Vec<Label>,
     /// The groups the agent belongs to, sorted.
@@ -361,12 +361,12 @@ const MAX_ATTRIBUTE_BYTES: usize = 4096;
 pub struct AgentInfo {
     /// The agent's identifier.
     pub agent_id: AgentId,
-    /// The current trust.
+    /// The agent's current trust.
     #[serde(flatten)]
     pub trust: TrustSnapshot,
     /// The state: active, suspended or retired.
     pub state: AgentState,
-    /// The labels, sorted.
+    /// The labels of the agent, sorted.
     pub labels: Vec<Label>,
     /// The groups the agent belongs to, sorted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -381,7 +381,7 @@ pub struct AgentInfo {
     /// The agent's own ceiling: the highest score it can have. Its observability may allow less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Score>,
-    /// How much of the agent's internals can be inspected.
+    /// The degree to which the agent's internals can be inspected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observability: Option<Observability>,
 }

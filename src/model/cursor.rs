@@ -12,10 +12,10 @@ closed_words! {
     /// The order of a query's records.
     #[derive(Default)]
     pub enum Order("order") {
-        /// Latest decision first (the default).
+        /// The latest decision comes first (the default).
         #[default]
         NewestFirst = "newest",
-        /// Earliest decision first.
+        /// The earliest decision comes first.
         OldestFirst = "oldest",
     }
 }

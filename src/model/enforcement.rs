@@ -61,7 +61,7 @@ impl DenialClass {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Enforcement {
-    /// The decision.
+    /// The decision on the intent.
     pub decision: Decision,
     /// A human-readable explanation that names the deciding rules.
     pub reasoning: String,
@@ -138,7 +138,7 @@ pub struct InputEnforcement {
     /// The decision and its proof record.
     #[serde(flatten)]
     pub enforcement: Enforcement,
-    /// The parse. In JSON, `intent`, `confidence` and `alternatives` stand beside the fields of the decision.
+    /// The result of parsing the request. In JSON, `intent`, `confidence` and `alternatives` stand beside the fields of the decision.
     #[serde(flatten)]
     pub parse: ParseResult,
 }

@@ -59,7 +59,7 @@ pub struct Problem {
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
-    /// The severity.
+    /// The severity of the problem.
     pub severity: Severity,
     /// The problem, the rule and field concerned, and the expected value.
     pub message: String,
@@ -176,7 +176,7 @@ pub enum Error {
     PayloadTooLarge {
         /// The part that is too large.
         what: &'static str,
-        /// Its size in bytes.
+        /// The actual size in bytes.
         size: usize,
         /// The maximum size in bytes.
         limit: usize,

@@ -10,7 +10,7 @@ use super::{
 closed_words! {
     /// The state of an escalation.
     pub enum EscalationState("escalation state") {
-        /// It awaits a reviewer.
+        /// The escalation awaits a reviewer.
         Pending = "pending",
         /// Every required reviewer has approved.
         Approved = "approved",
@@ -65,7 +65,7 @@ pub struct Escalation {
     pub reason: String,
     /// The state of the escalation.
     pub state: EscalationState,
-    /// When the escalation was opened.
+    /// The time the escalation was opened.
     pub created_at: Timestamp,
     /// The deadline for the answer, and for claiming the approval.
     pub expires_at: Timestamp,
@@ -85,7 +85,7 @@ pub struct Escalation {
     /// The permission finally granted. It never exceeds the offer, and is smaller if policies permit less by then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub granted: Option<ApprovalOffer>,
-    /// When the approval was claimed.
+    /// The time the approval was claimed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_at: Option<Timestamp>,
     /// Why it ended, if no reviewer ended it.
@@ -258,7 +258,7 @@ pub struct EscalationPage {
     pub page: u64,
     /// Maximum number of escalations per page.
     pub page_size: u64,
-    /// Whether later pages have more escalations.
+    /// True if later pages have more escalations.
     pub has_more: bool,
 }
 

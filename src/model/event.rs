@@ -20,7 +20,7 @@ closed_words! {
         TierChanged = "trust.tier_changed",
         /// A proof record was committed.
         Recorded = "proof.recorded",
-        /// An alert fired.
+        /// An alert rule, or a built-in alert, fired.
         Alert = "alert.triggered",
     }
 }
@@ -72,10 +72,10 @@ closed_words! {
 pub struct Event {
     /// The event's id, which stays the same when the event is delivered again.
     pub id: EventId,
-    /// The event's type.
+    /// The type of the event.
     #[serde(rename = "type")]
     pub event_type: EventType,
-    /// When it happened.
+    /// The time it happened.
     pub timestamp: Timestamp,
     /// The content, by type.
     pub data: EventData,
@@ -107,18 +107,18 @@ pub struct DecisionRendered {
     pub intent_id: IntentId,
     /// The agent that made the request.
     pub agent_id: AgentId,
-    /// The decision.
+    /// The decision on the intent.
     pub decision: Decision,
-    /// A human-readable explanation.
+    /// A human-readable explanation of the decision.
     pub reasoning: String,
-    /// The effective risk.
+    /// The effective risk of the request.
     pub risk_level: RiskLevel,
     /// The agent's trust at decision time.
     pub trust_snapshot: TrustSnapshot,
     /// The escalation that an ESCALATE decision opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escalation_id: Option<EscalationId>,
-    /// Further details from the evidence; `None` once the evidence is erased or archived.
+    /// Further details from the evidence; `None` if it was erased or cannot be read.
     #[serde(flatten)]
     pub detail: Option<DecisionDetail>,
 }
@@ -194,9 +194,9 @@ pub struct Alert {
     /// The policy rule that raised it; `None` for built-in alerts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Arc<str>>,
-    /// How serious it is.
+    /// The severity of the alert.
     pub severity: RiskLevel,
-    /// The message. It contains nothing from a request's context.
+    /// The message for an operator. It contains nothing from a request's context.
     pub message: String,
     /// The agent concerned, or the last one of several; `None` if no agent is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -34,7 +34,7 @@ closed_words! {
     pub enum TargetRole("targetRole") {
         /// The target is named; its part is unknown.
         Named = "named",
-        /// A primary recipient.
+        /// A primary recipient of a message.
         To = "to",
         /// A recipient of a copy.
         Cc = "cc",
@@ -140,7 +140,7 @@ pub struct Amount {
 pub struct Unread {
     /// The kind of part.
     pub kind: UnreadKind,
-    /// Its place or its beginning.
+    /// The position or the beginning of the part.
     pub found: String,
 }
 

@@ -64,7 +64,7 @@ impl Sequence {
     /// The position of the first entry.
     pub const FIRST: Self = Self(0);
 
-    /// Creates a position. Values are truncated to 48 bits, more than a journal can hold.
+    /// Creates a position from a number, truncated to 48 bits (more than a journal can hold).
     pub const fn new(place: u64) -> Self {
         Self(place & SEQUENCE_MASK)
     }

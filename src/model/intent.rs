@@ -90,7 +90,7 @@ pub struct Intent {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = super::schema::Context))]
     pub context: Map<String, Value>,
-    /// When it was parsed, or first enforced.
+    /// The time it was parsed, or first enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Timestamp>,
 }
@@ -165,8 +165,8 @@ impl Intent {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidIntent`] that names the first unknown, missing or malformed field,
-    /// [`Error::PayloadTooLarge`] for a context past its limit.
+    /// [`Error::InvalidIntent`], which names the first unknown, missing or malformed field;
+    /// [`Error::PayloadTooLarge`] for a context over 64 KiB.
     pub fn from_json(value: &Value) -> Result<Self, Error> {
         let Value::Object(fields) = value else {
             return Err(Error::intent("intent", "expected an object"));

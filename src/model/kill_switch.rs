@@ -102,7 +102,7 @@ pub struct KillSwitchEntry {
     pub by: String,
     /// The reason, with secrets redacted; may be empty.
     pub note: String,
-    /// When it was set.
+    /// The time it was set.
     pub timestamp: Timestamp,
 }
 

@@ -7,13 +7,13 @@ closed_words! {
     pub enum PreApprovalState("pre-approval state") {
         /// A second reviewer must agree; it grants nothing yet.
         Pending = "pending",
-        /// It approves the requests it covers.
+        /// The pre-approval is in force.
         Active = "active",
-        /// Its number of uses or its sum is used up.
+        /// The number of uses or the sum is used up.
         Spent = "spent",
-        /// It has expired.
+        /// The pre-approval has expired.
         Expired = "expired",
-        /// It was revoked: by a person, a kill switch, a suspension of the agent, or a change of policies.
+        /// The pre-approval was revoked: by a person, a kill switch, a suspension of the agent, or a change of policies.
         Revoked = "revoked",
     }
 }

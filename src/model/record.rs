@@ -123,15 +123,15 @@ impl<'de> Deserialize<'de> for Digest {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProofRecord {
-    /// The record's id.
+    /// The identifier of this proof record.
     pub id: ProofId,
     /// The agent that triggered the decision.
     pub entity_id: AgentId,
     /// The intent that was evaluated.
     pub intent_id: IntentId,
-    /// The decision.
+    /// The decision on the intent.
     pub decision: Decision,
-    /// A human-readable explanation.
+    /// A human-readable explanation of the decision.
     pub reasoning: String,
     /// The escalation that this record resolves, given by the record that opened it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -172,7 +172,7 @@ pub struct ProofPage {
     pub page: u64,
     /// Maximum number of records per page.
     pub page_size: u64,
-    /// Whether later pages have more records.
+    /// True if later pages have more records.
     pub has_more: bool,
     /// The cursor of the next page, if there is one and the query asked for a cursor.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,13 +247,13 @@ pub struct ProofStats {
     pub success_rate: f64,
     /// Mean of the trust scores at decision time; 0 when there is no record.
     pub average_trust_score: f64,
-    /// Whether every check of the whole hash chain has held so far.
+    /// True if every check of the whole hash chain has held so far.
     pub chain_integrity: bool,
     /// Number of records per decision; every decision is present.
     pub decision_breakdown: BTreeMap<Decision, u64>,
     /// Number of records per risk level; every level is present.
     pub risk_breakdown: BTreeMap<RiskLevel, u64>,
-    /// The requested period. An open end becomes the time of the first or last record, or `null` when there is no
+    /// The requested time range. An open end becomes the time of the first or last record, or `null` when there is no
     /// record.
     pub period: Period,
 }
@@ -290,7 +290,7 @@ impl ProofStats {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Verification {
-    /// Whether no break was found.
+    /// True if no break was found.
     pub valid: bool,
     /// Number of proof records verified, up to the first break.
     pub records: u64,
@@ -327,7 +327,7 @@ super::closed_words! {
         Damage = "damage",
         /// A well-formed entry contradicts the hashes around it.
         Tampering = "tampering",
-        /// Entries are missing.
+        /// Entries that existed are missing.
         Missing = "missing",
     }
 }
@@ -349,9 +349,9 @@ pub struct Breakage {
     pub offset: u64,
     /// The kind of break.
     pub kind: BrokenKind,
-    /// The expected content.
+    /// The content expected at that position.
     pub expected: String,
-    /// The content found.
+    /// The content found at that position.
     pub found: String,
 }
 

@@ -7,11 +7,11 @@ use super::{Timestamp, closed_words};
 closed_words! {
     /// The health of a component or of the whole service, in worsening order.
     pub enum Health("health") {
-        /// Fully operational.
+        /// The component is fully operational.
         Healthy = "healthy",
-        /// Operational with a fault.
+        /// The component works, but with a fault.
         Degraded = "degraded",
-        /// Not operational.
+        /// The component does not work.
         Unhealthy = "unhealthy",
     }
 }

@@ -146,7 +146,7 @@ impl<'de> Deserialize<'de> for Score {
 pub struct TrustSnapshot {
     /// The trust score, 0 to 1000.
     pub score: Score,
-    /// The effective tier. Near a boundary, hysteresis can keep it different from the score's own tier.
+    /// The tier in force. Near a boundary, hysteresis can keep it different from the score's own tier.
     pub tier: Tier,
 }
 
@@ -168,7 +168,7 @@ impl Serialize for TrustSnapshot {
 }
 
 closed_words! {
-    /// How much of an agent's internals can be inspected.
+    /// The degree to which an agent's internals can be inspected.
     pub enum Observability("observability") {
         /// Only inputs and outputs are visible.
         BlackBox = "black-box",
@@ -214,7 +214,7 @@ pub struct TrustEntry {
     /// The trust before and after.
     #[serde(flatten)]
     pub change: TrustChange,
-    /// The cause.
+    /// The cause of the change.
     pub cause: TrustCause,
     /// The related record: the one whose outcome was reported or corrected, or whose escalation was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -245,7 +245,7 @@ pub struct TrustPage {
     pub page: u64,
     /// Maximum number of changes per page.
     pub page_size: u64,
-    /// Whether later pages have more changes.
+    /// True if later pages have more changes.
     pub has_more: bool,
 }
 
@@ -284,7 +284,7 @@ pub struct TrustDifference {
     pub agent_id: AgentId,
     /// The position of the entry at which the trust first differs.
     pub sequence: Sequence,
-    /// The stored trust.
+    /// The trust in the store.
     pub kept: TrustSnapshot,
     /// The trust recomputed from the log.
     pub rebuilt: TrustSnapshot,

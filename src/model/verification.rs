@@ -58,7 +58,7 @@ pub enum VerifySince {
     /// The end of the last verification in this process that found no break, including the one at open.
     LastVerified,
     /// The position that the caller stored. The chain links show whether it belongs to this log; its number of records
-    /// is taken as given. A position whose entries have been archived is refused.
+    /// is taken as given. A position whose entries have been archived no longer does.
     Position(ChainPosition),
 }
 
@@ -138,7 +138,7 @@ impl VerifyOptions {
     }
 }
 
-/// How much of a log is verified before opening it returns.
+/// The part of a log that is verified before opening it returns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenVerification {
@@ -220,7 +220,7 @@ pub struct ScrubStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScrubPass {
-    /// When the pass finished.
+    /// The time the pass finished.
     pub finished: Timestamp,
     /// The result of the pass.
     pub found: Verification,

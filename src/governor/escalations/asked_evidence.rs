@@ -7,9 +7,9 @@ use crate::proof::{Evidence, Kept};
 /// The evidence of an escalated request.
 pub(super) enum AskedEvidence {
     Whole(Box<Evidence>),
-    /// It is in an archive or in the log before a repair; the text names the place.
+    /// The evidence is in an archive or in the log before a repair; the text names the place.
     Elsewhere(String),
-    /// It cannot be read anywhere; the text says why.
+    /// The evidence cannot be read anywhere; the text says why.
     Lost(String),
 }
 

@@ -85,7 +85,7 @@ impl Escalations<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`].
+    /// [`Error::ProofNotFound`] for an unknown escalation.
     pub fn answer(self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
         self.governor.escalation(id)?;
         Ok(EscalationAnswer { ending: self.ending(id), intent: intent.clone(), taken: None })

@@ -52,7 +52,7 @@ pub(super) struct Held {
     pub(super) record: PreApprovalRecord,
     /// The digest of the policy set whose rules it answers unchanged; it covers nothing under another set.
     pub(super) policies: Digest,
-    /// Whether it was revoked before the log was verified, so that this must still be recorded.
+    /// True if it was revoked before the log was verified, so that this must still be recorded.
     pub(super) is_owed: bool,
 }
 

@@ -37,7 +37,7 @@ pub struct PreApprovalStanding {
     pub votes: Vec<Vote>,
     /// Number of reviewers who must agree.
     pub approvals: u8,
-    /// When it was given.
+    /// The time it was given.
     pub created_at: Timestamp,
     /// Number of uses in the last 31 days.
     pub used_count: u64,

@@ -70,7 +70,7 @@ pub(super) struct Open {
 /// The tasks that wait for the escalation, each once.
 #[derive(Default)]
 struct Waiting {
-    /// Whether it is no longer pending. Kept apart from the record, whose lock is held while waiting for the disk.
+    /// True if it is no longer pending. Kept apart from the record, whose lock is held while waiting for the disk.
     has_ended: bool,
     last: u64,
     wakers: BTreeMap<u64, Waker>,

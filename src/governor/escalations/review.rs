@@ -16,7 +16,7 @@ use crate::model::{
 use crate::telemetry::Work;
 
 impl Escalations<'_> {
-    /// Approves an escalation. Once every required reviewer has approved, a new record grants the request, the outcome
+    /// Approves an escalation for one reviewer. Once every required reviewer has approved, a new record grants the request, the outcome
     /// of the record that opened the escalation becomes ESCALATED, and the agent claims the approval once with
     /// [`Escalations::claim`].
     ///

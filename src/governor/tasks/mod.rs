@@ -77,7 +77,7 @@ impl Tasks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::TaskNotFound`].
+    /// [`Error::TaskNotFound`] for an unknown task.
     pub fn get(self, id: TaskId) -> Result<Task, Error> {
         if self.governor.inner.tasks.knows(id) {
             Ok(Task { governor: self.governor.clone(), id })
@@ -87,7 +87,7 @@ impl Tasks<'_> {
     }
 }
 
-/// A task. It is cheap to clone and can be used from any number of threads.
+/// A handle to one task, cheap to clone and usable from any number of threads.
 #[derive(Debug, Clone)]
 pub struct Task {
     governor: Governor,

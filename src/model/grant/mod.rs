@@ -96,8 +96,8 @@ impl Grant {
     ///
     /// # Errors
     ///
-    /// [`GrantError::Expired`], [`GrantError::Overdue`], [`GrantError::Ended`], [`GrantError::Barred`],
-    /// [`GrantError::GovernorGone`].
+    /// [`GrantError::Expired`], [`GrantError::Overdue`], [`GrantError::Ended`], [`GrantError::Barred`] or
+    /// [`GrantError::GovernorGone`] when the grant has ended.
     pub fn check(&self) -> Result<(), GrantError> {
         self.holding().map(drop)
     }
@@ -106,7 +106,7 @@ impl Grant {
     ///
     /// # Errors
     ///
-    /// [`GrantError::Capability`], and those of [`Grant::check`].
+    /// [`GrantError::Capability`] for a capability that was not granted, and the errors of [`Grant::check`].
     pub fn check_capability(&self, capability: &str) -> Result<(), GrantError> {
         self.check()?;
         if self.granted_capabilities().iter().any(|granted| granted.as_str() == capability) {
@@ -119,7 +119,7 @@ impl Grant {
     ///
     /// # Errors
     ///
-    /// [`GrantError::Target`], and those of [`Grant::check`].
+    /// [`GrantError::Target`] for a target that is not allowed, and the errors of [`Grant::check`].
     pub fn check_target(&self, target: &str) -> Result<(), GrantError> {
         self.check()?;
         if self.constraints().allows_target(target) {
@@ -133,7 +133,7 @@ impl Grant {
     ///
     /// # Errors
     ///
-    /// [`GrantError::Records`], and those of [`Grant::check`].
+    /// [`GrantError::Records`] when too few are left, and the errors of [`Grant::check`].
     pub fn take_records(&self, records: u64) -> Result<(), GrantError> {
         let mut spent = self.holding()?;
         let Some(most) = self.terms.limits.records else { return Ok(()) };
@@ -150,8 +150,8 @@ impl Grant {
     ///
     /// # Errors
     ///
-    /// [`GrantError::InvalidAmount`] for an amount that is negative or not finite, also where there is no `maxAmount`;
-    /// [`GrantError::Amount`], and those of [`Grant::check`].
+    /// [`GrantError::InvalidAmount`] for an amount that is negative or not finite, also without `maxAmount`;
+    /// [`GrantError::Amount`] when too little is left; and the errors of [`Grant::check`].
     pub fn take_amount(&self, amount: f64) -> Result<(), GrantError> {
         let mut spent = self.holding()?;
         if !(amount.is_finite() && amount >= 0.0) {
