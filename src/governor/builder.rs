@@ -22,7 +22,7 @@ use crate::trust::{Ledger, TrustModel};
 /// Configures and opens a [`Governor`].
 ///
 /// ```
-/// use rulekeep::{Decision, Durability, Governor, PolicySet};
+/// use rulekeep::{Decision, Durability, Governor, Intent, PolicySet, RiskLevel};
 ///
 /// let policies = PolicySet::from_toml(
 ///     r#"
@@ -38,8 +38,8 @@ use crate::trust::{Ledger, TrustModel};
 ///     .durability(Durability::Buffered)
 ///     .auto_register()
 ///     .open_in_memory()?;
-/// let verdict = governor.enforce_input("reader-1", "Read the document notes.md")?.enforcement;
-/// assert_eq!(verdict.decision, Decision::Allow);
+/// let intent = Intent::new("reader-1", "read_document", RiskLevel::Low, ["document:read"])?;
+/// assert_eq!(governor.enforce(&intent)?.decision, Decision::Allow);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 #[must_use]

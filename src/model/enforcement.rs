@@ -51,7 +51,7 @@ impl DenialClass {
 /// let verdict = governor.enforce(&intent)?;
 /// assert_eq!(verdict.decision, Decision::Allow);
 /// assert_eq!(verdict.granted_capabilities[0].as_str(), "document:read");
-/// assert_eq!(governor.proof(&verdict.proof_id)?.decision, Decision::Allow);
+/// assert_eq!(governor.log().record(&verdict.proof_id)?.decision, Decision::Allow);
 /// let grant = verdict.grant()?; // the permission that the code which acts takes
 /// grant.check_capability("document:read")?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -138,7 +138,8 @@ pub struct InputEnforcement {
     /// The decision and its proof record.
     #[serde(flatten)]
     pub enforcement: Enforcement,
-    /// The result of parsing the request. In JSON, `intent`, `confidence` and `alternatives` stand beside the fields of the decision.
+    /// The result of parsing the request. In JSON, `intent`, `confidence` and `alternatives` stand beside the fields
+    /// of the decision.
     #[serde(flatten)]
     pub parse: ParseResult,
 }

@@ -13,7 +13,7 @@ closed_words! {
         Spent = "spent",
         /// The pre-approval has expired.
         Expired = "expired",
-        /// The pre-approval was revoked: by a person, a kill switch, a suspension of the agent, or a change of policies.
+        /// The pre-approval was revoked: by a person, a kill switch, a suspension, or a change of policies.
         Revoked = "revoked",
     }
 }

@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for Digest {
 /// governor.enforce(&intent)?;
 ///
 /// let records = governor.query(&ProofQuery::entity("support-1"))?.items;
-/// let [a, b] = records.as_slice() else { panic!("two decisions leave two records") };
+/// let [b, a] = records.as_slice() else { panic!("two decisions leave two records, newest first") };
 /// assert_eq!((a.id, a.decision), (first.proof_id, Decision::Allow));
 /// assert_eq!(b.previous_hash, a.hash);
 /// # Ok::<(), rulekeep::Error>(())

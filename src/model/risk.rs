@@ -18,7 +18,7 @@ closed_words! {
     /// let governor = Governor::builder().auto_register().open_in_memory()?;
     /// let payment = Intent::new("desk-1", "pay_invoice", RiskLevel::Low, ["payment:transfer"])?;
     /// let verdict = governor.enforce(&payment)?;
-    /// assert_eq!(governor.proof(&verdict.proof_id)?.risk_level, RiskLevel::High);
+    /// assert_eq!(governor.log().record(&verdict.proof_id)?.risk_level, RiskLevel::High);
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
     pub enum RiskLevel("risk level") {

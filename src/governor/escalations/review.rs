@@ -16,9 +16,9 @@ use crate::model::{
 use crate::telemetry::Work;
 
 impl Escalations<'_> {
-    /// Approves an escalation for one reviewer. Once every required reviewer has approved, a new record grants the request, the outcome
-    /// of the record that opened the escalation becomes ESCALATED, and the agent claims the approval once with
-    /// [`Escalations::claim`].
+    /// Approves an escalation for one reviewer. Once every required reviewer has approved, a new record grants the
+    /// request, the outcome of the record that opened the escalation becomes ESCALATED, and the agent claims the
+    /// approval once with [`Escalations::claim`].
     ///
     /// The conditions at the last approval apply: the policy set must be the one that escalated the request, the agent
     /// must be active and not stopped, and no more is granted than the policies would grant now.
