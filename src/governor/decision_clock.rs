@@ -174,11 +174,11 @@ fn differs(shown: i64, expected: i64, by: &str) -> String {
     format!("the clock shows {shown}, and {expected} was expected by {by}")
 }
 
-/// A larger deviation raises a warning, in milliseconds.
+/// Deviation in milliseconds above which a warning is raised.
 const MOST_AWAY: i64 = 3_600_000;
-/// A clock that is further ahead is not trusted.
+/// Lead in milliseconds above which the clock is not trusted.
 const MOST_AHEAD: i64 = MILLIS_PER_DAY;
-/// After a longer pause the log may have been opened under a wrong clock.
+/// Pause in milliseconds after which the log may have been opened under a wrong clock.
 const LONGEST_GAP: i64 = 30 * MILLIS_PER_DAY;
 /// The clock is compared again once it has moved by this many milliseconds.
 const COMPARED_EVERY: u64 = 10_000;

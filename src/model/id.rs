@@ -286,7 +286,7 @@ impl ProofId {
         Self(Ulid::from_parts(ulid_millis(at), low))
     }
 
-    /// The time of the decision, in milliseconds precision.
+    /// The time of the decision, with millisecond precision.
     pub(crate) fn at(&self) -> Timestamp {
         let millis = self.0.to_bytes().iter().take(6).fold(0, |millis, byte| millis << 8 | i64::from(*byte));
         Timestamp::from_millis(millis)
