@@ -1,4 +1,4 @@
-//! Switches on the tests beside the library's files that need other implementations.
+//! Enables the tests beside the library's files that need other implementations.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(conformance)");

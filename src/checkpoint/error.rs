@@ -1,69 +1,69 @@
-//! What can be wrong with a key, a checkpoint or a proof.
+//! The errors of keys, checkpoints and proofs.
 
 use crate::model::Digest;
 
-/// Why a key, a checkpoint or a proof is refused.
+/// The reason a key, a checkpoint or a proof is rejected.
 ///
-/// [`is_contradiction`](Self::is_contradiction) tells what speaks against the log
-/// from what is only not in order with a text.
+/// [`is_contradiction`](Self::is_contradiction) separates evidence against the log from texts that are merely
+/// invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// A text is longer than any honest one.
+    /// The text is longer than any valid one.
     #[error("the {what} has {size} bytes, at most {limit} are read")]
     TooLarge {
-        /// The kind of text.
+        /// Kind of text.
         what: &'static str,
-        /// Its size in bytes.
+        /// Size of the text in bytes.
         size: usize,
-        /// The most that is read, in bytes.
+        /// Largest size that is read, in bytes.
         limit: usize,
     },
-    /// A text has another form.
+    /// The text does not have the expected form.
     #[error("{what}, line {line}: expected {expected}")]
     Malformed {
-        /// The kind of text.
+        /// Kind of text.
         what: &'static str,
-        /// The line, counted from 1 in that text.
+        /// Line in that text, counted from 1.
         line: usize,
-        /// What should stand there.
+        /// Description of what was expected there.
         expected: &'static str,
     },
-    /// A checkpoint of a size that no log reaches.
+    /// The checkpoint has a size that no log reaches.
     #[error("a log of {size} entries: at most {limit} are possible")]
     TooManyEntries {
-        /// The size.
+        /// The size in the checkpoint.
         size: u64,
-        /// The most that is possible.
+        /// Largest possible size.
         limit: u64,
     },
-    /// A checkpoint of an empty log with another root than that of nothing.
+    /// The checkpoint of an empty log has a root other than the hash of no bytes.
     #[error("the checkpoint of an empty log has the root {root}, expected the hash of nothing")]
     EmptyRoot {
-        /// The root that stands there.
+        /// The root in the checkpoint.
         root: Digest,
     },
-    /// No signature is by the key.
+    /// The note has no signature by the key.
     #[error("no signature by the key {key}")]
     NotSigned {
-        /// The key's name and id.
+        /// The key's name and ID.
         key: String,
     },
-    /// A signature that says that it is by the key is not: the text was changed, or the signature made up.
+    /// A signature with the key's name and ID does not verify: the text was changed, or the signature was forged.
     #[error("the signature by the key {key} does not fit the text")]
     BadSignature {
-        /// The key's name and id.
+        /// The key's name and ID.
         key: String,
     },
-    /// The checkpoint is of another log than the key's.
+    /// The checkpoint is that of another log than the key's.
     #[error("a checkpoint of the log {found:?}, expected one of {expected:?}")]
     OtherLog {
-        /// The origin that stands in the checkpoint, or its start.
+        /// The origin in the checkpoint, possibly truncated.
         found: String,
         /// The key's name.
         expected: String,
     },
-    /// The record's fields have another hash than the record says.
+    /// The hash of the record's fields differs from the hash in the record.
     #[error("the record's fields have the hash {computed}, it says {stated}: it was changed")]
     RecordChanged {
         /// The hash in the record.
@@ -74,24 +74,24 @@ pub enum CheckpointError {
     /// The proof is for another entry than the record's.
     #[error("a proof for entry {index}, the record is entry {expected}")]
     OtherEntry {
-        /// The place that the proof is for.
+        /// The position in the proof.
         index: u64,
-        /// The place in the record's id.
+        /// The position in the record's ID.
         expected: u64,
     },
-    /// The proof is between other sizes than the checkpoints'.
+    /// The proof is between other sizes than those of the checkpoints.
     #[error("a proof from {old} entries to {new}, the checkpoints are of {expected_old} and {expected_new}")]
     OtherSizes {
         /// The earlier size in the proof.
         old: u64,
         /// The later size in the proof.
         new: u64,
-        /// The earlier checkpoint's size.
+        /// Size of the earlier checkpoint.
         expected_old: u64,
-        /// The later checkpoint's size.
+        /// Size of the later checkpoint.
         expected_new: u64,
     },
-    /// The later checkpoint is of a smaller log: its end was cut off, or the two are given the wrong way round.
+    /// The later checkpoint has a smaller size: the log was truncated, or the two are in the wrong order.
     #[error("the log had {old} entries and has {new}: its end was cut off, or the checkpoints are the wrong way round")]
     Shrunk {
         /// The earlier size.
@@ -99,15 +99,15 @@ pub enum CheckpointError {
         /// The later size.
         new: u64,
     },
-    /// The entry is not shown to be in the tree of the checkpoint.
+    /// The proof does not show that the entry is in the tree of the checkpoint.
     #[error("entry {index} is not shown to be in the log of {size} entries")]
     NotIncluded {
-        /// The entry's place.
+        /// The entry's position.
         index: u64,
-        /// The checkpoint's size.
+        /// Size of the checkpoint.
         size: u64,
     },
-    /// The later log is not shown to begin with the earlier one.
+    /// The proof does not show that the later log begins with the earlier one.
     #[error("the log of {new} entries is not shown to begin with that of {old}")]
     NotConsistent {
         /// The earlier size.
@@ -118,8 +118,8 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    /// Whether everything could be read and was signed by the right key, and yet
-    /// does not fit together: the record, the proof or the log is not what it was.
+    /// Returns whether all texts are readable and signed by the right key, but contradict each other: the record, the
+    /// proof or the log was changed.
     pub const fn is_contradiction(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! The checkpoint: what a log's signed note says. SOURCE: <https://c2sp.org/tlog-checkpoint>.
+//! The checkpoint: the content of a log's signed note. SOURCE: <https://c2sp.org/tlog-checkpoint>.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::text::{self, Lines};
 use super::{CheckpointError, CheckpointKey, VerifierKey};
 use crate::model::{Digest, excerpt};
 
-/// How many entries a log has, and the root of the Merkle tree over them.
+/// A statement of a log's size and of the root of the Merkle tree over its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     origin: Box<str>,
@@ -18,15 +18,16 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The most entries that a log can have: a proof id has 48 bits for their places.
+    /// Largest number of entries in a log: a proof ID has 48 bits for the position.
     pub const MAX_SIZE: u64 = 1 << 48;
 
-    /// A checkpoint of the log `origin`, which is the name of its key.
+    /// Creates a checkpoint of the log `origin`, which must be the name of its key.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::Malformed`] for an origin that is no key's name,
-    /// [`CheckpointError::TooManyEntries`], [`CheckpointError::EmptyRoot`].
+    /// [`CheckpointError::Malformed`] if `origin` is not a valid key name, [`CheckpointError::TooManyEntries`] if
+    /// `size` is above [`Checkpoint::MAX_SIZE`], [`CheckpointError::EmptyRoot`] if `size` is 0 and `root` is not the
+    /// hash of no bytes.
     pub fn new(origin: &str, size: u64, root: Digest) -> Result<Self, CheckpointError> {
         if !text::is_name(origin) {
             let expected = "the name of a log: 1 to 256 bytes without spaces, control characters and +";
@@ -41,51 +42,50 @@ impl Checkpoint {
         Ok(Self { origin: origin.into(), size, root })
     }
 
-    /// The checkpoint as a signed note, to be kept and handed on.
+    /// Returns the checkpoint as a signed note, to be kept and passed on.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::OtherLog`] where the key has another name.
+    /// [`CheckpointError::OtherLog`] if the key has another name.
     pub fn sign(&self, key: &CheckpointKey) -> Result<String, CheckpointError> {
         self.check_origin(key.name())?;
         Ok(note::sign(&self.to_string(), key))
     }
 
-    /// Reads a signed note, and believes it because the log's key signed it.
-    /// Signatures by other keys, as of witnesses, are ignored.
+    /// Reads a signed note and verifies the signature of the log's key. Signatures by other keys, such as those of
+    /// witnesses, are ignored.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::NotSigned`] and [`CheckpointError::BadSignature`];
-    /// [`CheckpointError::OtherLog`] where the key signed for another log than its
-    /// own; otherwise what is wrong with the text.
+    /// [`CheckpointError::NotSigned`] and [`CheckpointError::BadSignature`] for a missing or wrong signature;
+    /// [`CheckpointError::OtherLog`] if the key signed a checkpoint of another log; otherwise an error in the text.
     pub fn open(note: &str, key: &VerifierKey) -> Result<Self, CheckpointError> {
         let opened = Self::parse(Note::parse(note)?.opened_by(key)?)?;
         opened.check_origin(key.name())?;
         Ok(opened)
     }
 
-    /// Reads a signed note without asking who signed it: for a copy whose keeper is
-    /// trusted. It proves nothing to anybody else.
+    /// Reads a signed note without verifying any signature, for a copy from a trusted source. The result proves
+    /// nothing to others.
     ///
     /// # Errors
     ///
-    /// What is wrong with the text.
+    /// [`CheckpointError`] for an error in the text.
     pub fn read_unverified(note: &str) -> Result<Self, CheckpointError> {
         Self::parse(Note::parse(note)?.unverified())
     }
 
-    /// The log's name.
+    /// The name of the log.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// How many entries the log has.
+    /// Number of entries in the log.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// The root of the Merkle tree (RFC 6962) over them.
+    /// The root of the Merkle tree (RFC 6962) over the entries.
     pub const fn root(&self) -> Digest {
         self.root
     }
@@ -104,7 +104,7 @@ impl Checkpoint {
         let origin = lines.read("the name of the log", Some)?;
         let size = lines.read("the number of entries, without leading zeros", text::decimal)?;
         let root = lines.read("the root, 32 bytes in base 64", text::hash)?;
-        // Whatever stands behind may be of any kind, but has no empty lines.
+        // Further lines may have any content, but must not be empty.
         for place in 4.. {
             match lines.next() {
                 Some("") => {
@@ -120,7 +120,7 @@ impl Checkpoint {
 }
 
 impl fmt::Display for Checkpoint {
-    /// The text that is signed.
+    /// Writes the text that is signed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n{}\n{}\n", self.origin, self.size, text::base64(self.root.as_bytes()))
     }

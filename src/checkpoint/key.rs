@@ -12,9 +12,8 @@ use crate::system::Entropy;
 
 /// The Ed25519 key that signs a log's checkpoints, with the log's name.
 ///
-/// One key and name is for one log only: two logs that sign under one name look
-/// like one log that was rewritten. It is never shown, and its memory is
-/// overwritten when it is dropped.
+/// Use a key and name for one log only: two logs that sign under one name look like one log that was rewritten.
+/// `Debug` does not show the secret, and its memory is overwritten when the key is dropped.
 #[derive(Clone)]
 pub struct CheckpointKey {
     name: Box<str>,
@@ -22,11 +21,11 @@ pub struct CheckpointKey {
 }
 
 impl CheckpointKey {
-    /// A new key for the log `name`. Keep its [`seed`](Self::seed).
+    /// Generates a key for the log `name`. Store its [`seed`](Self::seed).
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::Malformed`] as by [`from_seed`](Self::from_seed).
+    /// [`CheckpointError::Malformed`] for an invalid name, as in [`from_seed`](Self::from_seed).
     pub fn generate(name: &str, entropy: &dyn Entropy) -> Result<Self, CheckpointError> {
         let mut seed = Zeroizing::new([0; 32]);
         for half in seed.chunks_exact_mut(16) {
@@ -35,13 +34,13 @@ impl CheckpointKey {
         Self::from_seed(name, &seed)
     }
 
-    /// The key of a seed, the 32 secret bytes of RFC 8032, for the log `name`: at
-    /// best an address without a scheme, such as `example.com/agents`.
+    /// Creates the key from a seed, the 32 secret bytes of RFC 8032, for the log `name`. A good name is a URL without
+    /// scheme, such as `example.com/agents`.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::Malformed`] where the name is empty, longer than 256
-    /// bytes, or has a space, a control character or a `+` in it.
+    /// [`CheckpointError::Malformed`] if the name is empty, longer than 256 bytes, or contains white space, a control
+    /// character or a `+`.
     pub fn from_seed(name: &str, seed: &[u8; 32]) -> Result<Self, CheckpointError> {
         if text::is_name(name) {
             Ok(Self { name: name.into(), secret: SigningKey::from_bytes(seed) })
@@ -50,22 +49,22 @@ impl CheckpointKey {
         }
     }
 
-    /// The log's name.
+    /// The name of the log.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The secret: whoever has it signs in the log's name.
+    /// The secret seed of the key. Whoever has it can sign in the log's name.
     pub fn seed(&self) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(self.secret.to_bytes())
     }
 
-    /// The public half, to be given to whoever checks.
+    /// Returns the public half, to be given to verifiers.
     pub fn verifier(&self) -> VerifierKey {
         VerifierKey { name: self.name.clone(), public: self.secret.verifying_key() }
     }
 
-    /// The signature over a text.
+    /// Signs a text.
     pub(super) fn sign(&self, text: &str) -> [u8; 64] {
         self.secret.sign(text.as_bytes()).to_bytes()
     }
@@ -77,8 +76,7 @@ impl fmt::Debug for CheckpointKey {
     }
 }
 
-/// The public half of a [`CheckpointKey`], written
-/// `<name>+<id in 8 hex digits>+<base 64 of 0x01 and the key>`.
+/// The public half of a [`CheckpointKey`], written `<name>+<id in 8 hex digits>+<base 64 of 0x01 and the key>`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VerifierKey {
     name: Box<str>,
@@ -86,24 +84,24 @@ pub struct VerifierKey {
 }
 
 impl VerifierKey {
-    /// The log's name.
+    /// The name of the log.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The four bytes by which a signature says that it is by this key.
+    /// The four bytes by which a signature names this key.
     pub(super) fn id(&self) -> [u8; 4] {
         let hasher = Sha256::new().chain_update(self.name.as_bytes()).chain_update([b'\n', ED25519]);
         let [a, b, c, d, ..] = <[u8; 32]>::from(hasher.chain_update(self.public.as_bytes()).finalize());
         [a, b, c, d]
     }
 
-    /// Name and id, as messages show the key.
+    /// Name and ID of the key, for messages.
     pub(super) fn label(&self) -> String {
         format!("{}+{}", self.name, hex::encode(self.id()))
     }
 
-    /// Whether the signature is by this key over the text.
+    /// Returns whether the signature over the text is by this key.
     pub(super) fn verifies(&self, text: &str, signature: &[u8]) -> bool {
         let signature = signature.try_into().map(|bytes| Signature::from_bytes(&bytes));
         signature.is_ok_and(|signature| self.public.verify_strict(text.as_bytes(), &signature).is_ok())
@@ -130,21 +128,21 @@ impl FromStr for VerifierKey {
     fn from_str(text: &str) -> Result<Self, CheckpointError> {
         text::check_size(WHAT, text, MAX_BYTES)?;
         let malformed = |expected| CheckpointError::Malformed { what: WHAT, line: 1, expected };
-        // The base 64 may have a + of its own.
+        // The base 64 part may contain a `+`.
         let mut parts = text.splitn(3, '+');
         let name = parts.next().filter(|name| text::is_name(name)).ok_or(malformed(NAME))?;
         let id = parts.next().ok_or(malformed(PARTS))?;
         let key = parts.next().and_then(text::bytes).ok_or(malformed(PARTS))?;
         let Some((&ED25519, public)) = key.split_first() else { return Err(malformed("an Ed25519 key")) };
         let public = public.try_into().ok().and_then(|bytes| VerifyingKey::from_bytes(bytes).ok());
-        // By a weak key any signature could be made to fit.
+        // A weak key would accept forged signatures.
         let public = public.filter(|public| !public.is_weak()).ok_or(malformed("an Ed25519 key"))?;
         let key = Self { name: name.into(), public };
         if hex::encode(key.id()) == id { Ok(key) } else { Err(malformed("the id that name and key have together")) }
     }
 }
 
-/// The byte that tells the kind of a key and its signatures.
+/// The byte that identifies the kind of a key and its signatures.
 const ED25519: u8 = 1;
 const WHAT: &str = "verifier key";
 const NAME: &str = "a name of 1 to 256 bytes without spaces, control characters and +";

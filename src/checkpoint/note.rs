@@ -1,8 +1,8 @@
-//! Signed notes: a text and signatures of it. SOURCE: <https://c2sp.org/signed-note>.
+//! Signed notes: a text and its signatures. SOURCE: <https://c2sp.org/signed-note>.
 
 use super::{CheckpointError, CheckpointKey, VerifierKey, text};
 
-/// A note taken apart; nothing in it is believed yet.
+/// A parsed note. Nothing in it is verified yet.
 pub(super) struct Note<'a> {
     text: &'a str,
     signatures: Vec<NoteSignature<'a>>,
@@ -15,14 +15,14 @@ struct NoteSignature<'a> {
 }
 
 impl<'a> Note<'a> {
-    /// Takes a note apart.
+    /// Parses a note.
     pub(super) fn parse(note: &'a str) -> Result<Self, CheckpointError> {
         text::check_size(WHAT, note, MAX_BYTES)?;
         let malformed = |line, expected| CheckpointError::Malformed { what: WHAT, line, expected };
         if let Some(at) = note.bytes().position(|byte| byte < b' ' && byte != b'\n') {
             return Err(malformed(line_at(note, at), "no control characters"));
         }
-        // A text may have empty lines; the last one is what ends it.
+        // A text may contain empty lines; the last empty line ends it.
         let last_line = line_at(note, note.len().saturating_sub(1));
         let end = note.rfind("\n\n").ok_or(malformed(last_line, "an empty line and signatures behind the text"))?;
         let (text, signatures) = (note.get(..=end), note.get(end + 2..).and_then(|lines| lines.strip_suffix('\n')));
@@ -40,8 +40,8 @@ impl<'a> Note<'a> {
         Ok(Self { text, signatures: signatures.collect::<Result<_, _>>()? })
     }
 
-    /// The text, with its last newline, believed because the key signed it. What
-    /// other keys say is ignored; nothing that pretends to be by this key may be wrong.
+    /// Returns the text, with its last newline, after verifying the key's signature. Signatures by other keys are
+    /// ignored; every signature that names this key must be valid.
     pub(super) fn opened_by(&self, key: &VerifierKey) -> Result<&'a str, CheckpointError> {
         let id = key.id();
         let mut by_key = self.signatures.iter().filter(|signed| signed.name == key.name() && signed.key_id == id);
@@ -53,7 +53,7 @@ impl<'a> Note<'a> {
         }
     }
 
-    /// The text, with its last newline, whoever signed it.
+    /// Returns the text, with its last newline, without verifying any signature.
     pub(super) const fn unverified(&self) -> &'a str {
         self.text
     }
@@ -69,19 +69,19 @@ impl<'a> NoteSignature<'a> {
     }
 }
 
-/// The note of a text that ends in a newline, signed.
+/// Signs a text that ends in a newline, and returns the note.
 pub(super) fn sign(text: &str, key: &CheckpointKey) -> String {
     let mut signed = key.verifier().id().to_vec();
     signed.extend_from_slice(&key.sign(text));
     format!("{text}\n— {} {}\n", key.name(), text::base64(signed))
 }
 
-/// The line that a byte of a text is on, counted from 1.
+/// The line of a byte of a text, counted from 1.
 fn line_at(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
 const WHAT: &str = "signed note";
-/// The specification asks for 16 signatures at the least, the largest of which have 5 kB.
+/// Upper bound of signatures. The specification asks for at least 16, of up to 5 kB.
 const MAX_SIGNATURES: usize = 64;
 pub(super) const MAX_BYTES: usize = 256 * 1024;

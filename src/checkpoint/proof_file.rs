@@ -1,5 +1,5 @@
-//! The texts of proofs. SOURCE: <https://c2sp.org/tlog-proof> for inclusion; there
-//! is none for consistency, so that form is ours, in the same manner.
+//! The texts of proofs. SOURCE: <https://c2sp.org/tlog-proof> for inclusion. There is no standard for consistency, so
+//! that format is our own, in the same style.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,24 +8,22 @@ use super::text::{self, Lines};
 use super::{CheckpointError, note};
 use crate::model::Digest;
 
-/// The proof that an entry is in the log of a checkpoint, with that checkpoint: a
-/// `tlog-proof` file of C2SP.
+/// The proof that an entry is in the log of a checkpoint, with that checkpoint: a `tlog-proof` file of C2SP.
 ///
-/// Read from text, nothing in it is believed yet; [`verify_inclusion`](super::verify_inclusion)
-/// checks it.
+/// A parsed proof is not verified yet; [`verify_inclusion`](super::verify_inclusion) does that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InclusionProof {
-    /// The entry's place in the log, counted from 0.
+    /// Position of the entry in the log, counted from 0.
     pub index: u64,
-    /// The hashes beside the entry's way to the root, from the leaf up.
+    /// The sibling hashes on the way to the root, from the leaf up.
     pub path: Vec<Digest>,
-    /// The signed note of the checkpoint, as it was signed.
+    /// The signed note of the checkpoint, unchanged.
     pub checkpoint: String,
 }
 
 impl InclusionProof {
-    /// A proof put together.
+    /// Creates a proof from its parts.
     pub fn new(index: u64, path: Vec<Digest>, checkpoint: impl Into<String>) -> Self {
         Self { index, path, checkpoint: checkpoint.into() }
     }
@@ -51,7 +49,7 @@ impl FromStr for InclusionProof {
         let (head, checkpoint) = parts.ok_or(CheckpointError::Malformed { what: WHAT, line: last_line, expected })?;
         let mut lines = Lines::new(WHAT, head);
         lines.read(INCLUSION, |line| (line == INCLUSION).then_some(()))?;
-        // Data for whoever made the proof; nobody vouches for it, so nothing is done with it.
+        // The extra line is data for whoever made the proof. It is not signed, so it is ignored.
         if head.split('\n').nth(1).is_some_and(|line| line.starts_with("extra ")) {
             lines.read("extra <base 64>", |line| line.strip_prefix("extra ").and_then(text::bytes))?;
         }
@@ -62,21 +60,21 @@ impl FromStr for InclusionProof {
 
 /// The proof that a log only grew from one checkpoint to another.
 ///
-/// Read from text, nothing in it is believed yet; [`verify_consistency`](super::verify_consistency)
-/// checks it against the two checkpoints.
+/// A parsed proof is not verified yet; [`verify_consistency`](super::verify_consistency) verifies it against the two
+/// checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConsistencyProof {
-    /// The earlier checkpoint's size.
+    /// Size of the earlier checkpoint.
     pub old: u64,
-    /// The later checkpoint's size.
+    /// Size of the later checkpoint.
     pub new: u64,
     /// The hashes of RFC 6962, section 2.1.2.
     pub path: Vec<Digest>,
 }
 
 impl ConsistencyProof {
-    /// A proof put together.
+    /// Creates a proof from its parts.
     pub fn new(old: u64, new: u64, path: Vec<Digest>) -> Self {
         Self { old, new, path }
     }
@@ -107,7 +105,7 @@ fn write_path(f: &mut fmt::Formatter<'_>, path: &[Digest]) -> fmt::Result {
     path.iter().try_for_each(|hash| writeln!(f, "{}", text::base64(hash.as_bytes())))
 }
 
-/// The lines that are left, each a hash.
+/// Reads the remaining lines, each a hash.
 fn read_path(what: &'static str, lines: Lines<'_>) -> Result<Vec<Digest>, CheckpointError> {
     let first = lines.next_number();
     let hashes = lines.enumerate().map(|(place, line)| {
@@ -121,7 +119,7 @@ fn read_path(what: &'static str, lines: Lines<'_>) -> Result<Vec<Digest>, Checkp
 
 const INCLUSION: &str = "c2sp.org/tlog-proof@v1";
 const CONSISTENCY: &str = "rulekeep/tlog-consistency@v1";
-/// A tree of 2^48 leaves needs 48, and 49 for consistency.
+/// Upper bound of hashes: a tree of 2^48 leaves needs 48 for inclusion and 49 for consistency.
 const MAX_HASHES: usize = 64;
-/// A checkpoint, and as much again for what stands before it.
+/// Upper bound in bytes: a checkpoint, and as much again for the lines before it.
 const MAX_BYTES: usize = 2 * note::MAX_BYTES;

@@ -1,5 +1,4 @@
-//! Keys and notes against what the Go implementation published; texts that are
-//! changed, cut and made up.
+//! Compares keys and notes with what the Go implementation published, and tries changed, truncated and forged texts.
 
 use proptest::prelude::*;
 
@@ -41,7 +40,8 @@ fn a_note_that_the_go_implementation_signed_opens() {
 
 #[test]
 fn a_checkpoint_that_sum_golang_org_signed_opens_as_a_note() {
-    // SOURCE: the key is in the go command; the note is the example of c2sp.org/tlog-checkpoint under its first name.
+    // SOURCE: the key is in the go command; the note is the example of c2sp.org/tlog-checkpoint under its original
+    // name.
     let key: VerifierKey = "sum.golang.org+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8".parse().unwrap();
     let text = "go.sum database tree\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n";
     let signature = "Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=";
@@ -94,7 +94,7 @@ fn malformed_keys_are_refused() {
 #[test]
 fn a_key_by_which_anything_could_be_made_to_fit_is_refused() {
     use sha2::Digest as _;
-    // The neutral element: a point of small order.
+    // The neutral element, a point of small order.
     let mut public = [0; 33];
     (public[0], public[1]) = (1, 1);
     let id = sha2::Sha256::new().chain_update("weak\n").chain_update(public).finalize();

@@ -1,5 +1,4 @@
-//! What all texts of this engine share: lines, numbers and hashes in one
-//! spelling only.
+//! Functions shared by all texts of this engine: lines, and numbers and hashes with exactly one valid spelling.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::CheckpointError;
 use crate::model::Digest;
 
-/// The lines of a text of one kind, counted.
+/// The lines of a text, numbered.
 pub(super) struct Lines<'a> {
     what: &'static str,
     line: usize,
@@ -15,12 +14,12 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The lines of `text`, each of which ends in a newline; the last one may lack it.
+    /// Splits `text` into lines, each of which ends in a newline; the last one may lack it.
     pub(super) fn new(what: &'static str, text: &'a str) -> Self {
         Self { what, line: 0, rest: text.strip_suffix('\n').unwrap_or(text).split('\n') }
     }
 
-    /// The next line, read by `read`; absent or unreadable it is an error at its place.
+    /// Parses the next line with `read`. Returns an error with the line number if it is missing or invalid.
     pub(super) fn read<T>(
         &mut self,
         expected: &'static str,
@@ -45,38 +44,38 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// A number in decimal digits, without a sign and without leading zeros.
+/// Parses a decimal number without sign and leading zeros.
 pub(super) fn decimal(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if plain { text.parse().ok() } else { None }
 }
 
-/// A hash in base 64, padded.
+/// Parses a hash in padded base 64.
 pub(super) fn hash(text: &str) -> Option<Digest> {
     bytes(text)?.try_into().ok().map(Digest::new)
 }
 
-/// Bytes in base 64, padded; one spelling for each.
+/// Parses bytes in padded base 64, with one valid spelling for each.
 pub(super) fn bytes(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// The text of bytes.
+/// Encodes bytes in padded base 64.
 pub(super) fn base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Whether a name can stand in a signature's line and in a key's text.
+/// Returns whether a name can be used in a signature line and in a key's text.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= MAX_NAME_BYTES
         && !name.contains(|letter: char| letter == '+' || letter.is_whitespace() || letter.is_control())
 }
 
-/// Refuses a text that no honest one is as long as.
+/// Rejects a text that is longer than any valid one.
 pub(super) const fn check_size(what: &'static str, text: &str, limit: usize) -> Result<(), CheckpointError> {
     if text.len() > limit { Err(CheckpointError::TooLarge { what, size: text.len(), limit }) } else { Ok(()) }
 }
 
-/// The longest name of a key.
+/// Longest name of a key in bytes.
 const MAX_NAME_BYTES: usize = 256;

@@ -1,4 +1,4 @@
-//! Checking proofs: pure functions of texts and a key.
+//! Verifying proofs, with pure functions of texts and a key.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,15 @@ use sha2::{Digest as _, Sha256};
 use super::{Checkpoint, CheckpointError, ConsistencyProof, InclusionProof, VerifierKey};
 use crate::model::{Digest, ProofRecord};
 
-/// Checks that a record is in a log, unchanged, by a proof file and the log's key
-/// alone; hands out the checkpoint that the proof is for.
+/// Verifies that a record is in a log, unchanged, given only a proof file and the log's key. Returns the checkpoint
+/// that the proof is for.
 ///
-/// The record's hash is worked out anew from its fields. Its `outcome` is not part
-/// of it and is not proven.
+/// The record's hash is recomputed from its fields. Its `outcome` is not part of the hash and is not proven.
 ///
 /// # Errors
 ///
-/// What is wrong with the texts, or who did not sign; then
-/// [`CheckpointError::RecordChanged`], [`CheckpointError::OtherEntry`] and
-/// [`CheckpointError::NotIncluded`].
+/// [`CheckpointError`] for invalid texts or signatures; then [`CheckpointError::RecordChanged`],
+/// [`CheckpointError::OtherEntry`] and [`CheckpointError::NotIncluded`].
 ///
 /// # Examples
 ///
@@ -49,22 +47,21 @@ pub fn verify_inclusion(
     if proof.index != expected {
         return Err(CheckpointError::OtherEntry { index: proof.index, expected });
     }
-    // INVARIANT: `Checkpoint` is of 2^48 entries at the most, and any path of whole hashes is taken: nothing here panics.
+    // INVARIANT: a `Checkpoint` has at most 2^48 entries, and any path of whole hashes is accepted, so nothing here
+    // panics.
     let path = ct_merkle::InclusionProof::try_from_bytes(concatenated(&proof.path));
     let held = path.and_then(|path| root(&checkpoint).verify_inclusion(record.hash.as_bytes(), proof.index, &path));
     held.map_err(|_| CheckpointError::NotIncluded { index: proof.index, size: checkpoint.size() })?;
     Ok(checkpoint)
 }
 
-/// Checks that a log only grew between two checkpoints, by a proof file and the
-/// log's key alone: whatever was in the earlier one is in the later one, unchanged
-/// and at its place. Hands out the later one.
+/// Verifies that a log only grew between two checkpoints, given only a proof file and the log's key: every entry of
+/// the earlier one is in the later one, unchanged and at the same position. Returns the later checkpoint.
 ///
 /// # Errors
 ///
-/// What is wrong with the texts, or who did not sign; then
-/// [`CheckpointError::Shrunk`], [`CheckpointError::OtherSizes`] and
-/// [`CheckpointError::NotConsistent`].
+/// [`CheckpointError`] for invalid texts or signatures; then [`CheckpointError::Shrunk`],
+/// [`CheckpointError::OtherSizes`] and [`CheckpointError::NotConsistent`].
 pub fn verify_consistency(
     old_note: &str,
     new_note: &str,
@@ -82,7 +79,7 @@ pub fn verify_consistency(
         return Err(CheckpointError::OtherSizes { old: proof.old, new: proof.new, expected_old, expected_new });
     }
     let held = if old.size() == 0 {
-        // Every log began empty: there is nothing to prove. `Checkpoint` saw to it that the root is that of nothing.
+        // Every log began empty, so there is nothing to prove. `Checkpoint` has checked the root of the empty log.
         proof.path.is_empty()
     } else {
         let path = ct_merkle::ConsistencyProof::try_from_bytes(concatenated(&proof.path));
@@ -91,9 +88,9 @@ pub fn verify_consistency(
     if held { Ok(new) } else { Err(CheckpointError::NotConsistent { old: old.size(), new: new.size() }) }
 }
 
-/// The hash over a record's fields: of its canonical JSON without `hash` and `outcome`.
+/// Computes the hash of a record: SHA-256 of its canonical JSON without `hash` and `outcome`.
 fn hash_of(record: &ProofRecord) -> Digest {
-    // Sorted here, for whether a JSON object of `serde_json` is depends on the features that others ask of it.
+    // Sorted here, because features enabled by other crates decide whether a `serde_json` object is sorted.
     let fields: BTreeMap<String, Value> = match serde_json::to_value(record) {
         Ok(Value::Object(fields)) => {
             fields.into_iter().filter(|(name, _)| name != "hash" && name != "outcome").collect()

@@ -62,8 +62,13 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::Conflict`] if another request had the key within a day, or among the last 16,384.
-    pub(super) fn noted_call(&self, intent: &Intent, now: Timestamp) -> Result<Option<Digest>, Error> {
-        let (Some(_), Some(id)) = (intent.call_id(), intent.id) else { return Ok(None) };
+    pub(super) fn noted_call(
+        &self,
+        intent: &Intent,
+        id: Option<IntentId>,
+        now: Timestamp,
+    ) -> Result<Option<Digest>, Error> {
+        let (Some(_), Some(id)) = (intent.call_id(), id) else { return Ok(None) };
         let digest = self.digest_of_call(intent)?;
         let refused = || Error::Conflict { message: "another request had this callId: give each its own".to_owned() };
         let recent = || self.inner.calls.recent.lock().unwrap_or_else(PoisonError::into_inner);

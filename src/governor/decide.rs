@@ -12,7 +12,7 @@ use super::tasks::Under;
 use super::{Governor, risk};
 use crate::model::{
     ANYBODY, AgentState, Alert, AlertKind, Decision, DenialClass, Digest, Enforcement, Error, GrantSource, Input,
-    InputEnforcement, Intent, IntentId, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
+    InputEnforcement, Intent, IntentId, IntentStamp, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
@@ -131,14 +131,18 @@ impl Governor {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
         self.inner.clock.check()?;
-        let mut intent = self.completed(intent, now)?;
-        match source {
-            RiskSource::Caller => intent = self.inner.inputs.bound(intent)?,
-            RiskSource::Parse => intent = self.inner.inputs.parsed(intent)?,
-            RiskSource::Parser | RiskSource::Operator => {}
-        }
-
-        let origin = Origin { retry_of: self.retried(&intent)?, call: self.noted_call(&intent, now)? };
+        let intent = Self::named_by_call(intent)?;
+        let intent = match source {
+            RiskSource::Caller => self.inner.inputs.bound(intent)?,
+            RiskSource::Parse => self.inner.inputs.parsed(intent)?,
+            RiskSource::Parser | RiskSource::Operator => intent,
+        };
+        let stamp = IntentStamp {
+            id: Some(intent.id.unwrap_or_else(|| IntentId::new(now, self.inner.entropy.bits()))),
+            timestamp: intent.timestamp.or(Some(now)),
+        };
+        let (retry_of, call) = (self.retried(&intent)?, self.noted_call(&intent, stamp.id, now)?);
+        let origin = Origin { stamp, retry_of, call };
         loop {
             if let Some(decided) = self.attempt(&cell, &intent, origin, source, under, now)? {
                 return Ok(decided);
@@ -254,17 +258,12 @@ impl Governor {
         Ok(Some((enforcement, committed)))
     }
 
-    /// The intent with an id and a timestamp, which are added if missing.
-    fn completed<'a>(&self, intent: &'a Intent, now: Timestamp) -> Result<Cow<'a, Intent>, Error> {
-        let of_call = Self::id_of_call(intent)?;
-        if intent.id.is_some() && intent.timestamp.is_some() {
-            return Ok(Cow::Borrowed(intent));
-        }
-        let mut intent = intent.clone();
-        let new_id = || of_call.unwrap_or_else(|| IntentId::new(now, self.inner.entropy.bits()));
-        intent.id.get_or_insert_with(new_id);
-        intent.timestamp.get_or_insert(now);
-        Ok(Cow::Owned(intent))
+    /// The intent with the id that follows from its idempotency key, if it has a key but no id.
+    fn named_by_call(intent: &Intent) -> Result<Cow<'_, Intent>, Error> {
+        Ok(match Self::id_of_call(intent)?.filter(|_| intent.id.is_none()) {
+            Some(id) => Cow::Owned(Intent { id: Some(id), ..intent.clone() }),
+            None => Cow::Borrowed(intent),
+        })
     }
 
     pub(super) fn request<'a>(
@@ -321,7 +320,7 @@ impl Governor {
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
         let mut kept = match stored {
             Some(stored) => stored.kept(),
-            None => self.kept(request.intent, verdict.decision == Decision::Escalate)?,
+            None => self.kept(request.intent, origin.stamp, verdict.decision == Decision::Escalate)?,
         };
         if let Under::Opening(opening) = recording.under {
             // The mandate is restored from them after a restart.
@@ -364,13 +363,14 @@ impl Governor {
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
         let intent = |out: &mut Vec<u8>| match &kept.masked {
             Some(masked) => serde_json::to_writer(out, masked),
-            None => request.intent.write(out),
+            None => request.intent.write_stamped(origin.stamp, out),
         };
-        let evidence = encode_evidence(bits, intent, |out| detail.write(out), &charges, kept.input.as_ref())
+        let buffer = self.inner.log.queue().buffer();
+        let evidence = encode_evidence(buffer, bits, intent, |out| detail.write(out), &charges, kept.input.as_ref())
             .map_err(|_| internal("the evidence does not serialise"))?;
         Ok(DecisionDraft {
             entity: request.intent.agent_id.clone(),
-            intent: request.intent.id.ok_or_else(|| internal("an intent without an id"))?,
+            intent: origin.stamp.id.ok_or_else(|| internal("an intent without an id"))?,
             decision: verdict.decision,
             reasoning: kept.masked_in(&verdict.reasoning),
             resolves: None,
@@ -408,6 +408,8 @@ pub(super) struct Recording<'a> {
 /// The origin of a request, besides its agent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Origin {
+    /// The id and timestamp that the intent is recorded with.
+    pub(super) stamp: IntentStamp,
     /// The decision that it retries.
     pub(super) retry_of: Option<ProofId>,
     /// The digest of a request with an idempotency key.

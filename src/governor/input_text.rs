@@ -14,8 +14,8 @@ use super::log::Log;
 use super::recent::Recent;
 use crate::model::json::push_members;
 use crate::model::{
-    AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, InvalidValue, PARSED_KEYS, ProofId, RiskLevel,
-    Timestamp,
+    AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, IntentStamp, InvalidValue, PARSED_KEYS, ProofId,
+    RiskLevel, Timestamp,
 };
 use crate::parse::{Concealer, Redaction, has_secrets};
 use crate::proof::KeptInput;
@@ -341,13 +341,14 @@ impl Log<'_> {
 
 impl Governor {
     /// The evidence to store for an intent; `is_asked` says whether it is escalated.
-    pub(super) fn kept(&self, intent: &Intent, is_asked: bool) -> Result<KeptIntent, Error> {
+    pub(super) fn kept(&self, intent: &Intent, stamp: IntentStamp, is_asked: bool) -> Result<KeptIntent, Error> {
         let mut concealer = Concealer::default();
         let text = self.inner.inputs.of(intent, is_asked);
         let mut masked = None;
         if has_secrets(&intent.context) {
-            let mut value = serde_json::to_value(intent)
-                .map_err(|_| Error::Internal { message: "the intent does not serialise".to_owned() })?;
+            let stamped = Intent { id: stamp.id, timestamp: stamp.timestamp, ..intent.clone() };
+            let mut value = serde_json::to_value(stamped)
+                .map_err(|_| Error::Internal { message: "the intent does not serialize".to_owned() })?;
             if let Some(context) = value.get_mut("context") {
                 concealer.conceal(context);
             }

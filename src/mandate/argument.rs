@@ -1,4 +1,4 @@
-//! The values of a call, and what part each plays in it.
+//! The values of a call, and the role of each.
 
 use std::borrow::Cow;
 
@@ -6,18 +6,18 @@ use serde_json::{Map, Value};
 
 use super::text::{self, Shape};
 
-/// The part that an argument plays in a call.
+/// The role of an argument in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
-    /// Somebody or something that is written to, paid, given access, or acted on: a recipient, an account, a member.
+    /// A recipient, an account, a member: somebody or something that is written to, paid, given access, or acted on.
     Party,
-    /// A place on a network: a URL, a host.
+    /// A URL or a host: a place on a network.
     Place,
     /// A file or a folder.
     Path,
     /// An amount of money.
     Amount,
-    /// An id of a record.
+    /// The ID of a record.
     Id,
     /// The name of a thing.
     Name,
@@ -25,13 +25,13 @@ pub(crate) enum Part {
     Secret,
     /// Text that is written, sent or searched for.
     Content,
-    /// A command or a statement.
+    /// A command or a statement in a language that is parsed.
     Code,
-    /// Code of a language that is not read.
+    /// Code in a language that is not parsed.
     Program,
-    /// A choice, a date, a number that says how.
+    /// A choice, a date, or a number that says how to do something.
     Option,
-    /// No part is known.
+    /// A value of unknown role.
     Other,
 }
 
@@ -40,12 +40,13 @@ impl Part {
         matches!(self, Self::Path | Self::Other | Self::Name)
     }
 
-    /// Whether a value of it is one token, in which every character counts.
+    /// Returns whether a value of this part is one token, in which every character counts.
     pub(super) const fn is_token(self) -> bool {
         matches!(self, Self::Path | Self::Id | Self::Secret)
     }
 
-    /// Whether an effect must not take a value of this part from anywhere but the words, a trusted value, or a named entry.
+    /// Returns whether an effect needs a legitimate source for a value of this part: the user's words, a trusted
+    /// value, or an entry that the words name.
     const fn is_critical(self) -> bool {
         matches!(self, Self::Party | Self::Place | Self::Path | Self::Amount | Self::Id | Self::Secret | Self::Code)
     }
@@ -54,14 +55,14 @@ impl Part {
 /// A value of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Argument<'a> {
-    /// The key that it stands under, the outermost first: `attachments.file_id`.
+    /// The path of keys to the value, the outermost first: `attachments.file_id`.
     pub(super) key: String,
     pub(super) value: Cow<'a, str>,
     pub(super) part: Part,
 }
 
 impl Argument<'_> {
-    /// Tells whether the value must have a legitimate source in an effect; `weight` says how much of the effect counts.
+    /// Returns whether the value needs a legitimate source in an effect; `weight` describes the effect.
     pub(super) fn is_critical(&self, weight: Weight) -> bool {
         match self.part {
             Part::Name => weight.makes || weight.is_grave && !is_plain_choice(&self.value),
@@ -71,12 +72,12 @@ impl Argument<'_> {
     }
 }
 
-/// Properties of an effect by which more than the plainly critical values count.
+/// The properties of an effect that make further values critical.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Weight {
-    /// The effect sends, pays, deletes or grants: values of an unknown part count too.
+    /// The effect sends, pays, deletes or grants, so values of unknown role count too.
     pub(super) is_grave: bool,
-    /// The effect makes something new, which is known by its name.
+    /// The effect creates something new, which is known by its name.
     pub(super) makes: bool,
 }
 
@@ -84,12 +85,12 @@ pub(super) struct Weight {
 #[derive(Debug, Default)]
 pub(super) struct Arguments<'a> {
     pub(super) all: Vec<Argument<'a>>,
-    /// Not all of them were read: there are too many, or they are nested too deep.
+    /// Not all arguments were read, because there are too many or they are nested too deeply.
     pub(super) is_cut: bool,
 }
 
 impl<'a> Arguments<'a> {
-    /// The values of a call; `known` tells the part of a key where the vocabulary of tools has it.
+    /// Reads the values of a call; `known` returns the part of a key that the vocabulary of tools knows.
     pub(super) fn read(arguments: &'a Map<String, Value>, known: &dyn Fn(&str) -> Option<Part>) -> Self {
         let mut read = Self::default();
         for (key, value) in arguments {
@@ -109,7 +110,7 @@ impl<'a> Arguments<'a> {
         match value {
             Value::Null | Value::Bool(_) => {}
             Value::String(text) if part == Part::Party => {
-                // Mail programs send to every address of a list.
+                // Mail programs send to every address in a list.
                 text.split([',', ';', '\n', '\r']).for_each(|one| self.push(key, part, one.into()));
             }
             Value::String(text) => self.push(key, part, Cow::Borrowed(text)),
@@ -117,12 +118,12 @@ impl<'a> Arguments<'a> {
             Value::Array(items) => items.iter().for_each(|item| self.take(key, part, item, known, depth + 1)),
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    // A key that no program calls a field, or that has nothing below it, is a value itself.
+                    // A key that is not a usual field name, or has no content below it, is a value itself.
                     if !is_field(name) || is_bare(value) {
                         self.push(key, part, name.as_str().into());
                     }
                     let inner = match part_of(name, known) {
-                        // What is inside a recipient is one, whatever it is called.
+                        // Everything inside a recipient is a recipient, whatever its key.
                         Part::Other => part,
                         inner => inner,
                     };
@@ -141,13 +142,13 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Whether a key is one as programs write it.
+/// Returns whether a key looks like a field name in a program.
 fn is_field(key: &str) -> bool {
     key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Whether a value says nothing but that its key stands there.
+/// Returns whether a value has no content, so that only its key matters.
 fn is_bare(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => true,
@@ -158,11 +159,11 @@ fn is_bare(value: &Value) -> bool {
     }
 }
 
-/// The part of a key: what the vocabulary of tools says, or its last word.
+/// The part of a key, from the vocabulary of tools or from the key's last word.
 fn part_of(key: &str, known: &dyn Fn(&str) -> Option<Part>) -> Part {
     let words = key_words(key);
     let last = words.last().map(String::as_str).unwrap_or_default();
-    // "recipient_id" is an id and a recipient: who it is decides. An id of anything else is an id.
+    // "recipient_id" is an ID of a recipient: the record that it names matters. Other IDs are IDs too.
     if matches!(last, "id" | "ids" | "uuid" | "guid") {
         return Part::Id;
     }
@@ -185,14 +186,14 @@ fn part_of(key: &str, known: &dyn Fn(&str) -> Option<Part>) -> Part {
         _ => None,
     };
     match (known(key), by_last) {
-        // A word that says whom or what is more than the vocabulary's that says how.
+        // A word that names a target takes precedence over a less specific part in the vocabulary.
         (Some(Part::Content | Part::Option | Part::Path) | None, Some(by_last)) => by_last,
         (Some(part), _) => part,
         (None, None) => Part::Other,
     }
 }
 
-/// The part of a value: an address is one wherever it stands, but inside a text.
+/// Adjusts the part to the value: an address is one in any argument, except inside a text.
 fn shown_part(part: Part, value: &str) -> Part {
     if matches!(part, Part::Content | Part::Code | Part::Program | Part::Secret) {
         return part;
@@ -204,13 +205,13 @@ fn shown_part(part: Part, value: &str) -> Part {
     if is_party && matches!(part, Part::Option | Part::Other | Part::Name) { Part::Party } else { part }
 }
 
-/// Whether a text is an address on the web, whole.
+/// Returns whether the whole text is a web address.
 pub(super) fn is_place(value: &str) -> bool {
     let value = value.trim();
     !value.contains(char::is_whitespace) && (value.contains("://") || value.starts_with("www."))
 }
 
-/// Whether a value is a place on a network in any form in which programs take one.
+/// Returns whether a value is a network address in any form that programs accept.
 pub(super) fn is_host(value: &str) -> bool {
     let value = value.trim();
     let has_scheme = value.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(char::is_whitespace));
@@ -218,14 +219,14 @@ pub(super) fn is_host(value: &str) -> bool {
     has_scheme || starts.iter().any(|start| value.starts_with(start))
 }
 
-/// A date, a time, a small number, or a choice of one short word: it says how, not what.
+/// Returns whether a value is a date, a time, a small number or a short word, which says how and not what.
 fn is_plain_choice(value: &str) -> bool {
     text::is_date(value)
         || value.len() <= SHORTEST_NAME && value.chars().all(char::is_alphanumeric)
         || text::number(value).is_some_and(|number| number.len() < 4)
 }
 
-/// The addresses, places and account numbers that stand inside a text.
+/// Returns the addresses, URLs and account numbers inside a text.
 pub(super) fn embedded(text: &str) -> Vec<&str> {
     let marks = |c: char| matches!(c, ',' | ';' | '(' | ')' | '[' | ']' | '<' | '>' | '"' | '\'' | '!' | '?');
     let pieces = text.split_whitespace().map(|piece| piece.trim_matches(marks).trim_end_matches(['.', ':']));
@@ -238,7 +239,7 @@ pub(super) fn embedded(text: &str) -> Vec<&str> {
     pieces.filter(is_address).take(MOST_EMBEDDED).collect()
 }
 
-/// `evil.example/path`: a host with a path.
+/// Returns whether a text is a host with a path, such as `evil.example/path`.
 fn is_domain(piece: &str) -> bool {
     let Some((host, _)) = piece.split_once('/') else { return false };
     let mut labels = host.rsplit('.');
@@ -248,7 +249,7 @@ fn is_domain(piece: &str) -> bool {
     is_top && host.contains('.') && labels.all(is_label)
 }
 
-/// The words of a key in lower case: `recipientEmail`, `recipient_email`.
+/// The words of a key in lower case: `recipientEmail` and `recipient_email` have the same.
 pub(super) fn key_words(key: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -265,15 +266,15 @@ pub(super) fn key_words(key: &str) -> Vec<String> {
     words
 }
 
-/// Values of a call that are looked at.
+/// Largest number of values of a call that are checked.
 const MOST_ARGUMENTS: usize = 512;
-/// Levels of a call that are looked at.
+/// Largest nesting depth of a call that is checked.
 const DEEPEST: usize = 16;
-/// Addresses in a text that are looked at.
+/// Largest number of addresses in a text that are checked.
 pub(super) const MOST_EMBEDDED: usize = 64;
-/// Longest key of which the words are read, in characters.
+/// Longest part of a key that is split into words, in characters.
 const LONGEST_KEY: usize = 128;
-/// Longest value that names nothing, in bytes.
+/// Longest value that cannot name anything, in bytes.
 const SHORTEST_NAME: usize = 2;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The finding on a call.
+//! Checking a call against the mandate.
 
 use serde_json::{Map, Value};
 
@@ -10,39 +10,40 @@ use super::purpose::{self, Asked, Fit, Purpose};
 use super::text::{self, Shape};
 use super::words::Words;
 
-/// A call, as the parser read it.
+/// A call, as parsed.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none follows from the others")]
 pub(crate) struct Deed<'a> {
-    /// The tool, or the action where no tool is named.
+    /// The tool, or the action if no tool is named.
     pub(crate) tool: &'a str,
     /// The capabilities that the call needs, the primary one first.
     pub(crate) capabilities: &'a [Capability],
-    /// The call only looks.
+    /// The call only reads.
     pub(crate) is_read: bool,
     pub(crate) risk: RiskLevel,
-    /// The standing of the tool beside the request; none for a tool that is not in the catalogue.
+    /// The tool's relevance to the request; `None` for a tool that is not in the catalog.
     pub(crate) fit: Option<Fit>,
     /// The arguments of a tool call.
     pub(crate) arguments: Option<&'a Map<String, Value>>,
-    /// The text of a request in words or in another form.
+    /// The text of a request in natural language or another form.
     pub(crate) text: Option<&'a str>,
     /// The targets that the parser found in the call, with their parts.
     pub(crate) targets: Vec<(Part, String)>,
-    /// The tool's definition speaks to the agent instead of about the tool.
+    /// The tool's definition addresses the agent instead of describing the tool.
     pub(crate) is_poisoned: bool,
-    /// Something of it could not be read.
+    /// A part of the call could not be parsed.
     pub(crate) is_unread: bool,
-    /// The same effect was allowed under the task before.
+    /// The same effect was already allowed under the task.
     pub(crate) is_repeated: bool,
-    /// The part of an argument by its key, where the vocabulary of tools has it.
+    /// Returns the part of an argument, by its key, if the vocabulary of tools knows it.
     pub(crate) known: &'a dyn Fn(&str) -> Option<Part>,
-    /// Whether the tool's schema lists a value for an argument, so that it says how and not what.
+    /// Returns whether the tool's schema lists a value for an argument, so that the value is a choice and not a
+    /// target.
     pub(crate) offers: &'a dyn Fn(&str, &str) -> bool,
 }
 
 #[cfg(any(test, fuzzing))]
 impl<'a> Deed<'a> {
-    /// A call without arguments that serves.
+    /// Creates a call without arguments that serves the request.
     pub(super) fn of(tool: &'a str, capabilities: &'a [Capability]) -> Self {
         Self {
             tool,
@@ -66,7 +67,7 @@ impl<'a> Deed<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) kind: FaultKind,
-    /// The argument at fault, by its key.
+    /// The key of the argument at fault.
     pub(crate) argument: Option<String>,
     /// The value of the argument.
     pub(crate) value: Option<String>,
@@ -76,37 +77,38 @@ pub(crate) struct Fault {
 /// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultKind {
-    /// Nothing in the words asks for it.
+    /// The words do not ask for the call.
     Foreign,
-    /// Whether the words ask for it is not sure.
+    /// The words may or may not ask for the call.
     Unsure,
-    /// A critical value stands in neither the words nor a trusted value nor a named entry.
+    /// A critical value has no legitimate source: it is not in the words, not trusted, and not from an entry they
+    /// name.
     Source,
-    /// Observed content would leave to somebody whom neither the words nor a trusted value name.
+    /// Observed content would be sent to somebody whom neither the words nor a trusted value name.
     Exfiltration,
     /// A part of the call could not be read.
     Unread,
-    /// The words ask for it once, and it was done.
+    /// The words ask for the call once, and it was already made.
     Repeated,
 }
 
 /// The origin of a value that has no legitimate source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// From a result that was observed.
+    /// The value is from an observed result.
     Observed(Place),
-    /// From nowhere that is known.
+    /// The origin of the value is unknown.
     Nowhere,
 }
 
-/// The finding on a call; inside the mandate where nothing stands against it.
+/// The result of checking a call. The call is inside the mandate if there are no faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) faults: Vec<Fault>,
 }
 
 impl FaultKind {
-    /// Whether a call with it is refused; with any other one a person is asked.
+    /// Returns whether a call with this fault is denied. For the other kinds a reviewer is asked.
     pub(crate) const fn refuses(self) -> bool {
         matches!(self, Self::Foreign | Self::Exfiltration)
     }
@@ -117,12 +119,12 @@ impl Finding {
         self.faults.is_empty()
     }
 
-    /// The fault that refuses the call, if one does.
+    /// The fault because of which the call is denied, if any.
     pub(crate) fn refusal(&self) -> Option<&Fault> {
         self.faults.iter().find(|fault| fault.kind.refuses())
     }
 
-    /// The finding by which both hold.
+    /// Adds the faults of another finding.
     pub(crate) fn join(&mut self, other: Self) {
         for fault in other.faults {
             if !self.faults.contains(&fault) {
@@ -132,7 +134,7 @@ impl Finding {
     }
 }
 
-/// Checks a call against what the user said.
+/// Checks a call against the user's words.
 pub(crate) fn check(words: &Words, asked: &Asked, memory: &Memory, deed: &Deed<'_>) -> Finding {
     let mut checking = Checking { words, memory, deed, finding: Finding::default() };
     let purpose = if deed.is_read {
@@ -165,7 +167,7 @@ struct Checking<'a> {
 }
 
 impl Checking<'_> {
-    /// A look must not carry away what was observed, nor go to a place that nobody named.
+    /// Checks a read: it must not carry observed content away, nor access an address that nobody named.
     fn look(&mut self, arguments: &Arguments<'_>) {
         let goes_out = self.deed.capabilities.iter().any(|capability| {
             matches!(
@@ -214,18 +216,18 @@ impl Checking<'_> {
         let mut has_unnamed = false;
         for argument in &arguments.all {
             if matches!(argument.part, Part::Code | Part::Program) {
-                // What it names is among the targets, or nobody read it.
+                // Its targets are in `targets`, or nobody parsed it.
                 self.embedded(argument);
                 continue;
             }
-            // What is searched for chooses what is deleted.
+            // A search text selects what is deleted.
             let selects = deletes && argument.part == Part::Content;
             if selects && !(self.words.mention(&argument.value) || self.words.cover_all(&argument.value)) {
                 self.note(FaultKind::Source, Some(argument));
             }
             let is_misplaced =
                 sends && matches!(argument.part, Part::Party | Part::Place) && !self.is_addressed(argument);
-            // Of a payment every number of some size can be the amount, whatever it is called.
+            // In a payment every larger number may be the amount, whatever its key.
             let is_sum = pays
                 && matches!(argument.part, Part::Other | Part::Option | Part::Name)
                 && text::number(&argument.value).is_some_and(|number| number.len() > 1);
@@ -241,7 +243,7 @@ impl Checking<'_> {
         let has_code = arguments.all.iter().any(|argument| argument.part == Part::Code);
         self.program(arguments);
         if (has_unnamed || has_code) && leaves {
-            // What is carried, not whom or what it is done to.
+            // Only what is carried, not whom or what the effect concerns.
             let is_carried = |argument: &&Argument<'_>| {
                 matches!(
                     argument.part,
@@ -251,7 +253,7 @@ impl Checking<'_> {
             self.keep_in(&arguments.all.iter().filter(is_carried).collect::<Vec<_>>());
         }
         let by_parser = has_code || self.deed.arguments.is_none();
-        // A command that does grave things to nothing that is known: which values it has, nobody knows.
+        // A risky command without known targets: its values are unknown.
         let is_opaque = has_code && self.deed.targets.is_empty() && self.deed.risk >= RiskLevel::High;
         if arguments.is_cut || is_opaque || self.deed.is_unread && by_parser {
             self.note(FaultKind::Unread, None);
@@ -267,7 +269,7 @@ impl Checking<'_> {
         }
     }
 
-    /// Checks the addresses that stand inside a text.
+    /// Checks the addresses inside a text.
     fn embedded(&mut self, argument: &Argument<'_>) {
         let addresses = embedded(&argument.value);
         if addresses.len() >= MOST_EMBEDDED {
@@ -281,7 +283,7 @@ impl Checking<'_> {
         }
     }
 
-    /// Asks about code that nobody reads.
+    /// Reports code that is not parsed, unless the words contain it.
     fn program(&mut self, arguments: &Arguments<'_>) {
         for argument in arguments.all.iter().filter(|argument| argument.part == Part::Program) {
             if !self.words.mention(&argument.value) {
@@ -301,7 +303,7 @@ impl Checking<'_> {
         }
     }
 
-    /// A request in words: whom and what it names must be named by the user.
+    /// Checks a request in natural language: the user must have named whom and what it names.
     fn prose(&mut self) {
         let Some(said) = self.deed.text else { return };
         let marks = |c: char| matches!(c, ',' | ';' | '(' | ')' | '"' | '\'' | '!' | '?' | '.' | ':');
@@ -317,26 +319,27 @@ impl Checking<'_> {
         }
     }
 
-    /// Whether a value is a choice of the schema that names nobody and nothing.
+    /// Returns whether a value is a choice in the tool's schema that names nobody and nothing.
     fn is_choice(&self, argument: &Argument<'_>) -> bool {
         matches!(argument.part, Part::Other | Part::Option | Part::Name)
             && (self.deed.offers)(&argument.key, &argument.value)
     }
 
-    /// Whether a value is the user's, vouched for, or of an entry that the user named.
+    /// Returns whether a value has a legitimate source: the user's words, a trusted value, or an entry that the user
+    /// named.
     fn is_legitimate(&self, argument: &Argument<'_>) -> bool {
         self.words.allow(&argument.value, argument.part)
-            // A name that is made of the user's words is theirs.
+            // A name made of the user's words is legitimate.
             || argument.part == Part::Name && self.words.cover(&argument.value)
             || self.memory.resolves(&argument.value, argument.part, self.deed)
     }
 
-    /// Whether the words send something to this one, and do not only speak of it.
+    /// Returns whether the words send something to this value, rather than only mention it.
     fn is_addressed(&self, argument: &Argument<'_>) -> bool {
         self.words.address(&argument.value) || self.memory.resolves(&argument.value, argument.part, self.deed)
     }
 
-    /// Notes the arguments that hold what was observed.
+    /// Reports the arguments that contain observed content.
     fn keep_in(&mut self, arguments: &[&Argument<'_>]) {
         let texts: Vec<&str> = arguments.iter().map(|argument| &*argument.value).collect();
         for (place, tool) in self.memory.carried(&texts, self.words) {
@@ -351,7 +354,7 @@ impl Checking<'_> {
     }
 
     fn note(&mut self, kind: FaultKind, argument: Option<&Argument<'_>>) {
-        // The first ones are looked up: a call can have hundreds of values, and results are long.
+        // Only the first origins are looked up: a call can have hundreds of values, and results are long.
         let origin = argument
             .filter(|_| self.finding.faults.len() < MOST_ORIGINS)
             .and_then(|argument| self.memory.place_of(&argument.value))

@@ -1,11 +1,11 @@
-//! The entries of a structured result: what a look-up returned of each thing, field by field.
+//! The entries of a structured result: the fields of each thing that a lookup returned.
 
 use saphyr_parser::{Event, Parser};
 use serde_json::Value;
 
 use super::argument::key_words;
 
-/// One thing of a result.
+/// One thing in a result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     /// The fields that hold texts or numbers, or lists of them.
@@ -13,7 +13,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The values of the fields that name it.
+    /// Returns the values of the fields that name the entry.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let is_name = |key: &str| {
             let words = key_words(key);
@@ -29,10 +29,9 @@ impl Entry {
     }
 }
 
-/// The entries of a result; none where it is free text, which has no structure of its own.
+/// Returns the entries of a result; none if it is free text.
 ///
-/// Free text can look like YAML: only what consists of mappings with plain keys, as programs write them, is taken for
-/// structured.
+/// Free text can look like YAML. Only mappings with plain keys, as programs write them, count as structured.
 pub(super) fn entries(result: &str) -> Vec<Entry> {
     let node = match serde_json::from_str::<Value>(result) {
         Ok(value) => Node::of_json(value, 0).filter(|node| node.is_structured(Make::Json)),
@@ -45,7 +44,7 @@ pub(super) fn entries(result: &str) -> Vec<Entry> {
     entries
 }
 
-/// The form of a result. What is written into a field of YAML by a careless program can break out of it; of JSON it cannot.
+/// The format of a result. Text written carelessly into a field can break out of YAML, but not out of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Make {
     Json,
@@ -79,18 +78,20 @@ impl Node {
         })
     }
 
-    /// Tells whether the node can be a name in a list of names.
+    /// Returns whether the node can be a name in a list of names.
     fn is_name(&self) -> bool {
         matches!(self, Self::Text(text) if (1..=LONGEST_KEY).contains(&text.len()) && text.split_whitespace().count() <= 4)
     }
 
-    /// Whether a program wrote it: mappings of two fields or more under keys without blanks, or a list of names.
+    /// Returns whether the node looks like the output of a program: mappings of two or more fields with plain keys,
+    /// or a list of names.
     fn is_structured(&self, make: Make) -> bool {
         match self {
             Self::Text(_) => false,
             Self::List(items) if items.len() > 1 && items.iter().all(Self::is_name) => true,
             Self::List(items) => {
-                // Of one make, as a look-up returns them: an entry that was written into a field has other fields.
+                // YAML entries must have the same fields, as a lookup returns them: an entry injected into a field
+                // has others.
                 let keys = |item: &Self| match item {
                     Self::Map(fields) => fields.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(),
                     Self::Text(_) | Self::List(_) => Vec::new(),
@@ -147,9 +148,9 @@ impl Node {
     }
 }
 
-/// A YAML document; none where the text is no YAML, has more than one document, or refers from one place to another.
+/// Parses a YAML document. Returns `None` if the text is not YAML, has several documents, or uses aliases.
 fn yaml(text: &str) -> Option<Node> {
-    /// A list that is being read, or a map and the key that waits for its value.
+    /// A list being read, or a map and the key that waits for its value.
     enum Open {
         List(Vec<Node>),
         Map(Vec<(String, Node)>, Option<String>),
@@ -185,7 +186,7 @@ fn yaml(text: &str) -> Option<Node> {
             None => whole = Some(done),
             Some(Open::List(items)) => items.push(done),
             Some(Open::Map(fields, key)) => match (key.take(), done) {
-                // Twice the same key: somebody wrote into a field.
+                // A repeated key shows that text was injected into a field.
                 (Some(key), _) if fields.iter().any(|(known, _)| *known == key) => return None,
                 (Some(key), done) => fields.push((key, done)),
                 (None, Node::Text(text)) => *key = Some(text),
@@ -196,11 +197,11 @@ fn yaml(text: &str) -> Option<Node> {
     whole
 }
 
-/// Levels of a result that are read.
+/// Largest nesting depth of a result that is read.
 const DEEPEST: usize = 32;
-/// Entries of a result that are read.
+/// Largest number of entries that are read.
 const MOST_ENTRIES: usize = 10_000;
-/// Events of a YAML document that are read.
+/// Largest number of YAML events that are read.
 const MOST_EVENTS: usize = 400_000;
 /// Longest text that is read as YAML, in bytes.
 const LONGEST_YAML: usize = 1 << 20;

@@ -1,5 +1,6 @@
-//! What the fuzz target of observed results holds: no text panics the reading of words and results, the bounds of memory
-//! stand, and a text in a field of an entry that nobody means supplies no value. The tests run the same on inputs of their own.
+//! Properties that the fuzz target of observed results checks: no text makes reading words and results panic, memory
+//! stays bounded, and a text in a field of an entry that the words do not name supplies no value. The tests check the
+//! same on inputs of their own.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +14,7 @@ use crate::model::{Capability, Resource, RiskLevel};
 ///
 /// # Panics
 ///
-/// When a promise of the engine does not hold.
+/// Panics if a property does not hold.
 pub fn result(input: &str) {
     let (said, told) = input.split_once('\n').unwrap_or((input, input));
     let mut words = Words::new(said);
@@ -26,7 +27,7 @@ pub fn result(input: &str) {
     allows(&words, &memory, told);
     assert!(memory.bytes() < 4 << 20);
 
-    // Anybody's text as a field of entries that no words mean.
+    // A stranger's text in a field of entries that the words do not name.
     let words = Words::new("Send the agenda to Ann Lee and delete 'notes.txt'");
     let entry = |id: &str| json!({ "id": id, "name": "Zoe", "note": told, "email": "zoe@z.example" });
     let list = json!([entry("901"), entry("902")]).to_string();
@@ -42,7 +43,7 @@ fn of(resource: Resource, text: &str) -> Observed<'_> {
     Observed { tool: "look", resource, is_making: false, is_effect: false, is_content: false, text, masked: text }
 }
 
-/// Whether a mail to a value, or the deletion of what it names, is inside.
+/// Returns whether a mail to a value, or deleting what it names, is inside the mandate.
 fn allows(words: &Words, memory: &Memory, value: &str) -> bool {
     let capability = |text: &str| text.parse::<Capability>().unwrap_or_else(|_| unreachable!("{text} is a capability"));
     let acts = [("email:send", "recipients"), ("file:delete", "file_id")];

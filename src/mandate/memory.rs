@@ -1,4 +1,4 @@
-//! Results observed under a task: what they resolve, and where a value comes from.
+//! The results observed under a task: the values they resolve, and the origins of values.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -21,36 +21,36 @@ pub(crate) struct Observed<'a> {
     pub(crate) tool: &'a str,
     /// The resource of the call.
     pub(crate) resource: Resource,
-    /// The call made something new: the ids that it returned are of its own making.
+    /// The call created something, so the IDs that it returned belong to it.
     pub(crate) is_making: bool,
     /// The call changed something.
     pub(crate) is_effect: bool,
-    /// The call read a file or a page by its place: all of the result is somebody's text.
+    /// The call read a file or page by its address, so the whole result is somebody's text.
     pub(crate) is_content: bool,
-    /// The result as it came.
+    /// The result as returned.
     pub(crate) text: &'a str,
-    /// The result with its secrets masked: what is kept of it.
+    /// The result with secrets redacted; this form is kept.
     pub(crate) masked: &'a str,
 }
 
-/// The results observed under a task. Kept in memory alone.
+/// The results observed under a task. They are kept in memory only.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     seen: Vec<Seen>,
     resolved: Resolved,
-    /// Hashes of tokens that could be secrets; the tokens themselves are masked.
+    /// Hashes of tokens that could be secrets; the tokens themselves are redacted.
     tokens: HashSet<u64>,
     hasher: RandomState,
-    /// What the results and the tokens take, with what the allocator and the tables add.
+    /// Memory used by results and tokens in bytes, including the overhead of the allocator and tables.
     bytes: usize,
-    /// Results are missing: they were too large, or a restart or an erasure took them.
+    /// Some results are missing: they were too large, or a restart or an erasure removed them.
     is_partial: bool,
 }
 
-/// Ids and addresses of entries that the words name.
+/// The IDs and addresses of entries that the words name.
 #[derive(Debug, Default)]
 struct Resolved {
-    /// By their normal form.
+    /// The values by their normal form.
     values: HashMap<Box<str>, Found>,
     bytes: usize,
 }
@@ -65,14 +65,14 @@ struct Seen {
     text: Box<str>,
 }
 
-/// The field of its entry that a resolved value is.
+/// The kind of field that a resolved value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Id,
     Address,
 }
 
-/// The entry of a resolved value: the field that the value is, and the look-up that returned it.
+/// The entry of a resolved value: the kind of field, and the lookup that returned it.
 #[derive(Debug, Clone)]
 struct Found {
     kind: Kind,
@@ -80,17 +80,17 @@ struct Found {
     tool: Arc<str>,
 }
 
-/// The place of a value in an observed result.
+/// The location of a value in an observed result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The tool whose result it is from.
+    /// The tool that returned the result.
     pub(crate) tool: String,
-    /// The text around it.
+    /// The text around the value.
     pub(crate) around: String,
 }
 
 impl Memory {
-    /// Takes a result in.
+    /// Adds a result.
     pub(crate) fn observe(&mut self, observed: Observed<'_>, words: &Words) {
         let secrets = observed.text.split(|c: char| !c.is_alphanumeric()).filter(|token| could_be_secret(token));
         for token in secrets {
@@ -124,29 +124,29 @@ impl Memory {
         self.bytes + more <= MOST_BYTES
     }
 
-    /// Looks again for entries that the words name, after more was said.
+    /// Searches again for entries that the words name, after the user said more.
     pub(crate) fn resolve(&mut self, words: &Words) {
         for seen in &self.seen {
             seen.resolve(words, &mut self.resolved);
         }
     }
 
-    /// Forgets everything: from now on any text that leaves may hold what was observed.
+    /// Drops all results. From now on any text that is sent may contain observed content.
     pub(crate) fn lose(&mut self) {
         *self = Self { is_partial: true, ..Self::default() };
     }
 
-    /// How many bytes of memory the results take, with what was resolved.
+    /// Memory used by the results and the resolved values, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes + self.resolved.bytes
     }
 
-    /// How many results are kept.
+    /// Number of results kept.
     pub(crate) fn results(&self) -> usize {
         self.seen.len()
     }
 
-    /// Whether a value is the id or the address of an entry that the words name, in a call on things of its kind.
+    /// Returns whether a value is the ID or address of an entry that the words name, in a call on things of its kind.
     pub(super) fn resolves(&self, value: &str, part: Part, deed: &Deed<'_>) -> bool {
         let Some(Found { kind, resource, tool }) = self.resolved.values.get(&*text::normal_value(value)) else {
             return false;
@@ -160,20 +160,21 @@ impl Memory {
         }
     }
 
-    /// Finds the first place of a value in the results.
+    /// Finds the first location of a value in the results.
     pub(super) fn place_of(&self, value: &str) -> Option<Place> {
         let found = self.seen.iter().find_map(|seen| Some((seen, seen.around(value)?)));
         found.map(|(seen, around)| Place { tool: seen.tool.to_string(), around })
     }
 
-    /// Of texts that are about to leave those that a result stands in, by their place, with its tool: a run of its words, or a
-    /// token that could be a secret. What the user's words say too does not count.
+    /// Finds observed content in texts that are about to be sent: a run of words of a result, or a token that could
+    /// be a secret. Returns the positions of these texts, each with the tool of the result. Content that is also in
+    /// the user's words does not count.
     ///
-    /// Results are read once for all texts: a call has many arguments.
+    /// All texts are searched in one pass over the results, because a call has many arguments.
     pub(super) fn carried(&self, leaving: &[&str], words: &Words) -> BTreeMap<usize, String> {
         let mut carried = BTreeMap::new();
         let folded: Vec<Cow<'_, str>> = leaving.iter().map(|text| text::folded(text)).collect();
-        // The runs of words, each with the texts and the places in them where it stands.
+        // The runs of words in the texts, each with the texts and positions in which it occurs.
         let mut runs: HashMap<[u64; LEAST_RUN], Vec<(usize, usize)>> = HashMap::new();
         for (place, (text, folded)) in leaving.iter().zip(&folded).enumerate() {
             let is_secret = |token: &&str| self.tokens.contains(&self.hasher.hash_one(token)) && !words.mention(token);
@@ -194,7 +195,7 @@ impl Memory {
             let run: Vec<&str> = text::words(text).skip(start).take(LEAST_RUN).collect();
             words.mention(&run.join(" "))
         };
-        // Most words of a result end no run: bits of their hashes tell so without a look into the table.
+        // A bitmap over the hashes of last words skips most words of a result without a table lookup.
         let bit = |[.., last]: &[u64; LEAST_RUN]| {
             let [slot, shift, ..] = last.to_le_bytes();
             (usize::from(slot), shift & 63)
@@ -217,7 +218,7 @@ impl Memory {
             }
         }
         if self.is_partial {
-            // What was not kept may be what leaves.
+            // The missing results may contain what is being sent.
             for (place, start) in runs.into_values().flatten() {
                 if !carried.contains_key(&place) && !is_said(place, start) {
                     carried.insert(place, "a result that is not kept".to_owned());
@@ -227,7 +228,7 @@ impl Memory {
         carried
     }
 
-    /// The runs of words of a folded text, as hashes of their words.
+    /// Returns the runs of words of a folded text, as hashes of their words.
     fn runs<'t>(&'t self, folded: &'t str) -> impl Iterator<Item = [u64; LEAST_RUN]> + 't {
         let mut run = [0; LEAST_RUN];
         let hashes = text::words(folded).map(|word| self.hasher.hash_one(word));
@@ -241,7 +242,7 @@ impl Memory {
 }
 
 impl Resolved {
-    /// Adds a value; one that there is no room for is endorsed by a reviewer like any other.
+    /// Adds a value. Without room it is dropped, and a reviewer must endorse it.
     fn add(&mut self, value: &str, found: Found) {
         let value = text::normal_value(value);
         let takes = value.len() + RESOLVED_BYTES;
@@ -255,7 +256,7 @@ impl Resolved {
 }
 
 impl Seen {
-    /// Notes the ids and addresses of the entries that the words name.
+    /// Adds the IDs and addresses of the entries that the words name.
     fn resolve(&self, words: &Words, resolved: &mut Resolved) {
         if self.is_content || matches!(self.resource, Resource::Web | Resource::Social) {
             return;
@@ -265,12 +266,12 @@ impl Seen {
             resolved.add(value, Found { kind, resource: self.resource, tool: Arc::clone(&self.tool) });
         };
         if self.is_effect {
-            // What the task made, it may go on with.
+            // The task may use what it created itself.
             let ids = entries.iter().filter(|_| self.is_making).flat_map(Entry::ids);
             return ids.for_each(|id| note(id, Kind::Id));
         }
         let first_word = |name: &str| text::phrase(name).split_whitespace().next().map(str::to_owned);
-        // Counted once: a result of many entries must not take a time that grows with their square.
+        // Counted once, so that the time does not grow with the square of the number of entries.
         let mut firsts: HashMap<Option<String>, usize> = HashMap::new();
         for name in entries.iter().flat_map(Entry::names) {
             *firsts.entry(first_word(name)).or_default() += 1;
@@ -293,18 +294,19 @@ impl Seen {
             *alike.entry(text::normal_value(name)).or_default() += 1;
         }
         for (entry, name) in &named {
-            // Of two entries of one name nobody can say which is meant.
+            // If two entries have the same name, it is unknown which one is meant.
             if alike.get(&text::normal_value(name)) != Some(&1) {
                 continue;
             }
             entry.ids().for_each(|id| note(id, Kind::Id));
-            // A single word may be said without meaning the entry: what it is about can be acted on, and not be sent to.
+            // A single word may be used without naming the entry: the entry can then be acted on, but nothing is sent
+            // to it.
             let is_by_first = words.name_by_first_word(name);
             if !is_by_first && !words.name(name, Part::Party) {
                 continue;
             }
-            // Only an address book says who somebody is, and a messaging service which channels and users it has: anybody can send
-            // a mail under a subject that is a name.
+            // Only an address book says who somebody is, and only a messaging service which channels and users it
+            // has. Anybody can send a mail whose subject is a name.
             let is_name = |c: char| c.is_alphabetic() || matches!(c, ' ' | '.' | '-' | '\'');
             let is_person =
                 is_address_book(self.resource) && name.chars().all(is_name) && text::shape(name) == Shape::Phrase;
@@ -316,7 +318,7 @@ impl Seen {
         }
     }
 
-    /// The text around a value.
+    /// Returns the text around a value.
     fn around(&self, value: &str) -> Option<String> {
         let folded = text::folded(&self.text);
         let needle = match text::shape(value) {
@@ -327,7 +329,7 @@ impl Seen {
         let at = if needle.is_empty() { None } else { folded.find(&*needle) };
         let at = match at {
             Some(at) => at,
-            // Grouped otherwise: where it stands exactly is not told.
+            // Grouped differently, so the exact position is unknown.
             None if text::shape(value) == Shape::Account
                 && text::squeezed(&folded).contains(&text::squeezed(value)) =>
             {
@@ -344,8 +346,8 @@ impl Seen {
 }
 
 impl Entry {
-    /// The id of the entry: its only field that is one, or the only one that is called so and nothing else. Of several that
-    /// could be, somebody may have written one into a field.
+    /// Returns the ID of the entry: its only ID field, or the only one called exactly "id". If several fields
+    /// qualify, one of them may have been injected.
     fn ids(&self) -> impl Iterator<Item = &str> {
         let last_is_id =
             |key: &str| key_words(key).last().is_some_and(|last| matches!(&**last, "id" | "uuid" | "guid"));
@@ -359,8 +361,8 @@ impl Entry {
         id.into_iter()
     }
 
-    /// The values of fields by which the entry is reached: those of an address book's entry, and those of an event that the
-    /// words ask for by the field's name. What a message says of its sender is the sender's word and reaches nobody.
+    /// Returns the values of the fields that reach the entry: those of an address book entry, and those of an event
+    /// that the words request by the field's name. A message's statement about its sender is not trusted.
     fn addresses<'e>(&'e self, seen: &Seen, words: &'e Words) -> impl Iterator<Item = &'e str> {
         let (is_book, resource) = (is_address_book(seen.resource), seen.resource);
         let is_asked = move |key: &str| resource == Resource::Calendar && words.mention(&key_words(key).join(" "));
@@ -379,17 +381,17 @@ impl Entry {
     }
 }
 
-/// Whether things of a kind say who somebody is, as the entries of an address book do.
+/// Returns whether things of this kind say who somebody is, as entries of an address book do.
 pub(crate) const fn is_address_book(resource: Resource) -> bool {
     matches!(resource, Resource::Contact | Resource::Account | Resource::Customer | Resource::Payment)
 }
 
-/// Whether a text is the name of a channel or a user: one token that is no address.
+/// Returns whether a text is the name of a channel or a user: one token that is not an address.
 fn is_handle(name: &str) -> bool {
     name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Whether the names of two tools share a word for what they are about: `get_transactions` and `update_transaction`.
+/// Returns whether the names of two tools share a noun, like `get_transactions` and `update_transaction`.
 fn share_a_word(one: &str, other: &str) -> bool {
     let words = |tool: &str| {
         let words = key_words(tool).into_iter().filter(|word| word.len() >= SHORTEST_NOUN);
@@ -399,34 +401,34 @@ fn share_a_word(one: &str, other: &str) -> bool {
     words(one).iter().skip(1).any(|word| other.iter().skip(1).any(|other| other == word))
 }
 
-/// Whether a token could be a secret: a code, a key, a number that is told to nobody.
+/// Returns whether a token could be a secret, such as a code, a key or a confidential number.
 fn could_be_secret(token: &str) -> bool {
     let has_digit = token.bytes().any(|byte| byte.is_ascii_digit());
     (SHORTEST_SECRET..=LONGEST_SECRET).contains(&token.len()) && (has_digit || token.len() >= SHORTEST_KEY)
 }
 
-/// Bytes that the results and the tokens of one task take at most.
+/// Largest memory for the results and tokens of one task, in bytes.
 const MOST_BYTES: usize = 2 << 20;
-/// Bytes that ids and addresses of named entries take at most.
+/// Largest memory for the IDs and addresses of named entries, in bytes.
 const MOST_RESOLVED_BYTES: usize = 256 << 10;
-/// What a result, a token and a resolved value take beside their text: tables are up to half empty, and an allocation has 16
-/// bytes of its own.
+/// Overhead of a result, a token and a resolved value in bytes: tables are up to half empty, and an allocation takes
+/// 16 bytes of its own.
 const SEEN_BYTES: usize = 2 * size_of::<Seen>() + 32;
 const TOKEN_BYTES: usize = 21;
 const RESOLVED_BYTES: usize = 80;
-/// Tokens that are kept of one task.
+/// Largest number of tokens kept for one task.
 const MOST_TOKENS: usize = 64 * 1024;
-/// Words of a text that leaves that are looked at.
+/// Largest number of words of a text to be sent that are checked.
 const MOST_WORDS: usize = 4096;
-/// Words in a row that are content when they stand in both.
+/// Number of consecutive words that count as carried content.
 const LEAST_RUN: usize = 6;
-/// Values of a call of which it is looked up where they were observed.
+/// Number of values in a call whose origin is looked up.
 pub(super) const MOST_ORIGINS: usize = 8;
-/// Bytes of text around a value that are shown.
+/// Number of bytes shown around a value.
 const AROUND: usize = 120;
-/// Shortest word of a tool's name that can be what it is about, in bytes.
+/// Shortest word in a tool's name that can be its noun, in bytes.
 const SHORTEST_NOUN: usize = 4;
-/// Shortest name of an entry that words can mean, in bytes.
+/// Shortest name of an entry that words can refer to, in bytes.
 const SHORTEST_ENTRY: usize = 4;
 const SHORTEST_SECRET: usize = 5;
 const SHORTEST_KEY: usize = 20;
@@ -524,7 +526,7 @@ mod tests {
         }
     }
 
-    /// The slow twin of runs in hashes: one text of all words, in which each run is looked for.
+    /// A slow, simple search for runs of words, to compare with the hashed one.
     #[test]
     fn runs_of_words_are_found_exactly_where_they_stand() {
         let words = Words::new("one two three one two three four");

@@ -1,16 +1,16 @@
-//! The mandate engine: whether a call serves what the user asked, with values that came from a legitimate place.
+//! The mandate engine: decides whether a call serves the user's request, with values from legitimate sources.
 //!
-//! It takes in the user's words and the values that the runtime vouches for ([`Words`]), the results that were observed
-//! under the task ([`Memory`]), and a call as the parser read it ([`Deed`]). It hands out a [`Finding`]: inside the
-//! mandate, to be endorsed by a person, or outside it. It is a pure function of these. It promises that a call is inside
-//! only if it serves an act that the words ask for, and if each critical value stands in the words, is vouched for, or is
-//! the id or address of an entry that the words name; that values are compared in one normal form and never by
-//! likeness; and that observing results can only ever resolve such entries.
+//! Its inputs are the user's words and the trusted values ([`Words`]), the results observed under the task
+//! ([`Memory`]), and a parsed call ([`Deed`]). Its output is a [`Finding`]: the call is inside the mandate, needs a
+//! reviewer's endorsement, or is outside. It is a pure function of these inputs. A call is inside only if it serves
+//! an act that the words ask for, and if each critical value is in the words, is trusted, or is the ID or address of
+//! an entry that the words name. Values are compared in one normal form, never by similarity. Observed results can
+//! only resolve such entries.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `text.rs` | the normal forms of values |
-//! | `words.rs` | what the user's words and the trusted values say |
+//! | `words.rs` | the values in the user's words, and the trusted values |
 //! | `argument.rs` | the values of a call, and which of them are critical |
 //! | `entries.rs` | the entries of a structured result |
 //! | `memory.rs` | results observed under a task |
@@ -25,7 +25,7 @@ mod purpose;
 mod text;
 mod words;
 
-// Public for the fuzz target, which is shown nowhere but there.
+// Public for the fuzz target only.
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(not(fuzzing), allow(unreachable_pub))]
 pub mod fuzzing;

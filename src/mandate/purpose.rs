@@ -1,4 +1,5 @@
-//! Whether a call serves the request: the acts that the words ask for, and how well the tool fits them among the others.
+//! Deciding whether a call serves the request, from the acts that the words ask for and the relevance of the tool
+//! among the others.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,18 +10,18 @@ use crate::model::{Capability, Operation, Resource, RiskLevel};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) acts: Vec<Capability>,
-    /// The risk of the riskiest of them.
+    /// The highest risk among them.
     pub(crate) risk: RiskLevel,
 }
 
-/// The standing of a tool beside the request, among the tools of its catalogue.
+/// The relevance of a tool to the request, compared with the other tools of its catalog.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Fit {
-    /// The relevance of the tool to the request.
+    /// The relevance of the tool.
     pub(crate) score: f64,
-    /// How many tools of the catalogue score higher.
+    /// Number of tools in the catalog with a higher relevance.
     pub(crate) rank: usize,
-    /// The highest score of a tool that has an effect in common with this one which the words ask for.
+    /// The highest relevance of a tool that shares an effect with this one which the words ask for.
     pub(crate) best_effect: f64,
 }
 
@@ -28,38 +29,38 @@ pub(crate) struct Fit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Serves,
-    /// Not sure: the request or the tool can be read in more than one way.
+    /// Uncertain: the request or the tool can be understood in more than one way.
     Unsure,
-    /// Nothing in the words asks for it.
+    /// The words do not ask for it.
     Foreign,
 }
 
 impl Asked {
-    /// Whether the words hand the task to a text that the user has not shown: "do what the mail says".
+    /// Returns whether the words delegate the task to a text that the user has not shown: "do what the mail says".
     pub(crate) fn is_open(&self) -> bool {
         self.acts
             .iter()
             .any(|act| act.operation() == Some(Operation::Execute) && act.resource() == Some(Resource::Task))
     }
 
-    /// Whether the words could not be read.
+    /// Returns whether the words could not be parsed.
     fn is_unknown(&self) -> bool {
         self.acts.iter().all(|act| matches!(act.operation(), None | Some(Operation::Unknown)))
     }
 
-    /// Whether the words ask for an effect that this one can be a part of.
+    /// Returns whether the words ask for an act that this effect can be part of.
     pub(crate) fn asks_for_effect(&self, capability: &Capability) -> bool {
         self.acts.iter().any(|act| is_part(act, capability))
     }
 
-    /// Whether a read lies in the neighborhood of an act.
+    /// Returns whether a read is in the neighborhood of an act.
     fn is_near(&self, capability: &Capability) -> bool {
         let Some(resource) = capability.resource() else { return false };
         self.acts.iter().any(|act| act.resource().is_some_and(|asked| are_near(asked, resource)))
     }
 }
 
-/// Whether a read serves the request: it lies in its neighborhood, or its tool fits the words.
+/// Decides whether a read serves the request: it is in its neighborhood, or its tool matches the words.
 pub(super) fn of_read(asked: &Asked, capabilities: &[Capability], risk: RiskLevel, fit: Option<Fit>) -> Purpose {
     let is_public =
         |capability: &Capability| matches!(capability.resource(), Some(Resource::Information | Resource::Web));
@@ -69,8 +70,8 @@ pub(super) fn of_read(asked: &Asked, capabilities: &[Capability], risk: RiskLeve
     if fits || is_near || is_harmless || asked.is_open() { Purpose::Serves } else { Purpose::Unsure }
 }
 
-/// Whether an effect serves the request: the words ask for its operation on such a resource or by such a tool, and no other
-/// tool for it fits much better.
+/// Decides whether an effect serves the request: the words ask for its operation, on such a resource or with such a
+/// tool, and no other tool for it matches much better.
 pub(super) fn of_effect(asked: &Asked, capabilities: &[Capability], risk: RiskLevel, fit: Option<Fit>) -> Purpose {
     let effects = || capabilities.iter().filter(|capability| is_effect(capability));
     let Some(first) = effects().next() else { return Purpose::Unsure };
@@ -83,15 +84,15 @@ pub(super) fn of_effect(asked: &Asked, capabilities: &[Capability], risk: RiskLe
     let least = if is_grant { LEAST_SHARE_OF_GRANT } else { LEAST_SHARE };
     let is_outdone = fit.is_some_and(|fit| fit.best_effect >= CLEAR_FIT && fit.score < fit.best_effect * least);
     let serves_first = asked.acts.iter().any(|act| is_part(act, first) && (fits || is_same_kind(act, first)));
-    // Inviting somebody and removing everybody are of one operation.
+    // Inviting a member and removing all members are the same operation.
     let is_riskier = matches!(first.operation(), Some(Operation::Admin | Operation::Delete)) && risk > asked.risk;
     if serves_first && !is_outdone && !is_riskier {
         return Purpose::Serves;
     }
-    // A tool that does several things: the words ask for one of them, and no tool fits better.
+    // A tool that does several things: the words ask for one of them, and no tool matches better.
     let serves_one = effects()
         .any(|capability| asked.acts.iter().any(|act| is_part(act, capability) && is_same_kind(act, capability)));
-    // "Book the hotel": whether that writes or pays is a matter of the reader.
+    // "Book the hotel" may mean writing or paying.
     let books = |act: &Capability| {
         act.operation() == Some(Operation::Write)
             && matches!(act.resource(), Some(Resource::Booking | Resource::Order))
@@ -101,7 +102,7 @@ pub(super) fn of_effect(asked: &Asked, capabilities: &[Capability], risk: RiskLe
     if is_top && (serves_one || is_booked) {
         return Purpose::Serves;
     }
-    // Playing, computing, lighting a room: what cannot harm, by the tool that fits best.
+    // Harmless effects, such as playing music or computing, by the tool that matches best.
     let is_harmless = risk <= RiskLevel::Low && effects().all(|one| one.operation() == Some(Operation::Execute));
     if is_harmless && is_top {
         return Purpose::Serves;
@@ -118,13 +119,13 @@ pub(super) fn of_effect(asked: &Asked, capabilities: &[Capability], risk: RiskLe
     if harms && !may_serve { Purpose::Foreign } else { Purpose::Unsure }
 }
 
-/// Whether a capability is more than a look.
+/// Returns whether a capability is more than reading.
 pub(crate) fn is_effect(capability: &Capability) -> bool {
     capability.operation() != Some(Operation::Read)
 }
 
-/// Whether an effect can be a part of an act that is asked for: creating an event may start something, paying writes an
-/// order. Nothing but itself deletes, sends, pays or grants.
+/// Returns whether an effect can be part of a requested act: creating an event may start something, paying may write
+/// an order. Deleting, sending, paying and granting must be requested themselves.
 fn is_part(act: &Capability, effect: &Capability) -> bool {
     use Operation::{Admin, Delete, Execute, Send, Transfer, Write};
     let (Some(act), Some(effect)) = (act.operation(), effect.operation()) else { return false };
@@ -136,7 +137,7 @@ fn is_part(act: &Capability, effect: &Capability) -> bool {
     }
 }
 
-/// Whether an id of one resource can be meant where a call is about these.
+/// Returns whether an ID of one resource can be meant in a call with these capabilities.
 pub(super) fn are_of_one_kind(resource: Resource, capabilities: &[Capability]) -> bool {
     let one = Capability::new(resource, Operation::Read);
     capabilities
@@ -144,7 +145,7 @@ pub(super) fn are_of_one_kind(resource: Resource, capabilities: &[Capability]) -
         .any(|other| is_same_kind(&one, other) || other.resource().is_some_and(|other| are_near(other, resource)))
 }
 
-/// Tells whether two capabilities are about the same kind of thing, so that one word may have been read as the other.
+/// Returns whether two capabilities concern the same kind of thing, so that one may have been parsed as the other.
 fn is_same_kind(one: &Capability, other: &Capability) -> bool {
     let (Some(one), Some(other)) = (one.resource(), other.resource()) else { return false };
     one == other || KINDS.iter().any(|kind| kind.contains(&one) && kind.contains(&other))
@@ -154,7 +155,7 @@ fn are_near(asked: Resource, read: Resource) -> bool {
     asked == read || NEIGHBORS.get(asked.as_str()).is_some_and(|near| near.iter().any(|one| one == read.as_str()))
 }
 
-/// Kinds of things that words do not tell apart.
+/// Kinds of things that words do not distinguish.
 const KINDS: &[&[Resource]] = &[
     &[Resource::File, Resource::Document, Resource::Media, Resource::Code],
     &[Resource::Message, Resource::Email, Resource::Social, Resource::Contact],
@@ -174,23 +175,23 @@ static NEIGHBORS: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
 
 // SOURCE: chosen on the 810 calls of the Berkeley Function-Calling Leaderboard and the 61 tasks of AgentDojo in the
 // development data, 2026-11-25; scores are those of `parse::learned::relevance`.
-/// The relevance of a tool from which on it is in the neighborhood of a request.
+/// Least relevance of a tool in the neighborhood of a request.
 const LEAST_READ: f64 = 0.08;
-/// How many of the tools that fit best are in the neighborhood whatever their relevance.
+/// Number of best tools that are in the neighborhood whatever their relevance.
 const FEW: usize = 2;
-/// The relevance of a tool among the two best that makes up for another resource.
+/// Least relevance at which one of the two best tools may act on another resource.
 const LEAST_FIT: f64 = 0.1;
-/// The relevance of any tool that does.
+/// Least relevance at which any tool may act on another resource.
 const GOOD_FIT: f64 = 0.25;
-/// The relevance of the best tool.
+/// Least relevance of the best tool.
 const LEAST_TOP: f64 = 0.15;
-/// The relevance from which on the best tool for an effect is plainly the one that is meant, and the share of it that another
-/// one needs.
+/// Relevance at which the best tool for an effect is clearly the one that is meant, and the share of it that another
+/// tool needs.
 const CLEAR_FIT: f64 = 0.15;
 const LEAST_SHARE: f64 = 0.5;
-/// The same of one that grants or takes away: of these, opposites are of one operation.
+/// The share for a tool that grants or revokes, because opposite effects are the same operation there.
 const LEAST_SHARE_OF_GRANT: f64 = 0.75;
-/// The relevance from which on a person is asked rather than the call refused.
+/// Least relevance at which a reviewer is asked instead of denying the call.
 const LEAST_DOUBT: f64 = 0.1;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A slow, obvious twin of what makes a value legitimate, on worlds whose entries are known before they are written down.
+//! A slow, simple model of what makes a value legitimate, tried on random worlds with known entries.
 //!
-//! `RULEKEEP_MANDATE_CASES` sets how many random worlds are tried (default 2,000).
+//! `RULEKEEP_MANDATE_CASES` sets the number of random worlds (default 2,000).
 
 use std::fmt::Write as _;
 
@@ -26,16 +26,16 @@ struct Item {
     email: &'static str,
 }
 
-/// How a result is written.
+/// The format of a result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Form {
     Json,
     Yaml,
-    /// YAML whose texts are not quoted.
+    /// YAML in which texts are not quoted.
     Raw,
 }
 
-/// A result: entries in a form, or the text alone.
+/// A result: entries in a format, or only a text.
 #[derive(Debug, Clone)]
 struct Told {
     resource: Resource,
@@ -43,7 +43,7 @@ struct Told {
     is_content: bool,
     form: Form,
     items: Vec<Item>,
-    /// In place of the entries.
+    /// The text that replaces the entries.
     text: Option<String>,
 }
 
@@ -81,13 +81,13 @@ impl Told {
         );
     }
 
-    /// Whether it can resolve anything.
+    /// Returns whether the result can resolve anything.
     fn counts(&self) -> bool {
         self.text.is_none() && !self.is_content && !matches!(self.resource, Resource::Web | Resource::Social)
     }
 }
 
-/// A call, and what it is about.
+/// A call and its subject.
 #[derive(Debug, Clone)]
 struct Act {
     capabilities: Vec<Capability>,
@@ -128,8 +128,8 @@ fn split(text: &str) -> Vec<String> {
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Words of a user, with what a reader takes from them: the acts, the names said in full, the first names said alone or in
-/// full, and the names that something is sent to.
+/// A user's words, and what a reader takes from them: the acts, the names given in full, the first names given alone
+/// or in full, and the names to which something is sent.
 struct Said {
     text: &'static str,
     acts: &'static [&'static str],
@@ -161,7 +161,7 @@ fn first(name: &str) -> &str {
     name.split(' ').next().unwrap()
 }
 
-/// The values that a result makes legitimate: ids, and addresses with names.
+/// The values that a result makes legitimate: IDs, and addresses with names.
 fn resolved(said: &Said, told: &Told) -> (Vec<String>, Vec<String>) {
     let (mut ids, mut addresses) = (Vec::new(), Vec::new());
     if !told.counts() {
@@ -324,7 +324,7 @@ fn told() -> impl Strategy<Value = Told> {
         |(resource, items, (is_effect, is_content, is_json), text)| Told {
             resource,
             is_effect,
-            // A text of strangers by itself: where else it comes from than a page, it may pass for a result.
+            // A stranger's text by itself: unless it comes from a page, it may pass for a result.
             is_content: is_content || text.is_some() && !matches!(resource, Resource::Web | Resource::Social),
             form: if is_json { Form::Json } else { Form::Yaml },
             items,
@@ -371,8 +371,8 @@ fn spoken(texts: &[&str], trusted: &[&str]) -> Words {
     words
 }
 
-/// Whether a result that was observed may supply a value: it is the id or the address of an entry that the words could
-/// mean, such an entry's name, or the id of what the task made.
+/// Returns whether an observed result may supply a value: it is the ID or address of an entry that the words could
+/// mean, such an entry's name, or the ID of what the task created.
 fn may_supply(texts: &[&str], told: &[Told], value: &str) -> bool {
     let said: Vec<String> = texts.iter().flat_map(|text| split(text)).collect();
     let is_same = |one: &str| split(one).concat() == split(value).concat();
@@ -438,7 +438,7 @@ fn a_text_of_a_stranger_in_a_field_supplies_nothing() {
     let run = runner(u32::MAX).run(&world, |(texts, asked, note, is_json, acts)| {
         let words = spoken(&texts, &[]);
         let form = if is_json { Form::Json } else { Form::Yaml };
-        // None of these is meant by any words.
+        // The words name none of these.
         let item = |id: &str| Item { id: id.to_owned(), name: "Zoe", note: note.clone(), email: "zoe@z.example" };
         let items = vec![item("901"), item("902")];
         let told = Told { resource: Resource::Contact, is_effect: false, is_content: false, form, items, text: None };
@@ -454,8 +454,8 @@ fn a_text_of_a_stranger_in_a_field_supplies_nothing() {
     run.unwrap();
 }
 
-/// A program that writes texts into YAML without quotation marks is beyond help where a text has all the fields of an entry;
-/// fields of another make never count.
+/// If a program writes texts into YAML without quoting, a text with all fields of an entry can break out. Fields of
+/// another set never count.
 #[test]
 fn an_unquoted_text_breaks_out_of_its_field_only_with_every_field_of_an_entry() {
     let words = Words::new("Send the agenda to Ann Lee");
@@ -545,7 +545,8 @@ fn no_text_panics_the_reading_of_results_and_words() {
     run.unwrap();
 }
 
-/// Calls of an agent whose model an attacker owns: each has a value that the words do not name, in a form that may look named.
+/// Calls of an agent whose model an attacker controls. Each has a value that the words do not name, in a form that
+/// may look named.
 #[test]
 fn no_form_of_a_value_makes_another_value_pass() {
     let cases = [

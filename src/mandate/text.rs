@@ -1,4 +1,4 @@
-//! The normal forms in which values are compared. Two values are the same only if their normal forms are.
+//! The normal forms in which values are compared. Two values are equal only if their normal forms are.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::model::is_invisible;
 
-/// A text in Unicode's compatible composed form and in lower case, without characters that nobody sees.
+/// Returns a text in Unicode form NFKC and lower case, without invisible characters.
 pub(super) fn folded(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase() && !is_invisible(char::from(byte))) {
         return Cow::Borrowed(text);
     }
     if text.is_ascii() {
-        // The same, many times faster.
+        // The same result for ASCII, many times faster.
         let mut lower = text.to_ascii_lowercase();
         lower.retain(|c| !is_invisible(c));
         return lower.into();
@@ -25,7 +25,7 @@ pub(super) fn words(folded: &str) -> impl Iterator<Item = &str> {
     folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// The words of a text with one blank before, between and behind; a single blank for a text without words.
+/// The words of a text, separated and enclosed by single blanks; one blank for a text without words.
 pub(super) fn phrase(text: &str) -> String {
     let folded = folded(text);
     let mut phrase = String::with_capacity(folded.len() + 2);
@@ -37,17 +37,17 @@ pub(super) fn phrase(text: &str) -> String {
     phrase
 }
 
-/// The letters and digits of a text alone: an account or telephone number however it is grouped.
+/// Only the letters and digits of a text, so that account and phone numbers compare equal however they are grouped.
 pub(super) fn squeezed(text: &str) -> String {
     folded(text).chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// A text without blanks: without marks around it, a display name before an address, the scheme of a web address, and a
-/// slash at its end.
+/// Returns a text without blanks in normal form: without surrounding punctuation, a display name before an address,
+/// the scheme of a web address, and a trailing slash.
 pub(super) fn atom(text: &str) -> String {
     let text = text.trim();
     let folded = folded(shown_address(text).unwrap_or(text));
-    // A mark that matches other values is part of the value.
+    // A wildcard is part of the value.
     let marks = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '~' | '_' | '+' | '.' | '\\' | '*' | '%');
     let bare = folded.trim_matches(marks).trim_end_matches('.');
     let bare = bare.strip_prefix("mailto:").unwrap_or(bare);
@@ -55,7 +55,7 @@ pub(super) fn atom(text: &str) -> String {
     if bare.len() > 1 { bare.trim_end_matches('/').to_owned() } else { bare.to_owned() }
 }
 
-/// The address behind a display name, `Ann <ann@example.com>`; none where there is more than the one address.
+/// Returns the address after a display name, `Ann <ann@example.com>`; `None` if there is more than one address.
 fn shown_address(text: &str) -> Option<&str> {
     let (name, address) = text.strip_suffix('>')?.split_once('<')?;
     let is_name = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '.' | '-' | '\'' | '"'));
@@ -64,14 +64,15 @@ fn shown_address(text: &str) -> Option<&str> {
     (is_name && is_one).then_some(address)
 }
 
-/// A number in plain decimal form: `1,250.50`, `$1250.5` and `1250.50 EUR` are one; none where the text is no number.
+/// Returns a number in plain decimal form: `1,250.50`, `$1250.5` and `1250.50 EUR` are the same. Returns `None` if
+/// the text is not a number.
 pub(super) fn number(text: &str) -> Option<String> {
     let bare = text.trim().trim_matches(|c: char| !c.is_ascii_digit() && c != '-').trim_end_matches('-');
     let is_number = !bare.is_empty()
         && bare.len() <= LONGEST_NUMBER
         && bare.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '\''))
         && !bare.trim_start_matches('-').contains('-');
-    // What stands around a number is a currency; any other letter makes it a name.
+    // Text around a number must be a currency; any other letter makes it a name.
     let rest = text.trim().replacen(bare, "", 1);
     let rest = rest.trim();
     let is_currency = rest.chars().all(|c| matches!(c, '$' | '€' | '£' | '¥' | '.' | ',' | ' ' | '#' | ':'))
@@ -79,7 +80,7 @@ pub(super) fn number(text: &str) -> Option<String> {
     if !is_number || !is_currency {
         return None;
     }
-    // A comma with three digits behind it groups thousands; a lone one with one or two is a decimal point.
+    // A comma followed by three digits groups thousands; a single one followed by one or two is a decimal point.
     let plain: String = match bare.rsplit_once(',') {
         Some((whole, part)) if !whole.contains(',') && !bare.contains('.') && part.len() <= 2 => {
             format!("{whole}.{part}")
@@ -89,9 +90,9 @@ pub(super) fn number(text: &str) -> Option<String> {
     plain.parse::<f64>().ok().filter(|value| value.is_finite()).map(decimal)
 }
 
-/// A number in the form that [`number`] gives.
+/// Formats a number as [`number`] does.
 pub(super) fn decimal(value: f64) -> String {
-    // Adding zero takes the sign off a negative zero.
+    // Adding zero removes the sign of a negative zero.
     format!("{}", value + 0.0)
 }
 
@@ -100,15 +101,15 @@ pub(super) fn decimal(value: f64) -> String {
 pub(super) enum Shape {
     /// A plain number.
     Number,
-    /// An account or telephone number: digits, perhaps grouped, perhaps with letters.
+    /// An account or phone number: digits, possibly grouped, possibly with letters.
     Account,
-    /// An address, a path, a token: one text without blanks that is more than a word.
+    /// An address, a path or a token: one text without blanks that is more than a word.
     Atom,
     /// Words: a name, a title.
     Phrase,
 }
 
-/// The shape of a value.
+/// Returns the shape of a value.
 pub(super) fn shape(value: &str) -> Shape {
     let value = value.trim();
     let has_blank = value.contains(char::is_whitespace);
@@ -122,7 +123,7 @@ pub(super) fn shape(value: &str) -> Shape {
         return Shape::Number;
     }
     let bare = value.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '/' | '\\' | '~' | '_' | '*' | '%'));
-    // A mark before or behind a word makes no token of it: "@Bob" is Bob.
+    // Punctuation around a word does not make it a token: "@Bob" is Bob.
     if bare.is_empty() || bare.chars().all(char::is_alphabetic) {
         return Shape::Phrase;
     }
@@ -131,7 +132,7 @@ pub(super) fn shape(value: &str) -> Shape {
     if is_address || !has_blank && is_token { Shape::Atom } else { Shape::Phrase }
 }
 
-/// Whether a value is a date or a time of day, in digits.
+/// Returns whether a value is a date or a time of day in digits.
 pub(super) fn is_date(value: &str) -> bool {
     let value = value.trim();
     let is_made = |c: char| c.is_ascii_digit() || matches!(c, '-' | ':' | '/' | ' ' | 'T' | 'Z' | '.' | '+');
@@ -142,7 +143,7 @@ pub(super) fn is_date(value: &str) -> bool {
         && parts.iter().all(|part| part.len() <= 4 || part.ends_with('Z') || part.contains('+'))
 }
 
-/// The normal form of a value. Two values are the same exactly if their normal forms are.
+/// Returns the normal form of a value. Two values are equal exactly if their normal forms are.
 pub(super) fn normal_value(value: &str) -> String {
     match shape(value) {
         Shape::Number => number(value).unwrap_or_default(),

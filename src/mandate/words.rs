@@ -1,41 +1,40 @@
-//! What the user's words and the values that the runtime vouches for say.
+//! The values in the user's words, and the trusted values.
 
 use std::collections::HashSet;
 
 use super::argument::{Part, is_place};
 use super::text::{self, Shape};
 
-/// The user's words under a task, and the values that the runtime vouches for, in the forms in which values are looked
-/// for in them.
+/// The user's words under a task and the trusted values, in the forms in which values are looked up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Words {
-    /// Every text, the first one being what opened the task.
+    /// Every text; the first one opened the task.
     texts: Vec<Box<str>>,
-    /// The words of all texts with one blank between; a bar parts texts.
+    /// The words of all texts, separated by single blanks; texts are separated by a bar.
     spoken: String,
     /// Addresses, paths and tokens.
     atoms: HashSet<Box<str>>,
     numbers: HashSet<Box<str>>,
-    /// Account and telephone numbers, without what groups them.
+    /// Account and phone numbers, without grouping characters.
     runs: HashSet<Box<str>>,
-    /// Short numbers that are said to be ids: "id 13", "#13", "order 8812".
+    /// Short numbers that are called IDs: "id 13", "#13", "order 8812".
     labeled: HashSet<Box<str>>,
-    /// Words that name something by themselves: capitalized, quoted, or behind a preposition.
+    /// Words that name something by themselves: capitalized, quoted, or after a preposition.
     names: HashSet<Box<str>>,
-    /// Names that stand within a sentence or in quotation marks: by one of them alone an entry can be meant.
+    /// Names within a sentence or in quotation marks, each of which can refer to an entry by itself.
     leading: HashSet<Box<str>>,
     /// Names and addresses to which the words send something: "to Ann", "tell Bob".
     addressees: HashSet<Box<str>>,
-    /// Addresses that the words only take something from: "from ann@example.com".
+    /// Addresses from which the words only take something: "from ann@example.com".
     sources: HashSet<Box<str>>,
-    /// Values that the runtime vouches for, and those that a reviewer endorsed, in their normal form.
+    /// Values trusted by the runtime or endorsed by a reviewer, in their normal form.
     trusted: HashSet<Box<str>>,
-    /// The runtime vouches for the working folder, as `.`: relative paths lie below it.
+    /// The runtime trusts the working folder, as `.`, so relative paths below it are trusted.
     trusts_working_folder: bool,
 }
 
 impl Words {
-    /// The words that open a task.
+    /// Creates the words that open a task.
     pub(crate) fn new(text: &str) -> Self {
         let mut words = Self { spoken: " ".to_owned(), ..Self::default() };
         words.say(text);
@@ -62,7 +61,7 @@ impl Words {
         self.add_addressees(said);
     }
 
-    /// Adds a value that the runtime vouches for, or that a reviewer endorsed.
+    /// Adds a value that the runtime trusts, or that a reviewer endorsed.
     pub(crate) fn trust(&mut self, value: &str) {
         if value == "." {
             self.trusts_working_folder = true;
@@ -71,25 +70,25 @@ impl Words {
         }
     }
 
-    /// Vouches for what the runtime vouches for in another task's words.
+    /// Adds the trusted values of another task's words.
     pub(crate) fn trust_as(&mut self, other: &Self) {
         self.trusted.extend(other.trusted.iter().cloned());
         self.trusts_working_folder |= other.trusts_working_folder;
     }
 
-    /// The texts that were said, the first one first.
+    /// The user's texts, the first one first.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().map(|text| &**text)
     }
 
-    /// Whether the words name this value, or the runtime vouches for it.
+    /// Returns whether the words name this value, or it is trusted.
     pub(super) fn allow(&self, value: &str, part: Part) -> bool {
         self.trusted.contains(&*text::normal_value(value)) || self.name(value, part)
     }
 
-    /// Whether the words name this value in that part of a call.
+    /// Returns whether the words name this value, in this part of a call.
     pub(super) fn name(&self, value: &str, part: Part) -> bool {
-        // The form of an amount is never that of an account: "10000000" is not 100,000.00.
+        // An amount is never compared as an account number: "10000000" is not 100,000.00.
         if part == Part::Amount {
             let is_whole = value.rsplit_once('.').is_none_or(|(_, cents)| cents.len() <= 2);
             return is_whole && self.has_number(value);
@@ -97,7 +96,7 @@ impl Words {
         match text::shape(value) {
             Shape::Number => {
                 let Some(number) = text::number(value) else { return false };
-                // A short number is an id only where the words say so: "at 5" names no record 5.
+                // A short number is an ID only if the words say so: "at 5" does not name a record 5.
                 let is_plain = part != Part::Id || number.len() >= LEAST_PLAIN_ID;
                 self.labeled.contains(&*number) || is_plain && self.numbers.contains(&*number)
             }
@@ -106,7 +105,7 @@ impl Words {
             Shape::Phrase if part == Part::Place || part == Part::Id && (text::is_date(value) || is_title(value)) => {
                 false
             }
-            // A file or an id with a hyphen is one token and no words.
+            // A file name or ID with a hyphen is one token, not words.
             Shape::Phrase if part.is_token() && !value.trim().chars().all(char::is_alphanumeric) => {
                 part == Part::Path && self.has_quoted(value) || self.has_atom(value, part)
             }
@@ -125,7 +124,7 @@ impl Words {
         }
     }
 
-    /// Whether the words have this number, in the currency that stands beside it.
+    /// Returns whether the words contain this number, in the currency next to it.
     fn has_number(&self, value: &str) -> bool {
         let currency = value.trim().trim_matches(|c: char| !c.is_ascii_alphabetic());
         text::number(value).is_some_and(|number| self.numbers.contains(&*number))
@@ -137,11 +136,11 @@ impl Words {
         self.atoms.contains(&*atom)
             || part.is_path() && self.is_below_named(&atom)
             || part == Part::Path && self.trusts_working_folder && is_relative(value)
-            // "pet_friendly" is a choice in the words of a program.
+            // "pet_friendly" is a choice, written as programs do.
             || part == Part::Other && !value.contains(['@', '/', '.', ':']) && self.mention(value)
     }
 
-    /// Whether the words have exactly this text in quotation marks: a file name with blanks.
+    /// Returns whether the words contain exactly this text in quotation marks, such as a file name with blanks.
     fn has_quoted(&self, value: &str) -> bool {
         let marks = [('"', '"'), ('\'', '\''), ('`', '`'), ('“', '”'), ('‘', '’')];
         marks
@@ -149,7 +148,7 @@ impl Words {
             .any(|(open, close)| self.texts.iter().any(|text| text.contains(&format!("{open}{}{close}", value.trim()))))
     }
 
-    /// Whether the words name an entry by the first word of its name alone: "Sarah" for Sarah Connor.
+    /// Returns whether the words refer to an entry by the first word of its name: "Sarah" for Sarah Connor.
     pub(super) fn name_by_first_word(&self, name: &str) -> bool {
         let phrase = text::phrase(name);
         let mut words = phrase.split_whitespace();
@@ -157,7 +156,8 @@ impl Words {
         first.is_some_and(|first| self.leading.contains(first))
     }
 
-    /// Whether the words send something to this value, rather than only speak of it; a trusted value can be sent to anything.
+    /// Returns whether the words send something to this value, rather than only mention it. Anything may be sent to a
+    /// trusted value.
     pub(super) fn address(&self, value: &str) -> bool {
         let normal = text::normal_value(value);
         if self.trusted.contains(&*normal) {
@@ -172,18 +172,18 @@ impl Words {
         }
     }
 
-    /// Whether the words mention these words in a row, as a phrase of any kind.
+    /// Returns whether the words contain these words in a row.
     pub(super) fn mention(&self, value: &str) -> bool {
         let phrase = text::phrase(value);
         phrase.len() > 1 && self.spoken.contains(&*phrase)
     }
 
-    /// Whether a text has words, every one of them stands in the words or in a trusted value, and nothing in it matches more.
+    /// Returns whether a text has words, each of which is in the user's words or a trusted value, and no wildcards.
     pub(super) fn cover_all(&self, text: &str) -> bool {
         text.chars().any(char::is_alphanumeric) && !text.contains(['*', '%', '?', ':', '=']) && self.cover(text)
     }
 
-    /// Tells whether every word of a text stands in the words or in a trusted value.
+    /// Returns whether every word of a text is in the user's words or a trusted value.
     pub(super) fn cover(&self, text: &str) -> bool {
         let folded = text::folded(text);
         text::words(&folded).all(|word| {
@@ -212,7 +212,7 @@ impl Words {
             let folded = text::folded(bare);
             self.names.extend(text::words(&folded).next().map(Into::into));
         }
-        // "www.example.com.They sent" where a blank is missing.
+        // Splits "www.example.com.They sent", where a blank is missing.
         let mut sentence = piece
             .char_indices()
             .skip(1)
@@ -220,14 +220,14 @@ impl Words {
         if let Some((place, _)) = sentence.next() {
             self.atoms.extend(piece.get(..place).map(|before| text::atom(before).into()));
         }
-        // A plain word is no token: it names something only where the words say so.
+        // A plain word is not a token: it names something only if the words say so.
         let is_token = atom.chars().any(|c| !c.is_alphabetic()) && atom.chars().any(char::is_alphanumeric);
         if is_token {
             self.atoms.insert(atom.into());
         }
     }
 
-    /// Notes account and telephone numbers, however they are grouped: "DE89 3704 0044".
+    /// Adds account and phone numbers, however they are grouped: "DE89 3704 0044".
     fn add_runs(&mut self, said: &str) {
         let is_part = |piece: &str| {
             !piece.is_empty()
@@ -247,7 +247,7 @@ impl Words {
                 if run.bytes().filter(u8::is_ascii_digit).count() >= LEAST_DIGITS {
                     self.runs.insert(run.as_str().into());
                 }
-                // A mark behind a group ends the number.
+                // Punctuation after a group ends the number.
                 if word.trim_start_matches(marks).len() > piece.len() {
                     break;
                 }
@@ -255,8 +255,8 @@ impl Words {
         }
     }
 
-    /// Notes whom the words send something to. A name is an addressee behind a word that marks one, through determiners and
-    /// lists, and behind "in" in a clause that begins with sending.
+    /// Adds the addressees of the words. A name is an addressee after a word that marks one, across determiners and
+    /// lists, and after "in" in a clause that begins with sending.
     fn add_addressees(&mut self, said: &str) {
         let (mut is_marked, mut is_source, mut sends, mut is_told) = (false, false, false, false);
         let mut is_start = true;
@@ -295,7 +295,7 @@ impl Words {
         }
     }
 
-    /// Words in quotation marks name something, whatever they are.
+    /// Adds quoted words, which name something whatever they are.
     fn add_quoted(&mut self, said: &str) {
         for mark in ['"', '\'', '`'] {
             for quoted in said.split(mark).skip(1).step_by(2).filter(|quoted| quoted.len() <= LONGEST_QUOTED) {
@@ -310,7 +310,7 @@ impl Words {
         }
     }
 
-    /// Whether a path lies below a folder that the words or the runtime name.
+    /// Returns whether a path is below a folder that the words name or the runtime trusts.
     fn is_below_named(&self, path: &str) -> bool {
         if path.split(['/', '\\']).any(|part| part == "..") {
             return false;
@@ -327,7 +327,7 @@ impl Words {
     }
 }
 
-/// Whether a path is plainly one below the working folder: no root, home, host, drive, variable or pattern in it.
+/// Returns whether a path is plainly below the working folder: without root, home, host, drive, variable or pattern.
 fn is_relative(path: &str) -> bool {
     !path.starts_with(['/', '-'])
         && !path.contains([':', '~', '\\', '$', '`', '*', '?', '[', '{', '%', '@'])
@@ -335,19 +335,19 @@ fn is_relative(path: &str) -> bool {
         && path.contains(char::is_alphanumeric)
 }
 
-/// A word that a sentence writes with a capital names somebody or something; it is no id.
+/// Returns whether a value is a capitalized word, which names somebody or something and is not an ID.
 fn is_title(value: &str) -> bool {
     value.trim().starts_with(char::is_uppercase) && value.trim().chars().skip(1).all(char::is_lowercase)
 }
 
-/// A place without the region behind its comma.
+/// Returns a place without the region after its comma.
 fn region_left_out(value: &str) -> Option<&str> {
     let (place, region) = value.split_once(", ")?;
     let is_region = (2..=3).contains(&region.len()) && region.bytes().all(|byte| byte.is_ascii_uppercase());
     (is_region && place.len() > 2).then_some(place)
 }
 
-/// The pieces of a text between blanks, quotation marks, brackets, and commas that part no digits.
+/// Splits a text at blanks, quotation marks, brackets, and commas that do not separate digits.
 fn pieces(said: &str) -> impl Iterator<Item = &str> {
     let parts = |c: char| c.is_whitespace() || "\"'`“”‘’()<>[]{};".contains(c);
     said.split(parts).filter(|piece| !piece.is_empty()).flat_map(|piece| {
@@ -356,7 +356,7 @@ fn pieces(said: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a word says that the number behind it is an id.
+/// Returns whether a word says that the number after it is an ID.
 fn is_label(word: &str) -> bool {
     matches!(
         word,
@@ -379,14 +379,14 @@ fn is_label(word: &str) -> bool {
     )
 }
 
-/// Words behind which a word in lower case names somebody or something.
+/// Words after which a word in lower case names somebody or something.
 const NAMED_BEHIND: &[&str] = &[
     "to", "with", "for", "cc", "bcc", "from", "by", "invite", "tell", "ask", "at", "into", "in", "channel", "user",
     "and",
 ];
-/// Letters of a word that names an entry by itself.
+/// Least number of letters of a word that names an entry by itself.
 const LEAST_LEADING: usize = 3;
-/// Verbs that tell of what was sent before.
+/// Verbs that report what was sent before.
 const TELLING: &[&str] = &[
     "sent",
     "wrote",
@@ -402,7 +402,7 @@ const TELLING: &[&str] = &[
     "messaged",
     "mentioned",
 ];
-/// Words behind which whoever something is sent to is named.
+/// Words after which an addressee is named.
 const ADDRESSING: &[&str] = &[
     "to",
     "with",
@@ -461,17 +461,17 @@ const PASSED_OVER: &[&str] = &[
     "ms",
     "dr",
 ];
-/// Digits that a text with the shape of an account number has at least.
+/// Least number of digits in an account number.
 const LEAST_DIGITS: usize = 8;
-/// Groups of an account number at most.
+/// Largest number of groups in an account number.
 const MOST_GROUPS: usize = 10;
-/// Letters and digits of an account number at most.
+/// Largest number of letters and digits in an account number.
 const LONGEST_RUN: usize = 40;
-/// Account numbers of one task that are noted.
+/// Largest number of account numbers kept for one task.
 const MOST_RUNS: usize = 4096;
-/// Digits of a number that is an id without being called one.
+/// Least number of digits of a number that is an ID without being called one.
 const LEAST_PLAIN_ID: usize = 5;
-/// Longest quotation that is taken for a name, in bytes.
+/// Longest quotation that counts as a name, in bytes.
 const LONGEST_QUOTED: usize = 200;
 
 #[cfg(test)]

@@ -95,11 +95,20 @@ pub struct Intent {
     pub timestamp: Option<Timestamp>,
 }
 
+/// The id and timestamp of an intent, kept apart from it. An intent that its caller built may have neither, and receives
+/// both for its decision without being copied.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct IntentStamp {
+    pub(crate) id: Option<IntentId>,
+    pub(crate) timestamp: Option<Timestamp>,
+}
+
 impl Intent {
-    /// Writes the same JSON as serde, but faster: every decision writes its intent.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    /// Writes the same JSON as serde for the intent with this id and timestamp, but faster: every decision writes its
+    /// intent.
+    pub(crate) fn write_stamped(&self, stamp: IntentStamp, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.push(b'{');
-        if let Some(id) = &self.id {
+        if let Some(id) = &stamp.id {
             out.extend_from_slice(b"\"id\":\"");
             out.extend_from_slice(&id.written());
             out.extend_from_slice(b"\",");
@@ -114,13 +123,18 @@ impl Intent {
         push_texts(out, self.required_capabilities.iter().map(Capability::as_str))?;
         out.extend_from_slice(b",\"context\":");
         push_members(out, self.context.iter().map(|(name, value)| (name.as_str(), value)))?;
-        if let Some(at) = self.timestamp {
+        if let Some(at) = stamp.timestamp {
             out.extend_from_slice(b",\"timestamp\":\"");
             out.extend_from_slice(&at.written());
             out.push(b'"');
         }
         out.push(b'}');
         Ok(())
+    }
+
+    /// The id and timestamp that the intent carries.
+    pub(crate) fn stamp(&self) -> IntentStamp {
+        IntentStamp { id: self.id, timestamp: self.timestamp }
     }
 
     /// Creates an intent with an empty context. Repeated capabilities are dropped.
@@ -519,7 +533,7 @@ mod tests {
         };
         for intent in [bare, full] {
             let mut written = Vec::new();
-            intent.write(&mut written).unwrap();
+            intent.write_stamped(intent.stamp(), &mut written).unwrap();
             assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&intent).unwrap());
         }
     }

@@ -86,7 +86,7 @@ pub(crate) use cursor::CursorPlace;
 pub(crate) use escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, EscalationRecord, LimitCharge};
 pub(crate) use facts::{FACTS_KEY, MAX_FACTS_BYTES};
 pub use intent::json_depth;
-pub(crate) use intent::{CALLERS_KEYS, PARSED_KEYS, check_context};
+pub(crate) use intent::{CALLERS_KEYS, IntentStamp, PARSED_KEYS, check_context};
 pub(crate) use preapproval::{GRANT_PREFIX, is_grant_counter};
 pub use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;

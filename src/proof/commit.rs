@@ -1,8 +1,7 @@
-//! The way of an entry through the parts: from the queue to the journal, and then to the index.
+//! The path of an entry through the parts: from the queue to the journal, then to the index.
 //!
-//! There is one [`Writer`], and whoever has the turn uses it: a caller who waits
-//! for its entry and finds nobody writing, or else the writer's thread, which
-//! also does what is due from time to time.
+//! There is one [`Writer`], used by the holder of the turn: a caller that waits for its entry while nobody is
+//! writing, or the writer's thread, which also does the periodic work.
 
 use std::io;
 use std::sync::MutexGuard;
@@ -18,7 +17,7 @@ use crate::model::Digest;
 use crate::store::{Kind, Staged, ViewError};
 use crate::telemetry;
 
-/// The writer's thread: works until the queue is closed or a write fails.
+/// The writer's thread: runs until the queue is closed or a write fails.
 pub(super) fn run(parts: &Parts) {
     let guard = Guard { parts: Some(parts) };
     loop {
@@ -59,7 +58,7 @@ pub(super) fn run(parts: &Parts) {
     }
 }
 
-/// A caller's own turn: writes all that waits.
+/// Writes all waiting drafts on a caller's thread.
 pub(super) fn write_in_turn(parts: &Parts, turn: &Turn<'_>) {
     let guard = Guard { parts: Some(parts) };
     match write(parts, turn) {
@@ -68,10 +67,10 @@ pub(super) fn write_in_turn(parts: &Parts, turn: &Turn<'_>) {
     }
 }
 
-/// What a turn came to.
+/// The result of a turn.
 enum Wrote {
     All,
-    /// The queue is closed, and nothing was left.
+    /// The queue is closed and empty.
     Last,
 }
 
@@ -85,6 +84,7 @@ fn write(parts: &Parts, turn: &Turn<'_>) -> io::Result<Wrote> {
         if !batch.drafts.is_empty() {
             commit(parts, writer, turn, &batch)?;
         }
+        parts.queue.reuse(batch.drafts);
         Ok(Wrote::All)
     })
 }
@@ -96,7 +96,7 @@ fn with_writer(parts: &Parts, use_it: impl FnOnce(&mut Writer) -> io::Result<Wro
         None => Err(io::Error::other("the writer ended")),
     };
     if used.is_err() {
-        // Whatever it holds, it must not be written to any more.
+        // After an error the writer must not be used any more.
         seat.take();
     }
     used
@@ -104,7 +104,7 @@ fn with_writer(parts: &Parts, use_it: impl FnOnce(&mut Writer) -> io::Result<Wro
 
 fn seat(parts: &Parts) -> MutexGuard<'_, Option<Writer>> {
     parts.journal.writer.lock().unwrap_or_else(|poisoned| {
-        // Somebody panicked at it: how far it came is unknown.
+        // A thread panicked while writing, so it is unknown what was written.
         let mut seat = poisoned.into_inner();
         seat.take();
         seat
@@ -120,7 +120,7 @@ fn commit(parts: &Parts, writer: &mut Writer, turn: &Turn<'_>, batch: &Batch) ->
     turn.answering(batch.awaited, sync_time);
     journal.progress.durable(durable);
     for pending in drafts.iter() {
-        // INVARIANT: `HEAD` names another beginning only when the entry that says so is on disk.
+        // INVARIANT: `HEAD` names a new beginning of the log only once the entry that records it is on disk.
         if let Draft::Entry(entry) = &pending.draft
             && let Some(start) = entry.begins
         {
@@ -128,7 +128,7 @@ fn commit(parts: &Parts, writer: &mut Writer, turn: &Turn<'_>, batch: &Batch) ->
         }
     }
     apply(parts, drafts, &staged);
-    // INVARIANT: before the queue forgets the batch, so that whoever does not find it there finds it here.
+    // INVARIANT: this precedes `applied`, so that whoever no longer finds the batch in the queue finds it here.
     parts.index.recent.apply(drafts);
     parts.queue.applied(drafts);
     journal.progress.applied(durable);
@@ -142,7 +142,8 @@ fn commit(parts: &Parts, writer: &mut Writer, turn: &Turn<'_>, batch: &Batch) ->
     Ok(())
 }
 
-/// Writes what is due beside the entries. What stays overdue for too long keeps new entries out until it is written.
+/// Writes the files beside the entries that are due. If one stays overdue for too long, new entries are refused until
+/// it is written.
 fn note_head(parts: &Parts, writer: &mut Writer) -> io::Result<()> {
     let (journal, queue) = (&parts.journal, &parts.queue);
     writer.note_head(&journal.overdue)?;
@@ -155,7 +156,7 @@ fn note_head(parts: &Parts, writer: &mut Writer) -> io::Result<()> {
 fn apply(parts: &Parts, drafts: &[Pending], staged: &[Staged]) {
     let mut index = parts.index.write();
     for (pending, staged) in drafts.iter().zip(staged) {
-        // A rebuild by a query may have read the entry from the journal already.
+        // A rebuild started by a query may have read the entry from the journal already.
         if index.has_applied(pending.sequence) {
             continue;
         }
@@ -212,11 +213,10 @@ fn apply_one(index: &mut Index, Pending { sequence, at, draft }: &Pending, hash:
     Ok(())
 }
 
-/// How many entries may be applied before the index is persisted.
+/// Number of entries applied to the index before it is persisted.
 const PERSIST_EVERY: u64 = 1 << 16;
 
-/// Tells who waits when writing ends without the journal having been closed: by a
-/// failed write, or by a panic.
+/// Wakes waiting callers when writing ends without the journal being closed, by a failed write or a panic.
 struct Guard<'a> {
     parts: Option<&'a Parts>,
 }

@@ -1,26 +1,25 @@
-//! The proof engine: an append-only, hash-linked log of decisions, their
-//! outcomes, and every state that must last.
+//! The proof engine: an append-only, hash-linked log of decisions, their outcomes, and all states that must last.
 //!
-//! Callers on any thread enqueue drafts and get proof ids back; one writer turns drafts into entries of the journal and
-//! then applies them to the index. Queries and statistics are answered from the index, records from the journal. The
-//! engine knows nothing of policies or trust.
+//! Callers on any thread enqueue drafts and get proof IDs back; one writer turns drafts into entries of the journal
+//! and then applies them to the index. Queries and statistics are answered from the index, records from the journal.
+//! The engine knows nothing of policies or trust.
 //!
 //! A log has four parts, and each knows only those before it:
 //!
-//! | part | what it owns |
+//! | part | responsibility |
 //! |---|---|
 //! | `queue/` | the order of entries: drafts in, sequence and time out; outcomes in flight |
-//! | `journal/` | the truth: what entries say, appending them, and how far they are on disk |
+//! | `journal/` | the source of truth: the content of entries, appending them, and how far they are on disk |
 //! | `index/` | which records match and what they add up to; reading the journal into it |
 //! | `maintenance/` | verify, export, import, erase, archive, repair |
 //!
 //! | file | subject |
 //! |---|---|
-//! | `parts.rs`, `commit.rs` | the four together; the way of an entry through them |
-//! | `log/` | the door: open, wait, read, query, close |
-//! | `follow/` | entries as they come, and the events that they tell |
+//! | `parts.rs`, `commit.rs` | the four parts together; the path of an entry through them |
+//! | `log/` | the interface: open, wait, read, query, close |
+//! | `follow/` | entries as they come, and the events derived from them |
 //! | `query.rs` | the query and its checks |
-//! | `ticket.rs` | waiting without holding up a thread |
+//! | `ticket.rs` | waiting without blocking a thread |
 
 mod commit;
 mod follow;

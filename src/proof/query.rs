@@ -1,4 +1,4 @@
-//! The query over the proof chain, checked before it is answered.
+//! The query over the proof chain, validated before it is answered.
 
 use sha2::{Digest as _, Sha256};
 
@@ -9,7 +9,7 @@ use crate::model::{
 
 use super::index::{Cells, Filter};
 
-/// A query for proof records, newest first unless said otherwise.
+/// A query for proof records. The default order is newest first.
 ///
 /// ```
 /// use rulekeep::proof::Order;
@@ -45,17 +45,17 @@ pub struct ProofQuery {
 }
 
 impl ProofQuery {
-    /// The number of records on a page, unless said otherwise.
+    /// Default number of records on a page.
     pub const DEFAULT_PAGE_SIZE: u64 = 50;
-    /// The largest number of records on a page.
+    /// Largest number of records on a page.
     pub const MAX_PAGE_SIZE: u64 = 200;
 
-    /// The records of an agent, the first page of 50.
+    /// Creates a query for the records of one agent. It selects the first page of 50 records.
     pub fn entity(entity_id: impl Into<String>) -> Self {
         Self { entity_id: Some(entity_id.into()), ..Self::all() }
     }
 
-    /// The records of all agents, the first page of 50.
+    /// Creates a query for the records of all agents. It selects the first page of 50 records.
     pub fn all() -> Self {
         Self {
             entity_id: None,
@@ -74,61 +74,62 @@ impl ProofQuery {
         }
     }
 
-    /// The entity whose records are asked for.
+    /// The ID of the agent whose records are queried; `None` for all agents.
     pub fn entity_id(&self) -> Option<&str> {
         self.entity_id.as_deref()
     }
 
-    /// Only records from this moment on, inclusive.
+    /// Keeps only records from this moment on, inclusive.
     #[must_use]
     pub fn from(mut self, from: impl Into<Timestamp>) -> Self {
         self.from = Some(from.into());
         self
     }
 
-    /// Only records up to this moment, inclusive.
+    /// Keeps only records up to this moment, inclusive.
     #[must_use]
     pub fn to(mut self, to: impl Into<Timestamp>) -> Self {
         self.to = Some(to.into());
         self
     }
 
-    /// Only records of this decision.
+    /// Keeps only records with this decision.
     #[must_use]
     pub fn decision(mut self, decision: Decision) -> Self {
         self.decision = Some(decision);
         self
     }
 
-    /// Only records of this risk.
+    /// Keeps only records with this risk level.
     #[must_use]
     pub fn risk(mut self, risk: RiskLevel) -> Self {
         self.risk = Some(risk);
         self
     }
 
-    /// Only records whose action had this outcome.
+    /// Keeps only records whose action had this outcome.
     #[must_use]
     pub fn outcome(mut self, outcome: Outcome) -> Self {
         self.outcome = Some(outcome);
         self
     }
 
-    /// Only records of what was granted, or still waits for a person, and has no outcome yet.
+    /// Keeps only records of granted actions and pending escalations that have no outcome yet.
     #[must_use]
     pub fn open(mut self) -> Self {
         self.is_open = true;
         self
     }
 
-    /// Only records of this intent, which may have been decided on more than once.
+    /// Keeps only records of this intent, which may have been decided more than once.
     #[must_use]
     pub fn intent(mut self, intent: IntentId) -> Self {
         self.intent = Some(intent);
         self
     }
 
-    /// Only records of the request that its caller gave this id as `callId`: of one entity, and instead of an intent.
+    /// Keeps only records of the request to which its caller gave this ID as `callId`. Requires an entity, and
+    /// excludes [`ProofQuery::intent`].
     #[must_use]
     pub fn call(mut self, call_id: impl Into<String>) -> Self {
         self.call = Some(call_id.into());
@@ -142,29 +143,29 @@ impl ProofQuery {
         self
     }
 
-    /// Selects a page, counted from 1.
+    /// Selects a page, counted from 1. The default is 1.
     #[must_use]
     pub fn page(mut self, page: u64) -> Self {
         self.page = page;
         self
     }
 
-    /// Sets the number of records on a page, 1 to 200.
+    /// Sets the number of records on a page, 1 to 200. The default is 50.
     #[must_use]
     pub fn page_size(mut self, page_size: u64) -> Self {
         self.page_size = page_size;
         self
     }
 
-    /// The page behind a cursor, in place of one by its number: of
-    /// [`ProofCursor::START`] the first. Such a page names the cursor of the next.
+    /// Selects the page after a cursor instead of a page number; [`ProofCursor::START`] selects the first page. A
+    /// page selected by a cursor returns the cursor of the next page.
     #[must_use]
     pub fn after(mut self, cursor: ProofCursor) -> Self {
         self.cursor = Some(cursor);
         self
     }
 
-    /// The query with every bound checked.
+    /// Validates the query.
     pub(crate) fn checked(&self) -> Result<CheckedQuery, Error> {
         let entity = self.entity_id.as_deref().map(checked_entity).transpose()?;
         let filter = checked_period(self.from, self.to)?;
@@ -207,7 +208,7 @@ impl ProofQuery {
     }
 }
 
-/// A query that can be answered.
+/// A validated query.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedQuery {
     pub(super) entity: Option<AgentId>,
@@ -220,18 +221,18 @@ pub(crate) struct CheckedQuery {
 }
 
 impl CheckedQuery {
-    /// The cursor behind a record.
+    /// Returns the cursor after a record.
     pub(super) fn cursor_behind(&self, entries: u64, last: u64, page: u64) -> ProofCursor {
         let place = CursorPlace { check: [0; 8], entries, last, page };
         ProofCursor(Some(CursorPlace { check: self.cursor_check(&place), ..place }))
     }
 
-    /// Tells a cursor of this query from others. It keeps mistakes out, and
-    /// nothing else: a cursor lets nobody see what the query would not show.
+    /// Returns a check value that ties a cursor to this query. It detects mistakes only; it is not a security
+    /// measure, because a cursor shows nothing that the query would not show.
     fn cursor_check(&self, place: &CursorPlace) -> [u8; 8] {
         let mut hash = Sha256::new();
         let entity = self.entity.as_ref().map_or("", AgentId::as_str);
-        // An id is never empty.
+        // The ID of an agent is never empty.
         hash.update((entity.len() as u64).to_be_bytes());
         hash.update(entity);
         for bound in [self.filter.from, self.filter.to] {
@@ -252,7 +253,7 @@ pub(super) fn checked_entity(entity_id: &str) -> Result<AgentId, Error> {
     entity_id.parse().map_err(|error: InvalidValue| Error::query("entityId", error.to_string()))
 }
 
-/// A filter on time alone.
+/// Returns a filter on time alone.
 pub(super) fn checked_period(from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Filter, Error> {
     if let (Some(from), Some(to)) = (from, to)
         && from > to

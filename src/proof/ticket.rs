@@ -1,4 +1,4 @@
-//! Waiting for an entry without holding up a thread.
+//! Waiting for an entry without blocking a thread.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,33 +8,33 @@ use crate::proof::journal::progress::Waiting;
 use crate::proof::parts::Parts;
 use crate::proof::queue::Requester;
 
-/// An entry that is in order, and the right to learn when it is as durable as
-/// was promised. It holds up nothing, and can be dropped at any time.
+/// A handle to an enqueued entry that reports when the entry is as durable as promised. It blocks nothing and can be
+/// dropped at any time.
 pub(crate) struct Ticket {
     parts: Arc<Parts>,
     sequence: Sequence,
-    /// It has to be on disk; otherwise it is enough that it is in order.
+    /// The entry has to be on disk; otherwise being enqueued suffices.
     is_awaited: bool,
-    /// Where its waker stands, once it has one.
+    /// The position of its waker, once it has one.
     place: Option<Waiting>,
 }
 
 impl Ticket {
-    /// A ticket for an entry; from now on it is written as soon as can be if it has to be on disk.
+    /// Creates a ticket for an entry. If the entry has to be on disk, this requests the write.
     pub(super) fn new(parts: Arc<Parts>, sequence: Sequence, is_awaited: bool) -> Self {
         if is_awaited {
-            // INVARIANT: a task is given no turn.
+            // INVARIANT: a task never gets the turn.
             drop(parts.queue.request(sequence, Requester::Task));
         }
         Self { parts, sequence, is_awaited, place: None }
     }
 
-    /// Blocks until it is known.
+    /// Blocks until the entry is durable, or will never be.
     pub(crate) fn wait(&self) -> Result<(), Error> {
         if self.is_awaited { self.answer(self.parts.journal.progress.wait_durable(self.sequence)) } else { Ok(()) }
     }
 
-    /// Whether it is durable; none while that is open.
+    /// Returns whether the entry is durable; `None` while that is not known.
     pub(crate) fn look(&self) -> Option<Result<(), Error>> {
         if !self.is_awaited {
             return Some(Ok(()));
@@ -42,7 +42,7 @@ impl Ticket {
         self.parts.journal.progress.is_durable(self.sequence).map(|is_durable| self.answer(is_durable))
     }
 
-    /// Like [`Ticket::look`], for a task that is woken when it is known.
+    /// Like [`Ticket::look`], for a task that is woken when the answer is known.
     pub(crate) fn poll(&mut self, context: &Context<'_>) -> Poll<Result<(), Error>> {
         if !self.is_awaited {
             return Poll::Ready(Ok(()));

@@ -1,19 +1,18 @@
-//! The first entries of a journal as a file of their own: sealed segments as they
-//! are, with what is needed to check them by the file alone.
+//! Archives: the first entries of a journal moved to a file of their own. An archive holds sealed segments unchanged,
+//! with everything needed to verify them from the file alone.
 //!
-//! | part | what |
+//! | part | content |
 //! |---|---|
 //! | 8 bytes | `RKarch01` |
-//! | segments | of each, `.rks` and then `.rke`, as they stood in the journal |
-//! | manifest | one line of JSON, as [`Manifest`] |
-//! | note | a signed checkpoint of the log of so many entries; empty without a key |
-//! | 8, 4, 4 bytes | where the manifest starts; the lengths of manifest and note; little-endian |
+//! | segments | for each segment its `.rks` file, then its `.rke` file, as they were in the journal |
+//! | manifest | one line of JSON, see [`Manifest`] |
+//! | note | a signed checkpoint of the log up to the last entry here; empty without a key |
+//! | 8, 4, 4 bytes | offset of the manifest; lengths of manifest and note; little-endian |
 //! | 32 bytes | SHA-256 over everything before |
 //! | 8 bytes | `RKarch01` |
 //!
-//! Beside the journal stays `LEAVES`, the digests of the archived entries, 32 bytes
-//! each: the tree over all entries needs them. It is bound by the root that `HEAD`
-//! and the archive's entry name.
+//! The digests of the archived entries, 32 bytes each, stay beside the journal in `LEAVES`, because the tree over all
+//! entries needs them. `LEAVES` is bound by the root that `HEAD` and the archive entry name.
 
 use std::io;
 use std::path::Path;
@@ -36,28 +35,28 @@ use super::tree::Tree;
 use super::walk::{Finding, Growth, Visitor, Walk};
 use crate::model::{BrokenKind, Digest, Sequence, Timestamp};
 
-/// What an archive says of itself.
+/// The description of an archive's content, stored in the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Manifest {
     format: u32,
-    /// The store's id in hex.
+    /// The store's ID in hex.
     pub(crate) store: String,
-    /// The first entry.
+    /// The sequence of the first entry.
     pub(crate) from: u64,
-    /// How many entries the log had behind the last one here.
+    /// Number of entries in the log up to and including the last one here.
     pub(crate) entries: u64,
-    /// The link of the entry before the first.
+    /// The link of the entry before the first one here.
     pub(crate) previous_link: Digest,
     /// The link of the last entry.
     pub(crate) link: Digest,
-    /// The hash of the proof record before the first.
+    /// The hash of the last proof record before the first entry here.
     pub(crate) previous_hash: Digest,
     /// The hash of the last proof record.
     pub(crate) head_hash: Digest,
-    /// How many proof records are here.
+    /// Number of proof records in the archive.
     pub(crate) records: u64,
-    /// The roots of the complete subtrees over the entries before the first, the largest first.
+    /// The roots of the complete subtrees over the entries before the first one here, largest first.
     edge: Vec<Digest>,
     /// The root of the tree over all entries up to the last one here.
     pub(crate) root: Digest,
@@ -66,7 +65,7 @@ pub(crate) struct Manifest {
     segments: Vec<SegmentSizes>,
 }
 
-/// The sizes of a segment's two files.
+/// Sizes of a segment's two files, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SegmentSizes {
@@ -75,7 +74,7 @@ struct SegmentSizes {
     evidence: u64,
 }
 
-/// What a visitor has counted of the entries of an archive.
+/// Totals that a visitor gathered over the entries of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) records: u64,
@@ -83,19 +82,19 @@ pub(crate) struct Counted {
     pub(crate) until: Timestamp,
 }
 
-/// An archive that was checked.
+/// An archive that was verified.
 #[derive(Debug, Clone)]
 pub(crate) struct Archived {
     pub(crate) manifest: Manifest,
-    /// The root over the entries before the first.
+    /// The root over the entries before the first one here.
     pub(crate) root_before: Digest,
-    /// The signed checkpoint at its end, whose signature was not checked.
+    /// The signed checkpoint at the end of the archive. Its signature has not been verified.
     pub(crate) note: Option<String>,
     /// SHA-256 of the whole file.
     pub(crate) sha256: Digest,
 }
 
-/// Why an archive cannot be made or does not hold.
+/// The reason an archive could not be written or did not verify.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
     #[error("{0}")]
@@ -104,19 +103,19 @@ pub(crate) enum ArchiveError {
     Broken { expected: String, found: String },
 }
 
-/// Sealed segments at the front of a journal, about to be archived.
+/// Sealed segments at the front of a journal that are about to be archived.
 pub(crate) struct Archiving {
     start: Start,
     edge: Vec<Digest>,
     segments: Vec<u32>,
-    /// How many entries the log has behind the last of them.
+    /// Number of entries in the log up to and including the last archived one.
     pub(crate) entries: u64,
     link: Digest,
     pub(crate) root: Digest,
 }
 
 impl Archiving {
-    /// The last entry of each sealed segment that could go, in order.
+    /// Returns the last entry of each sealed segment that could be archived, in order.
     pub(crate) fn candidates(reader: &Reader) -> Vec<Sequence> {
         let (_, segments) = reader.current();
         let pairs = segments.windows(2).map_while(|pair| match pair {
@@ -126,14 +125,14 @@ impl Archiving {
         pairs.map(|next| Sequence::new(next.header.first.get().saturating_sub(1))).collect()
     }
 
-    /// Reads and checks the first `count` segments, and keeps the digests of their entries beside the journal.
+    /// Verifies the first `count` segments and stores the digests of their entries in `LEAVES`.
     pub(crate) fn survey(
         files: &dyn Files,
         reader: &Reader,
         count: usize,
         visitor: &mut dyn Visitor,
     ) -> Result<Self, ArchiveError> {
-        // What is sealed or erased meanwhile is not read in the middle of it.
+        // Holds the lock so that no segment is sealed or erased while it is read.
         let _turn = reader.rewriting();
         let start = reader.start();
         let before = tree(files, &start).map_err(|error| io::Error::other(error.to_string()))?;
@@ -158,7 +157,7 @@ impl Archiving {
         Ok(Self { start, edge, segments: numbers, entries, link, root })
     }
 
-    /// Writes the archive under a name that is not taken; it is whole under that name or not there.
+    /// Writes the archive under a name that does not exist yet, atomically: the file is complete or absent.
     pub(crate) fn write(
         &self,
         files: &dyn Files,
@@ -212,19 +211,19 @@ impl Archiving {
         to.sync_dir(Path::new(""))
     }
 
-    /// Where the journal begins without these segments.
+    /// Returns the beginning of the journal once these segments are gone.
     pub(crate) fn start_behind(&self, head_hash: Digest) -> Start {
         let segment = self.segments.last().map_or(self.start.segment, |last| last + 1);
         Start { segment, entries: self.entries, link: self.link, root: self.root, head_hash }
     }
 
-    /// The first entry that goes.
+    /// The sequence of the first archived entry.
     pub(crate) fn from(&self) -> u64 {
         self.start.entries
     }
 }
 
-/// Checks an archive by its bytes alone. `visitor` is asked for what it has counted behind the last entry.
+/// Verifies an archive from its bytes alone. `counted` reads the totals from `visitor` after the last entry.
 pub(crate) fn verify<V: Visitor>(
     file: &Arc<dyn StoreFile>,
     visitor: &mut V,
@@ -275,7 +274,7 @@ pub(crate) fn verify<V: Visitor>(
     Ok(Archived { manifest, root_before, note, sha256 })
 }
 
-/// The manifest, the note, where the segments end, and SHA-256 of the whole file.
+/// Returns the manifest, the note, the offset at which the segments end, and the SHA-256 of the whole file.
 fn envelope(file: &Arc<dyn StoreFile>) -> Result<(Manifest, Option<String>, u64, Digest), ArchiveError> {
     let not_one = || broken("an archive", "bytes that are none, or a part of one");
     let len = file.len()?;
@@ -327,7 +326,7 @@ fn hash(file: &dyn StoreFile, until: u64) -> io::Result<Sha256> {
     Ok(sha256)
 }
 
-/// Hands on the first `until` bytes of a file, in parts.
+/// Passes the first `until` bytes of a file to `take`, in chunks.
 fn each_chunk(file: &dyn StoreFile, until: u64, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     let mut at = 0;
@@ -343,7 +342,7 @@ fn each_chunk(file: &dyn StoreFile, until: u64, take: &mut dyn FnMut(&[u8]) -> i
     Ok(())
 }
 
-/// What is being written, from front to back.
+/// A file being written from front to back, with a running hash.
 struct Out<'a> {
     file: &'a dyn StoreFile,
     at: u64,
@@ -365,7 +364,7 @@ impl Out<'_> {
     }
 }
 
-/// A part of a file, read as a file.
+/// A part of a file, read as a file of its own.
 struct Slice {
     file: Arc<dyn StoreFile>,
     start: u64,
@@ -395,7 +394,7 @@ impl StoreFile for Slice {
     }
 }
 
-/// What there is of the entries that were archived.
+/// The part of the archived entries that stays with the journal: their digests.
 pub(super) struct Past {
     pub(super) start: Start,
     leaves: Arc<dyn StoreFile>,
@@ -406,7 +405,7 @@ impl Past {
         Ok(Self { start, leaves: files.open(Path::new(LEAVES), OpenMode::Read)? })
     }
 
-    /// The digests of entries; fewer where they cannot be read.
+    /// Returns the digests of a range of entries; fewer if some cannot be read.
     pub(super) fn leaves(&self, range: std::ops::Range<u64>) -> io::Result<Vec<Digest>> {
         let count = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
         let mut bytes = vec![0; count.saturating_mul(LEAF_BYTES)];
@@ -415,7 +414,7 @@ impl Past {
         Ok(digests(&bytes).collect())
     }
 
-    /// The tree over them; a smaller one where they are not all there.
+    /// Builds the tree over the archived entries; a smaller one if digests are missing.
     pub(super) fn tree(&self) -> io::Result<Tree> {
         let mut tree = Tree::default();
         while tree.size() < self.start.entries {
@@ -432,7 +431,7 @@ impl Past {
     }
 }
 
-/// The tree of the entries before the first; a smaller one where `LEAVES` does not hold them.
+/// Returns the tree over the entries before the first one in the journal; a smaller one if `LEAVES` lacks some.
 pub(super) fn tree(files: &dyn Files, start: &Start) -> Result<Tree, OpenError> {
     if *start == Start::WHOLE {
         return Ok(Tree::default());
@@ -445,7 +444,7 @@ pub(super) fn tree(files: &dyn Files, start: &Start) -> Result<Tree, OpenError> 
     past.tree().map_err(error)
 }
 
-/// What is wrong where `LEAVES` is not what `HEAD` says.
+/// Compares the tree of `LEAVES` with the root in `HEAD`. Returns the difference, if any.
 pub(super) fn other_start(start: &Start, root: Digest) -> Option<Finding> {
     (*start != Start::WHOLE && root != start.root).then(|| Finding {
         proof_id: None,
@@ -455,14 +454,14 @@ pub(super) fn other_start(start: &Start, root: Digest) -> Option<Finding> {
     })
 }
 
-/// Forgets what is archived by now and takes its files away.
+/// Forgets the segments that are archived by now and deletes their files.
 pub(crate) fn remove_archived(files: &dyn Files, reader: &Reader) -> io::Result<()> {
     let _turn = reader.rewriting();
     reader.forget_archived();
     remove_before(files, &reader.start())
 }
 
-/// Takes away what is left of the segments before the first, be it one of two files.
+/// Deletes all files left of the segments before the first one, even if only one of a pair is left.
 pub(super) fn remove_before(files: &dyn Files, start: &Start) -> io::Result<()> {
     if *start == Start::WHOLE {
         return Ok(());
@@ -486,12 +485,12 @@ fn broken(expected: &str, found: &str) -> ArchiveError {
     ArchiveError::Broken { expected: expected.to_owned(), found: found.to_owned() }
 }
 
-/// The digests of archived entries, beside the journal.
+/// The file beside the journal that holds the digests of archived entries.
 pub(super) const LEAVES: &str = "LEAVES";
 const LEAF_BYTES: usize = 32;
 const MAGIC: &[u8; 8] = b"RKarch01";
 const FORMAT: u32 = 1;
 const TRAILER_BYTES: usize = 16 + 32 + 8;
-/// Manifest and note together: what claims more is forged.
+/// Largest size of manifest and note together, in bytes; larger claims are treated as forged.
 const MOST_TEXT: u64 = 64 << 20;
 const CHUNK: usize = 1 << 20;

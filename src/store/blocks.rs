@@ -1,11 +1,11 @@
-//! Files of compressed blocks: what a sealed segment is made of.
+//! Files of compressed blocks, the format of sealed segments. "Content offsets" below count the uncompressed bytes.
 //!
-//! | part | what |
+//! | part | content |
 //! |---|---|
-//! | head | `RKblk002`, then the bytes that the file is made with, as they are |
-//! | block | CRC-32 of what follows, 4 bytes; the content (LZ4 block format) |
-//! | table | for each block: where it starts in what the file stands for, where it stands in the file, how long its content is, 4 bytes each |
-//! | trailer | where the table stands, how many blocks, where what the file stands for ends, CRC-32 over these 12 bytes and the table, 4 bytes each; `RKblk002` |
+//! | head | `RKblk002`, then the caller's head bytes, uncompressed |
+//! | block | CRC-32 of the compressed bytes, 4 bytes; the compressed bytes (LZ4 block format) |
+//! | table | for each block: its content offset, its offset in the file, the length of its content, 4 bytes each |
+//! | trailer | offset of the table, number of blocks, content offset of the end, CRC-32 over these 12 bytes and the table, 4 bytes each; `RKblk002` |
 //!
 //! Numbers are little-endian.
 
@@ -15,13 +15,13 @@ use std::sync::Arc;
 use super::files::StoreFile;
 use super::frame::u32_at;
 
-/// Builds such a file in memory.
+/// Builds a block file in memory.
 pub(super) struct BlockWriter {
     bytes: Vec<u8>,
     table: Vec<BlockPlace>,
 }
 
-/// Where a block starts in what the file stands for, where in the file, and how long its content is.
+/// One row of the table: a block's content offset, its offset in the file, and the length of its content.
 #[derive(Debug, Clone, Copy)]
 struct BlockPlace {
     start: u32,
@@ -36,7 +36,7 @@ impl BlockWriter {
         Self { bytes, table: Vec::new() }
     }
 
-    /// Adds a block that starts at `start` in what the file stands for. `None` past 4 GiB.
+    /// Adds a block that starts at content offset `start`. Returns `None` past 4 GiB.
     pub(super) fn push(&mut self, start: u32, content: &[u8]) -> Option<()> {
         let offset = u32::try_from(self.bytes.len()).ok()?;
         self.table.push(BlockPlace { start, offset, len: u32::try_from(content.len()).ok()? });
@@ -46,7 +46,7 @@ impl BlockWriter {
         Some(())
     }
 
-    /// The whole file, given where what it stands for ends. `None` past 4 GiB.
+    /// Returns the whole file, given the content offset of the end. Returns `None` past 4 GiB.
     pub(super) fn finish(mut self, end: u32) -> Option<Vec<u8>> {
         let table_at = u32::try_from(self.bytes.len()).ok()?;
         for place in &self.table {
@@ -66,7 +66,7 @@ impl BlockWriter {
     }
 }
 
-/// Such a file, opened.
+/// An open block file.
 pub(super) struct BlockFile {
     file: Arc<dyn StoreFile>,
     table: Vec<BlockPlace>,
@@ -75,7 +75,7 @@ pub(super) struct BlockFile {
 }
 
 impl BlockFile {
-    /// Reads head and table; `None` where they do not hold.
+    /// Reads head and table. Returns `None` if either is invalid.
     pub(super) fn open(file: Arc<dyn StoreFile>, head: &mut [u8]) -> io::Result<Option<Self>> {
         let len = file.len()?;
         let mut front = vec![0; MAGIC.len() + head.len()];
@@ -105,24 +105,24 @@ impl BlockFile {
         Ok(is_ordered.then_some(Self { file, table, end, table_at }))
     }
 
-    /// Where what the file stands for ends.
+    /// The content offset of the end.
     pub(super) fn end(&self) -> u32 {
         self.end
     }
 
-    /// The block that covers a place in what the file stands for, with where it starts and ends there.
+    /// Finds the block that covers a content offset. Returns its number and the content offsets of its start and end.
     pub(super) fn covering(&self, at: u32) -> Option<(usize, u32, u32)> {
         let block = self.table.partition_point(|place| place.start <= at).checked_sub(1)?;
         let end = self.table.get(block + 1).map_or(self.end, |next| next.start);
         self.table.get(block).filter(|_| at < end).map(|place| (block, place.start, end))
     }
 
-    /// Where each block starts in what the file stands for.
+    /// The content offset of each block.
     pub(super) fn starts(&self) -> impl Iterator<Item = u32> + '_ {
         self.table.iter().map(|place| place.start)
     }
 
-    /// Where a block starts in what the file stands for.
+    /// The content offset of a block.
     pub(super) fn start(&self, block: usize) -> Option<u32> {
         self.table.get(block).map(|place| place.start)
     }
@@ -131,14 +131,14 @@ impl BlockFile {
         self.table.len()
     }
 
-    /// The content of a block; `None` where what is stored does not hold.
+    /// Reads the content of a block. Returns `None` if its checksum does not match or it does not decompress.
     pub(super) fn read(&self, block: usize) -> io::Result<Option<Vec<u8>>> {
         let mut buffers = BlockBuffers::default();
         let holds = self.read_into(block, &mut buffers)?;
         Ok(holds.then_some(buffers.content))
     }
 
-    /// Like [`BlockFile::read`], into the content of `buffers`. False where what is stored does not hold.
+    /// Like [`BlockFile::read`], but reads into `buffers` to reuse memory. Returns false where `read` returns `None`.
     pub(super) fn read_into(&self, block: usize, buffers: &mut BlockBuffers) -> io::Result<bool> {
         let Some(place) = self.table.get(block) else { return Ok(false) };
         let end = self.table.get(block + 1).map_or(self.table_at, |next| next.offset);
@@ -155,7 +155,7 @@ impl BlockFile {
     }
 }
 
-/// Memory for one block after another.
+/// Buffers reused from one block to the next.
 #[derive(Default)]
 pub(super) struct BlockBuffers {
     stored: Vec<u8>,
@@ -165,7 +165,8 @@ pub(super) struct BlockBuffers {
 const MAGIC: &[u8; 8] = b"RKblk002";
 const PLACE_BYTES: usize = 12;
 const TRAILER_BYTES: usize = 24;
-/// A byte of LZ4 stands for at most 255 of content; so a forged length asks for no memory.
+/// Upper bound of the compression ratio (LZ4 reaches at most 255), so that a forged length cannot allocate much
+/// memory.
 const MOST_GAIN: usize = 256;
 
 fn trailer_crc(numbers: &[u8], table: &[u8]) -> u32 {

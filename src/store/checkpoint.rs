@@ -1,6 +1,5 @@
-//! `CHECKPOINT`: the newest signed checkpoint that was made of the log, as it was
-//! handed out. What it says of the journal is held against the journal at every
-//! open; who signed it is for those who have the key.
+//! `CHECKPOINT`: the newest signed checkpoint of the log. Every open compares it with the journal. The signature is
+//! verified elsewhere, by those who have the key.
 
 use std::io;
 use std::path::Path;
@@ -8,18 +7,18 @@ use std::path::Path;
 use super::files::{self, Files};
 use crate::model::Digest;
 
-/// What a checkpoint says of the journal.
+/// The claim of a checkpoint about the journal.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
-    /// What it is called where it is spoken of.
+    /// The name that error messages use for the checkpoint.
     pub(super) name: &'static str,
-    /// How many entries the journal had.
+    /// Number of entries the journal had.
     pub(super) entries: u64,
-    /// The root of the tree over them, as the note writes it.
+    /// The root of the tree over them, in base 64 as in the note.
     root: String,
 }
 
-/// What there is of a checkpoint.
+/// The result of reading the `CHECKPOINT` file.
 pub(super) enum Found {
     Nothing,
     Malformed,
@@ -31,30 +30,31 @@ impl Found {
         if let Self::Checkpoint(kept) = self { Some(kept) } else { None }
     }
 
-    /// How many entries it says that there were.
+    /// Number of entries the checkpoint claims; 0 without a checkpoint.
     pub(super) fn entries(&self) -> u64 {
         self.checkpoint().map_or(0, |kept| kept.entries)
     }
 }
 
 impl Kept {
-    /// One that was handed in.
+    /// A checkpoint supplied by the caller.
     #[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "it is read with the key that signed it"))]
     pub(crate) fn handed_in(entries: u64, root: &Digest) -> Self {
         Self { name: HANDED_IN, entries, root: base64(root.as_bytes()) }
     }
 
-    /// Whether the root is the one that the checkpoint names.
+    /// Returns whether the checkpoint names this root.
     pub(super) fn has_root(&self, root: &Digest) -> bool {
         self.root == base64(root.as_bytes())
     }
 
-    /// The root, for messages.
+    /// The root in base 64, for messages.
     pub(super) fn root(&self) -> &str {
         &self.root
     }
 
-    /// SOURCE: <https://c2sp.org/tlog-checkpoint>: the log's name, the number of entries and the root have a line each.
+    /// Parses the number of entries and the root from a note. SOURCE: <https://c2sp.org/tlog-checkpoint>: the log's
+    /// name, the number of entries and the root have a line each.
     pub(super) fn parse(note: &[u8]) -> Option<Self> {
         let mut lines = std::str::from_utf8(note).ok()?.split('\n');
         let (_name, entries, root) = (lines.next()?, lines.next()?, lines.next()?);
@@ -64,7 +64,7 @@ impl Kept {
     }
 }
 
-/// Reads what the file says of the journal.
+/// Reads the `CHECKPOINT` file.
 pub(super) fn read(files: &dyn Files) -> io::Result<Found> {
     Ok(match read_note(files)? {
         None => Found::Nothing,
@@ -72,12 +72,12 @@ pub(super) fn read(files: &dyn Files) -> io::Result<Found> {
     })
 }
 
-/// The whole file; `None` where there is none.
+/// Reads the whole file; `None` if it does not exist.
 pub(crate) fn read_note(files: &dyn Files) -> io::Result<Option<Vec<u8>>> {
     files::read_if_there(files, Path::new(NAME))
 }
 
-/// Puts a note in the file's place and makes it last.
+/// Replaces the file with `note`, atomically and durably.
 #[cfg(feature = "checkpoints")]
 pub(crate) fn write_note(files: &dyn Files, note: &str) -> io::Result<()> {
     files::replace(files, NAME, note.as_bytes(), files::OpenMode::Create)
@@ -86,10 +86,10 @@ pub(crate) fn write_note(files: &dyn Files, note: &str) -> io::Result<()> {
 /// The file's name in the store.
 pub(crate) const NAME: &str = "CHECKPOINT";
 const HANDED_IN: &str = "the checkpoint";
-/// 32 bytes in base 64.
+/// Length of 32 bytes in base 64.
 const ROOT_CHARS: usize = 44;
 
-/// RFC 4648, section 4, with padding: a few lines, so that the file is held against the journal in every build.
+/// Encodes base 64 with padding (RFC 4648, section 4). Written by hand so that builds without `checkpoints` have it.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

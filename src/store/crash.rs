@@ -1,11 +1,9 @@
-//! Files on a disk that can lose its power: for tests of what is left then.
+//! A simulated disk for tests of power failure.
 //!
-//! What a program reads back is the live image. What a power cut leaves is the
-//! durable one, and of everything that was not synced any part: each sector as
-//! it was at any moment since the last sync, each size, each name. Two more
-//! things happen to real programs: they are killed, and what they wrote stays
-//! live without being durable; and a sync fails after which the live image goes
-//! on as if nothing had been, while nothing of it will ever reach the disk.
+//! Programs read back the live image. A power failure leaves the durable image plus any part of what was not synced:
+//! each sector as it was at any moment since the last sync, each size, each name. The simulation covers two more
+//! cases. A killed program leaves what it wrote live but not durable. After a failed sync the live image looks
+//! unchanged, but the unsynced data never reaches the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::files::{Files, OpenMode, StoreFile};
 
-/// A disk; clones are the same one.
+/// A simulated disk. Clones share it.
 #[derive(Clone)]
 pub(crate) struct CrashFiles {
     disk: Arc<Mutex<Disk>>,
@@ -25,11 +23,11 @@ struct Disk {
     inodes: Vec<Inode>,
     live: Names,
     durable: Names,
-    /// Changes of names in their order, that no sync has made last.
+    /// Changes of names, oldest first, that no sync has made durable.
     unsynced: Vec<NameChange>,
-    /// File syncs that still succeed; the next one fails and loses what it was to sync.
+    /// Number of file syncs that still succeed; the next one fails and loses its data. `None` for no limit.
     syncs_left: Option<u64>,
-    /// Changing calls that still succeed; none does once the power is off.
+    /// Number of changing calls that still succeed before the power is off. `None` for no limit.
     calls_left: Option<u64>,
 }
 
@@ -39,14 +37,14 @@ struct Names {
     folders: BTreeSet<PathBuf>,
 }
 
-/// A name that appeared; `from` is gone then.
+/// A change of a name: `to` appears and `from`, if given, disappears.
 #[derive(Clone)]
 struct NameChange {
     to: PathBuf,
     from: Option<PathBuf>,
-    /// A file, or a folder.
+    /// The file that the name refers to; `None` for a folder.
     inode: Option<usize>,
-    /// It did not appear, but went.
+    /// The name `to` disappeared instead.
     is_removal: bool,
 }
 
@@ -54,13 +52,13 @@ struct NameChange {
 struct Inode {
     live: Vec<u8>,
     durable: Vec<u8>,
-    /// Sectors and what they were at moments since the last sync, the oldest first.
+    /// Versions of each sector since the last sync, oldest first.
     sectors: BTreeMap<usize, Vec<Vec<u8>>>,
-    /// What the size was at moments since the last sync.
+    /// Sizes of the file since the last sync, oldest first.
     sizes: Vec<usize>,
 }
 
-/// A small generator: a failing test prints its seed.
+/// A small random number generator, seeded so that a failing test can be repeated.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -68,7 +66,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     // SOURCE: splitmix64, Steele, Lea and Flood 2014.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -80,7 +78,7 @@ impl Dice {
 }
 
 impl CrashFiles {
-    /// An empty disk.
+    /// Creates an empty disk.
     pub(crate) fn new() -> Self {
         Self::holding(Disk {
             inodes: Vec::new(),
@@ -92,10 +90,10 @@ impl CrashFiles {
         })
     }
 
-    /// The power fails: another disk with what is left. This one goes on, for whoever still writes to it.
+    /// Simulates a power failure: returns another disk with what survives. This disk keeps working.
     pub(crate) fn crash(&self, dice: &mut Dice) -> Self {
         let disk = self.lock();
-        // Of ten changes, so many are lost: nothing and everything are cases too.
+        // The number of changes lost out of ten. Losing nothing and losing everything are cases too.
         let lost = [0, 1, 5, 9, 10][dice.below(5)];
         let mut names = disk.durable.clone();
         for change in &disk.unsynced {
@@ -109,27 +107,29 @@ impl CrashFiles {
         Self::holding(Disk { inodes, live, durable, unsynced: Vec::new(), syncs_left: None, calls_left: None })
     }
 
-    /// The program is killed: another disk that holds the same, synced or not. This one goes on.
+    /// Simulates killing the program: returns another disk with the same content, synced or not. This disk keeps
+    /// working.
     pub(crate) fn kill(&self) -> Self {
         Self::holding(Disk { syncs_left: None, calls_left: None, ..self.lock().clone() })
     }
 
-    /// After so many more changing calls every one fails, so that a crash then is one in the middle of things.
+    /// Makes every changing call fail after `calls` more of them, so that a later crash hits in the middle of an
+    /// operation.
     pub(crate) fn power_off_after(&self, calls: u64) {
         self.lock().calls_left = Some(calls);
     }
 
-    /// After so many more syncs of files, one fails, and what it was to sync is never written.
+    /// Makes one file sync fail after `syncs` more of them. The data it should have synced is never written.
     pub(crate) fn lose_a_sync_after(&self, syncs: u64) {
         self.lock().syncs_left = Some(syncs);
     }
 
-    /// Whether that sync was reached.
+    /// Returns whether the sync chosen by `lose_a_sync_after` has failed by now.
     pub(crate) fn has_lost_a_sync(&self) -> bool {
         self.lock().syncs_left.is_none()
     }
 
-    /// What a file holds, live.
+    /// The live content of a file.
     pub(crate) fn content(&self, path: &Path) -> Option<Vec<u8>> {
         let disk = self.lock();
         disk.live.files.get(path).map(|inode| disk.inodes[*inode].live.clone())
@@ -296,7 +296,7 @@ impl StoreFile for CrashFile {
 }
 
 impl Disk {
-    /// A call that changes something.
+    /// Counts a call that changes something; fails once the power is off.
     fn step(&mut self) -> io::Result<()> {
         match &mut self.calls_left {
             None => Ok(()),
@@ -341,7 +341,7 @@ impl Names {
 }
 
 impl Inode {
-    /// A file that is on the disk as it is.
+    /// Creates a file whose live content is durable.
     fn settled(content: Vec<u8>) -> Self {
         Self { live: content.clone(), durable: content, ..Self::default() }
     }
@@ -363,7 +363,7 @@ impl Inode {
         self.note(len.min(old), len.max(old));
     }
 
-    /// Keeps what the sectors between two places are now.
+    /// Records the current content of the sectors between two offsets.
     fn note(&mut self, start: usize, end: usize) {
         for sector in start / SECTOR..end.div_ceil(SECTOR) {
             let from = (sector * SECTOR).min(self.live.len());
@@ -380,7 +380,8 @@ impl Inode {
         self.sizes.clear();
     }
 
-    /// Brings what was not synced to the durable image: not the live one, of which an earlier sync may have been lost.
+    /// Applies all unsynced versions to the durable image. It does not copy the live image, which may hold data of a
+    /// lost sync.
     fn after_everything(&mut self) {
         self.durable.resize(self.live.len(), 0);
         for (sector, versions) in &self.sectors {
@@ -388,7 +389,7 @@ impl Inode {
         }
     }
 
-    /// A sync that fails takes what it was to write for written; the size goes another way.
+    /// Loses the pending data, as a failed sync does: the system considers it written. The size is not affected.
     fn lose(&mut self) {
         self.sectors.clear();
     }
@@ -409,14 +410,14 @@ impl Inode {
     }
 }
 
-/// Puts a sector where it belongs, as far as the file reaches.
+/// Copies a sector to its place, as far as the file reaches.
 fn put(content: &mut [u8], sector: usize, bytes: &[u8]) {
     let start = (sector * SECTOR).min(content.len());
     let end = (start + SECTOR).min(content.len());
     content[start..end].copy_from_slice(&bytes[..end - start]);
 }
 
-/// What a disk writes whole or not at all.
+/// Size of a sector, which a disk writes entirely or not at all, in bytes.
 const SECTOR: usize = 512;
 
 #[cfg(test)]
@@ -431,7 +432,7 @@ mod tests {
         (disk, file)
     }
 
-    /// What a hundred power cuts leave of the file.
+    /// The different contents of the file after a hundred simulated power failures.
     fn left(disk: &CrashFiles) -> BTreeSet<Option<Vec<u8>>> {
         (0..100).map(|seed| disk.crash(&mut Dice::new(seed)).content(Path::new(FILE))).collect()
     }

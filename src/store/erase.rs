@@ -1,14 +1,11 @@
-//! Taking evidence away for good, and telling what is erased from what is lost.
+//! Erasing evidence for good, so that erased evidence can be told from lost evidence.
 //!
-//! An active or full segment is overwritten in place; of a sealed one the file
-//! of evidence is made anew and put in the old one's place. Links and checksums
-//! leave the evidence out, so that the journal holds before, meanwhile and
-//! after. What a crash left beside the segments is taken away as well, and the
-//! copies of torn tails are gone through.
+//! Evidence in an active or full segment is overwritten in place. For a sealed segment a new evidence file replaces
+//! the old one. Links and checksums do not cover evidence, so the journal verifies before, during and after. Erasing
+//! also removes duplicate files that a crash left beside the segments, and covers the copies of torn tails.
 //!
-//! `ERASED` says how many entries of the journal were looked at for erasures
-//! that are carried out: those behind it are carried out when a store is
-//! opened. Where it is gone, all of them are, once more.
+//! `ERASED` records the number of entries already searched for erasures. When a store is opened, erasures after that
+//! point are carried out. Without the file all of them are carried out again.
 
 use std::io;
 use std::ops::Range;
@@ -24,14 +21,14 @@ use super::recovery;
 use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment};
 
-/// Whether the evidence of an entry is to go.
+/// Decides whether the evidence of an entry is to be erased.
 pub(crate) type IsToGo<'a> = &'a dyn Fn(&Frame<'_>) -> bool;
 
-/// Which stretches of the journal, by the places of their entries, are worth looking at.
+/// Decides which segments, given as ranges of sequences, need to be read.
 pub(crate) type IsWanted<'a> = &'a dyn Fn(&Range<u64>) -> bool;
 
 impl Reader {
-    /// Hands on the entries of all stretches that are wanted.
+    /// Passes the entries of all wanted segments to `look`.
     pub(crate) fn each_entry(&self, is_wanted: IsWanted<'_>, look: &mut dyn FnMut(&Frame<'_>)) -> io::Result<()> {
         for segment in self.all_segments() {
             if is_wanted(&range_of(&segment)?) {
@@ -41,11 +38,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Erases the evidence of all entries that are to go, and makes that last. Whoever reads meanwhile may see a part
-    /// of what goes.
+    /// Erases the evidence of all entries that `is_to_go` selects, durably. Concurrent readers may see a partial
+    /// erasure.
     pub(crate) fn erase(&self, files: &dyn Files, is_wanted: IsWanted<'_>, is_to_go: IsToGo<'_>) -> io::Result<()> {
         for number in self.all_segments().iter().map(|segment| segment.header.number) {
-            // It may have been sealed since.
+            // The segment may have been sealed since the list was made.
             let _turn = self.rewriting();
             let Some(segment) = self.all_segments().into_iter().find(|segment| segment.header.number == number) else {
                 continue;
@@ -64,7 +61,8 @@ impl Reader {
         let mut bytes = content(segment)?;
         let mut gone: Vec<(Range<usize>, u64)> = Vec::new();
         each_frame(&bytes, &mut |at, frame| {
-            // What is read as gone may not be gone on disk: whoever wrote it may have been killed before it was synced.
+            // Evidence that reads as erased may not be erased on disk: the process may have been killed before the
+            // sync.
             let is_left = if segment.is_sealed { !frame.has_no_evidence() } else { !frame.evidence.is_empty() };
             if is_left && is_to_go(frame) {
                 let end = at + frame.size();
@@ -93,8 +91,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Removes what holds evidence a second time: files that were being made, and whichever form of a segment is not
-    /// the one that is read.
+    /// Removes files that hold evidence a second time: unfinished files, and the form of a segment that is not read.
     fn remove_what_crashes_left(&self, files: &dyn Files) -> io::Result<()> {
         let folder = Path::new(segment::FOLDER);
         let names = files.list(folder)?;
@@ -119,13 +116,13 @@ impl Reader {
     }
 }
 
-/// How many entries were looked at for erasures that are carried out; 0 where that is not known.
+/// Reads the number of entries already searched for erasures; 0 if unknown.
 pub(crate) fn carried_out(files: &dyn Files) -> io::Result<u64> {
     let TextFile::Whole(json) = files::read_text(files, NAME)? else { return Ok(0) };
     Ok(serde_json::from_str::<Mark>(&json).map_or(0, |mark| mark.entries))
 }
 
-/// Notes how many entries were looked at.
+/// Records the number of entries already searched for erasures.
 pub(crate) fn note_carried_out(files: &dyn Files, entries: u64) -> io::Result<()> {
     files::replace_text(files, NAME, &serde_json::to_string(&Mark { entries }).map_err(io::Error::other)?)
 }
@@ -144,16 +141,16 @@ fn range_of(segment: &Segment) -> io::Result<Range<u64>> {
     Ok(first..first + segment.entries()?)
 }
 
-/// A segment's content up to where its entries end.
+/// Reads a segment up to the end of its entries.
 fn content(segment: &Segment) -> io::Result<Vec<u8>> {
-    // What is appended while the file is read lies behind the end.
+    // Bytes appended while the file is read lie after the end.
     let end = usize::try_from(segment.end()?).map_err(io::Error::other)?;
     let mut bytes = segment.file.read_stored()?;
     bytes.truncate(end);
     Ok(bytes)
 }
 
-/// Hands on each entry of a segment with where it starts.
+/// Passes each entry of a segment and its offset to `look`.
 pub(super) fn each_frame(bytes: &[u8], look: &mut dyn FnMut(usize, &Frame<'_>)) -> io::Result<()> {
     let mut at = segment::HEADER_BYTES;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
@@ -166,7 +163,7 @@ pub(super) fn each_frame(bytes: &[u8], look: &mut dyn FnMut(usize, &Frame<'_>)) 
     Ok(())
 }
 
-/// Goes through the copies of torn tails. What no whole entry says whose it is goes too.
+/// Erases evidence in the copies of torn tails. Bytes outside whole entries are erased too.
 fn erase_copies(files: &dyn Files, is_to_go: IsToGo<'_>) -> io::Result<()> {
     let folder = Path::new(recovery::RECOVERED);
     for name in files.list(folder)?.iter().filter(|name| name.starts_with(recovery::TAIL)) {
@@ -200,7 +197,7 @@ fn erase_copies(files: &dyn Files, is_to_go: IsToGo<'_>) -> io::Result<()> {
 }
 
 impl SealedFile {
-    /// The file of evidence without that of some entries; `None` where what is stored does not hold.
+    /// Builds the evidence file without that of some entries. Returns `None` if the stored files are damaged.
     pub(super) fn evidence_without(&self, number: u32, is_gone: &dyn Fn(u64) -> bool) -> io::Result<Option<Vec<u8>>> {
         let mut writer = super::blocks::BlockWriter::new(&number.to_le_bytes());
         for block in 0..self.frames.blocks() {

@@ -1,4 +1,4 @@
-//! Files of which a chosen call fails: for tests of what follows.
+//! Files that fail at a chosen call, for tests of error handling.
 
 use std::io;
 use std::path::Path;
@@ -7,33 +7,33 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::files::{Files, NO_DESCRIPTORS, OpenMode, StoreFile};
 
-/// What happens when the countdown of calls reaches zero.
+/// The failure to inject when the countdown of calls reaches zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// That one call fails.
+    /// One call fails.
     Once,
-    /// That call and every later one fails.
+    /// One call and every later one fail.
     Forever,
-    /// That write puts half of its bytes down, and it and every later call fails.
+    /// One write stores half of its bytes; it and every later call fail.
     Torn,
-    /// That one call fails for want of space.
+    /// One call fails because the disk is full.
     Full,
-    /// From that call on there is no descriptor left: nothing can be opened, and what is open goes on.
+    /// From that call on, no file descriptor is left: opening fails, and open files keep working.
     NoDescriptors,
 }
 
-/// Which calls are counted.
+/// The calls that the countdown counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// Those that change something.
+    /// Calls that change something.
     Changes,
-    /// Those that only look as well.
+    /// Calls that change something and calls that only read.
     All,
-    /// Those that only look.
+    /// Calls that only read.
     Looks,
 }
 
-/// Passes every call on, until the chosen one.
+/// Passes every call on, except the one chosen to fail.
 pub(crate) struct FaultyFiles<F> {
     inner: F,
     plan: Arc<Plan>,
@@ -42,12 +42,12 @@ pub(crate) struct FaultyFiles<F> {
 struct Plan {
     fault: Fault,
     counted: Counted,
-    /// Counted calls that still succeed.
+    /// Number of counted calls that still succeed.
     left: AtomicI64,
 }
 
 impl Plan {
-    /// Like [`Plan::step`], for a call that only looks.
+    /// Like [`Plan::step`], for a call that only reads.
     fn look(&self) -> io::Result<()> {
         if self.counted == Counted::Changes { Ok(()) } else { self.step() }
     }
@@ -57,7 +57,7 @@ impl Plan {
         if self.counted == Counted::Looks { Ok(()) } else { self.step() }
     }
 
-    /// `Ok` to go on, or the error of the fault.
+    /// Counts a call; returns the injected error when it is due.
     fn step(&self) -> io::Result<()> {
         let left = self.left.fetch_sub(1, Ordering::SeqCst);
         match self.fault {
@@ -68,7 +68,7 @@ impl Plan {
         }
     }
 
-    /// For a call that has passed and takes a descriptor.
+    /// Fails if no descriptor is left. Called by operations that need one.
     fn take_descriptor(&self) -> io::Result<()> {
         if self.fault == Fault::NoDescriptors && self.left.load(Ordering::SeqCst) < 0 {
             return Err(io::Error::from_raw_os_error(*NO_DESCRIPTORS.last().unwrap()));
@@ -78,22 +78,22 @@ impl Plan {
 }
 
 impl<F: Files> FaultyFiles<F> {
-    /// Files of which the call after so many counted ones fails.
+    /// Makes the counted call after `after` successful ones fail.
     pub(crate) fn new(inner: F, fault: Fault, counted: Counted, after: i64) -> Self {
         Self { inner, plan: Arc::new(Plan { fault, counted, left: AtomicI64::new(after) }) }
     }
 
-    /// Has the call after so many more counted ones be the one that fails.
+    /// Makes the counted call after `calls` more successful ones fail.
     pub(crate) fn strike_after(&self, calls: i64) {
         self.plan.left.store(calls, Ordering::SeqCst);
     }
 
-    /// Has no call fail any more.
+    /// Stops injecting failures.
     pub(crate) fn relieve(&self) {
         self.strike_after(i64::MAX);
     }
 
-    /// Whether the chosen call was reached.
+    /// Returns whether the chosen call was reached.
     pub(crate) fn struck(&self) -> bool {
         self.plan.left.load(Ordering::SeqCst) < 0
     }

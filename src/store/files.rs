@@ -1,24 +1,24 @@
-//! The seam through which all file access of the journal goes.
+//! The traits through which the journal does all of its file access.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whether opening may create the file.
+/// The access to a file, and whether opening creates it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenMode {
-    /// The file must exist; it is only read.
+    /// Opens an existing file for reading only.
     Read,
-    /// The file must exist.
+    /// Opens an existing file for reading and writing.
     Write,
-    /// The file must not exist.
+    /// Creates a file that must not exist.
     Create,
-    /// Likewise; nobody but its owner may read it.
+    /// Creates a file that must not exist and that only its owner can read.
     CreateSecret,
 }
 
 impl OpenMode {
-    /// Whether the file must not exist.
+    /// Returns whether this mode creates the file.
     pub(crate) fn creates(self) -> bool {
         !matches!(self, Self::Read | Self::Write)
     }
@@ -26,19 +26,19 @@ impl OpenMode {
 
 /// A folder tree. Paths are relative to the store's folder.
 pub(crate) trait Files: Send + Sync {
-    /// Makes a folder and what is missing above it.
+    /// Creates a folder and its missing parents.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>>;
-    /// The names in a folder, sorted; a missing folder has none.
+    /// Returns the names in a folder, sorted; empty for a missing folder.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
-    /// Puts a file in another's place, atomically.
+    /// Renames a file, atomically replacing any file at `to`.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Takes a file away.
+    /// Deletes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes names in a folder last.
+    /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// Fails where the store's path no longer leads to the folder that was opened.
+    /// Fails if the store's path no longer leads to the folder that was opened.
     fn check_place(&self) -> io::Result<()> {
         Ok(())
     }
@@ -50,38 +50,38 @@ pub(crate) trait StoreFile: Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all bytes.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes what was written last, with the size where it changed.
+    /// Makes written data durable, and the size if it changed.
     fn sync_data(&self) -> io::Result<()>;
     /// The size in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// Cuts or extends the file.
+    /// Truncates or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// What tells the file from every other one, where the system says it.
+    /// A device and inode number that identify the file, if the system has them.
     fn identity(&self) -> io::Result<Option<(u64, u64)>> {
         Ok(None)
     }
-    /// Keeps other governors from writing to the file until [`StoreFile::unlock`]; fails where one does.
+    /// Locks the file against other governors until [`StoreFile::unlock`]. Fails if another one holds the lock.
     fn lock(&self) -> io::Result<()> {
         Ok(())
     }
-    /// Gives the lock back.
+    /// Releases the lock.
     fn unlock(&self) {}
-    /// Hands a segment on, frame by frame, by what is stored now, if it is sealed. False where it is not, where
-    /// anything does not hold, or `sink` wants no more; then the whole content tells more.
+    /// Passes a sealed segment to `sink` frame by frame, as stored now. Returns false if the file is not a sealed
+    /// segment, if anything in it is damaged, or if `sink` stops; read the whole content then to find out more.
     fn each_stored(&self, _sink: &mut dyn FrameSink) -> io::Result<bool> {
         Ok(false)
     }
-    /// The whole content by what is stored now, whatever is known of it from before.
+    /// Reads the whole content as stored now, bypassing anything cached.
     fn read_stored(&self) -> io::Result<Vec<u8>> {
         read_all(self)
     }
 }
 
-/// Takes in a segment, frame by frame.
+/// A receiver of a segment's frames.
 pub(crate) trait FrameSink {
-    /// The segment's header, first. False to take in nothing more.
+    /// Receives the segment's header, before any frame. Returns false to stop.
     fn header(&mut self, header: &[u8]) -> bool;
-    /// A frame without its evidence, and this. False to take in nothing more.
+    /// Receives a frame without its evidence, and the evidence. Returns false to stop.
     fn frame(&mut self, without_evidence: &[u8], evidence: &[u8]) -> bool;
 }
 
@@ -100,7 +100,7 @@ fn read_all(file: &(impl StoreFile + ?Sized)) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Whether what failed may well succeed later, for all that was wrong was a want of descriptors, memory or space, or an
+/// Returns whether an operation may succeed later: the error is a lack of descriptors, memory or space, or an
 /// interruption.
 pub(super) fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull};
@@ -108,7 +108,8 @@ pub(super) fn is_passing(error: &io::Error) -> bool {
         || error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code))
 }
 
-/// The system's codes for too many open files, in all or of the process, for which the standard library has no kind.
+/// The system's error codes for too many open files, in the system or the process. The standard library has no kind
+/// for them.
 // SOURCE: errno.h (ENFILE, EMFILE) of Linux, macOS and the BSDs; winerror.h (ERROR_TOO_MANY_OPEN_FILES).
 pub(super) const NO_DESCRIPTORS: &[i32] = if cfg!(unix) {
     &[23, 24]
@@ -118,7 +119,7 @@ pub(super) const NO_DESCRIPTORS: &[i32] = if cfg!(unix) {
     &[]
 };
 
-/// The whole content of a file; `None` where there is none.
+/// Reads the whole content of a file; `None` if it does not exist.
 pub(super) fn read_if_there(files: &dyn Files, path: &Path) -> io::Result<Option<Vec<u8>>> {
     match files.open(path, OpenMode::Read) {
         Ok(file) => file.read_all().map(Some),
@@ -127,7 +128,7 @@ pub(super) fn read_if_there(files: &dyn Files, path: &Path) -> io::Result<Option
     }
 }
 
-/// Opens a file to write to; `made` says how it is made where it is not there.
+/// Opens a file for writing, or creates it with mode `made` if it does not exist.
 pub(super) fn open_or_make(files: &dyn Files, path: &Path, made: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
     match files.open(path, OpenMode::Write) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => files.open(path, made),
@@ -135,7 +136,7 @@ pub(super) fn open_or_make(files: &dyn Files, path: &Path, made: OpenMode) -> io
     }
 }
 
-/// Writes a file whole, whatever stood there, and syncs it.
+/// Writes the whole content of a file, replacing any old content, and syncs it.
 pub(super) fn write_whole(
     files: &dyn Files,
     path: &Path,
@@ -149,7 +150,7 @@ pub(super) fn write_whole(
     Ok(file)
 }
 
-/// Puts a file of this content in the place of the one called `name`, by way of one called `name.next`, and makes it last.
+/// Replaces the file `name` atomically and durably, by writing `name.next` and renaming it.
 pub(super) fn replace(files: &dyn Files, name: &str, content: &[u8], made: OpenMode) -> io::Result<()> {
     let next = PathBuf::from(format!("{name}.next"));
     write_whole(files, &next, content, made)?;
@@ -157,12 +158,12 @@ pub(super) fn replace(files: &dyn Files, name: &str, content: &[u8], made: OpenM
     files.sync_dir(Path::new(""))
 }
 
-/// Likewise, with a text and a line of its checksum.
+/// Like [`replace`], for a text followed by a line with its checksum.
 pub(super) fn replace_text(files: &dyn Files, name: &str, text: &str) -> io::Result<()> {
     replace(files, name, format!("{text}\n{}\n", checksum(text)).as_bytes(), OpenMode::Create)
 }
 
-/// A file as [`replace_text`] writes it.
+/// The result of reading a file written by [`replace_text`].
 pub(super) enum TextFile {
     Missing,
     Malformed,

@@ -1,51 +1,50 @@
-//! One entry of the journal as bytes.
+//! The frame: one entry of the journal as bytes.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0..4 | `RKf2` |
 //! | 4 | kind |
 //! | 5..8 | zero |
 //! | 8..16 | sequence, counted from 0 |
-//! | 16..20 | how many entries before this one were not known to be on disk when it was written |
+//! | 16..20 | number of entries before this one that were not known to be on disk when it was written |
 //! | 20..24 | length of the body |
 //! | 24..28 | length of the evidence |
 //! | 28..32 | CRC-32 over bytes 0..28, 32..64 and the body |
 //! | 32..64 | link: SHA-256 over the link of the entry before, bytes 0..28, and the SHA-256 of the body |
 //! | 64.. | body, then evidence |
 //!
-//! Numbers are little-endian. The link leaves the evidence out: it is committed
-//! to by a digest inside the body, so that it can be erased and the journal
-//! still verifies. No frame ends in a zero byte, so a write that was cut short
-//! shows against the zeros that were there before.
+//! Numbers are little-endian. The link does not cover the evidence; a digest inside the body commits to it. So
+//! evidence can be erased and the journal still verifies. No frame ends in a zero byte, so a write that was cut short
+//! is visible against the zeros that filled the space before.
 
 use sha2::{Digest as _, Sha256};
 
 use crate::model::{Digest, Sequence, closed_words};
 
 closed_words! {
-    /// What an entry is.
+    /// The kind of a journal entry.
     pub enum Kind("entry kind") {
-        /// The store itself: written once, first.
+        /// The store itself: written once, as the first entry.
         Store = "store",
         /// A decision: a proof record and its evidence.
         Decision = "decision",
         /// The outcome of a decision.
         Outcome = "outcome",
-        /// The new state of something by its key: an agent, the policies in force.
+        /// The new state of a keyed item, such as an agent or the policies in force.
         State = "state",
-        /// What was set aside when the store was opened after a crash.
+        /// A description of what was set aside when the store was opened after a crash.
         Recovery = "recovery",
-        /// Something that somebody should look at.
+        /// A condition that an operator should look at.
         Alert = "alert",
-        /// Evidence that is taken away for good.
+        /// Evidence that is erased for good.
         Erasure = "erasure",
-        /// Nothing is taken in any more: the last entry.
+        /// A freeze of the log: the last entry, after which none is accepted.
         Freeze = "freeze",
-        /// The first entries were moved to a file of their own.
+        /// A move of the first entries to an archive.
         Archive = "archive",
-        /// Which log, broken at some place, this one was begun in place of.
+        /// The repaired log that this one replaces.
         Repair = "repair",
-        /// An operator confirmed the clock: times begin anew where it stepped back.
+        /// An operator's confirmation of the clock after it stepped back: times start over from here.
         Clock = "clock",
         /// A report that the outcome of a decision is not known.
         UnknownOutcome = "unknown_outcome",
@@ -75,19 +74,20 @@ impl Kind {
     }
 }
 
-/// What is to be written as one entry.
+/// The content of an entry to be written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameDraft<'a> {
     pub(crate) kind: Kind,
-    /// Not empty, and its last byte is not zero.
+    /// The body: not empty, and its last byte is not zero.
     pub(crate) body: &'a [u8],
-    /// Empty, or its last byte is not zero.
+    /// The evidence: empty, or its last byte is not zero.
     pub(crate) evidence: &'a [u8],
 }
 
 impl FrameDraft<'_> {
-    /// Appends the frame's bytes to `out` and returns its link, given the digest of its body. `behind`
-    /// is how many entries before this one are not known to be on disk.
+    /// Appends the frame's bytes to `out` and returns its link; `digest` is the digest of the body. `behind` is the
+    /// number of entries before this one that are not known to be on disk. Returns `None` if body or evidence reaches
+    /// 4 GiB.
     pub(crate) fn encode(
         &self,
         sequence: Sequence,
@@ -119,7 +119,7 @@ impl FrameDraft<'_> {
     }
 }
 
-/// An entry as it stands in the journal, its checksum verified.
+/// An entry read from the journal, its checksum verified.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame<'a> {
     pub(crate) kind: Kind,
@@ -131,7 +131,7 @@ pub(crate) struct Frame<'a> {
     header: &'a [u8],
 }
 
-/// Why no frame could be read at a place.
+/// The reason no frame could be read at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
     #[error("no entry starts here")]
@@ -145,7 +145,7 @@ pub(crate) enum FrameError {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the frame that starts at the front of `bytes`.
+    /// Reads the frame at the front of `bytes`.
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, FrameError> {
         if !bytes.starts_with(&MAGIC) {
             return Err(FrameError::NoMagic);
@@ -160,7 +160,8 @@ impl<'a> Frame<'a> {
         Self::checked(header, body, evidence)
     }
 
-    /// Reads the frame whose evidence stands apart, both of exactly the lengths that it claims.
+    /// Reads a frame whose evidence is stored separately. Both parts must have exactly the lengths that the header
+    /// claims.
     pub(crate) fn decode_apart(without: &'a [u8], evidence: &'a [u8]) -> Result<Self, FrameError> {
         let (header, body) = without.split_at_checked(HEADER_BYTES).ok_or(FrameError::Cut)?;
         if !header.starts_with(&MAGIC) {
@@ -198,7 +199,7 @@ impl<'a> Frame<'a> {
         HEADER_BYTES + self.body.len() + self.evidence.len()
     }
 
-    /// Whether there is no evidence, or it was erased.
+    /// Returns whether the entry has no evidence, or its evidence was erased.
     pub(crate) fn has_no_evidence(&self) -> bool {
         is_gone(self.evidence)
     }
@@ -208,23 +209,23 @@ impl<'a> Frame<'a> {
         digest(self.body)
     }
 
-    /// The link that this frame must carry after `previous`, given the digest of its body.
+    /// Computes the link that this frame must carry after `previous`, given the digest of its body.
     pub(crate) fn expected_link(&self, previous: &Digest, digest: &Digest) -> Digest {
         link(previous, self.header, digest)
     }
 
-    /// How many entries were certainly on disk when this one was written.
+    /// Number of entries known to be on disk when this one was written.
     pub(crate) fn durable_before(&self) -> u64 {
         self.sequence.get().saturating_sub(u64::from(self.behind))
     }
 }
 
-/// The size that the frame at the front of `bytes` claims, read from its header alone.
+/// The size that the frame at the front of `bytes` claims in its header.
 pub(crate) fn claimed_size(bytes: &[u8]) -> Option<usize> {
     claimed_sizes(bytes).map(|(_, whole)| whole)
 }
 
-/// The sizes that the frame at the front of `bytes` claims: without its evidence, and whole.
+/// The sizes that the frame at the front of `bytes` claims: without its evidence, and in all.
 pub(crate) fn claimed_sizes(bytes: &[u8]) -> Option<(usize, usize)> {
     let header = bytes.get(..HEADER_BYTES).filter(|header| header.starts_with(&MAGIC))?;
     let without = HEADER_BYTES.checked_add(u32_at(header, BODY_LEN_AT) as usize)?;
@@ -237,15 +238,15 @@ pub(super) fn claimed_sequence(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*sequence))
 }
 
-/// The frame at the front of some bytes, taken apart by the sizes that it claims.
+/// The frame at the front of some bytes, split by the sizes that its header claims.
 pub(crate) struct Parts<'a> {
     pub(crate) without_evidence: &'a [u8],
     pub(crate) evidence: &'a [u8],
-    /// What stands behind it.
+    /// The bytes after the frame.
     pub(crate) rest: &'a [u8],
 }
 
-/// Takes the frame at the front of `bytes` apart; `None` where there is no whole one.
+/// Splits the frame at the front of `bytes`; `None` if no complete frame is there.
 pub(crate) fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     let (without, whole) = claimed_sizes(bytes)?;
     let (frame, rest) = bytes.split_at_checked(whole)?;
@@ -253,18 +254,17 @@ pub(crate) fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { without_evidence, evidence, rest })
 }
 
-/// Whether evidence is what erased evidence is read as, or none.
+/// Returns whether evidence is empty or reads as erased.
 pub(crate) fn is_gone(evidence: &[u8]) -> bool {
     evidence.iter().all(|byte| *byte == GONE)
 }
 
-/// Where the next frame may start.
+/// Finds the next offset at which a frame may start.
 pub(super) fn find_magic(bytes: &[u8]) -> Option<usize> {
     bytes.windows(MAGIC.len()).position(|window| window == MAGIC)
 }
 
-/// Whether `bytes`, which end where the data ends, are a frame of which one of
-/// the two lengths was changed.
+/// Returns whether `bytes`, up to the end of the data, are a frame with one of its two lengths changed.
 pub(crate) fn is_whole_but_for_a_length(bytes: &[u8]) -> bool {
     let Some(header) = bytes.get(..HEADER_BYTES) else { return false };
     let content = bytes.len() - HEADER_BYTES;
@@ -279,18 +279,18 @@ pub(crate) fn is_whole_but_for_a_length(bytes: &[u8]) -> bool {
     })
 }
 
-/// What stands in the place of evidence that was erased: no zero, for that is what was never written.
+/// The byte that overwrites erased evidence. It is not zero, which marks space that was never written.
 pub(crate) const GONE: u8 = 1;
-/// The size of a frame before its body.
+/// Size of a frame before its body, in bytes.
 pub(crate) const HEADER_BYTES: usize = 64;
-/// What a frame starts with.
+/// The first bytes of a frame.
 pub(crate) const MAGIC: [u8; 4] = *b"RKf2";
 pub(super) const BODY_LEN_AT: usize = 20;
 pub(super) const EVIDENCE_LEN_AT: usize = 24;
 pub(super) const CRC_AT: usize = 28;
 pub(super) const LINK_AT: usize = 32;
 
-/// A number of four bytes; 0 where there are fewer.
+/// Reads a number of four bytes; 0 if there are fewer.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |number| u32::from_le_bytes(*number))
 }
@@ -303,7 +303,7 @@ pub(super) fn checksum(header: &[u8], link: &[u8], body: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// SHA-256 of a body: for a decision the hash of its record.
+/// SHA-256 of a body. For a decision this is the hash of its record.
 pub(crate) fn digest(body: &[u8]) -> Digest {
     Digest::new(Sha256::digest(body).into())
 }

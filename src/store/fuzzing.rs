@@ -1,6 +1,5 @@
-//! What the fuzz targets of the journal's formats hold: whatever the bytes, no
-//! panic and no endless work, and no change inside a journal is read as if it had
-//! always stood there. The tests below run the same on inputs of their own.
+//! Properties that the fuzz targets of the journal's formats check: no input causes a panic or unbounded work, and no
+//! change inside a journal is read as original. The tests below check the same on inputs of their own.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,7 +18,7 @@ use crate::model::{Digest, Sequence};
 ///
 /// # Panics
 ///
-/// When it is read as something that it does not say.
+/// Panics if the result contradicts the input.
 pub fn frame(input: &[u8]) {
     let claimed = frame::claimed_size(input);
     let parts = frame::parts(input).map(|parts| (parts.without_evidence.len(), parts.evidence.len(), parts.rest.len()));
@@ -28,7 +27,7 @@ pub fn frame(input: &[u8]) {
     assert_eq!(claimed, Some(frame.size()));
     let expected = (frame.size() - frame.evidence.len(), frame.evidence.len(), input.len() - frame.size());
     assert_eq!(parts, Some(expected));
-    // What was read and is written again has the same place, body and evidence.
+    // Encoding what was decoded again yields the same sequence, body and evidence.
     let mut again = Vec::new();
     let draft = FrameDraft { kind: frame.kind, body: frame.body, evidence: frame.evidence };
     let link = draft.encode(frame.sequence, frame.behind, &Digest::ZERO, &frame.digest(), &mut again);
@@ -37,12 +36,12 @@ pub fn frame(input: &[u8]) {
     assert!(link.is_some());
 }
 
-/// Puts `input` into a good segment, at the place that its first two bytes name, and
-/// walks over it; then walks over `input` as a segment.
+/// Writes `input` into a valid segment, at the offset given by its first two bytes, and walks it; then walks `input`
+/// as a segment.
 ///
 /// # Panics
 ///
-/// When what was changed is not found.
+/// Panics if a change is not detected.
 pub fn segment(input: &[u8]) {
     for last in [false, true] {
         walk(input, 0, last);
@@ -56,18 +55,18 @@ pub fn segment(input: &[u8]) {
     }
     for last in [false, true] {
         let is_whole = walk(&changed, *entries, last);
-        // The last frame's link is held by whoever knows the log's head, not by the segment.
+        // The last frame's link is checked against the log's head, not against the segment.
         let differs = checked.iter().any(|range| changed.get(range.clone()) != bytes.get(range.clone()));
         assert!(!differs || !is_whole, "a change from byte {place} on is not found");
     }
 }
 
-/// Opens `input` as either file of a sealed segment beside a good other one, and puts
-/// it into both; reads whatever opens.
+/// Opens `input` as either file of a sealed segment beside the valid other one, then writes it into both, and reads
+/// whatever opens.
 ///
 /// # Panics
 ///
-/// When more or less is read than the file says that there is.
+/// Panics if the number of bytes read differs from what the file claims.
 pub fn sealed(input: &[u8]) {
     let Some(good) = sealed_good() else { unreachable!("the good segment can be sealed") };
     read_sealed(input, &good.evidence);
@@ -101,11 +100,11 @@ fn read_sealed(frames: &[u8], evidence: &[u8]) {
     assert!(put(sealed::frames_path(NUMBER), frames) && put(sealed::evidence_path(NUMBER), evidence));
     let Ok(Some(file)) = SealedFile::open(&files, NUMBER) else { return };
     let len = file.len().unwrap_or(u64::MAX);
-    // A forged table may claim a file of 4 GiB; who reads it is who asked for so much.
+    // A forged table may claim a file of 4 GiB, so the test reads only a part of it.
     let mut read = vec![0; usize::try_from(len).unwrap_or(usize::MAX).min(MOST_READ)];
     let filled = file.read_at(&mut read, 0).unwrap_or(0);
     assert_eq!(filled, read.len());
-    // Read frame by frame it is the same, or is said not to hold.
+    // Reading frame by frame yields the same bytes or reports damage.
     let mut frames = Collected::default();
     if file.each_stored(&mut frames).unwrap_or(false) {
         assert!(len > MOST_READ as u64 || frames.0 == read);
@@ -113,7 +112,7 @@ fn read_sealed(frames: &[u8], evidence: &[u8]) {
     walk(&read, 0, false);
 }
 
-/// Whether nothing is wrong with a segment in which `known` entries must be.
+/// Returns whether a segment that must hold `known` entries is sound.
 fn walk(bytes: &[u8], known: u64, last: bool) -> bool {
     let mut blind = Blind;
     let mut walk = Walk::starting(&mut blind, &Start::WHOLE, known, &[]);
@@ -121,7 +120,7 @@ fn walk(bytes: &[u8], known: u64, last: bool) -> bool {
     walk.breakage().is_none() && !walked.torn && walk.entries() >= known
 }
 
-/// Puts a segment together from its frames.
+/// Reassembles a segment from its frames.
 #[derive(Default)]
 pub(super) struct Collected(pub(super) Vec<u8>);
 
@@ -134,12 +133,12 @@ impl FrameSink for Collected {
     fn frame(&mut self, without_evidence: &[u8], evidence: &[u8]) -> bool {
         self.0.extend_from_slice(without_evidence);
         self.0.extend_from_slice(evidence);
-        // Enough for what is compared.
+        // Stops once there is enough to compare.
         self.0.len() <= MOST_READ
     }
 }
 
-/// Sees nothing inside the entries.
+/// A visitor that does not check the content of entries.
 struct Blind;
 
 impl Visitor for Blind {
@@ -148,10 +147,10 @@ impl Visitor for Blind {
     }
 }
 
-/// A good segment.
+/// A valid segment.
 struct Good {
     bytes: Vec<u8>,
-    /// What a link of a later entry, or the header's checksum, covers.
+    /// The byte ranges covered by the header's checksum or by the link of a later entry.
     checked: Vec<Range<usize>>,
     entries: u64,
 }

@@ -1,8 +1,8 @@
-//! `HEAD`: what the journal must contain, at the least.
+//! `HEAD`: the minimum that the journal must contain.
 //!
-//! It is written when the store is opened, when a segment is sealed, each second
-//! while entries are written, and at a clean close; always as a new file put in
-//! the old one's place. A journal that lacks what `HEAD` names has lost it.
+//! `HEAD` is written when the store is opened, when a segment is sealed, each second while entries are written, and
+//! at a clean close. Each write atomically replaces the file. A journal that lacks what `HEAD` names has lost
+//! entries.
 
 use std::cmp::Ordering;
 use std::io;
@@ -13,53 +13,53 @@ use super::files::{self, Files, TextFile};
 use super::walk::Reached;
 use crate::model::Digest;
 
-/// What the journal must contain.
+/// The minimum that the journal must contain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Head {
     /// Version of the store's format.
     pub(crate) format: u32,
-    /// The store's id in hex.
+    /// The store's ID in hex.
     pub(crate) store: String,
-    /// How many entries.
+    /// Number of entries.
     pub(crate) entries: u64,
     /// The link of the last of them.
     pub(crate) link: Digest,
-    /// The root of the Merkle tree over them.
+    /// The root of the Merkle tree over the entries.
     pub(crate) root: Digest,
-    /// Where the journal begins, if its first entries were archived.
+    /// The beginning of the journal, if its first entries were archived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<Start>,
-    /// Nothing is taken in any more.
+    /// The log is frozen: it accepts no more entries.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) frozen: bool,
-    /// Random, in hex: of the opening that wrote the file.
+    /// Random bytes in hex that identify the opening that wrote the file.
     #[serde(default)]
     pub(crate) nonce: String,
 }
 
-/// Where a journal begins whose first entries were archived.
+/// The beginning of a journal whose first entries were archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Start {
-    /// The number of its first segment.
+    /// The number of the first segment left.
     pub(crate) segment: u32,
-    /// How many entries are archived.
+    /// Number of archived entries.
     pub(crate) entries: u64,
-    /// The link of the last of them.
+    /// The link of the last archived entry.
     pub(crate) link: Digest,
-    /// The root of the Merkle tree over them.
+    /// The root of the Merkle tree over the archived entries.
     pub(crate) root: Digest,
-    /// The hash of the last proof record among them.
+    /// The hash of the last archived proof record.
     pub(crate) head_hash: Digest,
 }
 
 impl Start {
-    /// Of a journal that has all its entries.
+    /// The beginning of a journal that has all its entries.
     pub(crate) const WHOLE: Self =
         Self { segment: 0, entries: 0, link: Digest::ZERO, root: Digest::ZERO, head_hash: Digest::ZERO };
 
-    /// Where the first entry of the journal goes on.
+    /// The state of a walk right before the first entry of the journal.
     pub(super) fn reached(&self) -> Reached {
         Reached { next: self.entries, link: Some(self.link), next_segment: self.segment, store: None }
     }
@@ -75,7 +75,7 @@ pub(crate) const FORMAT: u32 = 2;
 /// The file's name in the store.
 pub(crate) const NAME: &str = "HEAD";
 
-/// Why there is no `HEAD` to go by.
+/// The reason `HEAD` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HeadError {
     #[error("{0}")]
@@ -89,7 +89,7 @@ pub(crate) enum HeadError {
 }
 
 impl Head {
-    /// Reads the file; `None` when there is none.
+    /// Reads the file; `None` if it does not exist.
     pub(crate) fn read(files: &dyn Files) -> Result<Option<Self>, HeadError> {
         let head: Self = match files::read_text(files, NAME)? {
             TextFile::Missing => return Ok(None),
@@ -103,7 +103,7 @@ impl Head {
         }
     }
 
-    /// Puts this in the file's place and makes it last.
+    /// Replaces the file, atomically and durably.
     pub(crate) fn write(&self, files: &dyn Files) -> io::Result<()> {
         files::replace_text(files, NAME, &serde_json::to_string(self).map_err(io::Error::other)?)
     }

@@ -1,4 +1,5 @@
-//! The segments together: append in one order, read by sequence, have full ones sealed.
+//! The journal: a sequence of segments with one writer, which appends entries and has full segments sealed, and any
+//! number of readers.
 
 use std::io;
 use std::ops::Range;
@@ -17,77 +18,76 @@ use super::tree::Tree;
 use super::walk::{Growth, Reached, Visitor, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Sequence};
 
-/// A place in the journal: so many entries, and the link of the last.
+/// A position in the journal: a number of entries, and the link of the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) entries: u64,
     pub(crate) link: Digest,
 }
 
-/// An entry that is staged.
+/// A staged entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Staged {
-    /// Behind it.
+    /// The position after the entry.
     pub(crate) position: Position,
-    /// The digest of its body.
+    /// The digest of the entry's body.
     pub(crate) digest: Digest,
 }
 
-/// The journal's writing end. There is one, and one thread owns it.
+/// The journal's writing end. There is one, owned by one thread.
 pub(crate) struct Journal {
     files: Arc<dyn Files>,
     reader: Reader,
     store: StoreId,
     active: Arc<Segment>,
-    /// Where the next batch goes in the active segment.
+    /// Offset in the active segment at which the next batch is written.
     end: u64,
-    /// How far the active segment's file is filled with zeros.
+    /// Offset up to which the active segment's file is filled with zeros.
     allocated: u64,
-    /// Behind the last staged entry.
+    /// The position after the last staged entry.
     staged: Position,
-    /// Behind the last entry in the file.
+    /// The position after the last entry in the file.
     written: Position,
-    /// Entries that are on disk for certain.
+    /// Number of entries known to be on disk.
     durable: u64,
     buffer: Vec<u8>,
     sizes: Vec<usize>,
-    /// The digests of the batch's bodies: the tree has what is in the file.
+    /// The digests of the batch's bodies. They are added to the tree once the batch is in the file.
     leaves: Vec<Digest>,
     segment_bytes: u64,
-    /// The file of the next segment where it is made and that is not begun: it holds nothing, which at the next start is
-    /// as if it were not there.
+    /// The file of the next segment, created but not begun. It is empty, which the next open treats as absent.
     spare: Option<Arc<dyn StoreFile>>,
     sealer: Sealer,
-    /// Nothing can be added to the active segment: it is sealed.
+    /// The active segment is sealed; nothing can be added to it.
     is_full: bool,
-    /// An entry that freezes the log is staged; it is in the file.
+    /// An entry that freezes the log is staged or written.
     freezes: bool,
     is_frozen: bool,
     nonce: String,
-    /// How many entries the `HEAD` names that was written last, if one was.
+    /// Number of entries named by the last `HEAD` written, if any was.
     noted: Option<u64>,
-    /// Why the next segment could not be begun, while the active one goes on.
+    /// The reason the next segment could not be begun. Meanwhile the active one keeps growing.
     unrolled: Option<String>,
 }
 
-/// Where a journal that is opened goes on.
+/// The position at which an opened journal continues.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// Behind the last entry.
+    /// The position after the last entry.
     pub(crate) at: Position,
-    /// How far the active segment's file reaches.
+    /// Length of the active segment's file in bytes.
     pub(crate) allocated: u64,
-    /// The active segment is sealed: the next entry begins another.
+    /// The active segment is sealed, so the next entry begins another.
     pub(crate) is_full: bool,
 }
 
-/// How a journal is kept.
+/// Options of a journal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JournalOptions {
-    /// Size in bytes at which a segment is full.
+    /// Size in bytes at which a segment is full. Default: 16 MiB.
     pub(crate) segment_bytes: u64,
     pub(crate) sealing: Sealing,
-    /// Random: what tells the `HEAD` of this opening from any other.
+    /// Random bytes that distinguish the `HEAD` of this opening from any other.
     pub(crate) nonce: [u8; 16],
 }
 
@@ -99,13 +99,13 @@ impl Default for JournalOptions {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // Whoever reads may hold the file longer.
+        // Readers may keep the file open longer.
         self.active.file.unlock();
     }
 }
 
 impl Journal {
-    /// Makes an empty journal.
+    /// Creates an empty journal.
     pub(crate) fn create(files: Arc<dyn Files>, store: StoreId, options: JournalOptions) -> io::Result<Self> {
         files.create_dir(Path::new(segment::FOLDER))?;
         let start = Position { entries: 0, link: Digest::ZERO };
@@ -120,7 +120,7 @@ impl Journal {
         Ok(Self::resume(files, reader, store, active, place, options))
     }
 
-    /// Goes on behind the last entry of `active`, which is locked.
+    /// Continues after the last entry of `active`, which is locked.
     pub(crate) fn resume(
         files: Arc<dyn Files>,
         reader: Reader,
@@ -157,22 +157,22 @@ impl Journal {
         }
     }
 
-    /// Has a full segment sealed that was left when the journal was opened.
+    /// Queues a full segment for sealing that was left when the journal was opened.
     pub(crate) fn seal(&self, full: Arc<Segment>) {
         self.sealer.take(full);
     }
 
-    /// The reading end; any number of clones.
+    /// Returns a reading end.
     pub(crate) fn reader(&self) -> Reader {
         self.reader.clone()
     }
 
-    /// Behind the last staged entry.
+    /// The position after the last staged entry.
     pub(crate) fn position(&self) -> Position {
         self.staged
     }
 
-    /// Adds an entry to the batch; it is in no file yet.
+    /// Adds an entry to the batch, in memory only.
     pub(crate) fn stage(&mut self, draft: &FrameDraft<'_>) -> io::Result<Staged> {
         let sequence = Sequence::new(self.staged.entries);
         let behind = u32::try_from(self.staged.entries - self.durable).map_err(io::Error::other)?;
@@ -187,12 +187,12 @@ impl Journal {
         Ok(Staged { position: self.staged, digest })
     }
 
-    /// How many bytes are staged.
+    /// Number of staged bytes.
     pub(crate) fn staged_bytes(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Puts the batch into the file, in one write.
+    /// Writes the batch to the file, in one write.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -200,7 +200,7 @@ impl Journal {
         let size = self.buffer.len() as u64;
         if (self.end + size > self.segment_bytes && self.active.count() > 0) || self.is_full {
             match self.roll() {
-                // The active segment goes on for a while; the next batch tries again.
+                // The active segment keeps growing for a while; the next batch tries again.
                 Err(error) if files::is_passing(&error) && self.may_outgrow(size) => {
                     self.unrolled = Some(error.to_string());
                 }
@@ -220,7 +220,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes all that was written last; returns how many entries that are.
+    /// Makes everything written durable. Returns the number of entries on disk.
     pub(crate) fn sync(&mut self) -> io::Result<u64> {
         if self.durable != self.written.entries {
             self.active.sync()?;
@@ -229,9 +229,9 @@ impl Journal {
         Ok(self.durable)
     }
 
-    /// Notes in `HEAD` what is on disk.
+    /// Writes `HEAD` for the entries on disk.
     pub(crate) fn note_head(&mut self) -> io::Result<()> {
-        // Before the file is replaced by which it shows that the store was.
+        // Checked first, because the check compares `HEAD` with the last one written.
         self.check_held()?;
         self.sync()?;
         let Position { entries, link } = self.written;
@@ -244,14 +244,14 @@ impl Journal {
         Ok(())
     }
 
-    /// Fails where the folder is no longer at its path, the active segment was removed, or `HEAD` is not the one that was
-    /// written last: then somebody else's store may be there, and what is written now would be lost.
+    /// Checks that the store is still this one. Fails if the folder is no longer at its path, the active segment was
+    /// removed, or `HEAD` is not the last one written: another store may be there, and writes would be lost.
     pub(crate) fn check_held(&self) -> io::Result<()> {
         self.files.check_place()?;
         let number = self.active.header.number;
         let is_there = match self.files.open(&Segment::path(number), OpenMode::Read) {
             Ok(named) => named.identity()? == self.active.file.identity()? && named.len()? >= self.end,
-            // It says nothing of the file. Of a sealed one the name is another.
+            // A passing error says nothing about the file. A sealed segment has another name.
             Err(error) => files::is_passing(&error) || self.is_full,
         };
         if !is_there {
@@ -260,20 +260,20 @@ impl Journal {
         }
         let Some(noted) = self.noted else { return Ok(()) };
         match Head::read(&*self.files) {
-            // One of more entries was put in place, and that could not be made to last.
+            // A `HEAD` with more entries was written but could not be made durable.
             Ok(Some(head)) if head.nonce == self.nonce && head.entries >= noted => Ok(()),
-            // It says nothing of the file.
+            // A passing error says nothing about the file.
             Err(HeadError::Io(error)) if files::is_passing(&error) => Ok(()),
             _ => Err(io::Error::other("HEAD is not the one that this governor wrote: the store was replaced")),
         }
     }
 
-    /// Why the next segment cannot be begun; `None` where it can be, or need not be.
+    /// The reason the next segment cannot be begun; `None` if it can be, or need not be.
     pub(crate) fn unrolled(&self) -> Option<&str> {
         self.unrolled.as_deref()
     }
 
-    /// Begins the next segment, where that could not be done before. An error that does not pass is handed out.
+    /// Tries again to begin the next segment, if that failed before. Errors that may pass are kept for the next try.
     pub(crate) fn retry_roll(&mut self) -> io::Result<()> {
         if self.unrolled.is_none() {
             return Ok(());
@@ -285,31 +285,31 @@ impl Journal {
         Ok(())
     }
 
-    /// Goes on as the journal of a log that is frozen.
+    /// Marks the journal as frozen.
     pub(crate) fn freeze(&mut self) {
         self.is_frozen = true;
     }
 
-    /// Has the journal begin behind entries that are archived, which an entry of it says and is on disk.
+    /// Makes the journal begin after archived entries. The entry that records the archive must be on disk.
     pub(crate) fn begin_at(&mut self, start: Start) -> io::Result<()> {
         self.reader.begin_at(Past::open(&*self.files, start)?);
         self.note_head()
     }
 
-    /// Gives the space ahead back and notes the end.
+    /// Writes the batch, releases the unused space and writes `HEAD`.
     pub(crate) fn close(&mut self) -> io::Result<()> {
         self.write()?;
         self.trim()?;
         self.note_head()?;
         if self.spare.take().is_some() {
-            // Where it stays it is set aside at the next start.
+            // If it stays, the next open sets it aside.
             let _ = self.files.remove(&Segment::path(self.active.header.number + 1));
         }
         self.sealer.stop();
         Ok(())
     }
 
-    /// Seals the active segment and starts the next. Where that fails for what passes, the active one can be gone on with.
+    /// Seals the active segment and begins the next. After an error that may pass, the active one can still be used.
     fn roll(&mut self) -> io::Result<()> {
         self.check_held()?;
         let header = SegmentHeader {
@@ -318,7 +318,7 @@ impl Journal {
             store: self.store,
             link: self.written.link,
         };
-        // First whatever takes a descriptor, and has changed nothing when there is none.
+        // Operations that need a descriptor come first, so that nothing has changed if none is left.
         let file = match &self.spare {
             Some(spare) => Arc::clone(spare),
             None => self.files.open(&Segment::path(header.number), OpenMode::Create)?,
@@ -329,8 +329,8 @@ impl Journal {
         self.note_head()?;
         self.trim()?;
         if let Err(error) = file.write_at(&header.encode(), 0).and_then(|()| file.sync_data()) {
-            // INVARIANT: no header of a next segment stands anywhere while entries still go into this one. What says
-            // that it may stand is no error that passes.
+            // INVARIANT: the header of a next segment exists nowhere while entries are still written to this one. If
+            // it may exist, the error is not treated as passing.
             file.set_len(0).and_then(|()| file.sync_data()).map_err(io::Error::other)?;
             return Err(error);
         }
@@ -349,7 +349,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether so many bytes more may go into the active segment though it is full.
+    /// Returns whether `size` more bytes may go into the active segment although it is full.
     fn may_outgrow(&self, size: u64) -> bool {
         !self.is_full && self.end + size <= self.segment_bytes.saturating_mul(MOST_OUTGROWN).min(LARGEST_SEGMENT)
     }
@@ -362,16 +362,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Fills the file with zeros ahead of `size` more bytes, and syncs them: a
-    /// sync that also grows the file costs many times one that does not, and an
-    /// entry that was cut short must show against zeros.
+    /// Fills the file with zeros ahead of `size` more bytes, and syncs them. A sync that also grows the file costs
+    /// many times one that does not, and an entry that was cut short must be visible against zeros.
     fn make_room(&mut self, size: u64) -> io::Result<()> {
         let needed = self.end + size;
         if needed <= self.allocated {
             return Ok(());
         }
         let ahead = self.end.clamp(LEAST_AHEAD, MOST_AHEAD).min(self.segment_bytes);
-        // On a disk that is nearly full, what is needed may still fit.
+        // On a nearly full disk, the space needed now may still fit.
         self.fill((needed + ahead).next_multiple_of(PAGE)).or_else(|_| self.fill(needed.next_multiple_of(PAGE)))
     }
 
@@ -390,16 +389,16 @@ impl Journal {
     }
 }
 
-/// The journal's reading end.
+/// The journal's reading end. Clones share its state.
 #[derive(Clone)]
 pub(crate) struct Reader {
-    // Pushed to by the writer when it starts a segment, read by everybody; held to clone an `Arc`.
+    // The writer pushes when it starts a segment; everybody reads. Held to clone an `Arc`.
     segments: Arc<RwLock<Vec<Arc<Segment>>>>,
-    // Pushed to by the writer when it has written, read by whoever proves; held for hashing alone.
+    // The writer pushes after each write; proofs read it. Held for hashing alone.
     tree: Arc<Mutex<Tree>>,
-    // Held by whoever makes a segment's files anew from what it read of them: the sealer, or an erasure.
+    // Held by the sealer or an erasure while it rewrites a segment's files from what it read of them.
     rewriting: Arc<Mutex<()>>,
-    // Replaced by the writer when entries were archived; held to clone an `Arc`.
+    // The writer replaces it after archiving. Held to clone an `Arc`.
     past: Arc<RwLock<Option<Arc<Past>>>>,
 }
 
@@ -410,7 +409,7 @@ impl Reader {
         Self { segments, tree, rewriting: Arc::default(), past }
     }
 
-    /// Where the journal begins.
+    /// Returns where the journal begins.
     pub(crate) fn start(&self) -> Start {
         self.past().map_or(Start::WHOLE, |past| past.start)
     }
@@ -423,36 +422,37 @@ impl Reader {
         *self.past.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(past));
     }
 
-    /// The sealed segments, from the first on as far as they follow one another.
+    /// Returns the sealed segments from the first one up to the first unsealed one.
     pub(super) fn sealed(&self) -> Vec<Arc<Segment>> {
         let (_, segments) = self.current();
         segments.into_iter().take_while(|segment| segment.is_sealed).collect()
     }
 
-    /// Forgets the segments before the first.
+    /// Drops the segments that are archived from the list.
     pub(super) fn forget_archived(&self) {
         let first = self.start().segment;
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         segments.retain(|segment| segment.header.number >= first);
     }
 
-    /// Where the journal begins, and the segments from there on.
+    /// Returns where the journal begins, and the segments from there on.
     pub(super) fn current(&self) -> (Start, Vec<Arc<Segment>>) {
-        // INVARIANT: segments are forgotten after the beginning has moved behind them, so one that is looked up after
-        // them has all of its segments here.
+        // INVARIANT: segments are dropped from the list after the beginning has moved past them. So a beginning that
+        // is read after the list has all of its segments in it.
         let mut segments = self.all_segments();
         let start = self.start();
         segments.retain(|segment| segment.header.number >= start.segment);
         (start, segments)
     }
 
-    /// How many entries are in the files, and the root of the tree over them. The last of them may not be on disk yet.
+    /// Returns the number of entries in the files and the root of the tree over them. The last entries may not be on
+    /// disk yet.
     pub(crate) fn tree_head(&self) -> (u64, Digest) {
         let tree = self.tree();
         (tree.size(), tree.root())
     }
 
-    /// The root of the tree of the first `size` entries.
+    /// Returns the root of the tree over the first `size` entries.
     pub(crate) fn root_at(&self, size: u64) -> Result<Digest, TreeError<io::Error>> {
         if let (entries, root) = self.tree_head()
             && entries == size
@@ -463,21 +463,21 @@ impl Reader {
         self.tree().nodes().root(size, |range| leaves.of(&range))
     }
 
-    /// The inclusion proof of an entry in the tree of the first `size`.
+    /// Returns the inclusion proof of an entry in the tree over the first `size` entries.
     #[cfg(feature = "checkpoints")]
     pub(crate) fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Digest>, TreeError<io::Error>> {
         let leaves = self.leaves_at(&[index, size.saturating_sub(1)], size)?;
         self.tree().nodes().inclusion(index, size, |range| leaves.of(&range))
     }
 
-    /// The proof that the tree of the first `old` entries is how that of the first `size` began.
+    /// Returns the consistency proof from the tree over the first `old` entries to the one over the first `size`.
     #[cfg(feature = "checkpoints")]
     pub(crate) fn consistency(&self, old: u64, size: u64) -> Result<Vec<Digest>, TreeError<io::Error>> {
         let leaves = self.leaves_at(&[old.saturating_sub(1), size.saturating_sub(1)], size)?;
         self.tree().nodes().consistency(old, size, |range| leaves.of(&range))
     }
 
-    /// Adds entries that are in the files now.
+    /// Adds entries to the tree that are in the files now.
     fn grow(&self, leaves: &[Digest]) {
         let mut tree = self.tree();
         for leaf in leaves {
@@ -489,8 +489,8 @@ impl Reader {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The leaves below the nodes that are kept, around these entries of the first `size`: read before the tree is
-    /// asked, for the writer waits where the tree is held.
+    /// Reads the leaves around these entries of the first `size`, below the nodes that are kept. They are read before
+    /// the tree is locked, because the writer waits for that lock.
     fn leaves_at(&self, entries: &[u64], size: u64) -> Result<Leaves, TreeError<io::Error>> {
         let mut leaves = Leaves::default();
         for entry in entries.iter().filter(|entry| **entry < size) {
@@ -503,7 +503,7 @@ impl Reader {
         Ok(leaves)
     }
 
-    /// The digests of entries, from what is stored of them; fewer where one cannot be read.
+    /// Returns the digests of entries as stored; fewer if one cannot be read.
     fn digests(&self, range: Range<u64>) -> io::Result<Vec<Digest>> {
         let mut digests = Vec::new();
         let mut next = range.start;
@@ -531,7 +531,7 @@ impl Reader {
         Ok(digests)
     }
 
-    /// The bytes of the entry at `sequence`, a whole frame; `None` when there is none.
+    /// Returns the frame of the entry at `sequence`; `None` if it does not exist.
     pub(crate) fn read(&self, sequence: Sequence) -> io::Result<Option<Vec<u8>>> {
         match self.segment_of(sequence) {
             Some(segment) => segment.read(sequence),
@@ -539,8 +539,8 @@ impl Reader {
         }
     }
 
-    /// The bytes of the entry at `sequence` and of about `most` bytes of those behind it, the last of which may
-    /// be cut; `None` when there is none.
+    /// Returns the frame of the entry at `sequence` and about `most` bytes of the frames after it, the last of which
+    /// may be cut. Returns `None` if the entry does not exist.
     pub(crate) fn read_run(&self, sequence: Sequence, most: u32) -> io::Result<Option<Vec<u8>>> {
         match self.segment_of(sequence) {
             Some(segment) => segment.read_run(sequence, most),
@@ -554,8 +554,8 @@ impl Reader {
         behind.checked_sub(1).and_then(|index| segments.get(index).cloned())
     }
 
-    /// Like [`Reader::verify`], on several processors, from the segment on that holds the entry behind `since`.
-    /// What stood there is held against its link. Interrupted where it was told to stop.
+    /// Like [`Reader::verify`], in parallel, starting with the segment that holds the entry after `since`. The link
+    /// at `since` is compared too. Returns `Interrupted` if `manner` stopped it.
     pub(crate) fn verify_parts<V: Parts>(
         &self,
         visitor: &mut V,
@@ -592,7 +592,7 @@ impl Reader {
             Some(checked) if checked.watched == wanted && (since.is_some() || visitor.ends().is_none()) => {
                 Ok((Verified::default(), tree))
             }
-            // What does not hold, and where, is told from front to back.
+            // The slow walk tells what is broken, and where.
             _ => {
                 visitor.reset();
                 Self::walk(visitor, &segments, (start, reached), since, until, manner, before)
@@ -600,7 +600,7 @@ impl Reader {
         }
     }
 
-    /// Like [`Reader::verify_parts`] of the whole, with the root of the tree over the entries up to `until`.
+    /// Like [`Reader::verify_parts`] of the whole journal, with the root of the tree over the entries up to `until`.
     pub(crate) fn verify_tree<V: Parts>(
         &self,
         visitor: &mut V,
@@ -614,20 +614,19 @@ impl Reader {
         Ok((verified, tree.unwrap_or_default().root()))
     }
 
-    /// The nodes of level 8 from one on, of the tree of the first `size` entries.
+    /// Returns nodes of level 8, starting at number `from`, of the tree over the first `size` entries.
     pub(crate) fn nodes(&self, from: u64, size: u64) -> Vec<Digest> {
         self.tree().nodes().blocks(from, size / BLOCK_LEAVES)
     }
 
-    /// Walks over everything that is in the files by now, checking it against
-    /// `until`, and returns the first break.
+    /// Walks everything in the files, compares it with `until`, and returns the first break.
     pub(crate) fn verify(&self, visitor: &mut dyn Visitor, until: Position) -> io::Result<Option<Breakage>> {
         let (start, segments) = self.current();
         let place = (&start, start.reached());
         Ok(Self::walk(visitor, &segments, place, None, until, Manner::default(), None)?.0.breakage)
     }
 
-    /// `reached` is before the first of the segments.
+    /// Walks segments. `reached` is the state right before the first of them.
     fn walk(
         visitor: &mut dyn Visitor,
         segments: &[Arc<Segment>],
@@ -646,10 +645,10 @@ impl Reader {
             walk = walk.growing(Growth::Tree(tree), until.entries);
         }
         for segment in segments {
-            // The end in memory lies at or behind `until`, and always between two entries; what is
-            // appended while the file is read lies behind it.
+            // The end in memory is at or after `until`, and always between two entries. Bytes appended while the file
+            // is read lie after it.
             let end = usize::try_from(segment.end()?).map_err(io::Error::other)?;
-            // Told to stop it stops; but what is broken must be known soon, at whatever pace it was looked for.
+            // The walk obeys a stop but not a pace: a break must be reported soon.
             if !manner.allows(0) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
@@ -686,24 +685,24 @@ impl Reader {
         Ok((found, walk.into_tree()))
     }
 
-    /// How many segments there are, and how many of these are full and not sealed.
+    /// Returns the number of segments, and how many of them are full but not sealed.
     pub(crate) fn segments(&self) -> (u64, u64) {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
         let full = segments.split_last().map_or(&[][..], |(_, full)| full);
         (segments.len() as u64, full.iter().filter(|segment| !segment.is_sealed).count() as u64)
     }
 
-    /// The turn to make a segment's files anew.
+    /// Locks the right to rewrite a segment's files.
     pub(super) fn rewriting(&self) -> MutexGuard<'_, ()> {
         self.rewriting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The segments as they are now, in order.
+    /// Returns all segments as they are now, in order.
     pub(super) fn all_segments(&self) -> Vec<Arc<Segment>> {
         self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts a segment in the place of the one that holds the same.
+    /// Replaces the segment of the same number.
     pub(super) fn replace(&self, segment: Segment) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = segments.iter_mut().find(|known| known.header.number == segment.header.number) {
@@ -716,18 +715,18 @@ impl Reader {
     }
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Debug, Default)]
 pub(crate) struct Verified {
     pub(crate) breakage: Option<Breakage>,
-    /// The break is that it was to begin at a place which is none of this journal; otherwise that holds.
+    /// The break is that the journal does not contain the position where verification was to begin.
     pub(crate) began_elsewhere: bool,
 }
 
 /// The leaves of some blocks of the tree.
 #[derive(Default)]
 struct Leaves {
-    /// By the block's first entry.
+    /// Each block's first entry and its leaves.
     blocks: Vec<(u64, Vec<Digest>)>,
 }
 
@@ -746,17 +745,17 @@ fn new_segment(files: &dyn Files, header: SegmentHeader) -> io::Result<Segment> 
     Ok(Segment::new(header, file, false, Offsets::new()))
 }
 
-/// Size at which a segment is full. Small enough to be read whole, large
-/// enough that ten million records are a few hundred files.
+/// Size at which a segment is full. Small enough to be read whole, large enough that ten million records are a few
+/// hundred files.
 const SEGMENT_BYTES: u64 = 16 << 20;
-/// How many times that size a segment may come to while no next one can be had: to check a segment it is read whole.
+/// Upper bound of an outgrown segment, as a multiple of its normal size. Verification reads a segment whole.
 const MOST_OUTGROWN: u64 = 64;
-/// Offsets in a segment have 32 bits.
+/// Largest size of a segment: offsets in it have 32 bits.
 const LARGEST_SEGMENT: u64 = 2 << 30;
-/// Zeros ahead: as much again as there is, between these two.
+/// Bounds of the zeros ahead in bytes; in between, as many as the segment has bytes.
 const LEAST_AHEAD: u64 = 256 << 10;
 const MOST_AHEAD: u64 = 4 << 20;
 const PAGE: u64 = 4096;
 const ZEROS_AT_ONCE: usize = 256 << 10;
-/// What is read at once of the entries below a node.
+/// Number of bytes read at once of the entries below a node.
 const RUN_BYTES: u32 = 128 << 10;

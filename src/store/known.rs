@@ -1,4 +1,4 @@
-//! Opening a journal by what is known of it, reading no more than its end.
+//! Opening a journal from what is already known about it, reading only its end.
 
 use super::head::Head;
 use super::merkle::BLOCK_LEAVES;
@@ -8,29 +8,30 @@ use super::segment::{Offsets, StoreId};
 use super::walk::Reached;
 use crate::model::Digest;
 
-/// What is believed of a journal until all of it is read.
+/// Unverified knowledge about a journal, used until the whole journal is verified.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) store: StoreId,
-    /// So many entries are believed.
+    /// Number of entries that are assumed to hold.
     pub(crate) entries: u64,
-    /// The link of the last of them.
+    /// The link of the last of these entries.
     pub(crate) link: Digest,
-    /// The nodes of level 8 of the tree over them.
+    /// The nodes of level 8 of the tree over these entries.
     pub(crate) nodes: Vec<Digest>,
 }
 
 impl Known {
-    /// The nodes by which the tree goes on.
+    /// Returns the nodes of whole blocks, from which the tree continues.
     pub(super) fn whole_nodes(&self) -> &[Digest] {
         let count = usize::try_from(self.entries / BLOCK_LEAVES).unwrap_or(usize::MAX);
         self.nodes.get(..count).unwrap_or(&self.nodes)
     }
 
-    /// The segments that are not read; those with entries that are not known, that `HEAD` does not name, or that the
-    /// tree lacks are. `None` where the segments are not what is believed.
+    /// Returns the segments that need not be read. Segments are read if they hold entries that are not known, that
+    /// `HEAD` does not name, or that the tree lacks. Returns `None` if the segments contradict what is known.
     pub(super) fn ahead(&self, segments: &[Source], head: Option<&Head>, watch: &[u64]) -> Option<CheckedParts> {
-        // One whose first entries were archived is verified before: what it begins with is told by entries anywhere.
+        // A journal whose first entries were archived must be verified first: its beginning may be stated by any
+        // entry.
         let head = head.filter(|head| head.store == self.store.to_string() && head.start.is_none())?;
         let in_nodes = self.whole_nodes().len() as u64 * BLOCK_LEAVES;
         let from = self.entries.min(head.entries).min(in_nodes);

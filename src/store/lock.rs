@@ -1,4 +1,4 @@
-//! One process a folder.
+//! The lock that lets only one process use a folder.
 
 use std::fs::File;
 use std::io;
@@ -9,12 +9,12 @@ use fs4::{FileExt, TryLockError};
 
 use super::real::RealFiles;
 
-/// A lock on a folder, given back when dropped or when the process ends.
+/// A lock on a folder, released when dropped or when the process ends.
 pub(crate) struct FolderLock {
     _file: File,
 }
 
-/// Why a folder could not be locked.
+/// The reason a folder could not be locked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LockError {
     #[error("another governor holds this folder; close it first, or use another folder")]
@@ -26,8 +26,8 @@ pub(crate) enum LockError {
 }
 
 impl FolderLock {
-    /// Locks the folder by its handle, which nobody can take away as they could a file in it. A holder that is just
-    /// letting go is waited for, up to a second.
+    /// Locks the folder through its handle, so that deleting a file cannot remove the lock. Waits up to a second for
+    /// a holder that is about to release it.
     pub(crate) fn acquire(folder: &RealFiles) -> Result<Self, LockError> {
         let file = folder.lockable().map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => LockError::ReadOnly(error),
@@ -45,7 +45,7 @@ impl FolderLock {
     }
 }
 
-/// The file that stands for the folder where handles of folders cannot be locked.
+/// The lock file, used where handles of folders cannot be locked.
 pub(crate) const NAME: &str = "LOCK";
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! A file system in memory: the same code above it, nothing left behind.
+//! A file system in memory that leaves nothing behind.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,13 +15,13 @@ pub(crate) struct MemoryFiles {
 }
 
 impl MemoryFiles {
-    /// No files.
+    /// Creates an empty file system.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
     fn table(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Arc<MemoryFile>>> {
-        // A table of names is whole at every moment, also after a panic elsewhere.
+        // Each operation leaves the table consistent, so a poisoned lock is safe to use.
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -118,7 +118,7 @@ impl StoreFile for MemoryFile {
 
 #[cfg(test)]
 impl MemoryFiles {
-    /// Another disk with the same content.
+    /// Creates another file system with the same content.
     pub(crate) fn fork(&self) -> Self {
         let copy = Self::new();
         for (path, file) in self.table().iter() {
@@ -128,17 +128,17 @@ impl MemoryFiles {
         copy
     }
 
-    /// What a file holds, if there is one of that name at the moment.
+    /// Returns the content of a file; `None` if it does not exist at the moment.
     pub(crate) fn content_if_there(&self, path: &Path) -> Option<Vec<u8>> {
         self.table().get(path).map(|file| file.content.read().unwrap().clone())
     }
 
-    /// What a file holds.
+    /// Returns the content of a file.
     pub(crate) fn content(&self, path: &Path) -> Vec<u8> {
         self.table()[path].content.read().unwrap().clone()
     }
 
-    /// Changes a file behind everybody's back.
+    /// Changes a file without its users noticing, to simulate damage or tampering.
     pub(crate) fn change(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
         change(&mut self.table()[path].content.write().unwrap());
     }

@@ -1,16 +1,16 @@
-//! What an entry was of which one bit is flipped: the checksum says which bit, and the link proves it.
+//! Reconstruction of an entry with one flipped bit: the checksum tells which bit, and the link proves it.
 
 use super::frame::{self, BODY_LEN_AT, CRC_AT, EVIDENCE_LEN_AT, HEADER_BYTES, LINK_AT};
 use crate::model::Digest;
 
-/// The link of a damaged entry and the digest of its body, as they were before one bit was flipped. `bytes` begins with
-/// the entry and ends where the next one does, or later; `previous` is the link of the entry before.
+/// Returns the link of a damaged entry and the digest of its body, as they were before one bit was flipped. `bytes`
+/// begins with the entry and ends where the next one does, or later; `previous` is the link of the entry before.
 ///
-/// `None` where more is damaged, or where the entry was not written behind an entry of that link.
+/// Returns `None` if more is damaged, or if the entry was not written after an entry with that link.
 pub(super) fn mended(bytes: &[u8], previous: &Digest) -> Option<(Digest, Digest)> {
     let content = bytes.len().checked_sub(HEADER_BYTES)?;
     let claimed = frame::u32_at(bytes, BODY_LEN_AT) as usize;
-    // The flipped bit may be one of that length.
+    // The flipped bit may be in the body length, so the length is also derived from the rest.
     let by_the_rest = content.checked_sub(frame::u32_at(bytes, EVIDENCE_LEN_AT) as usize);
     std::iter::once(claimed).chain(by_the_rest).find_map(|body| {
         let frame = bytes.get(..HEADER_BYTES.checked_add(body)?)?;
@@ -23,18 +23,18 @@ pub(super) fn mended(bytes: &[u8], previous: &Digest) -> Option<(Digest, Digest)
     })
 }
 
-/// Flips the bit back by which the bytes of a frame without its evidence differ from what its checksum is of; `None`
-/// where it is more than one bit.
+/// Flips the one bit back by which a frame, given without its evidence, differs from its checksum. Returns `None` if
+/// more than one bit differs.
 fn unflip(frame: &mut [u8]) -> Option<()> {
     let (header, rest) = frame.split_at_checked(CRC_AT)?;
     let (link, body) = rest.get(LINK_AT - CRC_AT..)?.split_at_checked(HEADER_BYTES - LINK_AT)?;
     let difference = frame::checksum(header, link, body) ^ frame::u32_at(frame, CRC_AT);
     if difference.is_power_of_two() {
-        // It is one of the checksum's own.
+        // The flipped bit is in the checksum itself.
         return Some(());
     }
     let is_checked = |place: &usize| !(CRC_AT..LINK_AT).contains(place);
-    // What a flipped bit changes in the checksum, from the last bit to the first.
+    // The effect of a flipped bit on the checksum, from the last bit to the first.
     let mut change = POLYNOMIAL;
     for place in (0..frame.len()).rev().filter(is_checked) {
         for bit in (0..8).rev() {
@@ -48,7 +48,7 @@ fn unflip(frame: &mut [u8]) -> Option<()> {
     None
 }
 
-/// Of CRC-32 (IEEE), its bits in the order in which bytes have theirs.
+/// The CRC-32 (IEEE) polynomial, in reflected bit order.
 const POLYNOMIAL: u32 = 0xedb8_8320;
 
 #[cfg(test)]

@@ -1,36 +1,36 @@
-//! The storage below the engines: the journal, which is the truth, and the
-//! block view on sled, which can be thrown away and made anew.
+//! Storage below the engines: the journal, which is the source of truth, and the index on sled, which can be
+//! discarded and rebuilt.
 //!
-//! The journal takes in whole frames in one order and hands back frames by
-//! their sequence; it knows nothing of what stands in them. The view takes in
-//! batches of blocks by key. All file access goes through [`Files`], so that
-//! tests can fail, tear or drop any single call.
+//! The journal accepts whole frames in one order and returns frames by their sequence; it does not interpret their
+//! content. The index stores batches of blocks by key. All file access of the journal goes through [`Files`], so that
+//! tests can make any single call fail, tear a write or lose data.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `files.rs` | the I/O seam |
-//! | `real.rs` | the file system below a folder that is held |
+//! | `files.rs` | the I/O traits |
+//! | `real.rs` | the file system below a folder that is held open |
 //! | `memory.rs` | a file system in memory, for stores that leave nothing behind |
-//! | `faulty.rs` | files of which a chosen call fails, for tests |
-//! | `crash.rs` | files on a disk that loses its power, for tests |
+//! | `overlay.rs` | a folder opened read-only, with changes kept in memory |
+//! | `faulty.rs` | files that fail at a chosen call, for tests |
+//! | `crash.rs` | a simulated disk that loses power, for tests |
 //! | `frame.rs` | one entry as bytes |
-//! | `fuzzing.rs` | what the fuzz targets of these formats hold |
-//! | `blocks.rs`, `sealed.rs`, `sealer.rs` | segments that are full: compressed, read as they were, and made so behind the writer |
-//! | `segment.rs` | one journal file: header, space ahead, offsets |
-//! | `walk.rs` | reading a segment from front to back, checking everything |
-//! | `parallel.rs` | many segments checked at once |
-//! | `head.rs` | the small file that says what the journal must contain |
-//! | `erase.rs` | evidence taken out of the segments for good |
-//! | `secrets.rs` | a small file beside the journal for what must not stand in it |
-//! | `checkpoint.rs` | the newest signed checkpoint, and holding the journal to it |
+//! | `fuzzing.rs` | the properties that the fuzz targets of these formats check |
+//! | `blocks.rs`, `sealed.rs`, `sealer.rs` | sealed segments: compressed in the background, read as the originals were |
+//! | `segment.rs` | one journal file: header, frames, preallocated space, offsets |
+//! | `walk.rs` | reading a segment from front to back and verifying everything |
+//! | `parallel.rs` | verifying many segments in parallel |
+//! | `head.rs` | the small file that names the minimum the journal must contain |
+//! | `erase.rs` | erasing evidence from the segments for good |
+//! | `secrets.rs` | a small file for secrets that must not be in the journal |
+//! | `checkpoint.rs` | the newest signed checkpoint, which the journal is compared with |
 //! | `merkle/`, `tree.rs` | the Merkle tree over the entries; growing it with the journal |
 //! | `journal.rs` | the segments together: append, read, seal |
-//! | `recovery.rs`, `known.rs` | opening: torn tails, damage, missing entries; by what is known already |
-//! | `archive.rs` | the first entries as a file of their own |
-//! | `repair.rs` | a broken journal: how far it holds, and another one in its place |
-//! | `witness.rs`, `mend.rs` | how many of its entries are confirmed; what an entry with a flipped bit was |
-//! | `lock.rs` | one process a folder |
-//! | `view.rs` | blocks on sled, its panics contained |
+//! | `recovery.rs`, `known.rs` | opening: torn tails, damage, missing entries; opening from what is already known |
+//! | `archive.rs` | moving the first entries to a file of their own |
+//! | `repair.rs` | a broken journal: how far it is sound, and replacing it |
+//! | `witness.rs`, `mend.rs` | how many of its entries are confirmed; reconstructing an entry with a flipped bit |
+//! | `lock.rs` | one process per folder |
+//! | `view.rs` | the index's blocks on sled, with sled's panics contained |
 
 mod archive;
 mod blocks;
@@ -90,7 +90,7 @@ pub(crate) mod crash;
 pub(crate) use {files::StoreFile, sealer::Sealing};
 #[cfg(test)]
 pub(crate) mod faulty;
-// Public for the fuzz targets, which is shown nowhere but there.
+// Public for the fuzz targets only.
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(not(fuzzing), allow(unreachable_pub))]
 pub mod fuzzing;

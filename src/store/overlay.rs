@@ -1,4 +1,4 @@
-//! A folder that is only read: what would be written to it goes to memory.
+//! A folder opened read-only: writes go to memory.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,31 +9,31 @@ use super::files::{Files, OpenMode, StoreFile};
 use super::memory::MemoryFiles;
 use super::real::RealFiles;
 
-/// The files of a folder, with changes that are gone when this value is.
+/// The files of a folder, with changes that last as long as this value.
 pub(crate) struct OverlayFiles {
     below: RealFiles,
     changed: MemoryFiles,
-    // Held for the length of one call. Files that are there below and no more here.
+    // Held for one call. Files that exist below and were deleted here.
     gone: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl OverlayFiles {
-    /// The files below `root`, which stays as it is.
+    /// Opens the files below `root`, which is not changed.
     pub(crate) fn open(root: impl AsRef<Path>) -> io::Result<Self> {
         Ok(Self { below: RealFiles::open(root)?, changed: MemoryFiles::new(), gone: Mutex::default() })
     }
 
     fn gone(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        // A set of names is whole at every moment.
+        // Each operation leaves the set consistent, so a poisoned lock is safe to use.
         self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file below that is not gone.
+    /// Opens a file of the folder, unless it was deleted here.
     fn below(&self, path: &Path, gone: &BTreeSet<PathBuf>) -> io::Result<Arc<dyn StoreFile>> {
         if gone.contains(path) { Err(io::ErrorKind::NotFound.into()) } else { self.below.open(path, OpenMode::Read) }
     }
 
-    /// A copy of a file below, to be changed.
+    /// Copies a file of the folder to memory so that it can be changed.
     fn copied(&self, path: &Path, gone: &BTreeSet<PathBuf>) -> io::Result<Arc<dyn StoreFile>> {
         let content = self.below(path, gone)?.read_all()?;
         let copy = self.changed.open(path, OpenMode::Create)?;

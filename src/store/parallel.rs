@@ -1,6 +1,5 @@
-//! Checking many segments at once. Each is held against its own header, and the
-//! results are put together in order, as links of one chain. What is said where
-//! something does not hold is left to a walk from front to back.
+//! Verifying many segments in parallel. Each segment is verified against its own header, and the results are joined
+//! in order, as links of one chain. Describing a break is left to a walk from front to back.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -13,40 +12,40 @@ use super::tree::{Run, Tree};
 use super::walk::{Growth, Reached, Visitor, Walk};
 use crate::model::Digest;
 
-/// A visitor that can be put together from visitors of parts.
+/// A visitor that can be assembled from visitors of single segments.
 pub(crate) trait Parts: Visitor {
-    /// Visits the entries of one segment, knowing nothing of those before.
+    /// The visitor of one segment, which knows nothing of the segments before.
     type Part: Visitor + Send;
-    /// What a part must know to be made.
+    /// The data needed to create a part.
     type Plan: Send + Sync;
 
-    /// What its parts are made by.
+    /// Returns the data to create parts with.
     fn plan(&self) -> Self::Plan;
 
-    /// Makes one.
+    /// Creates a part.
     fn part(plan: &Self::Plan) -> Self::Part;
 
-    /// Takes over what the next part has seen; false where it does not go on where this ended.
+    /// Takes over what the next part has seen. Returns false if it does not continue where this one ended.
     fn join(&mut self, part: Self::Part) -> bool;
 
-    /// Forgets all that was visited and joined.
+    /// Discards everything visited and joined.
     fn reset(&mut self);
 }
 
-/// A segment to be checked.
+/// A segment to be verified.
 pub(super) struct Part {
     pub(super) number: u32,
     pub(super) file: Arc<dyn StoreFile>,
-    /// Where its entries end, where that is known.
+    /// Offset at which its entries end, if known.
     pub(super) end: Option<usize>,
 }
 
-/// What was read of the segments.
+/// The result of verifying consecutive segments.
 pub(super) struct CheckedParts {
     pub(super) segments: Vec<(SegmentHeader, Offsets)>,
-    /// Behind the last of them.
+    /// The state after the last of the segments.
     pub(super) reached: Reached,
-    /// The links at the watched places.
+    /// The links at the watched positions.
     pub(super) watched: Vec<Option<Digest>>,
 }
 
@@ -56,23 +55,24 @@ struct CheckedPart<P> {
     offsets: Offsets,
     reached: Reached,
     watched: Vec<Option<Digest>>,
-    /// What it adds to the tree, where that is wanted.
+    /// The entries to add to the tree, if a tree is wanted.
     run: Option<Run>,
 }
 
-/// How segments are checked.
+/// Options of verifying segments.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Manner<'a> {
-    /// Threads at the most; 0 for as many as there are processors.
+    /// Largest number of threads; 0 for one per processor, and never more than 8.
     pub(crate) threads: usize,
-    /// Called with how many entries are checked, counted from the first of the journal.
+    /// Called with the number of entries verified so far, counted from the first of the journal.
     pub(crate) progress: Option<&'a dyn Fn(u64)>,
-    /// Called with the size of what is to be read next, 0 where it cannot wait for a pace; false to stop.
+    /// Called with the number of bytes to be read next, or 0 for work that must not be delayed. Returns false to
+    /// stop.
     pub(crate) pace: Option<&'a (dyn Fn(u64) -> bool + Sync)>,
 }
 
 impl Manner<'_> {
-    /// Whether so many more bytes may be read, perhaps after a while.
+    /// Returns whether `bytes` more bytes may be read; may block to keep the pace.
     pub(super) fn allows(&self, bytes: u64) -> bool {
         self.pace.is_none_or(|pace| pace(bytes))
     }
@@ -84,9 +84,9 @@ impl Manner<'_> {
     }
 }
 
-/// Checks the segments, which follow what `start` has reached; `None` where anything does not hold, or it was told
-/// to stop, and `visitor` is as new then. `watch`: numbers of entries behind which the link is wanted. The tree grows up to
-/// so many entries.
+/// Verifies the segments, which follow `start`. Returns `None`, with `visitor` reset, if anything is wrong or
+/// `manner` stopped it. `watch` lists numbers of entries after which the link is wanted. The tree grows up to the
+/// given number of entries.
 pub(super) fn check<V: Parts>(
     visitor: &mut V,
     parts: &[Part],
@@ -104,7 +104,7 @@ pub(super) fn check<V: Parts>(
     let threads = wanted.min(MOST_THREADS).min(parts.len());
     let (plan, pace) = (visitor.plan(), manner.pace);
     let checked = thread::scope(|scope| {
-        // A place for each thread: so none runs far ahead of the one that joins.
+        // Bounded to one result per thread, so that no thread runs far ahead of the join.
         let (done, results) = mpsc::sync_channel::<(usize, Option<CheckedPart<V::Part>>)>(threads);
         for _ in 0..threads {
             let (done, next, plan) = (done.clone(), &next, &plan);
@@ -178,8 +178,8 @@ fn check_one<V: Parts>(
     check_sealed::<V>(part, plan, watch, tree_until).or_else(|| check_content::<V>(part, plan, watch, tree_until))
 }
 
-/// Checks a sealed segment block by block, while each is warm; `None` where that cannot be done, or anything
-/// does not hold.
+/// Verifies a sealed segment block by block, while each is in the processor's cache. Returns `None` if that is not
+/// possible or anything is wrong.
 fn check_sealed<V: Parts>(
     part: &Part,
     plan: &V::Plan,
@@ -206,7 +206,7 @@ fn check_sealed<V: Parts>(
     is_whole.then_some(CheckedPart { part: visitor, header, offsets, reached, watched, run })
 }
 
-/// A sealed segment as far as it was checked.
+/// The progress of verifying a sealed segment.
 struct Checking<'a, P> {
     part: P,
     header: Option<SegmentHeader>,
@@ -297,5 +297,5 @@ impl Part {
     }
 }
 
-/// Each holds a segment in memory.
+/// Upper bound of the threads: each holds a segment in memory.
 const MOST_THREADS: usize = 8;

@@ -1,8 +1,8 @@
-//! The file system below one folder, which is opened once and held: a folder that is moved, removed or replaced is
-//! noticed, and nothing is ever written into another one.
+//! The file system below one folder. The folder is opened once and held open, so that moving, removing or replacing
+//! it is noticed, and nothing is ever written into another folder.
 //!
-//! On Unix every call goes through the folder's handle. Elsewhere it goes through the folder's absolute path, and a
-//! folder that is replaced by another is not noticed.
+//! On Unix every call goes through the folder's handle. Elsewhere calls use the folder's absolute path, and a
+//! replaced folder is not noticed.
 
 use std::fs::File;
 use std::io;
@@ -11,26 +11,26 @@ use std::sync::Arc;
 
 use super::files::{Files, OpenMode, StoreFile};
 
-/// The files below a folder that is held.
+/// The files below a folder that is held open.
 pub(crate) struct RealFiles {
     folder: place::Folder,
-    /// Absolute, so that a change of the working directory changes nothing.
+    /// The absolute path, so that changing the working directory has no effect.
     path: PathBuf,
 }
 
 impl RealFiles {
-    /// Opens the folder at `path`, which must be there.
+    /// Opens the folder at `path`, which must exist.
     pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         Ok(Self { folder: place::Folder::open(&path)?, path })
     }
 
-    /// A handle of its own to lock; fails where the folder cannot be written to.
+    /// Returns a separate handle for locking. Fails if the folder is not writable.
     pub(super) fn lockable(&self) -> io::Result<File> {
         self.folder.lockable()
     }
 
-    /// A path to a name in the folder, for a library that opens files by their paths. It is good while this value is.
+    /// Returns a path to a name in the folder, for a library that opens files by path. Valid as long as this value.
     pub(crate) fn path_to(&self, name: &str) -> PathBuf {
         self.folder.path().unwrap_or_else(|| self.path.clone()).join(name)
     }
@@ -139,7 +139,7 @@ impl StoreFile for RealFile {
 
     #[cfg(unix)]
     fn unlock(&self) {
-        // Where it fails, the lock goes with the file.
+        // If it fails, closing the file releases the lock.
         let _ = fs4::FileExt::unlock(&self.0);
     }
 }
@@ -156,7 +156,7 @@ mod place {
 
     use super::super::files::OpenMode;
 
-    /// The handle.
+    /// The folder's handle.
     pub(super) struct Folder(OwnedFd);
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -166,13 +166,13 @@ mod place {
             Ok(Self(retry_on_intr(|| fs::open(path, FOLDER, Mode::empty()))?))
         }
 
-        /// Whether the path leads to the folder, which is there.
+        /// Returns whether the path leads to this folder, and the folder still exists.
         pub(super) fn is_at(&self, path: &Path) -> io::Result<bool> {
             let held = fs::fstat(&self.0)?;
             match fs::stat(path) {
                 Ok(found) => Ok((found.st_dev, found.st_ino) == (held.st_dev, held.st_ino) && held.st_nlink > 0),
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::STALE | Errno::LOOP) => Ok(false),
-                // Who gave up rights once the folder was open can no longer look at its path.
+                // A process that dropped privileges after opening the folder may not be able to look up its path.
                 Err(Errno::ACCESS) => Ok(held.st_nlink > 0),
                 Err(error) => Err(error.into()),
             }
@@ -183,7 +183,7 @@ mod place {
             self.open_dir(Path::new("")).map(File::from)
         }
 
-        /// A path through the handle, where the system has such.
+        /// Returns a path through the handle, if the system offers one.
         pub(super) fn path(&self) -> Option<PathBuf> {
             let path = PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()));
             self.is_at(&path).is_ok_and(|is_at| is_at).then_some(path)
@@ -244,7 +244,7 @@ mod place {
     use super::super::files::OpenMode;
     use super::super::lock;
 
-    /// The path, for want of handles to go through.
+    /// The folder's path, because handles are not available.
     pub(super) struct Folder(PathBuf);
 
     impl Folder {
@@ -288,7 +288,7 @@ mod place {
         }
 
         pub(super) fn sync_dir(&self, _: &Path) -> io::Result<()> {
-            // A folder cannot be opened to be synced; the file system's own order has to do.
+            // The folder cannot be opened for syncing; the file system's own ordering must suffice.
             Ok(())
         }
     }

@@ -1,5 +1,5 @@
-//! Opening a journal: making a new one, going on with one that was left, and
-//! telling a torn tail from damage and from missing entries.
+//! Opening a journal: creating it or continuing an existing one, and distinguishing a torn tail from damage and
+//! missing entries.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -22,25 +22,25 @@ use super::tree::Tree;
 use super::walk::{Growth, SegmentWalk, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Recovered, Sequence};
 
-/// A journal that was opened.
+/// The result of opening a journal.
 pub(crate) struct Opened {
     pub(crate) store: StoreId,
     pub(crate) reader: Reader,
-    /// Behind the last entry that was read.
+    /// The position after the last entry read.
     pub(crate) position: Position,
-    /// The writing end, or why there is none: the journal is broken and read-only.
+    /// The writing end, or the breakage that makes the journal read-only.
     pub(crate) journal: Result<Journal, Breakage>,
-    /// What was set aside, if the last write had been cut short.
+    /// A description of what was set aside, if the last write had been cut short.
     pub(crate) recovered: Option<Recovered>,
-    /// The folder was empty.
+    /// The store was created by this open.
     pub(crate) created: bool,
-    /// The link after as many entries as the view has applied.
+    /// The link after the number of entries that the index has applied.
     pub(crate) view_link: Option<Digest>,
-    /// `HEAD` says that it is frozen.
+    /// The log is frozen, according to `HEAD`.
     pub(crate) frozen: bool,
 }
 
-/// Why a folder could not be opened at all.
+/// The reason a folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     #[error("the folder is no store: it holds {0:?}, and neither HEAD nor a journal; choose an empty folder")]
@@ -59,16 +59,16 @@ pub(crate) enum OpenError {
     Io(&'static str, #[source] io::Error),
 }
 
-/// How a journal is opened.
+/// Options of opening a journal.
 pub(crate) struct Opening<'a> {
-    /// How many entries the view says it has applied.
+    /// The store of the index and the number of entries it has applied, if there is an index.
     pub(crate) view: Option<(StoreId, u64)>,
-    /// What is believed, so that only the end is read.
+    /// Unverified knowledge about the journal; if given, only the end is read.
     pub(crate) known: Option<&'a Known>,
-    /// The id for a store that is made now.
+    /// The ID to use if a store is created.
     pub(crate) fresh: StoreId,
     pub(crate) options: JournalOptions,
-    /// Called with how many entries are read, and how many there are at the least.
+    /// Called with the number of entries read, and the least number there must be.
     pub(crate) progress: Option<&'a dyn Fn(u64, u64)>,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn open<V: Parts>(
         }
         opened.push(segment);
     };
-    // What was checked ahead is not to be begun anew.
+    // The visitor keeps what the parallel verification joined.
     let walk = match &ahead {
         Some(ahead) => Walk::from(visitor, ahead.reached, &watch).knowing(least),
         None => Walk::starting(visitor, &start, least, &watch),
@@ -157,7 +157,7 @@ pub(crate) fn open<V: Parts>(
         found => found,
     };
     if known.is_some() && breakage.is_some() {
-        // What breaks, and where, is for a reading of all of it to say.
+        // Describing the break is left to an open that reads everything.
         return Err(OpenError::NotAsKnown);
     }
     let (journal, recovered) = match (breakage, opened.last()) {
@@ -178,18 +178,18 @@ pub(crate) fn open<V: Parts>(
     Ok(Opened { store, reader, position, journal, recovered, created: false, view_link, frozen })
 }
 
-/// What there is of a journal before its entries are read.
+/// The state of a store's folder before its entries are read.
 pub(super) struct Survey {
-    /// What stands in the folder.
+    /// Names of all files and folders in the store's folder.
     pub(super) names: Vec<String>,
     pub(super) head: Option<Head>,
-    /// `HEAD` is there and cannot be read as one.
+    /// `HEAD` exists but is not valid.
     pub(super) head_broken: bool,
     pub(super) kept: Found,
     pub(super) start: Start,
     /// The tree over the archived entries.
     pub(super) before: Tree,
-    /// Those that are not archived: a crash may have come before what was archived could be removed.
+    /// Segments that are not archived. After a crash, archived ones may still be in the folder.
     pub(super) segments: Vec<Source>,
 }
 
@@ -211,7 +211,7 @@ impl Survey {
         Ok(Self { names, head, head_broken, kept, start, before, segments })
     }
 
-    /// Whether there is a `HEAD`, whatever it holds.
+    /// Returns whether `HEAD` exists, valid or not.
     pub(super) fn has_head(&self) -> bool {
         self.head.is_some() || self.head_broken
     }
@@ -224,19 +224,19 @@ impl Survey {
         self.kept.entries()
     }
 
-    /// The store that the first readable header names.
+    /// The store named by the first readable segment header.
     fn store(&self) -> Option<StoreId> {
         self.segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store)
     }
 
-    /// How many entries a view of this store has applied.
+    /// Number of entries that the index has applied; 0 if it belongs to another store.
     pub(super) fn seen_by(&self, view: Option<(StoreId, u64)>) -> u64 {
         view.filter(|(store, _)| Some(*store) == self.store()).map_or(0, |(_, entries)| entries)
     }
 }
 
-/// Walks over segments, the first of which should have the number `expected`, and hands each on with the place of its
-/// first entry, what was found of it and its content.
+/// Walks segments; the first one should have the number `expected`. Passes each one to `take`, with the sequence of
+/// its first entry, the result of its walk and its content.
 pub(super) fn walk_segments(
     walk: &mut Walk<'_>,
     segments: Vec<Source>,
@@ -261,7 +261,7 @@ pub(super) fn walk_segments(
     Ok(())
 }
 
-/// Refuses to make a store where anything says that one was, or something else is.
+/// Refuses to create a store in a folder that holds remains of a store or anything else.
 fn refuse_traces(has_head: bool, names: &[String]) -> Result<(), OpenError> {
     match (has_head, foreign_name(names)) {
         (true, _) => Err(OpenError::JournalGone("a HEAD")),
@@ -272,7 +272,7 @@ fn refuse_traces(has_head: bool, names: &[String]) -> Result<(), OpenError> {
     }
 }
 
-/// The root of the first entries; `None` where they cannot be read.
+/// The root over the first `entries` entries; `None` if they cannot be read.
 fn root_at(reader: &Reader, entries: u64) -> Result<Option<Digest>, OpenError> {
     match reader.root_at(entries) {
         Ok(root) => Ok(Some(root)),
@@ -281,18 +281,18 @@ fn root_at(reader: &Reader, entries: u64) -> Result<Option<Digest>, OpenError> {
     }
 }
 
-/// The end of a journal that is whole.
+/// The end of a sound journal.
 struct End {
     position: Position,
-    /// Of the last segment.
+    /// Content of the last segment.
     bytes: Vec<u8>,
-    /// No `HEAD` names all of it.
+    /// `HEAD` does not name all of the entries.
     is_new: bool,
     torn: bool,
     is_full: bool,
 }
 
-/// Makes the end last, and goes on writing behind it.
+/// Makes the end of the journal durable and returns the writing end.
 fn write_on(
     files: Arc<dyn Files>,
     reader: Reader,
@@ -310,15 +310,15 @@ fn write_on(
     Ok((Journal::resume(files, reader, store, Arc::clone(active), place, options), recovered))
 }
 
-/// The store that a journal is of, by the first segment that says so.
+/// Returns the store that the journal belongs to, from the first readable segment header.
 pub(crate) fn store_of(files: &dyn Files) -> Option<StoreId> {
-    // What is not read here is not touched either.
+    // A store whose `HEAD` cannot be read is left alone.
     Head::read(files).ok()?;
     load(files).ok()?.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store)
 }
 
-/// Checks the segments that the view has seen all of, but for the last one, on all processors; `None` where
-/// there are too few, or where anything does not hold.
+/// Verifies, in parallel, all segments completely covered by the index except the last. Returns `None` if there are
+/// none, or if anything is wrong.
 fn check_ahead<V: Parts>(
     (visitor, tree): (&mut V, &mut Tree),
     segments: &[Source],
@@ -339,8 +339,7 @@ fn check_ahead<V: Parts>(
     parallel::check(visitor, &parts, start.reached(), watch, manner, Some((tree, u64::MAX)))
 }
 
-/// Refuses a folder that holds other things and no store, before anything is
-/// made in it.
+/// Refuses a folder that holds other files but no store, before anything is created in it.
 pub(crate) fn refuse_foreign(files: &dyn Files) -> Result<(), OpenError> {
     let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
     refuse_unfinished_repair(&names)?;
@@ -352,7 +351,7 @@ pub(crate) fn refuse_foreign(files: &dyn Files) -> Result<(), OpenError> {
     }
 }
 
-/// In the middle of a repair the names in the folder are of two stores.
+/// Refuses a folder in the middle of a repair, when its files belong to two stores.
 fn refuse_unfinished_repair(names: &[String]) -> Result<(), OpenError> {
     if names.iter().any(|name| name == repair::NAME) { Err(OpenError::RepairUnfinished) } else { Ok(()) }
 }
@@ -372,14 +371,14 @@ fn create(files: Arc<dyn Files>, store: StoreId, options: JournalOptions) -> Res
     })
 }
 
-/// A segment as it stands in the folder.
+/// A segment in the folder.
 pub(super) struct Source {
     pub(super) number: u32,
     pub(super) file: Arc<dyn StoreFile>,
     is_sealed: bool,
 }
 
-/// The segments' files, in order.
+/// Opens the segments' files, in order.
 pub(super) fn load(files: &dyn Files) -> Result<Vec<Source>, OpenError> {
     let names = files.list(Path::new(segment::FOLDER)).map_err(|error| OpenError::Io("list the journal", error))?;
     let numbers =
@@ -387,7 +386,7 @@ pub(super) fn load(files: &dyn Files) -> Result<Vec<Source>, OpenError> {
     let (plain, sealed) = (numbers(Segment::number), numbers(sealed::number));
     let error = |error| OpenError::Io("open a segment", error);
     let open = |number: &u32| {
-        // Where both are there, a crash came before what it was could be removed: it is sealed once more.
+        // If both forms exist, a crash came before the original was removed: it is sealed again.
         if plain.contains(number) {
             let path = Segment::path(*number);
             let file =
@@ -396,7 +395,7 @@ pub(super) fn load(files: &dyn Files) -> Result<Vec<Source>, OpenError> {
         }
         let file: Arc<dyn StoreFile> = match SealedFile::open(files, *number).map_err(error)? {
             Some(file) => Arc::new(file),
-            // It is opened as what it is: no segment, which the walk tells.
+            // It is opened as a plain file, which the walk reports as damaged.
             None => files.open(&sealed::frames_path(*number), OpenMode::Read).map_err(error)?,
         };
         Ok(Source { number: *number, file, is_sealed: true })
@@ -404,8 +403,8 @@ pub(super) fn load(files: &dyn Files) -> Result<Vec<Source>, OpenError> {
     plain.union(&sealed).map(open).collect()
 }
 
-/// Sets a last segment aside that was just being made when the crash came: its
-/// header is not whole, and nothing was ever behind it.
+/// Sets a last segment aside that was being created when the crash came: its header is incomplete, and it never held
+/// an entry.
 fn drop_unfinished(files: &dyn Files, segments: &mut Vec<Source>, has_head: bool) -> Result<(), OpenError> {
     let Some(Source { number, .. }) = segments.last() else { return Ok(()) };
     if !ends_unfinished(segments, has_head)? {
@@ -420,11 +419,11 @@ fn drop_unfinished(files: &dyn Files, segments: &mut Vec<Source>, has_head: bool
     Ok(())
 }
 
-/// Whether the last segment was just being made when the crash came.
+/// Returns whether the last segment was being created when the crash came.
 pub(super) fn ends_unfinished(segments: &[Source], has_head: bool) -> Result<bool, OpenError> {
     let Some(Source { number, file, is_sealed: false }) = segments.last() else { return Ok(false) };
     let bytes = file.len().map_err(|error| OpenError::Io("read a segment", error))?;
-    // The first segment is made before `HEAD` is; a later one while `HEAD` is there.
+    // The first segment is created before `HEAD`, later ones while `HEAD` exists.
     let expected_here = has_head == (*number > 0);
     Ok(bytes <= segment::HEADER_BYTES as u64 && header_of(&**file).is_none() && expected_here)
 }
@@ -440,7 +439,7 @@ pub(super) fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_b
         walk.broken(head::NAME, BrokenKind::Damage, "one line of JSON and its checksum", "content that does not hold");
     }
     let Some(head) = head else {
-        // `HEAD` is written right behind the first entry, before anything is acknowledged.
+        // `HEAD` is written right after the first entry, before anything is acknowledged.
         if walk.entries() > 1 {
             walk.broken(head::NAME, BrokenKind::Missing, "a HEAD beside the journal", "no such file");
         }
@@ -467,7 +466,7 @@ pub(super) fn compare_with_view(walk: &mut Walk<'_>, view_entries: u64) {
     }
 }
 
-/// `root` is that of the archived entries, by the digests that are kept of them.
+/// Compares the beginning of the journal with `root`, the root over the digests of the archived entries.
 pub(super) fn compare_with_start(walk: &mut Walk<'_>, start: &Start, root: Digest) {
     if let Some(finding) = archive::other_start(start, root) {
         walk.broken(archive::LEAVES, finding.kind, &finding.expected, &finding.found);
@@ -488,7 +487,8 @@ pub(super) fn compare_with_checkpoint(walk: &mut Walk<'_>, kept: &Found) {
     }
 }
 
-/// Where the tree over the entries has another root than `HEAD` or the checkpoint names at its size.
+/// Compares the tree over the entries with the roots that `HEAD` and the checkpoint name. Returns the breakage if
+/// they differ.
 pub(super) fn other_root(
     root_at: &dyn Fn(u64) -> Result<Option<Digest>, OpenError>,
     head: Option<&Head>,
@@ -520,9 +520,9 @@ pub(super) fn other_root(
     Ok(None)
 }
 
-/// Makes last what was found and no `HEAD` names: new entries will stand on it,
-/// and whoever wrote it may have been killed before it was synced. It is written
-/// once more, for after a sync that failed the system takes it for written.
+/// Makes entries durable that no `HEAD` names, because new entries will depend on them and the process that wrote
+/// them may have been killed before the sync. They are written again, because the system considers data written after
+/// a failed sync.
 fn settle(files: &dyn Files, active: &Segment, bytes: &[u8]) -> io::Result<()> {
     let end = usize::try_from(active.known_end()).unwrap_or(usize::MAX);
     active.file.write_at(bytes.get(..end).unwrap_or(bytes), 0)?;
@@ -531,7 +531,7 @@ fn settle(files: &dyn Files, active: &Segment, bytes: &[u8]) -> io::Result<()> {
     files.sync_dir(Path::new(""))
 }
 
-/// Copies the torn tail of the active segment, then puts zeros in its place.
+/// Copies the torn tail of the active segment, then overwrites it with zeros.
 fn set_aside(files: &dyn Files, active: &Segment, bytes: &[u8]) -> Result<Recovered, OpenError> {
     let error = |error| OpenError::Io("set a torn tail aside", error);
     let start = usize::try_from(active.known_end()).unwrap_or(usize::MAX);
@@ -542,7 +542,7 @@ fn set_aside(files: &dyn Files, active: &Segment, bytes: &[u8]) -> Result<Recove
     file.write_at(tail, 0).map_err(error)?;
     file.sync_data().map_err(error)?;
     files.sync_dir(Path::new(RECOVERED)).map_err(error)?;
-    // The folder's own name too, before the tail goes.
+    // Syncs the folder's own name too, before the tail is overwritten.
     files.sync_dir(Path::new("")).map_err(error)?;
     active.file.write_at(&vec![0; tail.len()], active.known_end()).map_err(error)?;
     active.file.sync_data().map_err(error)?;
@@ -554,7 +554,7 @@ fn set_aside(files: &dyn Files, active: &Segment, bytes: &[u8]) -> Result<Recove
     ))
 }
 
-/// A file for a copy, under a name that is not taken.
+/// Creates a file for a copy, under a name that does not exist yet.
 fn new_copy(files: &dyn Files, number: u32, offset: u64) -> io::Result<(String, Arc<dyn StoreFile>)> {
     for attempt in 0_u32.. {
         let name = format!("{TAIL}{number:010}-{offset}-{attempt}.bin");
@@ -566,7 +566,7 @@ fn new_copy(files: &dyn Files, number: u32, offset: u64) -> io::Result<(String, 
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// A name in the folder that says that it is not an empty one.
+/// Returns a name that shows the folder is not empty, preferring traces of a store.
 pub(super) fn foreign_name(names: &[String]) -> Option<&str> {
     const OURS: [&str; 7] =
         [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next", "CHECKPOINT.next", erase::NAME, "ERASED.next"];
@@ -576,9 +576,9 @@ pub(super) fn foreign_name(names: &[String]) -> Option<&str> {
     names.clone().find(|name| TRACES.contains(name)).or_else(|| names.into_iter().find(foreign))
 }
 
-/// The folder of copies of what was set aside.
+/// The folder for copies of what was set aside.
 pub(crate) const RECOVERED: &str = "recovered";
-/// What the copy of a torn tail is called, at the front.
+/// Prefix of the names of copies of torn tails.
 pub(super) const TAIL: &str = "tail-";
-/// The folder of the view.
+/// The folder of the index.
 pub(crate) const VIEW: &str = "view";

@@ -1,5 +1,5 @@
-//! A broken journal: how far it holds, and putting another store in its place,
-//! so that all of the broken one is kept as it is.
+//! Repair of a broken journal: finding how far it is sound, and replacing the store while keeping all of the broken
+//! one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,26 +19,26 @@ use super::walk::{Growth, Visitor, Walk};
 use super::witness::Witnesses;
 use crate::model::{Breakage, BrokenKind, Digest};
 
-/// What was found of a journal.
+/// The result of inspecting a journal.
 pub(crate) struct Inspection {
-    /// None where nothing says it.
+    /// The store's ID; `None` if it cannot be read.
     pub(crate) store: Option<StoreId>,
-    /// Where it breaks; `None` for one that holds.
+    /// The first break; `None` if the journal is sound.
     pub(crate) breakage: Option<Breakage>,
-    /// How many entries witnesses confirm, from the first on; there may be more of them than hold.
+    /// Number of entries, from the first on, that witnesses confirm. It may exceed the number of sound entries.
     pub(crate) confirmed: u64,
-    /// A witness names other entries than there are: somebody wrote the journal anew.
+    /// A witness names other entries than the journal holds: someone rewrote the journal.
     pub(crate) is_contradicted: bool,
-    /// How many entries hold, from the first on.
+    /// Number of sound entries, from the first on.
     pub(crate) entries: u64,
-    /// The link of the last of them.
+    /// The link of the last sound entry.
     pub(crate) link: Digest,
-    /// The root of the tree over them.
+    /// The root of the tree over the sound entries.
     pub(crate) root: Digest,
 }
 
-/// Reads a journal as [`open`](super::open) does, and changes nothing. `index` is what the index says of the journal,
-/// `given` a checkpoint of it that was kept elsewhere.
+/// Reads a journal like [`open`](super::open), without changing anything. `index` is what the index knows of the
+/// journal, `given` a checkpoint that was kept elsewhere.
 pub(crate) fn inspect(
     files: &dyn Files,
     visitor: &mut dyn Visitor,
@@ -114,26 +114,27 @@ pub(crate) fn inspect(
     Ok(Inspection { store, breakage, confirmed, is_contradicted, entries, link, root })
 }
 
-/// Puts the store that was made in [`NEXT`] in the place of the one in the folder,
-/// which is kept in a folder of its own. What is to be done stands in a file from
-/// before the first step until behind the last one, and each step can be taken
-/// again: so after a crash it is gone on with.
+/// The replacement of the store in the folder by the one made in [`NEXT`]. The old store is kept in a folder of its
+/// own.
+///
+/// A file records the work from before the first step until after the last one. Each step can be repeated, so after a
+/// crash the exchange continues where it stopped.
 pub(crate) struct Exchange {
-    /// All of the broken one is moved aside; the new one is being moved into its place.
+    /// The old store is moved aside completely; the new one is being moved into its place.
     is_aside: bool,
-    /// Where the broken one is kept.
+    /// Name of the folder in which the old store is kept.
     kept: String,
-    /// For whoever asked for it.
+    /// Text for the caller who started the repair.
     pub(crate) report: String,
 }
 
 impl Exchange {
-    /// One that is to begin. `kept` is the name of a folder that is not there.
+    /// Prepares an exchange. `kept` is the name of a folder that does not exist.
     pub(crate) fn new(kept: String, report: String) -> Self {
         Self { is_aside: false, kept, report }
     }
 
-    /// One that a crash has cut short.
+    /// Returns the exchange that a crash interrupted, if any.
     pub(crate) fn unfinished(files: &dyn Files) -> io::Result<Option<Self>> {
         let lines = match files::read_text(files, NAME)? {
             TextFile::Missing => return Ok(None),
@@ -150,7 +151,7 @@ impl Exchange {
         read().map(Some).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "REPAIR does not hold"))
     }
 
-    /// Does all that is left to do.
+    /// Carries out the remaining steps and returns the report.
     pub(crate) fn finish(mut self, files: &dyn Files) -> io::Result<String> {
         if !self.is_aside {
             self.write(files)?;
@@ -203,19 +204,19 @@ fn move_all(files: &dyn Files, from: &Path, to: &Path) -> io::Result<()> {
     files.list(from)?.iter().try_for_each(|name| files.rename(&from.join(name), &to.join(name)))
 }
 
-/// Whether a name is that of a folder in which a broken store is kept.
+/// Returns whether a name is that of a folder in which a broken store is kept.
 fn is_kept(name: &str) -> bool {
     name.strip_prefix(KEPT).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'))
 }
 
-/// The name of the folder for a store that is found broken at `time`, which is letters and digits; not one of `names`.
+/// Returns a folder name for a store found broken at `time`, which consists of letters and digits. Avoids `names`.
 pub(crate) fn kept_name(time: &str, names: &[String]) -> String {
     let first = format!("{KEPT}{time}");
     let later = (2_u32..).map(|count| format!("{first}-{count}"));
     std::iter::once(first.clone()).chain(later).find(|name| !names.contains(name)).unwrap_or(first)
 }
 
-/// The files below a folder of others.
+/// The files below a subfolder.
 pub(crate) struct Below {
     files: Arc<dyn Files>,
     folder: PathBuf,
@@ -227,7 +228,7 @@ impl Below {
     }
 
     fn path(&self, path: &Path) -> PathBuf {
-        // Joined with nothing a path would end in a slash.
+        // Joining an empty path would add a trailing slash.
         if path.as_os_str().is_empty() { self.folder.clone() } else { self.folder.join(path) }
     }
 }
@@ -262,7 +263,7 @@ impl Files for Below {
     }
 }
 
-/// Takes away what is left of a new store whose making was cut short.
+/// Deletes the remains of a new store whose creation was interrupted.
 pub(crate) fn clear_next(files: &dyn Files) -> io::Result<()> {
     for folder in [Path::new(NEXT).join(segment::FOLDER), PathBuf::from(NEXT)] {
         for name in files.list(&folder)?.iter().filter(|name| *name != segment::FOLDER) {
@@ -272,14 +273,14 @@ pub(crate) fn clear_next(files: &dyn Files) -> io::Result<()> {
     Ok(())
 }
 
-/// The file that says that a repair is under way.
+/// The file that records a repair in progress.
 pub(super) const NAME: &str = "REPAIR";
 const MARK_NEXT: &str = "REPAIR.next";
-/// The folder of the new store.
+/// The folder in which the new store is made.
 pub(crate) const NEXT: &str = "repair.next";
-/// What the names of the folders start with in which broken stores are kept.
+/// Prefix of the folders in which broken stores are kept.
 const KEPT: &str = "damaged-";
-/// The broken one is being moved aside.
+/// Stage: the broken store is being moved aside.
 const ASIDE: &str = "aside";
-/// The new one is being moved into its place.
+/// Stage: the new store is being moved into its place.
 const PLACE: &str = "place";

@@ -1,12 +1,9 @@
-//! Sealed segments: the content of a full segment, compressed, its evidence in a
-//! file of its own.
+//! Sealed segments: the content of full segments, compressed, with the evidence in a separate file.
 //!
-//! `NNNNNNNNNN.rks` holds the segment's header as it was, and in blocks the
-//! frames without their evidence; `NNNNNNNNNN.rke` holds in as many blocks the
-//! evidence of the same frames, each behind its length in four bytes. Together
-//! they give the very bytes of the segment back, which is how they are read:
-//! a file that decompresses. Evidence that is gone is read as bytes of 1, and
-//! blocks that do not hold as bytes of 255, which no frame starts with.
+//! `NNNNNNNNNN.rks` holds the segment's header uncompressed and its frames without evidence in blocks.
+//! `NNNNNNNNNN.rke` holds in the same number of blocks the evidence of these frames, each preceded by its length in
+//! four bytes. Reading a sealed segment reproduces the original bytes of the segment. Erased evidence reads as bytes
+//! of 1, and damaged blocks as bytes of 255, with which no frame starts.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,42 +14,42 @@ use super::files::{self, Files, FrameSink, OpenMode, StoreFile};
 use super::frame::{self, GONE};
 use super::segment;
 
-/// The path of a sealed segment's frames.
+/// Returns the path of a sealed segment's frames.
 pub(super) fn frames_path(number: u32) -> PathBuf {
     PathBuf::from(segment::FOLDER).join(format!("{number:010}{FRAMES}"))
 }
 
-/// The path of a sealed segment's evidence.
+/// Returns the path of a sealed segment's evidence.
 pub(super) fn evidence_path(number: u32) -> PathBuf {
     PathBuf::from(segment::FOLDER).join(format!("{number:010}{EVIDENCE}"))
 }
 
-/// The number in the name of a sealed segment's frames.
+/// Returns the number in the file name of a sealed segment's frames.
 pub(super) fn number(name: &str) -> Option<u32> {
     let digits = name.strip_suffix(FRAMES)?;
     (digits.len() == 10).then(|| digits.parse().ok()).flatten()
 }
 
-/// What a full segment's content becomes: the two files.
+/// The two files of a sealed segment.
 pub(super) struct Sealed {
     pub(super) frames: Vec<u8>,
     pub(super) evidence: Vec<u8>,
 }
 
-/// Seals a segment that is handed over part by part, so that none of it need be in memory whole.
+/// Seals a segment from consecutive pieces, so that it need not be in memory as a whole.
 pub(super) struct SealWriter {
     frames: BlockWriter,
     evidence: BlockWriter,
     frames_block: Vec<u8>,
     evidence_block: Vec<u8>,
-    /// Where the block starts in the segment.
+    /// Offset in the segment at which the current block starts.
     start: usize,
-    /// Where the next frame stands there.
+    /// Offset in the segment of the next frame.
     at: usize,
 }
 
 impl SealWriter {
-    /// For the segment of this number and header.
+    /// Starts sealing a segment with this number and header.
     pub(super) fn new(number: u32, header: &[u8; segment::HEADER_BYTES]) -> Self {
         let (frames_block, evidence_block) = (Vec::new(), Vec::new());
         let (frames, evidence) = (BlockWriter::new(header), BlockWriter::new(&number.to_le_bytes()));
@@ -60,7 +57,7 @@ impl SealWriter {
         Self { frames, evidence, frames_block, evidence_block, start, at }
     }
 
-    /// Takes the whole frames at the front of `bytes`, and returns how many bytes they are.
+    /// Takes the whole frames at the front of `bytes` and returns their size in bytes. Returns `None` past 4 GiB.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut rest = bytes;
         while let Some(parts) = frame::parts(rest) {
@@ -75,7 +72,7 @@ impl SealWriter {
         Some(bytes.len() - rest.len())
     }
 
-    /// The two files, once all frames were taken.
+    /// Returns the two files, once all frames are taken. Returns `None` past 4 GiB.
     pub(super) fn finish(mut self) -> Option<Sealed> {
         if !self.frames_block.is_empty() {
             self.end_block()?;
@@ -95,7 +92,7 @@ impl SealWriter {
     }
 }
 
-/// Adds the evidence of a frame to a block.
+/// Appends the evidence of a frame to a block.
 fn push_evidence(block: &mut Vec<u8>, evidence: &[u8]) -> Option<()> {
     if !evidence.is_empty() && frame::is_gone(evidence) {
         block.extend_from_slice(&ERASED.to_le_bytes());
@@ -106,7 +103,8 @@ fn push_evidence(block: &mut Vec<u8>, evidence: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// The evidence of a block's frames without that of some, by their sequences; `None` where it does not belong to them.
+/// Returns the evidence of a block's frames, with that of some sequences erased. Returns `None` if the evidence does
+/// not match the frames.
 pub(super) fn block_without(frames: &[u8], evidence: &[u8], is_gone: &dyn Fn(u64) -> bool) -> Option<Vec<u8>> {
     let mut parts = EvidenceParts(Some(evidence));
     let mut content = Vec::with_capacity(evidence.len());
@@ -123,8 +121,8 @@ pub(super) fn block_without(frames: &[u8], evidence: &[u8], is_gone: &dyn Fn(u64
     Some(content)
 }
 
-/// Puts a sealed segment's evidence anew without that of some entries, so that it is read as `expected`. What was there is
-/// gone when the folder is synced.
+/// Replaces a sealed segment's evidence file by one in which some entries are erased, so that the segment reads as
+/// `expected`. The old file is gone once the folder is synced.
 pub(super) fn put_without(
     files: &dyn Files,
     number: u32,
@@ -137,7 +135,7 @@ pub(super) fn put_without(
     let path = evidence_path(number);
     let next = path.with_extension("next");
     let evidence = files::write_whole(files, &next, &content, OpenMode::Create)?;
-    // It is read back before it stands for what was there.
+    // The new file is read back before it replaces the old one.
     let frames = files.open(&frames_path(number), OpenMode::Read)?;
     let read = SealedFile::read(Stored { number, frames, evidence: Some(evidence) })?.ok_or_else(broken)?;
     let file: Arc<dyn StoreFile> = Arc::new(read);
@@ -148,28 +146,28 @@ pub(super) fn put_without(
     Ok(file)
 }
 
-/// A sealed segment, read as the segment that it was.
+/// A sealed segment, read as the original segment.
 pub(super) struct SealedFile {
     stored: Stored,
     header: [u8; segment::HEADER_BYTES],
     pub(super) frames: BlockFile,
-    /// None where the file is gone or does not hold.
+    /// The evidence file; `None` if it is missing or damaged.
     pub(super) evidence: Option<BlockFile>,
-    // The last block that was read, with its place; held to clone or replace it.
+    // The block read last, with its number. Held to clone or replace it.
     last: Mutex<Option<(usize, Arc<Vec<u8>>)>>,
 }
 
-/// The two files as they are.
+/// The two files as stored.
 #[derive(Clone)]
 struct Stored {
     number: u32,
     frames: Arc<dyn StoreFile>,
-    /// None where it is gone.
+    /// The evidence file; `None` if it is missing.
     evidence: Option<Arc<dyn StoreFile>>,
 }
 
 impl SealedFile {
-    /// Opens the two files; `None` where the frames' head or table does not hold.
+    /// Opens the two files. Returns `None` if the head or the table of the frames is damaged.
     pub(super) fn open(files: &dyn Files, number: u32) -> io::Result<Option<Self>> {
         let frames = files.open(&frames_path(number), OpenMode::Read)?;
         let evidence = match files.open(&evidence_path(number), OpenMode::Read) {
@@ -179,7 +177,7 @@ impl SealedFile {
         Self::read(Stored { number, frames, evidence })
     }
 
-    /// The segment in two files that stand elsewhere.
+    /// Opens a sealed segment from two given files.
     pub(super) fn of(
         number: u32,
         frames: Arc<dyn StoreFile>,
@@ -204,7 +202,7 @@ impl SealedFile {
         Ok(Some(Self { stored, header, frames, evidence, last: Mutex::new(None) }))
     }
 
-    /// The bytes of the segment that a block holds.
+    /// Returns the segment's bytes that a block covers.
     fn block(&self, block: usize, len: usize) -> io::Result<Arc<Vec<u8>>> {
         if let Some((_, content)) =
             self.last.lock().unwrap_or_else(PoisonError::into_inner).as_ref().filter(|(last, _)| *last == block)
@@ -216,7 +214,7 @@ impl SealedFile {
         Ok(content)
     }
 
-    /// Puts frames and evidence together, to exactly `len` bytes.
+    /// Combines frames and evidence to exactly `len` bytes.
     fn unpack(&self, block: usize, len: usize) -> io::Result<Vec<u8>> {
         let Some(frames) = self.frames.read(block)? else { return Ok(vec![LOST; len]) };
         let evidence = match &self.evidence {
@@ -248,7 +246,7 @@ impl StoreFile for SealedFile {
                 copy(rest, header)
             } else if let Some((block, start, end)) = self.frames.covering(at) {
                 let len = (end - start) as usize;
-                // Who reads it all checks what is stored, not what was once read.
+                // Reading a whole block verifies what is stored, bypassing the block in memory.
                 let content = if at == start && rest.len() >= len {
                     Arc::new(self.unpack(block, len)?)
                 } else {
@@ -335,11 +333,11 @@ impl StoreFile for SealedFile {
     }
 }
 
-/// The evidence of a block's frames, one after the other.
+/// The evidence of a block's frames, read in order.
 struct EvidenceParts<'a>(Option<&'a [u8]>);
 
 impl<'a> EvidenceParts<'a> {
-    /// The next one, which must have `len` bytes; or what to fill its place with.
+    /// Returns the next evidence, which must have `len` bytes, or the byte with which to fill its place.
     fn next(&mut self, len: usize) -> Result<&'a [u8], u8> {
         let (named, rest) = self.0.and_then(|left| left.split_first_chunk::<4>()).ok_or(LOST)?;
         let named = u32::from_le_bytes(*named);
@@ -347,7 +345,7 @@ impl<'a> EvidenceParts<'a> {
             self.0 = Some(rest);
             return Err(GONE);
         }
-        // Behind a length that does not fit nothing can be told apart.
+        // After a length that does not match, nothing can be told apart.
         self.0 = None;
         let (bytes, rest) = rest.split_at_checked(len).filter(|_| named as usize == len).ok_or(LOST)?;
         self.0 = Some(rest);
@@ -355,7 +353,7 @@ impl<'a> EvidenceParts<'a> {
     }
 }
 
-/// Of each frame that stands without its evidence: the length there, and with it.
+/// The lengths of each frame in a block, without its evidence and with it.
 fn lengths(frames: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -376,13 +374,13 @@ fn copy(to: &mut [u8], from: &[u8]) -> usize {
 
 const FRAMES: &str = ".rks";
 const EVIDENCE: &str = ".rke";
-/// No segment comes near: what claims more is forged.
+/// Largest size of a segment in bytes; larger claims are treated as forged.
 const MOST_BYTES: u32 = 256 << 20;
-/// The length that stands for evidence which was erased.
+/// The length that marks erased evidence.
 pub(super) const ERASED: u32 = u32::MAX;
-/// What cannot be read is read as.
+/// The byte that stands for unreadable content.
 const LOST: u8 = 255;
-/// What a block holds at the least: some two dozen decisions. Small enough to be read for one of them.
+/// Least number of bytes in a block: about two dozen decisions. Small enough to be read for one of them.
 const BLOCK_BYTES: usize = 32 << 10;
 
 #[cfg(test)]
@@ -395,7 +393,7 @@ mod tests {
     use crate::store::fuzzing::Collected;
     use proptest::prelude::*;
 
-    /// A segment of entries of the given sizes.
+    /// Builds a segment of entries with the given sizes of body and evidence.
     fn segment(sizes: &[(usize, usize)]) -> Vec<u8> {
         let header = SegmentHeader { number: 3, first: Sequence::new(9), store: StoreId([5; 16]), link: Digest::ZERO };
         let mut bytes = header.encode().to_vec();
@@ -413,7 +411,7 @@ mod tests {
     fn stored(content: &[u8]) -> MemoryFiles {
         let (header, frames) = content.split_first_chunk().unwrap();
         let mut writer = SealWriter::new(3, header);
-        // In parts of which the first ends within a frame.
+        // Pushes two pieces, the first of which ends within a frame.
         let first = writer.push(&frames[..frames.len() / 2]).unwrap();
         assert_eq!(first + writer.push(&frames[first..]).unwrap(), frames.len());
         let sealed = writer.finish().unwrap();
@@ -465,10 +463,10 @@ mod tests {
             if let Some(file) = SealedFile::open(&files, 3).unwrap() {
                 let read = whole(&file);
                 prop_assert_eq!(read.len(), content.len());
-                // Frame by frame it is read as what it was or not at all, but for the header.
+                // Read frame by frame, the original comes back or damage is reported, except in the header.
                 let frames = frame_by_frame(&file);
                 prop_assert!(frames.is_none_or(|frames| frames[segment::HEADER_BYTES..] == content[segment::HEADER_BYTES..]));
-                // What differs is filler, or stands in the header, which has a checksum of its own.
+                // Differences are filler bytes, or in the header, which has its own checksum.
                 let other = read.iter().zip(&content).enumerate().filter(|(_, (a, b))| a != b);
                 for (at, (read, _)) in other {
                     prop_assert!(*read == LOST || at < segment::HEADER_BYTES, "byte {} is read as {}", at, read);

@@ -1,5 +1,5 @@
-//! Sealing full segments, behind the writer's back: their content is compressed
-//! into two files, read back, and only then is the segment's own file removed.
+//! Sealing full segments in the background: the content is compressed into two files and read back, and only then is
+//! the segment's own file deleted.
 
 use std::io;
 use std::path::Path;
@@ -13,25 +13,25 @@ use super::journal::Reader;
 use super::sealed::{self, SealWriter, Sealed, SealedFile};
 use super::segment::{self, Segment};
 
-/// When full segments are sealed.
+/// The time at which full segments are sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sealing {
-    /// On a thread of its own.
+    /// On a background thread.
     Behind,
-    /// By whoever fills one, before anything else is written.
+    /// By the writer that fills one, before anything else is written.
     #[cfg(test)]
     AtOnce,
-    /// Not in this run.
+    /// Never.
     #[cfg(test)]
     Never,
 }
 
-/// Seals the segments that it is given.
+/// Seals the segments queued to it.
 pub(crate) struct Sealer {
     files: Arc<dyn Files>,
     reader: Reader,
     sealing: Sealing,
-    // Started with the first segment; held to hand one over, or to end it.
+    // Started with the first segment. Held to queue a segment or to end the thread.
     thread: Mutex<Option<SealingThread>>,
     stopped: Arc<AtomicBool>,
 }
@@ -46,8 +46,8 @@ impl Sealer {
         Self { files, reader, sealing, thread: Mutex::new(None), stopped: Arc::default() }
     }
 
-    /// Has a full segment sealed. One that cannot be stays as it is, and is tried again when the journal is
-    /// opened: it holds all that it held.
+    /// Queues a full segment for sealing. If sealing fails, the segment stays as it is and is sealed when the journal
+    /// is opened again; nothing is lost.
     pub(crate) fn take(&self, full: Arc<Segment>) {
         match self.sealing {
             Sealing::Behind => self.hand_over(full),
@@ -68,13 +68,13 @@ impl Sealer {
         }
     }
 
-    /// Ends the thread behind the segment that it is at.
+    /// Stops the thread after the segment it is working on.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(SealingThread { full, handle }) = thread {
             drop(full);
-            // A panic there leaves a segment as it was.
+            // A panic in the thread leaves the segment as it was.
             let _ = handle.join();
         }
     }
@@ -98,9 +98,9 @@ impl Drop for Sealer {
     }
 }
 
-/// Seals one segment. At every moment the folder holds it at least once, whole.
+/// Seals one segment. At every moment the folder holds it at least once, complete.
 fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
-    // What is erased meanwhile would come back with what was read before.
+    // Otherwise evidence erased in the meantime would come back from what was read before.
     let _turn = reader.rewriting();
     let number = full.header.number;
     let is_there =
@@ -110,7 +110,7 @@ fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
         return Err(elsewhere());
     }
     let Sealed { frames, evidence } = sealed_content(number, &*full.file)?;
-    // The frames are what says that the segment is sealed: they come last.
+    // The file of frames marks the segment as sealed, so it is written last.
     put(files, &sealed::evidence_path(number), &evidence)?;
     drop(evidence);
     put(files, &sealed::frames_path(number), &frames)?;
@@ -129,7 +129,7 @@ fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
     files.sync_dir(Path::new(segment::FOLDER))
 }
 
-/// What a segment's content becomes; `InvalidData` where that is not one frame behind the other.
+/// Compresses a segment's content. Returns `InvalidData` if it is not a sequence of frames.
 fn sealed_content(number: u32, file: &dyn StoreFile) -> io::Result<Sealed> {
     let not_entries = || io::Error::new(io::ErrorKind::InvalidData, "a segment that holds other than entries");
     let mut header = [0; segment::HEADER_BYTES];
@@ -143,7 +143,7 @@ fn sealed_content(number: u32, file: &dyn StoreFile) -> io::Result<Sealed> {
         let read = file.read_at(&mut part, at)?;
         let taken = writer.push(part.get(..read).unwrap_or_default()).ok_or_else(not_entries)?;
         if taken == 0 {
-            // One frame may be larger than a part; more than the file there is not.
+            // A frame may be larger than the buffer, but not larger than the file.
             if read < part.len() {
                 return Err(not_entries());
             }
@@ -154,7 +154,7 @@ fn sealed_content(number: u32, file: &dyn StoreFile) -> io::Result<Sealed> {
     writer.finish().ok_or_else(not_entries)
 }
 
-/// Whether two files hold the same; read in parts, for segments are large.
+/// Returns whether two files have the same content. Reads them in pieces, because segments are large.
 fn holds_the_same(file: &dyn StoreFile, other: &dyn StoreFile) -> io::Result<bool> {
     let (mut part, mut other_part) = (vec![0; PART_BYTES], vec![0; PART_BYTES]);
     let mut at = 0;
@@ -170,10 +170,10 @@ fn holds_the_same(file: &dyn StoreFile, other: &dyn StoreFile) -> io::Result<boo
     }
 }
 
-/// What is in memory of a segment at once.
+/// Number of bytes of a segment held in memory at once.
 const PART_BYTES: usize = 1 << 20;
 
-/// Puts a file there whole, whatever stood there.
+/// Writes a whole file, replacing what was there.
 fn put(files: &dyn Files, path: &Path, content: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
     files::write_whole(files, &next, content, OpenMode::Create)?;

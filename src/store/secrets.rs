@@ -1,17 +1,17 @@
-//! `SECRETS`: what must be kept and must not stand in the journal, which is
-//! exported and cannot forget. Nobody but its owner may read it.
+//! `SECRETS`: data that must be kept but must not be in the journal, which is exported and cannot forget. Only the
+//! owner of the file can read it.
 
 use std::io;
 use std::path::Path;
 
 use super::files::{self, Files, OpenMode};
 
-/// The whole file; `None` where there is none.
+/// Reads the whole file; `None` if it does not exist.
 pub(crate) fn read(files: &dyn Files) -> io::Result<Option<Vec<u8>>> {
     files::read_if_there(files, Path::new(NAME))
 }
 
-/// Puts a content in the file's place and makes it last.
+/// Replaces the file, atomically and durably.
 pub(crate) fn write(files: &dyn Files, content: &[u8]) -> io::Result<()> {
     files::replace(files, NAME, content, OpenMode::CreateSecret)
 }

@@ -1,11 +1,11 @@
-//! One file of the journal: a header, frames, and zeros ahead of them.
+//! The segment: one file of the journal with a header, frames, and preallocated zeros after them.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0..8 | `RKseg002` |
 //! | 8..12 | the segment's number, counted from 0 |
 //! | 12..20 | sequence of its first entry |
-//! | 20..36 | the store's id |
+//! | 20..36 | the store's ID |
 //! | 36..68 | link of the entry before its first |
 //! | 68..72 | CRC-32 over bytes 0..68 |
 //! | 72..128 | zero |
@@ -20,7 +20,7 @@ use super::files::StoreFile;
 use super::frame;
 use crate::model::{Digest, Sequence};
 
-/// A store's identity: 16 random bytes, made with the store.
+/// The ID of a store: 16 random bytes, chosen when the store is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoreId(pub(crate) [u8; 16]);
 
@@ -30,13 +30,13 @@ impl std::fmt::Display for StoreId {
     }
 }
 
-/// What a segment says of itself.
+/// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) number: u32,
     pub(crate) first: Sequence,
     pub(crate) store: StoreId,
-    /// Link of the entry before the first.
+    /// The link of the entry before the first one in the segment.
     pub(crate) link: Digest,
 }
 
@@ -53,7 +53,7 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Reads a header from the front of a file; `None` when it does not hold.
+    /// Reads a header from the front of a file; `None` if it is damaged.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let header: &[u8; HEADER_BYTES] = bytes.get(..HEADER_BYTES)?.try_into().ok()?;
         let crc = u32::from_le_bytes(header[CRC_AT..CRC_AT + 4].try_into().ok()?);
@@ -70,28 +70,27 @@ impl SegmentHeader {
     }
 }
 
-/// An open segment that frames can be read from while others are appended.
+/// An open segment. Frames can be read while others are appended.
 pub(crate) struct Segment {
     pub(crate) header: SegmentHeader,
     pub(crate) file: Arc<dyn StoreFile>,
     pub(crate) is_sealed: bool,
-    // Written by the one writer after a batch is in the file, read by everybody; held for a copy of a few numbers.
+    // The writer updates it after a batch is in the file; everybody reads it. Held for copying a few numbers.
     offsets: RwLock<Offsets>,
-    // Held over each sync; whether one has failed.
+    // Held over each sync. True once a sync has failed.
     sync_failed: Mutex<bool>,
 }
 
-/// Where the frames of a segment start: every [`STRIDE`]th, the first behind
-/// any gap, and the end.
+/// Offsets of the frames in a segment: of every [`STRIDE`]th one and of the first one after any gap, and the end.
 #[derive(Debug, Clone)]
 pub(crate) struct Offsets {
     marks: Vec<OffsetMark>,
-    /// The place behind the last frame, counted from the segment's first entry.
+    /// The place after the last frame, counted from the segment's first entry.
     next_place: u64,
     end: u32,
-    /// Bytes were passed over since the last frame.
+    /// Bytes were skipped since the last frame.
     gap: bool,
-    /// The segment was looked through; otherwise it is when it is first read from.
+    /// The segment has been scanned. Otherwise the first read scans it.
     is_known: bool,
 }
 
@@ -106,12 +105,12 @@ impl Offsets {
         Self { marks: Vec::new(), next_place: 0, end: FIRST_OFFSET, gap: false, is_known: true }
     }
 
-    /// Of a segment that was not looked through.
+    /// Offsets of a segment that has not been scanned.
     pub(super) fn unknown() -> Self {
         Self { is_known: false, ..Self::new() }
     }
 
-    /// Of the frames in a segment's content, by the sizes that they claim.
+    /// Scans a segment's content, by the sizes that its frames claim.
     fn of_content(content: &[u8]) -> Self {
         let mut offsets = Self::new();
         let mut at = HEADER_BYTES;
@@ -126,7 +125,7 @@ impl Offsets {
         offsets
     }
 
-    /// Notes the frame at `place`, of `size` bytes, at the end. `None` past 4 GiB, which no segment reaches.
+    /// Records a frame of `size` bytes at `place`, at the end. Returns `None` past 4 GiB, which no segment reaches.
     pub(crate) fn push(&mut self, place: u64, size: usize) -> Option<()> {
         if place.is_multiple_of(STRIDE) || place != self.next_place || self.gap || self.marks.is_empty() {
             self.marks.push(OffsetMark { place, offset: self.end });
@@ -151,7 +150,7 @@ impl Offsets {
         self.next_place
     }
 
-    /// The bytes that hold the frame at `place` and how many frames stand before it there.
+    /// Returns the range of bytes that holds the frame at `place`, and the number of frames before it in that range.
     fn span(&self, place: u64) -> Option<(u32, u32, u64)> {
         let behind = self.marks.partition_point(|mark| mark.place <= place);
         let mark = self.marks.get(behind.checked_sub(1)?).filter(|_| place < self.next_place)?;
@@ -165,13 +164,13 @@ impl Segment {
         Self { header, file, is_sealed, offsets: RwLock::new(offsets), sync_failed: Mutex::new(false) }
     }
 
-    /// The same frames, sealed in another file.
+    /// Returns this segment with its content in a sealed file.
     pub(crate) fn sealed_in(&self, file: Arc<dyn StoreFile>) -> Self {
         let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner).clone();
         Self::new(self.header, file, true, offsets)
     }
 
-    /// The file's path in the store.
+    /// The path of the segment's file in the store.
     pub(crate) fn path(number: u32) -> PathBuf {
         PathBuf::from(FOLDER).join(Self::name(number))
     }
@@ -180,14 +179,14 @@ impl Segment {
         format!("{number:010}.rkj")
     }
 
-    /// The number in a file's name, if it is a segment's.
+    /// Returns the number in a segment's file name; `None` if it is not one.
     pub(crate) fn number(name: &str) -> Option<u32> {
         let digits = name.strip_suffix(".rkj")?;
         (digits.len() == 10).then(|| digits.parse().ok()).flatten()
     }
 
-    /// Makes what was written last. The system tells of a failure once, and to whoever asks first, so that later syncs
-    /// say nothing any more of what others wrote before.
+    /// Makes everything written durable. After one failure every later sync fails, because the system reports an
+    /// error only once: later syncs would succeed although data is lost.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let mut failed = self.sync_failed.lock().unwrap_or_else(PoisonError::into_inner);
         if *failed {
@@ -196,7 +195,7 @@ impl Segment {
         self.file.sync_data().inspect_err(|_| *failed = true)
     }
 
-    /// Takes the frames of a batch that now stands in the file.
+    /// Records the frames of a batch that is now in the file.
     pub(crate) fn extend(&self, sizes: &[usize]) -> Option<()> {
         let mut offsets = self.offsets.write().unwrap_or_else(PoisonError::into_inner);
         sizes.iter().try_for_each(|size| {
@@ -205,18 +204,18 @@ impl Segment {
         })
     }
 
-    /// Where its entries end; of one that was not looked through, where its file does.
+    /// Returns the offset at which the entries end; for a segment not yet scanned, the file's length.
     pub(crate) fn end(&self) -> io::Result<u64> {
         let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner);
         if offsets.is_known { Ok(offsets.end()) } else { self.file.len() }
     }
 
-    /// Where its entries end, as far as that is known.
+    /// The offset at which the entries end, as far as the segment has been scanned.
     pub(super) fn known_end(&self) -> u64 {
         self.offsets.read().unwrap_or_else(PoisonError::into_inner).end()
     }
 
-    /// Where its frames start, found now if need be.
+    /// Returns the offsets of the frames, scanning the segment if necessary.
     fn offsets(&self) -> io::Result<RwLockReadGuard<'_, Offsets>> {
         loop {
             let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner);
@@ -229,7 +228,7 @@ impl Segment {
         }
     }
 
-    /// How many entries it has, looked through now if need be.
+    /// Number of entries; scans the segment if necessary.
     pub(super) fn entries(&self) -> io::Result<u64> {
         Ok(self.offsets()?.count())
     }
@@ -238,8 +237,8 @@ impl Segment {
         self.offsets.read().unwrap_or_else(PoisonError::into_inner).count()
     }
 
-    /// The frames from the one at `sequence` on, at least that one whole, of about `most` bytes; the last may
-    /// be cut. `None` when it is not in this segment.
+    /// Returns about `most` bytes of frames starting with the one at `sequence`, which is complete; the last one may
+    /// be cut. Returns `None` if the sequence is not in this segment.
     pub(crate) fn read_run(&self, sequence: Sequence, most: u32) -> std::io::Result<Option<Vec<u8>>> {
         let Some(place) = sequence.get().checked_sub(self.header.first.get()) else { return Ok(None) };
         let (span, end) = {
@@ -256,7 +255,7 @@ impl Segment {
         Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// The bytes of the frame at `sequence`; `None` when it is not in this segment.
+    /// Returns the frame at `sequence`; `None` if it is not in this segment.
     pub(crate) fn read(&self, sequence: Sequence) -> std::io::Result<Option<Vec<u8>>> {
         let run = self.read_run(sequence, 0)?;
         Ok(run.and_then(|mut run| {
@@ -267,17 +266,17 @@ impl Segment {
     }
 }
 
-/// Where the frame behind the first `count` starts, by the sizes that they claim.
+/// Returns the offset after the first `count` frames, by the sizes that they claim.
 fn skip_frames(bytes: &[u8], count: u64) -> Option<usize> {
     (0..count).try_fold(0_usize, |at, _| at.checked_add(frame::claimed_size(bytes.get(at..)?)?))
 }
 
 /// The folder of the journal in the store.
 pub(crate) const FOLDER: &str = "journal";
-/// The size of a segment's header.
+/// Size of a segment's header in bytes.
 pub(crate) const HEADER_BYTES: usize = FIRST_OFFSET as usize;
 const FIRST_OFFSET: u32 = 128;
 const MAGIC: &[u8; 8] = b"RKseg002";
 const CRC_AT: usize = 68;
-/// A frame is found by its sequence from the nearest mark before it.
+/// Distance of the recorded offsets; a frame is found by reading from the nearest one before it.
 const STRIDE: u64 = 8;

@@ -1,10 +1,9 @@
-//! The Merkle tree of a journal: grown while the journal is read from front to
-//! back, and then by the one who writes.
+//! The Merkle tree of a journal, grown while the journal is read from front to back, and then by the writer.
 
 use super::merkle::{BLOCK_LEAVES, Frontier, Nodes};
 use crate::model::Digest;
 
-/// The tree over the entries that are in the files.
+/// The tree over the entries in the files.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tree {
     frontier: Frontier,
@@ -12,7 +11,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The tree over the entries below these nodes of level 8.
+    /// Creates the tree over the entries below these nodes of level 8.
     pub(super) fn over(blocks: &[Digest]) -> Self {
         let mut tree = Self::default();
         for block in blocks {
@@ -22,7 +21,7 @@ impl Tree {
         tree
     }
 
-    /// A tree that grows from an edge, without the nodes below it.
+    /// Creates a tree that grows from an edge, without the nodes below it.
     pub(super) fn from_edge(frontier: Frontier) -> Self {
         Self { frontier, nodes: Nodes::default() }
     }
@@ -34,17 +33,17 @@ impl Tree {
         }
     }
 
-    /// Its growing edge.
+    /// The growing edge.
     pub(super) fn frontier(&self) -> &Frontier {
         &self.frontier
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(super) fn size(&self) -> u64 {
         self.frontier.size()
     }
 
-    /// The root over all of them.
+    /// The root over all entries.
     pub(super) fn root(&self) -> Digest {
         self.frontier.root()
     }
@@ -54,7 +53,7 @@ impl Tree {
         &self.nodes
     }
 
-    /// Adds what a part has seen behind the entries that are there.
+    /// Appends the entries of a run.
     pub(super) fn join(&mut self, run: &Run) {
         for leaf in &run.before {
             self.push(leaf);
@@ -69,13 +68,13 @@ impl Tree {
     }
 }
 
-/// Entries that follow one another, the first of them anywhere.
+/// Consecutive entries, starting anywhere.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    /// Those before the first whole block.
+    /// The entries before the first whole block.
     before: Vec<Digest>,
     blocks: Vec<Digest>,
-    /// Those behind the last whole block, and the edge over them.
+    /// The entries after the last whole block, and the edge over them.
     behind: Vec<Digest>,
     edge: Frontier,
 }

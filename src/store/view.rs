@@ -1,8 +1,7 @@
-//! Blocks by key on sled, for what can be made anew from the journal.
+//! The index's blocks on sled, by key. They can be rebuilt from the journal.
 //!
-//! sled can panic on damage and its flush is not an fsync on Linux, so nothing
-//! here is trusted: every value carries a checksum, every call contains panics,
-//! and the caller rebuilds from the journal on any error.
+//! sled can panic on damage, and its flush is not an fsync on Linux, so nothing here is trusted: every value carries
+//! a checksum, every call contains panics, and the caller rebuilds from the journal on any error.
 
 use std::fs;
 use std::io;
@@ -11,15 +10,15 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The view's blocks. One thread writes; anybody reads.
+/// The blocks of the index. One thread writes; any thread reads.
 pub(crate) struct Blocks {
     db: sled::Db,
 }
 
-/// A key and the block under it.
+/// A key and its block.
 pub(crate) type KeyAndBlock = (Vec<u8>, Vec<u8>);
 
-/// Why the view cannot be used; it is rebuilt then.
+/// The reason the index cannot be used; the caller then rebuilds it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ViewError {
     #[error("sled failed: {0}")]
@@ -32,14 +31,14 @@ pub(crate) enum ViewError {
     Disagrees(&'static str),
 }
 
-/// A set of changes that is applied as one.
+/// A set of changes that is applied atomically.
 #[derive(Default)]
 pub(crate) struct BlockBatch {
     batch: sled::Batch,
 }
 
 impl BlockBatch {
-    /// Puts a block under a key.
+    /// Stores a block under a key.
     pub(crate) fn put(&mut self, key: &[u8], block: &[u8]) {
         let mut value = Vec::with_capacity(block.len() + CRC_BYTES);
         value.extend_from_slice(&crc32fast::hash(block).to_le_bytes());
@@ -47,14 +46,14 @@ impl BlockBatch {
         self.batch.insert(key, value);
     }
 
-    /// Takes a block away.
+    /// Removes a block.
     pub(crate) fn remove(&mut self, key: &[u8]) {
         self.batch.remove(key);
     }
 }
 
 impl Blocks {
-    /// Opens the view in a folder, or a temporary one that vanishes when dropped.
+    /// Opens the index in a folder, or a temporary one that is deleted when dropped.
     pub(crate) fn open(folder: Option<&Path>, cache_bytes: u64) -> Result<Self, ViewError> {
         let config = sled::Config::new().cache_capacity(cache_bytes).flush_every_ms(None).print_profile_on_drop(false);
         let config = match folder {
@@ -77,12 +76,12 @@ impl Blocks {
         }
     }
 
-    /// The block under a key.
+    /// Returns the block under a key.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, ViewError> {
         contain(|| self.db.get(key))?.map(|value| verified(&value)).transpose()
     }
 
-    /// All blocks whose keys start with `prefix`, in the order of their keys.
+    /// Returns all blocks whose keys start with `prefix`, in the order of their keys.
     pub(crate) fn scan(&self, prefix: &[u8]) -> Result<Vec<KeyAndBlock>, ViewError> {
         contain(|| self.db.scan_prefix(prefix).collect::<Result<Vec<_>, _>>())?
             .into_iter()
@@ -94,14 +93,14 @@ impl Blocks {
     pub(crate) fn apply(&self, batch: BlockBatch) -> Result<(), ViewError> {
         contain(|| self.db.apply_batch(batch.batch))?;
         contain(|| self.db.flush())?;
-        // sled frees what it has replaced as it is used, which is seldom here: most of what a batch replaced would stay.
+        // sled frees replaced data while it is used, which is rare here: most of what a batch replaced would stay in
+        // memory.
         (0..COLLECTED).for_each(|_| crossbeam_epoch::pin().flush());
         Ok(())
     }
 }
 
-/// Moves a view that cannot be used out of the way, in place of the one that
-/// was moved before.
+/// Moves an unusable index out of the way, replacing one that was moved before.
 pub(crate) fn set_aside(folder: &Path) -> io::Result<()> {
     let aside = folder.with_extension("damaged");
     match fs::remove_dir_all(&aside) {
@@ -114,7 +113,7 @@ pub(crate) fn set_aside(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Steps in which what sled replaced is freed, of some hundred objects each: more than the largest batch leaves.
+/// Number of steps that free replaced data, about a hundred objects each: more than the largest batch leaves.
 const COLLECTED: usize = 256;
 const CRC_BYTES: usize = 4;
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
@@ -125,20 +124,20 @@ fn verified(value: &[u8]) -> Result<Vec<u8>, ViewError> {
     if u32::from_le_bytes(*crc) == crc32fast::hash(block) { Ok(block.to_vec()) } else { Err(ViewError::Checksum) }
 }
 
-/// sled takes a half-written snapshot for the newest one (its issues 1527 and 1533).
+/// Deletes half-written snapshots, which sled would take for the newest one (sled issues 1527 and 1533).
 fn remove_half_written_snapshots(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().ends_with(".generating") {
-            // If it cannot be removed, opening fails and the view is rebuilt.
+            // If it cannot be deleted, opening fails and the index is rebuilt.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// Calls into sled, turning its panics into errors.
+/// Calls sled and turns its panics into errors.
 fn contain<T>(call: impl FnOnce() -> Result<T, sled::Error>) -> Result<T, ViewError> {
-    // A panic may leave sled's own state torn; the caller drops it and rebuilds, so no torn state is seen.
+    // A panic may leave sled's state torn. The caller drops it and rebuilds, so the torn state is never used.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(ViewError::Failed(error.to_string())),

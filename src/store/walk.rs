@@ -1,4 +1,4 @@
-//! Reading the journal from front to back and checking all of it.
+//! Reading the journal from front to back and verifying all of it.
 
 use super::frame::{self, Frame, FrameError};
 use super::head::Start;
@@ -7,25 +7,25 @@ use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
 use super::tree::{Run, Tree};
 use crate::model::{Breakage, BrokenKind, Digest, ProofId, Sequence};
 
-/// Takes in the entries of a walk, in order.
+/// A receiver of the entries of a walk, in order.
 pub(crate) trait Visitor {
-    /// Looks at an entry whose place in the journal has been checked, and says
-    /// what is wrong inside it. `digest` was computed from its body.
+    /// Checks an entry whose position in the journal has been verified, and returns what is wrong with it, if
+    /// anything. `digest` was computed from its body.
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding>;
 
-    /// Called before the first entry where the journal does not begin with the first of all.
+    /// Called before the first entry if the journal's first entries were archived.
     fn begins(&mut self, _start: &Start) {}
 
-    /// Called behind the last entry where everything held so far; says what is missing.
+    /// Called after the last entry if no break was found. Returns what is missing, if anything.
     fn ends(&mut self) -> Option<Finding> {
         None
     }
 
-    /// Called once, at the first break, before anything behind it is visited.
+    /// Called once, at the first break, before any entry after it is visited.
     fn broken(&mut self) {}
 }
 
-/// What a visitor found wrong inside an entry.
+/// An error that a visitor found in an entry.
 #[derive(Debug, Clone)]
 pub(crate) struct Finding {
     pub(crate) proof_id: Option<ProofId>,
@@ -38,23 +38,23 @@ pub(crate) struct Finding {
 pub(crate) struct Walk<'a> {
     visitor: &'a mut dyn Visitor,
     store: Option<StoreId>,
-    /// Entries that are known to have been on disk: none of them may be missing or cut short.
+    /// Number of entries known to have been on disk: none of them may be missing or cut short.
     known: u64,
     next: u64,
-    /// The link of the last entry; `None` behind a break, where it cannot be known.
+    /// The link of the last entry; `None` after a break, where it is unknown.
     link: Option<Digest>,
     next_segment: u32,
-    /// The link after so many entries, noted for comparison, and the root where a tree grows.
+    /// Numbers of entries after which to record the link, and the root if a tree grows.
     watched: Vec<Watched>,
-    /// Each link so far follows from the one before: the last one stands for all entries.
+    /// Each link so far follows from the one before, so that the last one covers all entries.
     is_linked: bool,
     /// Links are followed through entries with one flipped bit.
     mends: bool,
     /// The link of the last entry before the first break.
     sound_link: Digest,
-    /// The tree over the entries as far as they are linked, where it is wanted, and up to how many.
+    /// The tree over the linked entries, if wanted, and the number of entries up to which it grows.
     tree: Option<(Growth, u64)>,
-    /// The same, of the entries before the first break.
+    /// The tree over the entries before the first break.
     sound_tree: Option<Tree>,
     broken: Option<Breakage>,
 }
@@ -65,39 +65,39 @@ struct Watched {
     root: Option<Digest>,
 }
 
-/// What grows beside a walk.
+/// The part of the tree that a walk grows.
 pub(super) enum Growth {
     /// The tree over all entries.
     Tree(Tree),
-    /// What those of a part add to it.
+    /// The entries of one part, to be joined to the tree.
     Run(Run),
 }
 
-/// How far a walk has come.
+/// The state of a walk between two entries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reached {
-    /// The entry that comes next.
+    /// The sequence of the next entry.
     pub(super) next: u64,
-    /// The link of the one before; `None` behind a break.
+    /// The link of the entry before; `None` after a break.
     pub(super) link: Option<Digest>,
     pub(super) next_segment: u32,
     pub(super) store: Option<StoreId>,
 }
 
 impl Reached {
-    /// The link after so many entries, where it has come exactly as far.
+    /// The link after `entries` entries, if the walk is exactly there.
     pub(super) fn link_after(&self, entries: u64) -> Option<Digest> {
         self.link.filter(|_| entries == self.next)
     }
 
-    /// Before a segment, as its header says.
+    /// The state right before a segment, according to its header.
     pub(super) fn before(header: &SegmentHeader) -> Self {
         let (next, next_segment) = (header.first.get(), header.number);
         Self { next, link: Some(header.link), next_segment, store: Some(header.store) }
     }
 }
 
-/// What one segment turned out to hold.
+/// The result of walking one segment.
 pub(crate) struct SegmentWalk {
     pub(crate) header: Option<SegmentHeader>,
     pub(crate) offsets: Offsets,
@@ -106,7 +106,7 @@ pub(crate) struct SegmentWalk {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that calls `visitor`, of a journal that begins there, given how many entries must be there.
+    /// Starts a walk at `start` that calls `visitor`. At least `known` entries must be there.
     pub(crate) fn starting(visitor: &'a mut dyn Visitor, start: &Start, known: u64, watch: &[u64]) -> Self {
         visitor.begins(start);
         let mut walk = Self::from(visitor, start.reached(), watch);
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A walk that goes on where another has come to.
+    /// Starts a walk in the given state.
     pub(super) fn from(visitor: &'a mut dyn Visitor, reached: Reached, watch: &[u64]) -> Self {
         let Reached { next, link, next_segment, store } = reached;
         Self {
@@ -146,17 +146,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Given how many entries must be there.
+    /// Sets the number of entries that must be there.
     pub(super) fn knowing(self, known: u64) -> Self {
         Self { known, ..self }
     }
 
-    /// Follows links through entries with one flipped bit. They are broken all the same.
+    /// Follows links through entries with one flipped bit. Such entries are still reported as broken.
     pub(super) fn mending(self) -> Self {
         Self { mends: true, ..self }
     }
 
-    /// Beside it a tree grows, up to so many entries.
+    /// Grows a tree during the walk, up to `until` entries.
     pub(super) fn growing(mut self, tree: Growth, until: u64) -> Self {
         if let Growth::Tree(tree) = &tree {
             for watched in self.watched.iter_mut().filter(|watched| watched.entries == tree.size()) {
@@ -173,17 +173,17 @@ impl<'a> Walk<'a> {
         self.sound_tree.or(tree)
     }
 
-    /// The tree over all entries that are linked, those behind a break among them.
+    /// The tree over all linked entries, including those after a break.
     pub(super) fn linked_tree(&self) -> Option<&Tree> {
         if let Some((Growth::Tree(tree), _)) = &self.tree { Some(tree) } else { None }
     }
 
-    /// What a part added to the tree.
+    /// The entries to be joined to the tree.
     pub(super) fn into_run(self) -> Option<Run> {
         if let Some((Growth::Run(run), _)) = self.tree { Some(run) } else { None }
     }
 
-    /// Goes on where others have come to, with the links that they found at the watched places.
+    /// Continues in the state that a parallel verification reached, with the links it found at the watched positions.
     pub(super) fn go_on_from(&mut self, reached: Reached, watched: &[Option<Digest>]) {
         let Reached { next, link, next_segment, store } = reached;
         (self.next, self.link, self.next_segment, self.store) = (next, link, next_segment, store);
@@ -192,12 +192,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// How far it has come.
+    /// The current state.
     pub(super) fn reached(&self) -> Reached {
         Reached { next: self.next, link: self.link, next_segment: self.next_segment, store: self.store }
     }
 
-    /// Reads one segment. `last` is the segment that was being written.
+    /// Walks one segment. `last` says that it is the segment that was being written.
     pub(crate) fn segment(&mut self, number: u32, bytes: &[u8], last: bool) -> SegmentWalk {
         let name = Segment::name(number);
         let header = self.header(number, &name, bytes);
@@ -249,19 +249,19 @@ impl<'a> Walk<'a> {
         SegmentWalk { header, offsets, torn }
     }
 
-    /// A segment whose file is gone.
+    /// Reports a segment whose file is missing.
     pub(crate) fn missing_segment(&mut self, number: u32) {
         self.broken_at(&Segment::name(number), 0, BrokenKind::Missing, "the segment's file", "no such file");
         self.lose_link();
         self.next_segment = number + 1;
     }
 
-    /// Notes a break that was found outside the segments, unless an earlier one stands.
+    /// Reports a break found outside the segments, unless there is an earlier one.
     pub(crate) fn broken(&mut self, file: &str, kind: BrokenKind, expected: &str, found: &str) {
         self.broken_at(file, 0, kind, expected, found);
     }
 
-    /// How many entries were read, or would have been.
+    /// Number of entries read, including those that could not be read.
     pub(crate) fn entries(&self) -> u64 {
         self.next
     }
@@ -276,12 +276,12 @@ impl<'a> Walk<'a> {
         self.sound_link
     }
 
-    /// The link after so many entries, when they were reached unbroken.
+    /// The link after `entries` entries, if they are watched and were reached without a break.
     pub(crate) fn link_after(&self, entries: u64) -> Option<Digest> {
         self.watched.iter().find(|watched| watched.entries == entries).and_then(|watched| watched.link)
     }
 
-    /// The root after so many watched entries, where they hold.
+    /// The root after `entries` watched entries, if they are linked.
     pub(super) fn root_after(&self, entries: u64) -> Option<Digest> {
         self.watched.iter().find(|watched| watched.entries == entries).and_then(|watched| watched.root)
     }
@@ -354,7 +354,7 @@ impl<'a> Walk<'a> {
         self.follow(frame.sequence.get(), frame.link, &digest);
     }
 
-    /// Goes on behind an entry of that place, link and digest.
+    /// Advances past an entry with the given sequence, link and digest.
     fn follow(&mut self, sequence: u64, link: Digest, digest: &Digest) {
         self.link = Some(link);
         self.next = sequence + 1;
@@ -363,7 +363,7 @@ impl<'a> Walk<'a> {
         }
         if let Some((tree, _)) = self.tree.as_mut().filter(|(_, until)| sequence < *until) {
             match tree {
-                // The tree may have the first entries already.
+                // The tree may already have the first entries.
                 Growth::Tree(tree) if tree.size() == sequence => tree.push(digest),
                 Growth::Tree(_) => {}
                 Growth::Run(run) => run.push(sequence, digest),
@@ -379,7 +379,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes on behind an entry that cannot be read, where one flipped bit is all that is wrong with it.
+    /// Advances past an unreadable entry if a single flipped bit is all that is wrong with it.
     fn mend(&mut self, bytes: &[u8]) -> bool {
         let mended = self.link.filter(|_| self.mends).and_then(|link| mend::mended(bytes, &link));
         if let Some((link, digest)) = &mended {
@@ -409,9 +409,8 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Whether what stands at `at` is the trace of a write that was never
-    /// acknowledged: nothing behind it claims that it was on disk, nobody has
-    /// noted it, and part of it is still the zeros that stood there before.
+    /// Returns whether the bytes at `at` are the remains of a write that was never acknowledged: no later entry says
+    /// that it was on disk, nobody recorded it, and part of it is still the zeros that were there before.
     fn is_torn(&self, bytes: &[u8], at: usize) -> bool {
         if self.next < self.known || self.broken.is_some() {
             return false;
@@ -426,25 +425,26 @@ impl<'a> Walk<'a> {
         let rest = bytes.get(at..).unwrap_or_default();
         let data = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let claimed = frame::claimed_size(rest).unwrap_or(data.max(frame::HEADER_BYTES));
-        // A file is always longer than what is being written: space is made before, so an entry past the end was cut.
+        // Space is preallocated, so the file is always longer than the entry being written. An entry past the end was
+        // cut.
         let Some(extent) = rest.get(..claimed) else { return false };
-        // Nor was an entry cut short that is whole but for what it says of its own length.
+        // An entry that is complete except for its own length was not cut short.
         if frame::is_whole_but_for_a_length(rest.get(..data).unwrap_or_default()) {
             return false;
         }
-        // No flipped bit makes a zero of the byte that an entry starts with.
+        // A flipped bit cannot turn the first byte of an entry into zero.
         extent.first() == Some(&0) || extent.last() == Some(&0) || longest_zero_run(extent) >= LEAST_HOLE
     }
 }
 
-/// A run of zeros that no whole entry has: bodies and evidence are JSON, links are digests.
+/// Length of a run of zeros that no complete entry has: bodies and evidence are JSON, links are digests.
 const LEAST_HOLE: usize = 32;
 
 fn longest_zero_run(bytes: &[u8]) -> usize {
     bytes.split(|byte| *byte != 0).map(<[u8]>::len).max().unwrap_or(0)
 }
 
-/// The next place from `from` on where a whole frame stands, and its sequence.
+/// Finds the next offset, starting at `from`, at which a whole frame starts. Returns the offset and its sequence.
 fn next_frame(bytes: &[u8], from: usize) -> Option<(usize, u64)> {
     next_frame_with_mark(bytes, from).map(|(place, sequence, _)| (place, sequence))
 }

@@ -1,25 +1,25 @@
-//! Which entries of a journal somebody vouches for: `HEAD`, `CHECKPOINT`, the index, a checkpoint that is handed in.
+//! Witnesses of a journal's entries: `HEAD`, `CHECKPOINT`, the index, and a checkpoint supplied by the caller.
 
-/// What witnesses say of the first entries.
+/// The statements of the witnesses about the first entries.
 #[derive(Debug, Default)]
 pub(super) struct Witnesses {
-    /// Of how many entries, and whether these are the ones that the witness names.
+    /// A number of entries, and whether the journal has the ones that the witness names.
     said: Vec<(u64, bool)>,
 }
 
 impl Witnesses {
-    /// Takes in what one says of the first so many entries; `None` where that cannot be told.
+    /// Adds a witness of the first `entries` entries; `None` is ignored, because nothing can be told.
     pub(super) fn say(&mut self, entries: u64, agrees: Option<bool>) {
         self.said.extend(agrees.map(|agrees| (entries, agrees)));
     }
 
-    /// Whether one names other entries.
+    /// Returns whether any witness names other entries.
     pub(super) fn contradict(&self) -> bool {
         self.said.iter().any(|(_, agrees)| !agrees)
     }
 
-    /// How many entries are confirmed, from the first on: the most that a witness names and none of as many, or of
-    /// fewer, contradicts.
+    /// Number of confirmed entries, from the first on: the largest number named by an agreeing witness that
+    /// is below every number named by a contradicting one.
     pub(super) fn confirmed(&self) -> u64 {
         let of =
             |wanted: bool| self.said.iter().filter(move |(_, agrees)| *agrees == wanted).map(|(entries, _)| *entries);

@@ -1,20 +1,20 @@
-//! Streaks of denials: counted in memory, so a restart forgets one that has not
-//! cost yet. What a streak costs is an entry of its own.
+//! Streaks of denials, counted in memory only: a restart forgets a streak that has not cost trust yet. The loss of
+//! trust itself is an entry of the log.
 
 use super::model::TrustModel;
 use crate::model::{RiskLevel, Timestamp};
 
-/// The denials of one agent that are not over yet.
+/// The recent denials of one agent.
 #[derive(Debug, Default)]
 pub(crate) struct Denials {
-    /// No more than a streak's; nothing is allocated for who is never denied.
+    /// The latest denials, at most as many as make a streak. Nothing is allocated for an agent that is never denied.
     recent: Vec<(Timestamp, RiskLevel)>,
-    /// When a streak last cost.
+    /// The time of the last streak that cost trust.
     charged_at: Option<Timestamp>,
 }
 
 impl Denials {
-    /// Whether nothing of it counts any more.
+    /// Returns whether none of these denials counts any more.
     pub(crate) fn is_over(&self, model: &TrustModel, now: Timestamp) -> bool {
         let is_past =
             |at: Timestamp, minutes: u16| now.as_millis() - at.as_millis() >= i64::from(minutes) * MILLIS_PER_MINUTE;
@@ -22,8 +22,8 @@ impl Denials {
             && self.charged_at.is_none_or(|at| is_past(at, model.denial_pause_minutes))
     }
 
-    /// Counts a denial. Where it completes a streak that costs, the riskiest of
-    /// the streak's denials. A clock that steps back counts as one that stands.
+    /// Counts a denial. If it completes a streak that costs trust, returns the highest risk among its denials. A
+    /// clock that steps back counts as standing still.
     pub(crate) fn count(&mut self, model: &TrustModel, risk: RiskLevel, now: Timestamp) -> Option<RiskLevel> {
         let now = self.recent.last().map_or(now, |(last, _)| now.max(*last)).max(self.charged_at.unwrap_or(now));
         let is_within =
@@ -37,7 +37,7 @@ impl Denials {
             return None;
         }
         self.charged_at = Some(now);
-        // Dropped, not cleared: the room is given back.
+        // Dropped, not cleared, to release the memory.
         std::mem::take(&mut self.recent).into_iter().map(|(_, risk)| risk).max()
     }
 }

@@ -1,4 +1,4 @@
-//! The agents that are registered, each behind a lock of its own.
+//! The registered agents, each behind a lock of its own.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::state::TrustState;
 use crate::model::{AgentId, AgentProfile, AgentState, AgentTraits};
 
-/// What is kept of an agent.
+/// The record of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AgentRecord {
@@ -26,12 +26,12 @@ impl AgentRecord {
         Self { agent_id, state, profile: profile.into(), trust }
     }
 
-    /// What an operator said of it.
+    /// The profile that an operator gave the agent.
     pub(crate) fn profile(&self) -> &AgentProfile {
         self.profile.0.as_deref().unwrap_or(&PLAIN)
     }
 
-    /// What policies look at besides the id.
+    /// The properties that policies see besides the ID.
     pub(crate) fn traits(&self) -> &AgentTraits {
         &self.profile().traits
     }
@@ -41,7 +41,7 @@ impl AgentRecord {
     }
 }
 
-/// A profile that takes no room where nothing was said.
+/// A profile that takes no memory if it is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "AgentProfile", into = "AgentProfile")]
 pub(crate) struct Profile(Option<Arc<AgentProfile>>);
@@ -60,8 +60,8 @@ impl From<Profile> for AgentProfile {
 
 static PLAIN: LazyLock<AgentProfile> = LazyLock::new(AgentProfile::default);
 
-/// One agent. A decision holds it for reading until its record is in order, a
-/// change for writing; so a record shows exactly the trust that was in force.
+/// One agent. A decision holds the read lock until its record is enqueued, a change holds the write lock. So a record
+/// shows exactly the trust that was in force.
 pub(crate) struct AgentCell {
     record: RwLock<AgentRecord>,
 }
@@ -71,13 +71,13 @@ impl AgentCell {
         Self { record: RwLock::new(record) }
     }
 
-    /// Holds the agent still. Taken before the log's lock.
+    /// Locks the agent against changes. Taken before the log's lock.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, AgentRecord> {
-        // A record is replaced as a whole, so it is whole after a panic too.
+        // A record is replaced as a whole, so it is consistent even after a panic.
         self.record.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds the agent to change it. Taken before the log's lock.
+    /// Locks the agent to change it. Taken before the log's lock.
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, AgentRecord> {
         self.record.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,19 +86,18 @@ impl AgentCell {
 /// All agents.
 pub(crate) struct Ledger {
     hasher: RandomState,
-    // Each shard is held to look up or put in one agent, before that agent's own lock, and never while something is
-    // waited for.
+    // Each shard is locked to look up or insert one agent, before that agent's own lock, and never while waiting.
     shards: [RwLock<HashMap<AgentId, Arc<AgentCell>>>; SHARDS],
-    // Who is being put in: held to say so, before a shard.
+    // The IDs of agents being inserted. Locked to announce one, before a shard.
     coming: Mutex<HashSet<AgentId>>,
-    /// Whoever puts in the same agent waits here.
+    /// Callers that insert the same agent wait here.
     came: Condvar,
-    /// How many agents are active.
+    /// Number of active agents.
     active: AtomicU64,
 }
 
 impl Ledger {
-    /// No agents.
+    /// Creates a ledger without agents.
     pub(crate) fn new() -> Self {
         Self {
             hasher: RandomState::new(),
@@ -109,13 +108,13 @@ impl Ledger {
         }
     }
 
-    /// An agent.
+    /// Returns an agent by its ID.
     pub(crate) fn get(&self, id: &AgentId) -> Option<Arc<AgentCell>> {
         self.shard(id)?.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
-    /// Puts an agent in unless one of that id is there, calling `record` while
-    /// nobody else can and before anybody sees it. `Ok(Err(cell))` is the agent that was there.
+    /// Inserts an agent unless one with that ID exists. `record` is called before the agent becomes visible, while no
+    /// other caller can insert it. `Ok(Err(cell))` is the existing agent.
     pub(crate) fn insert<E>(
         &self,
         mut agent: AgentRecord,
@@ -138,7 +137,7 @@ impl Ledger {
         Ok(Ok(cell))
     }
 
-    /// Changes an agent that is held.
+    /// Replaces the record of a locked agent.
     pub(crate) fn replace(&self, agent: &mut AgentRecord, changed: AgentRecord) {
         match (agent.state == AgentState::Active, changed.state == AgentState::Active) {
             (true, false) => _ = self.active.fetch_sub(1, Ordering::Relaxed),
@@ -148,12 +147,12 @@ impl Ledger {
         *agent = changed;
     }
 
-    /// How many agents are active.
+    /// Number of active agents.
     pub(crate) fn active(&self) -> u64 {
         self.active.load(Ordering::Relaxed)
     }
 
-    /// Some agents, one of each shard where there are any: which ones the bits choose.
+    /// Returns a sample of agents, one from each shard that has any, selected by `bits`.
     pub(crate) fn sample(&self, bits: u128) -> Vec<Arc<AgentCell>> {
         let pick = |shard: &RwLock<HashMap<AgentId, Arc<AgentCell>>>| {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +162,7 @@ impl Ledger {
         self.shards.iter().filter_map(pick).collect()
     }
 
-    /// All agents, sorted by id.
+    /// Returns all agents, sorted by ID.
     pub(crate) fn all(&self) -> Vec<Arc<AgentCell>> {
         let mut agents: Vec<(AgentId, Arc<AgentCell>)> = Vec::new();
         for shard in &self.shards {
@@ -174,7 +173,7 @@ impl Ledger {
         agents.into_iter().map(|(_, cell)| cell).collect()
     }
 
-    /// Like [`Ledger::all`], with those that are being put in when it is called.
+    /// Like [`Ledger::all`], including agents that are being inserted when it is called.
     pub(crate) fn all_to_come(&self) -> Vec<Arc<AgentCell>> {
         let mut coming = self.coming();
         let awaited = coming.clone();
@@ -185,7 +184,8 @@ impl Ledger {
         self.all()
     }
 
-    /// Says that an agent is being put in, or hands out the one of that id. Whoever puts it in already is waited for.
+    /// Announces the insertion of an agent, or returns the existing one. Waits for another caller that inserts it
+    /// already.
     fn announce(&self, id: &AgentId) -> Result<Coming<'_>, Arc<AgentCell>> {
         let mut coming = self.coming();
         loop {
@@ -209,7 +209,7 @@ impl Ledger {
     }
 }
 
-/// An agent that is being put in.
+/// An agent that is being inserted.
 struct Coming<'a> {
     ledger: &'a Ledger,
     id: AgentId,
@@ -222,7 +222,7 @@ impl Drop for Coming<'_> {
     }
 }
 
-/// Few enough to be cheap, many enough that two cores seldom meet.
+/// Number of shards: few enough to be cheap, enough that two cores seldom collide.
 const SHARDS: usize = 16;
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
-//! The trust engine: what an agent's score is, and what moves it.
+//! The trust engine: an agent's score, and what changes it.
 //!
-//! Everything but the ledger is pure. `model.rs` holds all numbers in one
-//! serialisable [`TrustModel`], `validate.rs` says which models keep the
-//! promises, `state.rs` takes a state and what happened and gives the next
-//! state, `denials.rs` counts streaks, and `rebuild.rs` makes a state anew from
-//! what the journal says. `ledger.rs` keeps the agents, so that any thread can
-//! read one without waiting for the others. What must last is written by the
-//! caller: a change is prepared, recorded, and then kept.
+//! Everything but the ledger is pure. A change that must last is written by the caller: it is computed, recorded in
+//! the log, and then stored in the ledger.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `model.rs` | all numbers, in one serializable [`TrustModel`] |
+//! | `validate.rs` | the models that are valid |
+//! | `state.rs` | the next state, given a state and an event |
+//! | `denials.rs` | streaks of denials |
+//! | `rebuild.rs` | recomputing a state from the journal |
+//! | `ledger.rs` | the agents, so that any thread can read one without waiting for others |
 
 mod denials;
 mod ledger;

@@ -1,4 +1,4 @@
-//! The trust model: every number by which trust moves, and nothing else.
+//! The trust model: all numbers that determine how trust changes.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ impl PerRisk {
     }
 }
 
-/// A score for each degree to which an agent's inside can be looked at.
+/// A score for each degree to which an agent's internals can be inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)] // the three words of `Observability`
@@ -36,17 +36,14 @@ pub struct PerObservability {
     pub white_box: Score,
 }
 
-/// Every number by which trust moves. Points are of the score's 0 to 1000, days
-/// are UTC.
+/// The numbers that determine how trust changes. Points are on the score's scale of 0 to 1000; days are UTC.
 ///
-/// Gains are slow and shrink towards the top, losses are fast and grow with
-/// risk. A tier is lost at its boundary at once, and won back only some points
-/// above it and not while on probation, so that a score on a boundary does not
-/// flap and the tier in force never exceeds the score's own.
+/// Gains are slow and shrink towards the top; losses are fast and grow with risk. A tier is lost at its boundary at
+/// once. It is won back only some points above the boundary, and not during probation. So a score near a boundary
+/// does not flap between tiers, and the tier in force never exceeds that of the score.
 ///
-/// A model is checked when a governor is opened with it; see
-/// [`TrustModel::checked`]. The ranges below are what keeps the promises of
-/// `docs/trust.md` true for every model, not for the defaults alone.
+/// A governor validates its model when it is opened, see [`TrustModel::checked`]. The ranges below keep the promises
+/// of `docs/reference/trust.md` for every valid model, not only for the defaults.
 ///
 /// ```
 /// use rulekeep::trust::TrustModel;
@@ -58,69 +55,61 @@ pub struct PerObservability {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TrustModel {
-    /// Points of a success for an agent at score 0, by the risk that what was
-    /// granted has by the rubric; they shrink linearly to one point at 1000. A
-    /// day's successes together gain what the riskiest of them gains alone.
-    /// 0 to `daily_gain_cap`, never less at a higher risk. Default 3, 6, 12,
-    /// 18: months from a newcomer to the top, whatever the volume.
+    /// Points gained by a success at score 0, by the risk that the rubric gives to what was granted. Gains shrink
+    /// linearly to one point at score 1000. All successes of a day together gain what the riskiest of them gains
+    /// alone. Range 0 to `daily_gain_cap`, not decreasing with risk. Default 3, 6, 12, 18: it takes months from a
+    /// newcomer to the top, whatever the volume.
     pub success_gain: PerRisk,
-    /// Points that a failure costs, by the action's effective risk. At least
-    /// the gain at the same risk and at least 1, never less at a higher risk;
-    /// CRITICAL at least 201 + `promotion_margin`, more than the widest tier
-    /// with its margin. Default 6, 15, 60, 250: two good days, a few, weeks,
-    /// and more than a tier.
+    /// Points that a failure costs, by the action's effective risk. At least the gain at the same risk and at least
+    /// 1, not decreasing with risk; at CRITICAL at least 201 + `promotion_margin`, which is more than the widest tier
+    /// with its margin. Default 6, 15, 60, 250: two good days, a few days, weeks, and more than a tier.
     pub failure_loss: PerRisk,
-    /// Days after its decision within which a success gains. 1 to 365. Default
-    /// 7: long enough for the report to come, too short to hoard successes.
+    /// Days after a decision during which a success can be reported and still gains. Range 1 to 365. Default 7:
+    /// enough for reports to arrive, too short to hoard successes.
     pub success_earns_within_days: u16,
-    /// Most points that an agent gains in a day. 0 to 100. Default 20: a bound
-    /// above the highest gain, for models whose gains are larger.
+    /// The most points that an agent gains in a day. Range 0 to 100. Default 20: above the highest default gain, so
+    /// that it limits only models with larger gains.
     pub daily_gain_cap: u16,
-    /// The highest tier that successes at LOW risk can lift an agent to, and
-    /// the highest that they keep from drifting down. T0 to T3. Default T3:
-    /// harmless acts prove nothing about dangerous ones.
+    /// The highest tier that successes at LOW risk can lift an agent to, and the highest that they keep from drifting
+    /// down. Range T0 to T3. Default T3, because harmless actions prove nothing about dangerous ones.
     pub low_risk_ceiling: Tier,
-    /// Points above a tier's lowest score at which the tier is won. 0 to 50.
-    /// Default 10: more than one LOW failure costs.
+    /// Points above a tier's lowest score at which the tier is won. Range 0 to 50. Default 10: more than one LOW
+    /// failure costs.
     pub promotion_margin: u16,
-    /// Days without a success that counts before the score drifts down. 0 to
-    /// 3,650. Default 14: a holiday costs nothing.
+    /// Days without a success that counts before the score drifts down. Range 0 to 3,650. Default 14, so that a
+    /// holiday costs nothing.
     pub idle_grace_days: u16,
-    /// Points that an idle agent loses each further day. 0 (never) to 1,000.
-    /// Default 2: a tier in a quarter of a year.
+    /// Points that an idle agent loses on each further day. Range 0 (no drift) to 1,000. Default 2: a tier in a
+    /// quarter of a year.
     pub idle_drift_per_day: u16,
-    /// The score that drift alone does not go below. Default 200, a
-    /// newcomer's: nobody is worse than unknown for having done nothing.
+    /// The score below which drift does not go. Default 200, a newcomer's score.
     pub idle_drift_floor: Score,
-    /// Denials within `denial_window_minutes` that make a streak. 1 to 100.
-    /// Default 5: more than a wrong plan, less than probing.
+    /// Number of denials within `denial_window_minutes` that make a streak. Range 1 to 100. Default 5: more than a
+    /// wrong plan causes, fewer than probing does.
     pub denial_streak: u16,
-    /// Minutes in which a streak's denials lie. 1 to 1,440. Default 10.
+    /// Length in minutes of the window for a streak's denials. Range 1 to 1,440. Default 10.
     pub denial_window_minutes: u16,
-    /// Points that a streak costs, by the riskiest of its denials. 0 to 1,000,
-    /// never less at a higher risk. Default 5, 10, 20, 40: being refused is a
-    /// sign, not harm.
+    /// Points that a streak costs, by the riskiest of its denials. Range 0 to 1,000, not decreasing with risk.
+    /// Default 5, 10, 20, 40.
     pub denial_loss: PerRisk,
-    /// Minutes in which at most one streak costs. 1 to 1,440. Default 60: a
-    /// runtime that retries in a loop is told by alerts, not ruined.
+    /// Minutes during which at most one streak costs points. Range 1 to 1,440. Default 60: a runtime that retries in
+    /// a loop raises alerts but does not lose all trust.
     pub denial_pause_minutes: u16,
-    /// Points that an escalation costs which a person rejected, by its
-    /// effective risk. 0 to 1,000, never less at a higher risk. Default 5, 10,
-    /// 20, 40: as a streak.
+    /// Points that an escalation costs if a reviewer rejects it, by its effective risk. Range 0 to 1,000, not
+    /// decreasing with risk. Default 5, 10, 20, 40, the same as a streak.
     pub rejection_loss: PerRisk,
-    /// Days in which an agent that lost a tier wins none; gains go on within
-    /// the tier. 1 to 365. Default 7: a tier is lost, not missed for an hour.
+    /// Days after losing a tier during which an agent wins none; gains within the tier continue. Range 1 to 365.
+    /// Default 7.
     pub probation_days: u16,
-    /// Days in which an agent that registered itself gains nothing. 0 to 365.
-    /// Default 7: a new name must not be worth more than a burnt one.
+    /// Days during which an agent that registered itself gains nothing. Range 0 to 365. Default 7, so that a new name
+    /// is never worth more than a discredited one.
     pub newcomer_probation_days: u16,
-    /// The highest score by what can be seen of an agent's inside, never less
-    /// for one that shows more. Default 600, 800, 1000.
+    /// The highest score by the degree of observability, not decreasing with it. Default 600, 800, 1000.
     pub observability_ceilings: PerObservability,
 }
 
 impl TrustModel {
-    /// The highest score of an agent that can be looked at so far.
+    /// Returns the highest score of an agent with this observability.
     pub const fn ceiling_of(&self, observability: Observability) -> Score {
         match observability {
             Observability::BlackBox => self.observability_ceilings.black_box,

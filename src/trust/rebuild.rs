@@ -1,36 +1,36 @@
-//! An agent's trust from what the journal says of it, by the functions that
-//! made it: what is kept can be held against it.
+//! Recomputing an agent's trust from the journal, with the same functions that computed it, to verify the stored
+//! state.
 
 use super::model::TrustModel;
 use super::state::{Facts, TrustEvent, TrustState};
 use crate::model::{RiskLevel, Score, Sequence, Timestamp};
 
-/// What an entry says that bears on one agent's trust.
+/// The statement of an entry about one agent's trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrustFact {
-    /// The agent was registered, by somebody or by itself.
+    /// The agent was registered, by an operator or by itself.
     Registered { score: Score, ceiling: Option<Score>, by_itself: bool },
     /// An outcome was reported.
     Outcome(TrustEvent),
-    /// A streak of denials cost, the riskiest at this risk.
+    /// A streak of denials cost points; the riskiest was at this risk.
     Denials(RiskLevel),
-    /// A person rejected what was asked at this risk.
+    /// A reviewer rejected a request at this risk.
     Rejection(RiskLevel),
     /// An operator set the score.
     Adjusted(Score),
-    /// What idleness cost was taken off.
+    /// The loss by idleness was deducted.
     Idle,
-    /// The agent's ceiling is another.
+    /// The agent's ceiling changed.
     Ceiling(Option<Score>),
-    /// A success that gained so much turned out to be a failure at this risk.
+    /// A success that gained `gained` points turned out to be a failure at this risk.
     Correction { risk: RiskLevel, gained: u16 },
     /// The log's time stepped back.
     Restarted,
-    /// The state was written as it stood, where what led to it is kept elsewhere.
+    /// The complete state was written, because the entries that led to it are archived.
     Stated { state: TrustState, ceiling: Option<Score> },
 }
 
-/// A fold over one agent's facts, in the journal's order.
+/// Replays one agent's facts in the journal's order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Rebuild {
     state: Option<TrustState>,
@@ -38,8 +38,8 @@ pub(crate) struct Rebuild {
 }
 
 impl Rebuild {
-    /// Takes in the fact of one entry. `model` is the one in force there. What
-    /// comes before the agent's registration bears on nothing.
+    /// Applies the fact of one entry; `model` is the one in force there. Facts before the agent's registration are
+    /// ignored.
     pub(crate) fn feed(&mut self, model: &TrustModel, sequence: Sequence, at: Timestamp, fact: &TrustFact) {
         if let TrustFact::Registered { ceiling, .. } | TrustFact::Ceiling(ceiling) | TrustFact::Stated { ceiling, .. } =
             fact
@@ -50,7 +50,7 @@ impl Rebuild {
         let Some(next) = model.next(self.state.as_ref(), fact, facts) else { return };
         let is_change = match (&self.state, fact) {
             (_, TrustFact::Stated { .. }) => false,
-            // These are noted whatever they found to change.
+            // These count as changes whatever they changed.
             (
                 _,
                 TrustFact::Registered { .. }
@@ -64,26 +64,26 @@ impl Rebuild {
         self.state = Some(if is_change { next.noted(sequence) } else { next });
     }
 
-    /// The ceiling from here on.
+    /// Sets the ceiling from here on.
     pub(crate) fn set_ceiling(&mut self, ceiling: Option<Score>) {
         self.ceiling = ceiling;
     }
 
-    /// Leaves out when a tier was lost last, where what was stated leaves it out: the first logs did not tell it.
+    /// Omits the time of the last lost tier, if the stated state omits it: the first logs did not have it.
     pub(crate) fn follow_first_logs(&mut self, stated: &TrustState) {
         if *stated == stated.without_loss() {
             self.state = self.state.map(TrustState::without_loss);
         }
     }
 
-    /// The state behind the facts so far; none before the agent was registered.
+    /// The state after the facts so far; `None` before the agent was registered.
     pub(crate) fn state(&self) -> Option<TrustState> {
         self.state
     }
 }
 
 impl TrustModel {
-    /// The state after a fact; none for an agent that is not registered.
+    /// Returns the state after a fact; `None` for an agent that is not registered.
     fn next(&self, state: Option<&TrustState>, fact: &TrustFact, facts: Facts) -> Option<TrustState> {
         Some(match *fact {
             TrustFact::Registered { score, by_itself: false, .. } => TrustState::new(score, facts.now),

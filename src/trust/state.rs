@@ -1,14 +1,13 @@
-//! What is kept of an agent's trust, and how it goes on: pure functions from a
-//! state and what happened to the next state.
+//! The state of an agent's trust and its changes, as pure functions from a state and an event to the next state.
 
 use serde::{Deserialize, Serialize};
 
 use super::model::TrustModel;
 use crate::model::{Decision, Outcome, RiskLevel, Score, Sequence, Tier, Timestamp, TrustChange, TrustSnapshot};
 
-/// What is kept of an agent's trust.
+/// The state of an agent's trust.
 ///
-/// Fields with a default were not kept by the first logs.
+/// The first logs lack the fields that have a default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TrustState {
@@ -16,46 +15,46 @@ pub(crate) struct TrustState {
     pub(crate) tier: Tier,
     /// Points gained on `gain_day`.
     gained: u16,
-    /// The UTC day of `gained`, counted from 1970. Only a clock that was confirmed to step back sets it back.
+    /// The UTC day of `gained`, counted from 1970. It goes back only if the clock was confirmed to have stepped back.
     gain_day: i32,
-    /// The score at the start of `gain_day`, by which its gains shrink. Where it is not known they are least.
+    /// The score at the start of `gain_day`, from which its gains are computed. If unknown, gains are lowest.
     #[serde(default = "most")]
     day_start: Score,
-    /// From when idleness is counted; likewise.
+    /// The time from which idleness is counted. It goes back only if the clock was confirmed to have stepped back.
     active_at: Timestamp,
-    /// Until when no tier is won.
+    /// The end of probation, until which no tier is won.
     #[serde(default = "never", skip_serializing_if = "is_never")]
     probation_until: Timestamp,
-    /// When it last lost a tier: what was decided until then earns nothing.
+    /// The time of the last lost tier. Decisions up to then earn nothing.
     #[serde(default = "never", skip_serializing_if = "is_never")]
     lost_tier_at: Timestamp,
-    /// Whether nothing at all is gained on probation: an agent that registered itself.
+    /// The agent registered itself and gains nothing during probation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     self_registered: bool,
     /// The last entry that changed this agent's trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last: Option<Sequence>,
-    /// How many entries did.
+    /// Number of entries that changed this agent's trust.
     #[serde(default)]
     pub(crate) changes: u32,
 }
 
-/// What became of an action.
+/// The outcome of an action, for its effect on trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TrustEvent {
     pub(crate) outcome: Outcome,
     pub(crate) decision: Decision,
-    /// The effective risk: what a failure costs by.
+    /// The effective risk, which determines what a failure costs.
     pub(crate) risk: RiskLevel,
-    /// The risk that what was granted has by the rubric, whatever the caller said: what a success gains by. None where
-    /// the decision is too old for that, as [`TrustModel::still_earns`] says.
+    /// The risk that the rubric gives to what was granted, whatever the caller claimed; it determines what a success
+    /// gains. `None` if the decision is too old, see [`TrustModel::still_earns`].
     pub(crate) earns: Option<RiskLevel>,
 }
 
-/// What else bears on a change.
+/// Other inputs of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// The highest score that this agent may have.
+    /// The highest score that this agent may have; `None` for no limit.
     pub(crate) ceiling: Option<Score>,
     pub(crate) now: Timestamp,
 }
@@ -67,7 +66,7 @@ impl Facts {
 }
 
 impl TrustState {
-    /// The state of an agent that somebody registers at `score`.
+    /// Creates the state of an agent that an operator registers with `score`.
     pub(crate) fn new(score: Score, at: Timestamp) -> Self {
         Self {
             score,
@@ -84,40 +83,40 @@ impl TrustState {
         }
     }
 
-    /// The state with the entry noted that it changed in.
+    /// Returns the state with `entry` recorded as its last change.
     #[must_use]
     pub(crate) fn noted(self, entry: Sequence) -> Self {
         Self { last: Some(entry), changes: self.changes.saturating_add(1), ..self }
     }
 
-    /// The state with the changes noted that led to another.
+    /// Returns the state with the last change and number of changes of `other`.
     #[must_use]
     pub(crate) fn with_history_of(self, other: &Self) -> Self {
         Self { last: other.last, changes: other.changes, ..self }
     }
 
-    /// Whether the agent registered itself, and gains nothing yet.
+    /// Returns whether the agent registered itself and gains nothing yet.
     pub(crate) const fn is_self_registered(&self) -> bool {
         self.self_registered
     }
 
-    /// The state without the time of the last loss of a tier, as the first logs had it.
+    /// Returns the state without the time of the last lost tier, as in the first logs.
     #[must_use]
     pub(crate) fn without_loss(self) -> Self {
         Self { lost_tier_at: never(), ..self }
     }
 
-    /// What has changed in the state after this one, for an entry to tell.
+    /// Returns the change from this state to `next`, to be written to an entry; `None` if nothing changed.
     pub(crate) fn change_to(&self, next: &Self) -> Option<TrustChange> {
         TrustChange::between(TrustSnapshot::new(self.score, self.tier), TrustSnapshot::new(next.score, next.tier))
     }
 
-    /// The same, also where nothing has changed.
+    /// Like [`TrustState::change_to`], but also if nothing changed.
     pub(crate) fn way_to(&self, next: &Self) -> TrustChange {
         TrustChange { from: self.score, to: next.score, from_tier: self.tier, to_tier: next.tier }
     }
 
-    /// Whether no sequence of events could have led to it by any model: it must have been harmed since.
+    /// Returns whether no events could have led to this state under any model, so that it must have been damaged.
     pub(crate) fn is_unsound(&self) -> bool {
         self.tier > self.score.tier() || (self.changes == 0) != self.last.is_none()
     }
@@ -128,35 +127,33 @@ impl TrustState {
 }
 
 impl TrustModel {
-    /// The state of an agent that registers itself at its first request.
+    /// Creates the state of an agent that registers itself with its first request.
     pub(crate) fn self_registered(&self, score: Score, at: Timestamp) -> TrustState {
         let probation_until = days_after(at, self.newcomer_probation_days);
         TrustState { probation_until, self_registered: true, ..TrustState::new(score, at) }
     }
 
-    /// The trust in force: the score less what idleness has cost, below the
-    /// ceiling. Looking raises nothing: a tier is won by what happens.
+    /// Returns the trust in force: the score less the loss by idleness, at most the ceiling. Never raises anything:
+    /// tiers are won by events only.
     pub(crate) fn snapshot(&self, state: &TrustState, facts: Facts) -> TrustSnapshot {
         let score = self.drifted(state, facts.now).min(facts.most());
         TrustSnapshot::new(score, score.tier().min(state.tier))
     }
 
-    /// Whether a success of what was decided at `decided_at` still earns: of a
-    /// decision that is younger than `success_earns_within_days`, and than the
-    /// last loss of a tier; one from after `now` was made before time stepped
-    /// back. `state` is settled.
+    /// Returns whether a success of a decision made at `decided_at` still earns: the decision must be younger than
+    /// `success_earns_within_days` and than the last lost tier. A decision after `now` was made before time stepped
+    /// back and does not earn. `state` is settled.
     pub(crate) fn still_earns(&self, state: &TrustState, decided_at: Timestamp, now: Timestamp) -> bool {
         let is_young = decided_at <= now && now < days_after(decided_at, self.success_earns_within_days);
         is_young && decided_at > state.lost_tier_at
     }
 
-    /// The state after an outcome.
+    /// Returns the state after an outcome.
     ///
-    /// Only what was granted can be earned on, and only for a time: a success
-    /// reported for an action that was denied or still waits for a person, or
-    /// was decided too long ago, gains nothing and is no activity, but a failure
-    /// costs all the same. What was said to have gone to a person, though no
-    /// person was to be asked, is neither.
+    /// A success earns only on what was granted, and only for a time. A success reported for an action that was
+    /// denied, is pending or was decided too long ago gains nothing and does not count as activity; a failure costs
+    /// all the same. An outcome "escalated" for an action that did not require a reviewer costs like a MEDIUM
+    /// failure.
     pub(crate) fn after(&self, state: &TrustState, event: TrustEvent, facts: Facts) -> TrustState {
         let state = self.today(state, facts);
         match event.outcome {
@@ -171,31 +168,29 @@ impl TrustModel {
         }
     }
 
-    /// The state after a streak of denials, the riskiest of them at `risk`.
+    /// Returns the state after a streak of denials, the riskiest of them at `risk`.
     pub(crate) fn after_denials(&self, state: &TrustState, risk: RiskLevel, facts: Facts) -> TrustState {
         self.lowered(self.today(state, facts), self.denial_loss.at(risk), facts)
     }
 
-    /// The state after a person rejected what the agent asked for.
+    /// Returns the state after a reviewer rejected the agent's request.
     pub(crate) fn after_rejection(&self, state: &TrustState, risk: RiskLevel, facts: Facts) -> TrustState {
         self.lowered(self.today(state, facts), self.rejection_loss.at(risk), facts)
     }
 
-    /// The most that a success can have gained.
+    /// The most points that a success can have gained.
     pub(crate) fn most_gained(&self, earns: RiskLevel) -> u16 {
         self.success_gain.at(earns).min(self.daily_gain_cap)
     }
 
-    /// The state after a success turned out to be a failure: what it `gained`
-    /// is taken back and the failure's loss is taken. The day's gains stay
-    /// used up.
+    /// Returns the state after a success turned out to be a failure: the points it `gained` are taken back and the
+    /// failure's loss is deducted. The day's gains remain used up.
     pub(crate) fn corrected(&self, state: &TrustState, risk: RiskLevel, gained: u16, facts: Facts) -> TrustState {
         self.failed(self.today(state, facts), risk, gained, facts)
     }
 
-    /// The state after an operator set the score: exempt from the daily cap and
-    /// from probation, not from the ceiling. Days and idleness count from here,
-    /// which also puts right what a clock did that ran far ahead.
+    /// Returns the state after an operator set the score. The daily cap and probation do not apply, the ceiling does.
+    /// Days and idleness count from here, which also corrects the effect of a clock that ran far ahead.
     pub(crate) fn adjusted(&self, state: &TrustState, score: Score, facts: Facts) -> TrustState {
         let state = self.today(state, facts);
         let score = score.min(facts.most());
@@ -211,20 +206,20 @@ impl TrustModel {
         }
     }
 
-    /// The state after the agent's ceiling became `facts.ceiling`.
+    /// Returns the state after the agent's ceiling became `facts.ceiling`.
     pub(crate) fn capped(&self, state: &TrustState, facts: Facts) -> TrustState {
         self.today(state, facts)
     }
 
-    /// The state with what idleness has cost taken off for good, so that it can
-    /// be told. Whether and when this is done changes nothing later; nor is a
-    /// tier that idleness lost a reason for probation.
+    /// Returns the state with the loss by idleness deducted, so that it can be recorded. Whether and when this is
+    /// done has no later effect, and a tier lost by idleness causes no probation.
     pub(crate) fn settled(&self, state: &TrustState, now: Timestamp) -> TrustState {
         let score = self.drifted(state, now);
         if score == state.score {
             return *state;
         }
-        // INVARIANT: `now` is past the grace, so this is later than it was, and the next day costs the next drift.
+        // INVARIANT: `now` is past the grace period, so this is later than before, and the next day costs the next
+        // drift.
         let active_at = Timestamp::from_millis((now.day() - i64::from(self.idle_grace_days)) * MILLIS_PER_DAY);
         let tier = score.tier().min(state.tier);
         let mut lost_tier_at = state.lost_tier_at;
@@ -234,7 +229,7 @@ impl TrustModel {
         TrustState { score, tier, active_at, lost_tier_at, ..*state }
     }
 
-    /// The last moment before drift takes a score down to another.
+    /// The last moment before drift lowers the score below `score`.
     fn drifts_to(&self, state: &TrustState, score: Score) -> Timestamp {
         let points = state.score.get().saturating_sub(score.get());
         let drifting_days = points.div_ceil(self.idle_drift_per_day.max(1));
@@ -242,7 +237,7 @@ impl TrustModel {
         Timestamp::from_millis(day.saturating_mul(MILLIS_PER_DAY).saturating_sub(1))
     }
 
-    /// The state once the log's time stepped back: gains, idleness and probation are counted from now on.
+    /// Returns the state after the log's time stepped back: gains, idleness and probation count from now on.
     pub(crate) fn restarted(&self, state: &TrustState, facts: Facts) -> TrustState {
         if state.gain_day <= day_of(facts.now) && state.active_at.max(state.lost_tier_at) <= facts.now {
             return *state;
@@ -254,8 +249,8 @@ impl TrustModel {
         TrustState { gained: 0, gain_day, active_at, day_start, probation_until, lost_tier_at, ..*state }
     }
 
-    /// The state as the day finds it: settled, below the ceiling, with the
-    /// day's gains begun. A clock that stepped back finds the last day again.
+    /// Returns the state at the current day: settled, at most the ceiling, with the day's gains started. A clock that
+    /// stepped back continues the last day.
     fn today(&self, state: &TrustState, facts: Facts) -> TrustState {
         let mut state = self.settled(state, facts.now);
         if state.score > facts.most() {
@@ -271,20 +266,19 @@ impl TrustModel {
     }
 
     fn succeeded(&self, state: TrustState, earns: RiskLevel, facts: Facts) -> TrustState {
-        // What proves nothing about a tier does not keep it either.
+        // A success that proves nothing about a tier does not keep it either.
         let counts = earns > RiskLevel::Low || state.tier <= self.low_risk_ceiling;
         let active_at = if counts { facts.now.max(state.active_at) } else { state.active_at };
         let gain = self.gain(&state, earns, facts);
         let score = Score::saturating(i64::from(state.score.get()) + i64::from(gain));
-        // Won only with a margin: the highest tier whose lowest score lies that far below.
+        // A tier is won only with a margin: the highest tier whose lowest score is that far below.
         let won = Score::saturating(i64::from(score.get()) - i64::from(self.promotion_margin)).tier();
         let gained = state.gained.saturating_add(gain);
         self.placed(TrustState { gained, active_at, ..state }, score, state.tier.max(won), facts)
     }
 
-    /// What a success adds: what it gains at the day's first score, less what
-    /// the day has gained. So the parts of an action, none of them riskier than
-    /// it, gain together what the riskiest gains alone.
+    /// The points that a success adds: its gain at the day's first score, less what the day has gained. So the parts
+    /// of an action, none riskier than the whole, together gain what the riskiest gains alone.
     fn gain(&self, state: &TrustState, earns: RiskLevel, facts: Facts) -> u16 {
         let base = self.success_gain.at(earns);
         if base == 0 || state.self_registered {
@@ -318,8 +312,7 @@ impl TrustModel {
         self.placed(state, score, state.tier, facts)
     }
 
-    /// The state at another score, in `tier` at most. Who loses a tier is on
-    /// probation.
+    /// Returns the state with another score, in `tier` at most. Losing a tier starts probation.
     fn placed(&self, state: TrustState, score: Score, tier: Tier, facts: Facts) -> TrustState {
         let tier = tier.min(score.tier());
         let (mut probation_until, mut lost_tier_at) = (state.probation_until, state.lost_tier_at);
@@ -341,12 +334,12 @@ impl TrustModel {
     }
 }
 
-/// What a `day_start` that was not kept counts as.
+/// The value of a missing `day_start`.
 fn most() -> Score {
     Score::MAX
 }
 
-/// The time of what has not happened: in the year 0, and not an `Option`, for there are many states.
+/// The time of something that has not happened. Not an `Option`, to save memory: there are many states.
 fn never() -> Timestamp {
     Timestamp::from_millis(i64::MIN)
 }
@@ -356,7 +349,7 @@ fn is_never(at: &Timestamp) -> bool {
     *at == never()
 }
 
-/// The UTC day, which fits for five million years to come.
+/// The UTC day. It fits for another five million years.
 fn day_of(at: Timestamp) -> i32 {
     i32::try_from(at.day()).unwrap_or(i32::MAX)
 }

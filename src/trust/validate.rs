@@ -1,4 +1,4 @@
-//! Which trust models are valid: those for which what trust promises holds.
+//! Validation of trust models.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -7,12 +7,12 @@ use super::model::{PerRisk, TrustModel};
 use crate::model::{Error, RiskLevel, Tier};
 
 impl TrustModel {
-    /// The model, if every number is in its range and no two contradict what
-    /// trust promises, such as that a failure at CRITICAL risk costs a tier.
+    /// Validates the model: every number must be in its range, and none may contradict a promise of the trust engine,
+    /// such as that a failure at CRITICAL risk costs a tier.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] names the field, what it has and what was expected.
+    /// [`Error::InvalidInput`] names the field, its value and the expected range.
     pub fn checked(self) -> Result<Self, Error> {
         within("trustModel.successEarnsWithinDays", self.success_earns_within_days, 1..=365)?;
         within("trustModel.dailyGainCap", self.daily_gain_cap, 0..=MOST_A_DAY)?;
@@ -24,23 +24,23 @@ impl TrustModel {
         within("trustModel.denialPauseMinutes", self.denial_pause_minutes, 1..=1440)?;
         within("trustModel.probationDays", self.probation_days, 1..=365)?;
         within("trustModel.newcomerProbationDays", self.newcomer_probation_days, 0..=365)?;
-        // Harmless acts lift nobody into the tiers that are trusted with harm.
+        // Harmless actions must not lift an agent into tiers that allow harmful ones.
         if self.low_risk_ceiling > Tier::T3 {
             return Err(unexpected("trustModel.lowRiskCeiling", self.low_risk_ceiling, "T0 to T3"));
         }
 
-        // A part of an action is never riskier than the whole; so it must not gain more, nor cost more.
+        // A part of an action is never riskier than the whole, so it must not gain more or cost more.
         ascending("trustModel.successGain", self.success_gain, self.daily_gain_cap)?;
         ascending("trustModel.failureLoss", self.failure_loss, 1000)?;
         ascending("trustModel.denialLoss", self.denial_loss, 1000)?;
         ascending("trustModel.rejectionLoss", self.rejection_loss, 1000)?;
         for &risk in RiskLevel::ALL {
-            // A success does not make up for a failure of its kind.
+            // A success must not make up for a failure at the same risk.
             let least = self.success_gain.at(risk).max(1);
             at_least("trustModel.failureLoss", risk, self.failure_loss, least)?;
         }
-        // More than the widest tier, T5's 201 scores, and the margin up to which a score may lie above its tier: so
-        // that a tier is lost by the loss alone, and the order of simultaneous outcomes stays within one gain.
+        // More than the widest tier, T5's 201 scores, plus the margin by which a score may exceed its tier. So the
+        // loss alone costs a tier, and the order of simultaneous outcomes changes the result by at most one gain.
         at_least("trustModel.failureLoss", RiskLevel::Critical, self.failure_loss, 201 + self.promotion_margin)?;
 
         let ceilings = self.observability_ceilings;
@@ -81,7 +81,7 @@ fn unexpected(field: &'static str, found: impl Display, expected: impl Display) 
     Error::input(field, format!("found {found}; expected {expected}"))
 }
 
-/// So that one day's gains, the margin and the order of outcomes span no two tiers.
+/// Bound that keeps a day's gains, the margin and the order of outcomes from spanning two tiers.
 const MOST_A_DAY: u16 = 100;
-/// A third of a tier.
+/// Largest margin, a third of a tier.
 const WIDEST_MARGIN: u16 = 50;

@@ -1,7 +1,7 @@
-//! Calls on the governor of the home: through the daemon where it runs, else on the store itself.
+//! Calls to the governor of the home: through the daemon if it runs, otherwise directly on the store.
 //!
-//! Reading calls need no key; without a daemon they open the store read-only, which leaves every byte of it as it was. All
-//! other calls need the operator's key; without a daemon they take the store's lock.
+//! Reading calls need no key; without a daemon they open the store read-only, which does not change it. All other
+//! calls need the operator's key; without a daemon they take the store's lock.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::os::unix::net::UnixStream;
@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use crate::home::Home;
 use crate::store::describe;
 
-/// A failure of a call.
+/// A failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// The contract's code, for example `AGENT_NOT_FOUND`; `UNREACHABLE` where there was no answer.
+    /// The API's error code, for example `AGENT_NOT_FOUND`; `UNREACHABLE` if there was no answer.
     pub(crate) code: String,
     pub(crate) message: String,
     /// Further details, an object or null.
@@ -46,21 +46,21 @@ impl From<rulekeep::Error> for Failure {
     }
 }
 
-/// A way to make calls on a governor.
+/// A client for calls to a governor.
 pub(crate) enum Client {
-    /// Through a socket of the daemon.
+    /// Calls go through a socket of the daemon.
     Daemon(Mutex<Line>),
-    /// On a store that this process has open.
+    /// Calls go to a store that this process has open.
     Store {
         /// The gateway on the store.
         gateway: Box<Gateway>,
-        /// What may be called.
+        /// The calls that are permitted.
         access: Access,
     },
 }
 
 impl Client {
-    /// A client for calls that change nothing.
+    /// Creates a client for reading calls.
     pub(crate) fn reading(home: &Home) -> Result<Self, String> {
         home.check()?;
         if let Some(daemon) = Self::daemon(home)? {
@@ -69,19 +69,19 @@ impl Client {
         Self::of_folder(&home.store())
     }
 
-    /// A client for reading calls on the daemon; `None` where it does not run.
+    /// Creates a client for reading calls to the daemon; `None` if it does not run.
     pub(crate) fn daemon(home: &Home) -> Result<Option<Self>, String> {
         Ok(Line::connect(&home.operator_socket())?.map(|line| Self::Daemon(Mutex::new(line))))
     }
 
-    /// A client for reading calls on the store in a folder.
+    /// Creates a client for reading calls on the store in a folder.
     pub(crate) fn of_folder(store: &Path) -> Result<Self, String> {
         let governor = Governor::open_read_only(store).map_err(describe)?;
         let gateway = Gateway::new(&governor).map_err(describe)?;
         Ok(Self::Store { gateway: Box::new(gateway), access: Access::Reading })
     }
 
-    /// A client for every call on the store in a folder, which must be there. `key` signs its checkpoints.
+    /// Creates a client for all calls on the store in a folder, which must exist. `key` signs its checkpoints.
     pub(crate) fn writing_folder(store: &Path, key: Option<CheckpointKey>) -> Result<Self, String> {
         if !store.join("HEAD").is_file() {
             return Err(format!("{}: there is no store in it", store.display()));
@@ -91,7 +91,7 @@ impl Client {
         Ok(Self::Store { gateway: Box::new(gateway), access: Access::Everything })
     }
 
-    /// A client with the operator's key.
+    /// Creates a client with the operator's key.
     pub(crate) fn operating(home: &Home) -> Result<Self, String> {
         home.check()?;
         let key = operator_key()?;
@@ -106,7 +106,7 @@ impl Client {
         Ok(Self::Store { gateway: Box::new(gateway), access: Access::Key(key) })
     }
 
-    /// The client on an agent's socket; an error where no daemon runs.
+    /// Creates a client on the agents' socket. Fails if no daemon runs.
     pub(crate) fn agent(home: &Home, patience: Option<Duration>) -> Result<Self, Failure> {
         let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message, details: Value::Null };
         let line = Line::connect(&home.agent_socket()).map_err(failed)?;
@@ -126,7 +126,7 @@ impl Client {
         }
     }
 
-    /// The governor on the store that this process has open; `None` where a daemon answers.
+    /// The governor of a store that this process has open; `None` if a daemon answers.
     pub(crate) fn governor(&self) -> Option<&Governor> {
         match self {
             Self::Daemon(_) => None,
@@ -134,7 +134,7 @@ impl Client {
         }
     }
 
-    /// Whether a daemon answers.
+    /// Returns whether a daemon answers.
     pub(crate) const fn is_daemon(&self) -> bool {
         matches!(self, Self::Daemon(_))
     }
@@ -150,7 +150,7 @@ impl Drop for Client {
     }
 }
 
-/// The operator's key, from the environment.
+/// Reads the operator's key from the environment.
 fn operator_key() -> Result<String, String> {
     let key = std::env::var(OPERATOR_KEY).ok().filter(|key| !key.is_empty());
     key.ok_or_else(|| format!("this needs the operator key that `rulekeep init` printed; set it as {OPERATOR_KEY}"))
@@ -159,14 +159,14 @@ fn operator_key() -> Result<String, String> {
 /// The environment variable with the operator's key.
 pub(crate) const OPERATOR_KEY: &str = "RULEKEEP_OPERATOR_KEY";
 
-/// A connection to the daemon: JSON-RPC, one message a line.
+/// A connection to the daemon: JSON-RPC, one message per line.
 pub(crate) struct Line {
     reader: BufReader<UnixStream>,
     last: u64,
 }
 
 impl Line {
-    /// Connects to a socket; `None` where nobody listens.
+    /// Connects to a socket; `None` if nobody listens.
     fn connect(socket: &Path) -> Result<Option<Self>, String> {
         match UnixStream::connect(socket) {
             Ok(stream) => Ok(Some(Self { reader: BufReader::new(stream), last: 0 })),

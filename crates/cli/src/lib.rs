@@ -1,18 +1,18 @@
-//! The `rulekeep` tool: one binary for people and for the hooks of their agents.
+//! The `rulekeep` tool: one program for people and for the hooks of their agents.
 //!
 //! | module | subject |
 //! |---|---|
 //! | `home` | the folder with configuration, policies, store and sockets |
 //! | `daemon` | the process that has the store open |
-//! | `client` | calls on the daemon, or on the store where it does not run |
+//! | `client` | calls to the daemon, or on the store if it does not run |
 //! | `hook` | the events of agents' hosts |
-//! | `doctor` | proof that hosts ask the hook |
-//! | `operate` | verbs that are one call each: `agents`, `escalations`, `keys`, `kill-switch`, `tasks`, `webhooks` |
-//! | `output` | what people and programs see of an answer |
+//! | `doctor` | proof that hosts run the hook |
+//! | `operate` | commands that are one call each: `agents`, `escalations`, `keys`, `kill-switch`, `tasks`, `webhooks` |
+//! | `output` | printing answers for people and programs |
 //! | `manual` | completions and manual pages |
 //! | `mcp` | the gateway between MCP clients and servers |
-//! | `policy`, `log`, `tasks`, `soak` | the verbs of these names |
-//! | `serve`, `sidecar` | a governor for programs, over HTTP and over lines |
+//! | `policy`, `log`, `tasks`, `soak` | the commands of these names |
+//! | `serve`, `sidecar` | a governor for programs, over HTTP and over standard input and output |
 
 mod client;
 mod daemon;
@@ -41,7 +41,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use operate::finish;
 
-/// Governs what software agents do: hooks that block, policies, and a log that proves every decision.
+/// Governs what software agents do: blocking hooks, policies, and a log that proves every decision.
 #[derive(Parser)]
 #[command(name = "rulekeep", version, after_help = EXIT_CODES)]
 struct Arguments {
@@ -51,41 +51,41 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Makes the home of the tool: configuration, policies, store and the operator's key
+    /// Creates the home of the tool: configuration, policies, store and the operator's key
     Init(home::InitOptions),
-    /// Starts the daemon that hooks ask
+    /// Starts the daemon that serves hooks
     Up(daemon::UpOptions),
-    /// Ends the daemon
+    /// Stops the daemon
     Down(daemon::DownOptions),
-    /// Shows whether the daemon runs, and how the log is
+    /// Shows whether the daemon runs, and the state of the log
     Status(daemon::StatusOptions),
     /// Answers one event of an agent's host
     Hook(hook::Options),
-    /// Fires a harmless, forbidden call through each registered hook, and lists where a host lets calls through
+    /// Sends a harmless, forbidden call through each registered hook, and lists when a host lets calls through
     Doctor(doctor::Options),
     /// Governs the calls between an MCP client and an MCP server
     #[command(subcommand)]
     Mcp(mcp::Command),
-    /// Serves a governor on standard input and output: JSON-RPC 2.0, one message a line
+    /// Serves a governor on standard input and output: JSON-RPC 2.0, one message per line
     Sidecar(sidecar::Options),
     /// Serves a governor over HTTP, with a console
     Serve(serve::Options),
     /// Reads, verifies, exports and maintains the log
     #[command(subcommand)]
     Log(log::Command),
-    /// Shows agents, and says what they may do
+    /// Lists agents, and changes their state and trust
     #[command(subcommand)]
     Agents(operate::Agents),
-    /// Shows what waits for a reviewer, and answers it
+    /// Lists escalations, and answers them
     #[command(subcommand)]
     Escalations(operate::Escalations),
-    /// Denies everything to an agent, a group or all
+    /// Denies everything to an agent, a group or all agents
     #[command(subcommand)]
     KillSwitch(operate::KillSwitch),
-    /// Lists, makes and revokes API keys
+    /// Lists, creates and revokes API keys
     #[command(subcommand)]
     Keys(operate::Keys),
-    /// Sends events to web addresses
+    /// Manages the endpoints to which events are sent
     #[command(subcommand)]
     Webhooks(operate::Webhooks),
     /// Tests, checks and explains policies, and prints their JSON Schema
@@ -96,11 +96,11 @@ enum Command {
     Tasks(tasks::Command),
     /// Writes an HTML report about a period of a store's log
     Report(report::Options),
-    /// Shows decisions as they come, and takes answers to escalations
+    /// Shows decisions as they come, and lets you answer escalations
     Watch(watch::Options),
-    /// Measures a log of many records: written, reopened, queried and verified
+    /// Measures a log of many records: writing, reopening, querying and verifying
     Soak(soak::Options),
-    /// Prints the completions of a shell
+    /// Prints the completions for a shell
     Completions(manual::CompletionOptions),
     /// Prints a manual page
     Man(manual::ManOptions),
@@ -114,7 +114,7 @@ const EXIT_CODES: &str = "Exit codes:
   130  ended by Ctrl-C; nothing is left half-written
 `rulekeep hook` answers with the codes of the agent's host instead.";
 
-/// The arguments of the tool, for manual pages and completions.
+/// The command-line interface, for manual pages and completions.
 #[must_use]
 pub fn command() -> clap::Command {
     Arguments::command()
@@ -155,7 +155,7 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Ends the process quietly when whoever reads its output has gone, as `head` does.
+/// Ends the process quietly when the reader of its output closes it, as `head` does.
 fn end_with_the_reader() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,4 +1,4 @@
-//! `rulekeep`: one binary for people and for the hooks of their agents.
+//! `rulekeep`: one program for people and for the hooks of their agents.
 
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap_complete::Shell;
 
-/// Options of `rulekeep completions`.
+/// The options of `rulekeep completions`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  rulekeep completions bash\n  rulekeep completions zsh\n  rulekeep completions fish"
@@ -15,15 +15,15 @@ pub(crate) struct CompletionOptions {
     shell: Shell,
 }
 
-/// Options of `rulekeep man`.
+/// The options of `rulekeep man`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep man\n  rulekeep man log query")]
 pub(crate) struct ManOptions {
-    /// The command that the page is of; the tool itself without
+    /// The command to describe (default: the tool itself)
     command: Vec<String>,
 }
 
-/// Prints the completions of a shell.
+/// Prints the completions for a shell.
 pub(crate) fn completions(options: &CompletionOptions) -> Result<ExitCode, String> {
     let mut text = Vec::new();
     clap_complete::generate(options.shell, &mut crate::command(), "rulekeep", &mut text);

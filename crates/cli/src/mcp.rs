@@ -13,59 +13,59 @@ use crate::client::{Client, Failure};
 use crate::home::Home;
 use crate::hook::engine::HOST_USER;
 
-/// A verb of `rulekeep mcp`.
+/// A subcommand of `rulekeep mcp`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Starts an MCP server as a child process, and governs the calls of the client on standard input and output
     Wrap(Wrap),
     /// Governs the calls to an MCP server over streamable HTTP
     Proxy(Proxy),
-    /// Accepts the definition of a tool that changed since it was pinned; needs the operator's key
+    /// Accepts the changed definition of a pinned tool; needs the operator's key
     Accept(Accept),
 }
 
-/// Options of `rulekeep mcp wrap`.
+/// The options of `rulekeep mcp wrap`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep mcp wrap --server files -- cat")]
 pub(crate) struct Wrap {
     #[command(flatten)]
     governed: GovernedOptions,
-    /// The program of the server, and its arguments
+    /// The server's program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Options of `rulekeep mcp proxy`.
+/// The options of `rulekeep mcp proxy`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep mcp proxy http://127.0.0.1:9/mcp --server wiki")]
 pub(crate) struct Proxy {
     #[command(flatten)]
     governed: GovernedOptions,
-    /// The address of the server's MCP endpoint
+    /// The URL of the server's MCP endpoint
     url: String,
-    /// A header of every request to the server, as NAME: VALUE; may be given several times
+    /// A header for every request to the server, as NAME: VALUE; can be given several times
     #[arg(long = "header", value_name = "HEADER", value_parser = header)]
     headers: Vec<(String, String)>,
-    /// Serves clients over HTTP at this loopback address, under /mcp, instead of standard input and output
+    /// Serves clients over HTTP at this loopback address, under /mcp, instead of on standard input and output
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
 }
 
-/// Options of `rulekeep mcp accept`.
+/// The options of `rulekeep mcp accept`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep mcp accept read_page --server wiki")]
 pub(crate) struct Accept {
-    /// The tool
+    /// The name of the tool
     tool: String,
     /// The server of the tool
     #[arg(long)]
     server: String,
 }
 
-/// Options that both gateways share.
+/// Options of both gateways.
 #[derive(clap::Args)]
 struct GovernedOptions {
-    /// The name of the server; pins of its tools belong to this name
+    /// The name of the server; the pins of its tools belong to this name
     #[arg(long)]
     server: String,
     /// The agent that makes the calls
@@ -74,7 +74,8 @@ struct GovernedOptions {
     /// The task that the calls belong to
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// Takes the client's user for the reviewer host-user: what they accept in the client's own question is approved
+    /// Treats the client's user as the reviewer host-user: a request that they accept in the client's own dialog is
+    /// approved
     #[arg(long)]
     ask_user: bool,
     /// Seconds that a call waits for a reviewer
@@ -127,8 +128,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
     served.map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
 }
 
-/// The daemon, as the gateway calls it. The daemon takes an answer of the user only from the connection that asked, so
-/// that one stays; a wait would hold up what comes behind it, so each has a connection of its own.
+/// The daemon, as called by the gateway. The daemon accepts a user's answer only on the connection that asked, so
+/// that one stays open. A waiting call would block later ones, so each wait has a connection of its own.
 struct Daemon {
     home: Home,
     line: Client,

@@ -1,17 +1,17 @@
-//! What people and programs see of an answer: a table or fields for people, one line of JSON for programs.
+//! Printing answers: a table or fields for people, one line of JSON for programs.
 //!
-//! Texts of the log come from agents. No control character of them reaches a terminal, and no text of several lines can pass
-//! for a field of its own.
+//! Texts in the log come from agents. No control character in them reaches a terminal, and no text of several lines
+//! can look like a field of its own.
 
 use std::fmt::Write as _;
 
 use console::{Style, Term, measure_text_width, pad_str, style, truncate_str};
 use serde_json::{Map, Value};
 
-/// A column of a table: its heading, and where in a row its value stands.
+/// A column of a table: its heading, and the location of its value in a row.
 pub(crate) type Column = (&'static str, &'static str);
 
-/// Prints a line on standard output; false where its reader has gone, which is no failure.
+/// Prints a line on standard output. Returns false if the reader has gone, which is not an error.
 pub(crate) fn print(text: &str) -> Result<bool, String> {
     use std::io::Write as _;
     match writeln!(std::io::stdout(), "{text}") {
@@ -20,7 +20,7 @@ pub(crate) fn print(text: &str) -> Result<bool, String> {
     }
 }
 
-/// JSON on one line, with every control character escaped.
+/// Returns JSON on one line, with every control character escaped.
 pub(crate) fn json(value: &Value) -> String {
     escaped(&value.to_string(), |text, character| {
         let mut units = [0; 2];
@@ -30,7 +30,7 @@ pub(crate) fn json(value: &Value) -> String {
     })
 }
 
-/// Rows under headings, aligned. On a terminal the last column is cut where the line ends.
+/// Returns rows under headings, aligned. On a terminal the last column is cut at the end of the line.
 pub(crate) fn table(rows: &[Value], columns: &[Column]) -> String {
     let cells: Vec<Vec<String>> =
         rows.iter().map(|row| columns.iter().map(|(_, place)| cell(row.pointer(place))).collect()).collect();
@@ -55,7 +55,7 @@ pub(crate) fn table(rows: &[Value], columns: &[Column]) -> String {
     lines.join("\n")
 }
 
-/// The fields of an object, a line each; what is nested stands below its name.
+/// Returns the fields of an object, one per line; nested fields are below their name.
 pub(crate) fn fields(value: &Value) -> String {
     let none = Map::new();
     let fields = value.as_object().unwrap_or(&none);
@@ -81,7 +81,7 @@ pub(crate) fn fields(value: &Value) -> String {
     lines.join("\n")
 }
 
-/// A text in which control characters, and those that turn the direction of writing, are shown by their numbers.
+/// Returns a text in which control characters and direction marks are shown as numbers.
 pub(crate) fn clean(text: &str) -> String {
     escaped(text, |text, character| {
         let _ = write!(text, "{}", character.escape_unicode());
@@ -100,7 +100,7 @@ fn escaped(text: &str, escape: impl Fn(&mut String, char)) -> String {
     clean
 }
 
-/// Characters that a terminal does not show, or by which it turns what follows.
+/// Characters that a terminal does not show, or that change the direction of the text after them.
 fn is_hidden(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
@@ -124,8 +124,7 @@ fn pad_to(text: &str, width: usize) -> String {
     pad_str(text, width, console::Alignment::Left, None).into_owned()
 }
 
-/// Words that stand for how something came out, in their colors; `console` leaves them out where there is no terminal, and
-/// where `NO_COLOR` is set.
+/// Colors a word that describes a result. `console` omits the colors without a terminal, and if `NO_COLOR` is set.
 fn colored(word: &str, text: &str) -> String {
     let style = match word {
         "ALLOW" | "SUCCESS" | "active" | "approved" | "true" => Style::new().green(),

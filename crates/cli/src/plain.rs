@@ -1,12 +1,11 @@
-//! Text from a log, made fit for a page or a terminal.
+//! Making text from a log safe to show on a page or a terminal.
 
-/// The text without what would move a cursor, end a line or change the direction of what stands around it: each such
-/// character becomes U+FFFD.
+/// Replaces each character that could move a cursor, end a line or change the direction of text by U+FFFD.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|shown| if is_hidden(shown) { char::REPLACEMENT_CHARACTER } else { shown }).collect()
 }
 
-/// Control characters, line and paragraph separators, and the format characters that hide or reorder text.
+/// Control characters, line and paragraph separators, and format characters that hide or reorder text.
 fn is_hidden(shown: char) -> bool {
     shown.is_control()
         || matches!(shown, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')

@@ -1,9 +1,8 @@
-//! A governor behind HTTP: the contract's five endpoints and what else a user needs, under `/v1`, and a console for
-//! people at `/`.
+//! A governor over HTTP: the API under `/v1`, and a console for people at `/`.
 //!
-//! One line of JSON says when it is ready, `{"url": "http://.../v1", "adminKey": "..."}`: the key only when the store
-//! had none for administrators. It is not shown again. On SIGINT and SIGTERM it finishes what it is answering, and closes the store; on a
-//! second one it ends at once, which loses nothing that was acknowledged either.
+//! When it is ready, it prints one line of JSON, `{"url": "http://.../v1", "adminKey": "..."}`. It has the key only
+//! if the store had no administrator's key; the key is not shown again. On SIGINT and SIGTERM it finishes the calls
+//! in progress and closes the store. On a second signal it ends at once, which loses nothing that was acknowledged.
 
 use std::fs;
 use std::net::IpAddr;
@@ -18,20 +17,20 @@ use tokio::net::TcpListener;
 use crate::signals;
 use crate::store::{StoreOptions, describe};
 
-/// What a governor is served with, and where.
+/// The options of `rulekeep serve`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep serve --listen 127.0.0.1:8080 --store governance")]
 pub(crate) struct Options {
-    /// The address and port to listen on.
+    /// The address and port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: String,
-    /// The certificate chain for TLS, in PEM.
+    /// The certificate chain for TLS, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
-    /// The key of the certificate, in PEM.
+    /// The key of the certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
-    /// A proxy whose X-Forwarded-For is believed; may be given several times.
+    /// A proxy whose X-Forwarded-For is trusted; can be given several times
     #[arg(long = "trusted-proxy", value_name = "ADDRESS")]
     trusted_proxies: Vec<IpAddr>,
     #[command(flatten)]
@@ -47,7 +46,7 @@ impl Options {
                 let read = |file: &PathBuf| fs::read(file).map_err(|error| format!("{}: {error}", file.display()));
                 server.tls(&read(certificate)?, &read(key)?).map_err(|error| error.to_string())
             }
-            // clap lets neither stand alone.
+            // clap requires both or neither.
             _ => Err("--tls-certificate and --tls-key go together".to_owned()),
         }
     }
@@ -68,7 +67,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let ended = ended()?;
         let mut ready = json!({ "url": format!("{scheme}://{address}/v1") });
-        // A broken or frozen log takes no keys in; what it has can still be read by those that it knows.
+        // A broken or frozen log stores no new keys; callers with known keys can still read it.
         match gateway.keys().ensure_admin("first") {
             Ok(None) => {}
             Ok(Some(first)) => ready["adminKey"] = json!(first.key.expose()),
@@ -77,7 +76,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
         println!("{ready}");
         server.serve(listener, router(gateway).merge(console(gateway)), ended).await.map_err(|error| error.to_string())
     });
-    // Said at once: what follows may hang where the disk does.
+    // Reported at once, because closing may hang if the disk does.
     let code = match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -101,5 +100,5 @@ fn ended() -> Result<impl Future<Output = ()>, String> {
     })
 }
 
-/// How long calls that hang are waited for once the server has cut them.
+/// Longest time to wait for calls in progress after the server has cut them.
 const LAST_WAIT: Duration = Duration::from_secs(5);

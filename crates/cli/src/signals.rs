@@ -1,16 +1,16 @@
-//! The end of the process at a signal.
+//! Ending the process on a signal.
 
 use std::thread;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Runs `end` when the process is asked to end, by SIGINT or SIGTERM. Asked again, the process ends at once, whatever it is
-/// at: that loses nothing that was acknowledged.
+/// Runs `end` when the process is asked to end with SIGINT or SIGTERM. On a second signal the process ends at once,
+/// which loses nothing that was acknowledged.
 pub(crate) fn on_end(end: impl FnOnce() + Send + 'static) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime for signals: {error}"))?;
     let listen = |kind| {
-        // Listened for from here on, so that none is missed.
+        // Listening starts here, so that no signal is missed.
         let _within = runtime.enter();
         signal(kind).map_err(|error| format!("no signals: {error}"))
     };

@@ -1,4 +1,4 @@
-//! The options by which the programs that serve others open a store.
+//! The options with which commands that serve others open a store.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,35 +10,35 @@ use rulekeep_server::gateway::Gateway;
 use rulekeep_server::webhooks::Settings;
 use tempfile::TempDir;
 
-/// What a store is opened with.
+/// The options for opening a store.
 #[derive(clap::Args)]
 pub(crate) struct StoreOptions {
-    /// The folder of the store, made where there is none; a temporary one without.
+    /// The folder of the store, created if it does not exist (default: a temporary one)
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// The policies, in TOML or JSON; the recommended ones, or those last in force, without.
+    /// The policies, in TOML or JSON (default: those last in force, or the recommended ones)
     #[arg(long, value_name = "FILE")]
     policies: Option<PathBuf>,
-    /// When a decision is answered: sync, buffered, or sync-from:RISK.
+    /// The point at which a decision is answered: sync, buffered, or sync-from:RISK
     #[arg(long, default_value = "sync")]
     durability: Durability,
-    /// How much of the request text evidence keeps: whole, digest, no, or asked, which is whole where a person is asked.
+    /// The form of the request text in evidence: whole, digest, no, or asked, which is whole if a reviewer is asked
     #[arg(long, value_name = "HOW")]
     input_text: Option<InputText>,
-    /// Registers unknown agents when they first ask.
+    /// Registers unknown agents at their first request
     #[arg(long)]
     auto_register: bool,
-    /// The name of the key that signs checkpoints.
+    /// The name of the key that signs checkpoints
     #[arg(long, value_name = "NAME", requires = "checkpoint_seed")]
     checkpoint_name: Option<String>,
-    /// The file with the 32 secret bytes of that key, in hex.
+    /// The file with the 32 secret bytes of that key, in hex
     #[arg(long, value_name = "FILE", requires = "checkpoint_name")]
     checkpoint_seed: Option<PathBuf>,
-    /// The waits between attempts to deliver an event, instead of 5,300,1800,7200,18000,36000,50400,72000,86400; the first
-    /// attempt is immediate.
+    /// The waits between attempts to deliver an event, instead of 5,300,1800,7200,18000,36000,50400,72000,86400; the
+    /// first attempt is immediate
     #[arg(long, value_name = "N,N,..", value_parser = seconds)]
     webhook_retry_seconds: Option<Waits>,
-    /// Lets webhooks be at loopback and private addresses.
+    /// Permits webhooks at loopback and private addresses
     #[arg(long)]
     allow_private_webhooks: bool,
 }
@@ -46,14 +46,14 @@ pub(crate) struct StoreOptions {
 /// The waits between attempts to deliver an event.
 type Waits = std::sync::Arc<[Duration]>;
 
-/// A store that is open; a temporary one goes with it.
+/// An open store; a temporary one is deleted with this value.
 pub(crate) struct Opened {
     pub(crate) gateway: Gateway,
     _temporary: Option<TempDir>,
 }
 
 impl StoreOptions {
-    /// Opens the store, a temporary one where none was named. What there is to know of it is said on standard error.
+    /// Opens the store, or a temporary one if none was named. Remarks go to standard error.
     pub(crate) fn open(self) -> Result<Opened, String> {
         let (store, temporary) = if let Some(store) = self.store {
             (store, None)
@@ -99,7 +99,7 @@ impl StoreOptions {
     }
 }
 
-/// The key that signs checkpoints, by its name and the file with its secret bytes.
+/// Reads the key that signs checkpoints, given its name and the file with its secret bytes.
 pub(crate) fn checkpoint_key(name: &str, seed: &Path) -> Result<CheckpointKey, String> {
     let text = std::fs::read_to_string(seed).map_err(|error| format!("{}: {error}", seed.display()))?;
     let mut bytes = [0; 32];

@@ -1,1 +1,2 @@
-//! Nothing: this package holds tests, which compare rulekeep with other implementations and with JSON Schemas.
+//! An empty library: this package contains tests that compare rulekeep with other implementations and with JSON
+//! Schemas.

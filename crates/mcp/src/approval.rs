@@ -1,4 +1,4 @@
-//! Escalated calls that wait for a reviewer, and the question that the user of the client gets.
+//! Escalated calls that wait for a reviewer, and the question to the client's user.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,16 +11,16 @@ use crate::governance::{Asked, Governance};
 use crate::refusal::Refusal;
 use crate::seal::CallDigest;
 
-/// A call that waits, and what the user was shown of it.
+/// A waiting call, and what the user was shown.
 #[derive(Debug, Clone)]
 pub(crate) struct Waiting {
     pub(crate) asked: Asked,
-    /// The digest of the escalation as it was shown: an approval binds to it.
+    /// The digest of the escalation as shown; an approval binds to it.
     digest: Value,
     message: String,
 }
 
-/// The calls that wait, by their digests, so that a repeated call redeems its escalation and does not ask again.
+/// The waiting calls by their digests, so that a repeated call redeems its escalation instead of asking again.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     calls: Mutex<HashMap<CallDigest, Waiting>>,
@@ -33,7 +33,8 @@ impl Pending {
 
     pub(crate) fn insert(&self, call: CallDigest, waiting: Waiting) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        // An agent has at most 100 escalations waiting; entries beyond that have ended, and the calls would be asked anew.
+        // An agent has at most 100 pending escalations. Entries beyond that have ended, and their calls would be
+        // asked again.
         if calls.len() >= MOST_WAITING {
             calls.clear();
         }
@@ -45,17 +46,17 @@ impl Pending {
     }
 }
 
-/// The answer of the user to a question.
+/// The user's answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The form was sent, and the user agrees.
+    /// The user sent the form and agrees.
     Agreed,
     /// The user declined, closed the question, or sent the form without agreeing.
     Declined,
 }
 
 impl Answer {
-    /// Reads an `ElicitResult`. Anything but a plain yes is a no.
+    /// Reads an `ElicitResult`. Everything except a plain yes counts as no.
     pub(crate) fn of(result: &Value, governance: &Governance) -> Self {
         let agrees = governance.options.user_reviewer.is_none() || result["content"]["approve"] == true;
         if result["action"] == "accept" && agrees { Self::Agreed } else { Self::Declined }
@@ -63,7 +64,7 @@ impl Answer {
 }
 
 impl Waiting {
-    /// Looks the escalation up for what the user has to see.
+    /// Fetches the part of the escalation that the user has to see.
     pub(crate) async fn of(
         governance: &Governance,
         asked: Asked,
@@ -77,7 +78,7 @@ impl Waiting {
         Ok(Self { asked: Asked { id, ..asked }, digest, message })
     }
 
-    /// Records the user's yes as the approval of the reviewer that the options name. Without one it approves nothing.
+    /// Records the user's yes as an approval by the reviewer that the options name. Without one it approves nothing.
     pub(crate) async fn approve(&self, governance: &Governance) -> Result<(), CallError> {
         let Some(reviewer) = &governance.options.user_reviewer else { return Ok(()) };
         let note = "answered at the MCP client";
@@ -85,7 +86,7 @@ impl Waiting {
         governance.call("escalation/approve", params).await.map(drop)
     }
 
-    /// The question as the parameters of `elicitation/create`.
+    /// Builds the question as the parameters of `elicitation/create`.
     pub(crate) fn question(&self, governance: &Governance) -> Result<ElicitRequestParams, String> {
         let schema = match governance.options.user_reviewer {
             None => ElicitationSchema::builder().build(),
@@ -95,7 +96,7 @@ impl Waiting {
         Ok(ElicitRequestParams::FormElicitationParams { meta: None, message: self.message.clone(), requested_schema })
     }
 
-    /// The refusal that tells the client to repeat the call later.
+    /// Builds the refusal that tells the client to repeat the call later.
     pub(crate) fn ticket(&self) -> Refusal {
         let reasoning = format!(
             "a reviewer has to agree first, and nobody has answered yet. The ticket is {}. Repeat the same call with the \
@@ -109,8 +110,8 @@ impl Waiting {
     }
 }
 
-/// The text of the question. Arguments come from a model that may have read hostile text, and the reason may quote them:
-/// both stand behind a bar on every line, with what nobody sees made visible.
+/// Builds the text of the question. Arguments come from a model that may have read hostile text, and the reasoning
+/// may quote them. Both are shown with a bar before every line, and with invisible characters made visible.
 fn message(governance: &Governance, escalation: &Value, tool: &str, arguments: &Value) -> String {
     let reviewers: Vec<&str> = escalation["needs"]
         .as_array()
@@ -122,7 +123,7 @@ fn message(governance: &Governance, escalation: &Value, tool: &str, arguments: &
         Some(reviewer) => format!("Your approval counts as that of {}.", quoted_word(reviewer)),
         None => "Your answer approves nothing by itself: it looks whether a reviewer has answered.".to_owned(),
     };
-    // The text of the escalation has its secrets masked.
+    // The text of the escalation has its secrets redacted.
     let shown = escalation["input"].as_str().map_or_else(|| arguments.to_string(), str::to_owned);
     format!(
         "Rulekeep holds a call of the tool {} of the server {}. It needs the approval of: {}. {does}\n\
@@ -136,13 +137,13 @@ fn message(governance: &Governance, escalation: &Value, tool: &str, arguments: &
     )
 }
 
-/// A short text on one line in quotation marks.
+/// Quotes a short text on one line.
 fn quoted_word(text: &str) -> String {
     let short: String = text.chars().take(MOST_WORD_CHARS).collect();
     format!("\"{}\"", visible(&short).replace('"', "\\u{22}"))
 }
 
-/// A text with a bar before each line.
+/// Puts a bar before each line of a text.
 fn barred(text: &str) -> String {
     let mut lines: Vec<String> = text.lines().take(MOST_LINES).map(|line| format!("| {}", visible(line))).collect();
     let all: String = lines.join("\n");
@@ -153,7 +154,7 @@ fn barred(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A text in which characters other than printable ones of ASCII and letters are escaped.
+/// Escapes all characters except printable ASCII and letters.
 fn visible(text: &str) -> String {
     let shown = |c: char| {
         let is_plain = c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric();

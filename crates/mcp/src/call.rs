@@ -1,4 +1,4 @@
-//! The way of a tool call: the tool's standing, the decision, the approval, the server, the outcome.
+//! Processing a tool call: the tool's status, the decision, the approval, the server, the outcome.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::seal::{CallDigest, State};
 use crate::shared::Shared;
 use crate::upstream::{Upstream, parameters};
 
-/// One call of a tool on its way.
+/// A tool call in progress.
 pub(crate) struct ToolCall {
     shared: Arc<Shared>,
     upstream: Arc<Upstream>,
     context: RequestContext<RoleServer>,
     tool: String,
     given: Option<Map<String, Value>>,
-    /// The arguments as they are decided on: an empty object where none are given.
+    /// The arguments for the decision: an empty object if none are given.
     arguments: Value,
     digest: CallDigest,
 }
@@ -37,11 +37,11 @@ enum Asking {
     InputRequired,
     /// With a request to the client.
     Request,
-    /// Not at all.
+    /// The client cannot be asked.
     Never,
 }
 
-/// What came of an escalation.
+/// The state of an escalation.
 enum Looked {
     Granted(Permit),
     Refused(Refusal),
@@ -62,7 +62,7 @@ impl ToolCall {
         Self { shared, upstream, context, tool, given, arguments, digest }
     }
 
-    /// Decides on the call, and forwards it where it is granted.
+    /// Decides on the call, and forwards it if it is granted.
     pub(crate) async fn run(self, params: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
         let state = match (params.request_state, &params.input_responses) {
             (None, None) => None,
@@ -94,7 +94,7 @@ impl ToolCall {
         }
     }
 
-    /// Asks the client's user where it can, else waits for a reviewer.
+    /// Asks the client's user if possible, otherwise waits for a reviewer.
     async fn ask(self, asked: Asked) -> Result<CallToolResponse, ErrorData> {
         let governance = &self.shared.governance;
         let waiting = match Waiting::of(governance, asked, &self.tool, &self.arguments).await {
@@ -112,7 +112,7 @@ impl ToolCall {
         }
     }
 
-    /// Goes on with the client's answer to `input_required`.
+    /// Continues with the client's answer to `input_required`.
     async fn resume(self, escalation: &str, responses: &InputResponses) -> Result<CallToolResponse, ErrorData> {
         let waiting = self.shared.pending.find(&self.digest).filter(|waiting| waiting.asked.id == escalation);
         let Some(waiting) = waiting else { return Ok(refused(self.stale())) };
@@ -137,7 +137,7 @@ impl ToolCall {
         self.wait(waiting).await
     }
 
-    /// Looks whether a reviewer has answered, for as long as the options say.
+    /// Waits for a reviewer's answer, for as long as the options say.
     async fn wait(self, waiting: Waiting) -> Result<CallToolResponse, ErrorData> {
         match self.look(&waiting).await {
             Looked::Granted(permit) => self.forward(permit, None).await,
@@ -175,7 +175,7 @@ impl ToolCall {
 
     fn asking(&self) -> Asking {
         let form = self.context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-        // A client that names neither mode has forms.
+        // A client that names neither mode supports forms.
         let has_forms = form.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none());
         let has_session = self.context.protocol_version().is_none_or(|version| version.has_initialize());
         match (has_forms, has_session) {
@@ -195,7 +195,7 @@ impl ToolCall {
         Ok(CallToolResponse::InputRequired(InputRequiredResult::new(Some(requests), Some(state))))
     }
 
-    /// The answer of a client that takes requests; none where it fails, which approves nothing.
+    /// Asks a client that accepts requests. `None` if that fails, which approves nothing.
     async fn answer_of_client(&self, waiting: &Waiting) -> Option<Answer> {
         let question = waiting.question(&self.shared.governance).ok()?;
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(question));
@@ -215,7 +215,7 @@ impl ToolCall {
         }
     }
 
-    /// Forwards a granted call, records its result and its outcome, also where the client goes away meanwhile.
+    /// Forwards a granted call, and records its result and outcome even if the client disconnects.
     async fn forward(
         self,
         permit: Permit,
@@ -243,7 +243,7 @@ impl ToolCall {
         let (outcome, observed, answer) = match answer {
             Ok(ServerResult::InputRequiredResult(asked)) => return self.server_asks(permit, asked).await,
             Ok(ServerResult::CallToolResult(result)) => completed(result),
-            // A result without `content` reads as an empty one.
+            // A result without `content` is parsed as an empty one.
             Ok(ServerResult::EmptyResult(_)) => completed(CallToolResult::success(Vec::new())),
             Ok(_) => {
                 let why = "the server answered with what is no result of a tool call; whether it ran is unknown";
@@ -269,7 +269,8 @@ impl ToolCall {
         }
     }
 
-    /// Hands a question of the server on, with its state sealed: the answer belongs to the decision that was made.
+    /// Passes a question of the server on, with its state sealed, because the answer belongs to the decision that was
+    /// made.
     async fn server_asks(
         &self,
         permit: &Permit,
@@ -302,7 +303,8 @@ fn completed(result: CallToolResult) -> (Outcome, Value, Result<CallToolResponse
     (outcome, observed(&result), Ok(CallToolResponse::Complete(result)))
 }
 
-/// A result as it is observed under a task: its only text, or its whole content without data of images and sounds.
+/// Returns the form of a result that is observed under a task: its only text, or its content without image and sound
+/// data.
 fn observed(result: &CallToolResult) -> Value {
     let mut content: Vec<Value> = result.content.iter().map(|block| json!(block)).collect();
     for block in &mut content {

@@ -1,43 +1,43 @@
-//! The calls of governance that the gateway makes.
+//! The interface to governance that the gateway uses.
 
 use rulekeep_server::gateway::Gateway;
 use serde_json::Value;
 
-/// Answers calls of the sidecar's protocol by their names, with named parameters.
+/// Makes calls of the sidecar's protocol, by name and with named parameters.
 ///
 /// The gateway uses `enforce`, `outcome/report`, `escalation/get`, `escalation/wait`, `escalation/claim`,
-/// `catalogue/load`, `catalogue/pin`, with a task `task/observe`, and with
-/// [`Governed::user_reviewer`](crate::Governed::user_reviewer) `escalation/approve`. Calls block; the gateway makes them on threads
-/// for blocking work, several at a time.
+/// `catalogue/load` and `catalogue/pin`. With a task it also uses `task/observe`, and with
+/// [`Governed::user_reviewer`](crate::Governed::user_reviewer) `escalation/approve`. Calls block; the gateway makes
+/// them on threads for blocking work, several at a time.
 pub trait Calls: Send + Sync + 'static {
     /// Makes one call.
     ///
     /// # Errors
     ///
-    /// [`CallError`] with the code of the contract, or any other code where no answer came.
+    /// [`CallError`] with an error code of the API, or any other code if there was no answer.
     fn call(&self, method: &str, params: Value) -> Result<Value, CallError>;
 }
 
-/// A call of governance that failed.
+/// A failed call to governance.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{code}: {message}")]
 #[non_exhaustive]
 pub struct CallError {
-    /// The code of the contract, for example `CONFLICT`.
+    /// The error code of the API, for example `CONFLICT`.
     pub code: String,
-    /// What was wrong.
+    /// A description of the error.
     pub message: String,
-    /// Further details of the error, an object, or null.
+    /// Further details of the error: an object, or null.
     pub details: Value,
 }
 
 impl CallError {
-    /// An error without details.
+    /// Creates an error without details.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), details: Value::Null }
     }
 
-    /// The same with details.
+    /// Sets the details of the error.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = details;
@@ -45,14 +45,15 @@ impl CallError {
     }
 }
 
-/// Governance in the same process.
+/// Calls to governance in the same process.
 pub struct InProcess {
     gateway: Gateway,
     key: String,
 }
 
 impl InProcess {
-    /// Calls of a gateway with an API key of the scope `admin`: the catalogue is not open to keys of agents.
+    /// Creates calls to a gateway with an API key. The key needs the scope `admin`, because agents' keys cannot
+    /// access the catalog.
     pub fn new(gateway: Gateway, key: impl Into<String>) -> Self {
         Self { gateway, key: key.into() }
     }

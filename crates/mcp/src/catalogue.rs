@@ -1,8 +1,8 @@
-//! The tools of the server: which were admitted, and which are in quarantine.
+//! The tools of the server: admitted, or in quarantine.
 //!
-//! The first sight of a tool pins it. A tool whose definition changed under its pin, and a new one that looks like a
-//! pinned tool, is in quarantine until an operator pins it: it is left out of `tools/list`, and calls of it are refused.
-//! Pins are in the journal, so this holds after a restart.
+//! A tool is pinned at first sight. A tool whose definition changed since it was pinned, and a new tool that
+//! resembles a pinned one, are in quarantine until an operator pins them: they are left out of `tools/list`, and
+//! calls of them are refused. Pins are in the journal, so they survive a restart.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,26 +14,26 @@ use crate::calls::CallError;
 use crate::governance::Governance;
 use crate::refusal::Refusal;
 
-/// The tools as they stood at the last `tools/list` of the server. None before the first one, and once the server has
-/// said that its tools changed.
+/// The tools of the server's last `tools/list`. `None` before the first one, and after the server has reported that
+/// its tools changed.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     listing: RwLock<Option<Arc<Listing>>>,
 }
 
-/// One `tools/list` of the server, with all pages.
+/// The result of one `tools/list` of the server, with all pages.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// In the order of the server.
+    /// The tools in the server's order.
     tools: Vec<(Tool, Standing)>,
     by_name: HashMap<String, usize>,
 }
 
-/// The standing of a tool.
+/// The status of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Standing {
     Admitted,
-    /// Refused until an operator pins the tool, for this reason.
+    /// The tool is refused until an operator pins it, for this reason.
     Quarantined(String),
 }
 
@@ -42,14 +42,14 @@ impl Catalogue {
         self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes a listing in, pins what is new in it, and keeps it as the current one.
+    /// Takes a listing, pins what is new in it, and stores it as the current one.
     pub(crate) async fn learn(&self, governance: &Governance, tools: Vec<Tool>) -> Result<Arc<Listing>, CallError> {
         let listing = Arc::new(Listing::learned(governance, tools).await?);
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&listing));
         Ok(listing)
     }
 
-    /// Forgets the listing: the next call asks the server for its tools first.
+    /// Drops the listing, so that the next call asks the server for its tools first.
     pub(crate) fn expire(&self) {
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -126,7 +126,7 @@ impl Standing {
     }
 }
 
-/// Pins tools at their first sight, all with one call. A tool whose definition is another one by then is not admitted.
+/// Pins new tools with one call. A tool whose definition has changed by then is not admitted.
 async fn pinned(
     governance: &Governance,
     tools: &[Tool],

@@ -1,4 +1,4 @@
-//! The two entry points.
+//! The two entry points of the gateway.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,13 +21,13 @@ use crate::options::{Downstream, ProxyOptions, WrapOptions};
 use crate::shared::Shared;
 use crate::upstream::Connector;
 
-/// Starts a server as a child process, and serves a client on standard input and output until its end of the
-/// input. The server is started at the first request and ended with the gateway; its standard error is the gateway's.
+/// Starts a server as a child process, and serves a client on standard input and output until the input ends. The
+/// server is started at the first request and ended with the gateway; its standard error is the gateway's.
 ///
 /// # Errors
 ///
-/// [`Error::Options`] for an empty command; [`Error::Io`] and [`Error::Client`] where the client cannot be served. A server that
-/// does not start is an error of the client's requests.
+/// [`Error::Options`] for an empty command; [`Error::Io`] and [`Error::Client`] if the client cannot be served. If
+/// the server does not start, the client's requests fail instead.
 pub async fn wrap(calls: Arc<dyn Calls>, options: WrapOptions) -> Result<(), Error> {
     if options.command.is_empty() {
         return Err(Error::Options(
@@ -43,12 +43,12 @@ pub async fn wrap(calls: Arc<dyn Calls>, options: WrapOptions) -> Result<(), Err
 ///
 /// # Errors
 ///
-/// [`Error::Options`] for an address that is none, a header that is none, and a listener that is not on a loopback address;
-/// [`Error::Io`] and [`Error::Client`] where clients cannot be served. A server that does not answer is an error of the
-/// clients' requests.
+/// [`Error::Options`] for an invalid URL or header, or a listener on an address other than loopback; [`Error::Io`]
+/// and [`Error::Client`] if clients cannot be served. If the server does not answer, the clients' requests fail
+/// instead.
 pub async fn proxy(calls: Arc<dyn Calls>, options: ProxyOptions) -> Result<(), Error> {
     let config = upstream_config(&options)?;
-    // The program may have chosen a provider already.
+    // The program may already have installed a provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let governance = Governance::new(calls, options.governed);
     let shared = Arc::new(Shared::new(governance, Connector::Http(config)).map_err(Error::Options)?);
@@ -58,17 +58,17 @@ pub async fn proxy(calls: Arc<dyn Calls>, options: ProxyOptions) -> Result<(), E
     }
 }
 
-/// A reason why the gateway does not serve.
+/// The reason why the gateway cannot serve clients.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Settings that cannot be used.
+    /// The options cannot be used.
     #[error("{0}")]
     Options(String),
     /// The standard streams or the listener failed.
     #[error("clients cannot be served: {0}")]
     Io(#[from] io::Error),
-    /// The client did not begin as the protocol asks for.
+    /// The client did not begin as the protocol requires.
     #[error("the client did not open a session: {0}")]
     Client(String),
 }
@@ -77,7 +77,7 @@ async fn serve_stdio(shared: Arc<Shared>) -> Result<(), Error> {
     let gate = Gate::new(shared);
     let served = match Box::pin(gate.clone().serve(rmcp::transport::stdio())).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|error| Error::Io(error.into())),
-        // A client that went away before it asked for anything.
+        // The client disconnected before its first request.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(Error::Client(error.to_string())),
     };
@@ -92,7 +92,7 @@ pub(crate) async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Re
             format!("{address} is not a loopback address: clients are not authenticated; expected 127.0.0.1 or ::1");
         return Err(Error::Options(message));
     }
-    // No page in a browser has business here.
+    // No page in a browser may use this server.
     let config = StreamableHttpServerConfig::default().enforce_origin_validation();
     let gate = move || Ok(Gate::new(Arc::clone(&shared)));
     let service = StreamableHttpService::new(gate, Arc::new(LocalSessionManager::default()), config);
@@ -115,5 +115,5 @@ fn upstream_config(options: &ProxyOptions) -> Result<StreamableHttpClientTranspo
     Ok(StreamableHttpClientTransportConfig::with_uri(options.url.clone()).custom_headers(headers))
 }
 
-/// Where clients find the gateway over HTTP.
+/// The path of the gateway's HTTP endpoint.
 const PATH: &str = "/mcp";

@@ -1,4 +1,4 @@
-//! The calls of governance that the gateway makes, on threads for blocking work.
+//! The gateway's calls to governance, on threads for blocking work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,23 +28,23 @@ pub(crate) enum Verdict {
     Refused(Refusal),
 }
 
-/// The leave to forward one call.
+/// The permission to forward one call.
 #[derive(Debug, Clone)]
 pub(crate) struct Permit {
     /// The record of the decision, for the outcome.
     pub(crate) proof_id: String,
-    /// The longest time that the call may take, where the decision says so.
+    /// The longest time that the call may take, if the decision limits it.
     pub(crate) timeout: Option<Duration>,
 }
 
-/// An escalation, and the intent to claim it with.
+/// An escalation, and the intent with which to claim it.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) id: String,
     pub(crate) intent: Value,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
@@ -57,14 +57,14 @@ impl Governance {
         Self { calls, options: Arc::new(options) }
     }
 
-    /// Makes one call; a panic and a shutdown of the runtime are failures as well.
+    /// Makes one call. A panic or a shutdown of the runtime is a failed call.
     pub(crate) async fn call(&self, method: &'static str, params: Value) -> Result<Value, CallError> {
         let calls = Arc::clone(&self.calls);
         let made = tokio::task::spawn_blocking(move || calls.call(method, params)).await;
         made.unwrap_or_else(|_| Err(CallError::new("INTERNAL", format!("{method} did not come to an end"))))
     }
 
-    /// Decides on a call of a tool.
+    /// Decides on a tool call.
     pub(crate) async fn enforce(&self, tool: &str, arguments: &Value) -> Result<Verdict, CallError> {
         let options = &self.options;
         let input = json!({ "tool": tool, "arguments": arguments, "server": options.server });
@@ -78,13 +78,13 @@ impl Governance {
         self.call("enforce", params).await.map(|answer| verdict(&answer))
     }
 
-    /// Takes up what was approved.
+    /// Claims an approval.
     pub(crate) async fn claim(&self, asked: &Asked) -> Result<Verdict, CallError> {
         let params = json!({ "id": asked.id, "intent": asked.intent });
         self.call("escalation/claim", params).await.map(|answer| verdict(&answer))
     }
 
-    /// The escalation once it is pending no longer, or as it stands after the time.
+    /// Waits until the escalation is no longer pending, for at most `wait`, and returns it.
     pub(crate) async fn escalation(&self, id: &str, wait: Duration) -> Result<Value, CallError> {
         let end = Instant::now() + wait;
         let mut step = Duration::ZERO;
@@ -99,7 +99,8 @@ impl Governance {
         }
     }
 
-    /// Records how a call ended. A failure is logged alone: the call was made, and a refusal would make the client repeat it.
+    /// Reports the outcome of a call. A failure is only logged: the call was made, and a refusal would make the
+    /// client repeat it.
     pub(crate) async fn report(&self, permit: &Permit, outcome: Outcome) {
         let outcome = match outcome {
             Outcome::Success => "SUCCESS",
@@ -112,7 +113,7 @@ impl Governance {
         }
     }
 
-    /// Records a result under the task, where there is one.
+    /// Records a result under the task, if there is one.
     pub(crate) async fn observe(&self, tool: &str, arguments: &Value, result: Value) -> Result<(), CallError> {
         let Some(task_id) = &self.options.task_id else { return Ok(()) };
         let call = json!({ "name": tool, "arguments": arguments, "server": self.options.server });
@@ -121,7 +122,7 @@ impl Governance {
     }
 }
 
-/// Reads a verdict. Whatever does not plainly grant or ask is a refusal.
+/// Parses a verdict. Anything that does not clearly grant or escalate is a refusal.
 fn verdict(answer: &Value) -> Verdict {
     let text = |name: &str| answer.get(name).and_then(Value::as_str);
     let Some(proof_id) = text("proofId") else {

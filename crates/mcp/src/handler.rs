@@ -1,4 +1,4 @@
-//! Requests of the client: tools are governed, tasks are refused, everything else passes through.
+//! Requests of the client: tool calls are governed, tasks are refused, everything else passes through.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +23,7 @@ use crate::refusal::Refusal;
 use crate::shared::{Line, Shared, own_name};
 use crate::upstream::{Client, Session, Upstream, error_of};
 
-/// The result of the expected kind.
+/// Extracts a result of the expected kind.
 macro_rules! expect {
     ($result:expr, $kind:ident) => {
         match $result {
@@ -33,7 +33,7 @@ macro_rules! expect {
     };
 }
 
-/// The server that one client sees.
+/// The server as one client sees it.
 #[derive(Clone)]
 pub(crate) struct Gate {
     shared: Arc<Shared>,
@@ -46,7 +46,7 @@ impl Gate {
         Self { shared, session: Arc::default() }
     }
 
-    /// Ends the connections to the server once the client is gone.
+    /// Ends the connections to the server after the client has gone.
     pub(crate) async fn close(self) {
         if let Some((line, _)) = self.session.get() {
             line.close().await;
@@ -71,7 +71,7 @@ impl Gate {
         upstream.forward(request.into(), context, None).await.map_err(error_of)
     }
 
-    /// Hands a notification of the client on, where it has a session.
+    /// Passes on a notification of a client with a session.
     async fn notify(&self, notification: ClientNotification) {
         let Some((line, client)) = self.session.get() else { return };
         let Ok(upstream) = line.open(&self.shared, client).await else { return };
@@ -80,7 +80,7 @@ impl Gate {
         }
     }
 
-    /// Asks the server for all of its tools, and learns them.
+    /// Asks the server for all its tools, and records them.
     async fn learn(
         &self,
         upstream: &Upstream,
@@ -90,7 +90,7 @@ impl Gate {
         for _ in 0..MOST_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
-            // It is a request of the gateway: progress of it is nobody's.
+            // This is a request of the gateway itself, so its progress is not reported to the client.
             let mut own = context.clone();
             own.meta.0.0.remove("progressToken");
             let answer = upstream.forward(request, &own, None).await.map_err(error_of)?;
@@ -143,7 +143,7 @@ impl ServerHandler for Gate {
         let upstream = self.upstream(&context).await?;
         let listing = self.learn(&upstream, &context).await?;
         let mut result = ListToolsResult::with_all_items(listing.admitted());
-        // Another client may see other tools, and an operator may settle one at any time.
+        // Another client may see other tools, and an operator may pin one at any time.
         (result.cache_scope, result.ttl_ms) = (Some(CacheScope::Private), Some(0));
         let quarantined = listing.quarantined();
         if !quarantined.is_empty() {
@@ -164,7 +164,7 @@ impl ServerHandler for Gate {
         let is_settled = |listing: &Arc<Listing>| {
             listing.find(&request.name).is_some_and(|(_, standing)| standing.refusal("", "").is_none())
         };
-        // A tool that is not known, or in quarantine, may be settled by now.
+        // An unknown or quarantined tool may have been pinned meanwhile.
         let listing = match known.filter(is_settled) {
             Some(listing) => listing,
             None => match self.learn(&upstream, &context).await {
@@ -190,7 +190,7 @@ impl ServerHandler for Gate {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // A malformed call of a tool reads as a custom request; a server may be less strict than the gateway.
+        // A malformed tool call is parsed as a custom request; a server may be less strict than the gateway.
         if is_governed(&request.method) {
             let message = format!("{:?} with these parameters does not pass the gateway", request.method);
             return Err(ErrorData::invalid_params(message, None));
@@ -315,7 +315,7 @@ impl ServerHandler for Gate {
     }
 }
 
-/// Whether a method is of those that never pass as they come.
+/// Returns whether a method never passes through unchanged.
 fn is_governed(method: &str) -> bool {
     ["tools/", "tasks/"].iter().any(|governed| method.starts_with(governed))
 }
@@ -329,6 +329,6 @@ fn unlearned(error: &CallError) -> ErrorData {
     ErrorData::internal_error(message, Some(json!({ "code": error.code })))
 }
 
-/// The key of the tools in quarantine in the metadata of `tools/list`.
+/// The key in the metadata of `tools/list` for the tools in quarantine.
 const QUARANTINED: &str = "rulekeep/quarantined";
 const MOST_PAGES: usize = 100;

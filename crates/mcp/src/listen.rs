@@ -10,7 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::catalogue::Catalogue;
 use crate::upstream::{Upstream, error_of};
 
-/// Hands on what the server tells of the subscribed changes, until the client cancels or the connection ends.
+/// Passes on the server's reports of the subscribed changes, until the client cancels or the connection ends.
 pub(crate) async fn follow(
     upstream: &Upstream,
     catalogue: &Catalogue,
@@ -33,7 +33,7 @@ pub(crate) async fn follow(
     }
 }
 
-/// The same with a server that tells its changes to the session.
+/// Like [`follow`], for a server that reports changes to the session.
 async fn follow_session(upstream: &Upstream, subscription: &SubscriptionContext) -> Result<(), ErrorData> {
     let mut changes = upstream.notifications();
     let resources = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
@@ -54,13 +54,13 @@ async fn follow_session(upstream: &Upstream, subscription: &SubscriptionContext)
     }
     for uri in resources {
         let request = UnsubscribeRequest::new(UnsubscribeRequestParams::new(uri));
-        // The connection may be gone, and with it the subscription.
+        // The connection may have ended, and the subscription with it.
         let _ = upstream.peer().send_request(ClientRequest::UnsubscribeRequest(request)).await;
     }
     Ok(())
 }
 
-/// Sends a notification; one that the client did not subscribe to is left out.
+/// Sends a notification, unless the client did not subscribe to it.
 async fn send(subscription: &SubscriptionContext, change: ServerNotification) {
     if let Err(error) = subscription.sink().send(change).await {
         tracing::debug!(%error, "a notification is not handed on");

@@ -1,7 +1,7 @@
 //! Progress of forwarded requests, kept in order with their results.
 //!
-//! The SDK handles each notification on a task of its own, so a result can overtake the progress before it. The transport to
-//! the server is the last place where the order is known: progress is taken out there.
+//! The SDK handles each notification on its own task, so a result can overtake earlier progress. The transport to the
+//! server is the last place where the order is known, so progress is taken out there.
 
 use std::collections::HashMap;
 
@@ -17,21 +17,22 @@ use tokio::sync::mpsc;
 /// The progress of one request.
 pub(crate) type Reports = mpsc::Receiver<ProgressNotificationParam>;
 
-/// The other end of [`Reports`], as an extension of the request that does not reach the wire.
+/// The sending end of [`Reports`], as an extension of the request that is not sent to the server.
 #[derive(Clone)]
 struct Sink(mpsc::Sender<ProgressNotificationParam>);
 
-/// Follows the progress of a request that is sent next.
+/// Follows the progress of a request that is about to be sent.
 pub(crate) fn follow(request: &mut ClientRequest) -> Reports {
     let (sender, reports) = mpsc::channel(MOST_REPORTS);
     request.extensions_mut().insert(Sink(sender));
     reports
 }
 
-/// A transport to a server that hands progress to those who follow it.
+/// A transport to a server that delivers progress to its followers.
 pub(crate) struct Ordered<T> {
     inner: T,
-    /// By the tokens that the SDK gave the requests. Entries whose request is over go when the next one is sent.
+    /// The followers, by the tokens that the SDK gave the requests. Entries of finished requests are removed at the
+    /// next request.
     sinks: HashMap<ProgressToken, Sink>,
 }
 
@@ -65,7 +66,7 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Ordered<T> {
             let ServerNotification::ProgressNotification(progress) = &received.notification else {
                 return Some(message);
             };
-            // Progress that nobody asked for, or that comes faster than the client takes it, goes nowhere.
+            // Progress that nobody requested, or that comes faster than the client takes it, is dropped.
             if let Some(Sink(sender)) = self.sinks.get(&progress.params.progress_token) {
                 let _ = sender.try_send(progress.params.clone());
             }
@@ -77,5 +78,5 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Ordered<T> {
     }
 }
 
-/// Reports of a request that wait for the client.
+/// Number of reports of one request that may wait for the client.
 const MOST_REPORTS: usize = 256;

@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 
 use crate::calls::CallError;
 
-/// A refusal: the fields of the structured content.
+/// A refusal, as the fields of the structured content.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Refusal(Map<String, Value>);
 
 impl Refusal {
-    /// A refusal by the gateway itself, of this class.
+    /// Creates a refusal by the gateway itself, with this class.
     pub(crate) fn new(class: &str, reasoning: impl Into<String>) -> Self {
         let reasoning = reasoning.into();
         let mut refusal = Self(Map::new());
@@ -21,7 +21,7 @@ impl Refusal {
         refusal
     }
 
-    /// A verdict that does not grant the call. `why` is for a verdict whose own reasoning does not say it.
+    /// Creates a refusal from a verdict that does not grant the call. `why` adds a reason that the verdict lacks.
     pub(crate) fn of_verdict(verdict: &Value, why: Option<&str>) -> Self {
         let reasoning = match (verdict.get("reasoning").and_then(Value::as_str), why) {
             (Some(reasoning), Some(why)) => format!("{why} {reasoning}"),
@@ -39,7 +39,7 @@ impl Refusal {
         refusal
     }
 
-    /// A call of governance that failed.
+    /// Creates a refusal from a failed call to governance.
     pub(crate) fn of_error(error: &CallError) -> Self {
         let mut refusal = Self::new("error", format!("no decision could be made: {error}"));
         for name in ["proofId", "denialClass", "retryable"] {
@@ -50,7 +50,7 @@ impl Refusal {
         refusal
     }
 
-    /// The same with one more field.
+    /// Adds a field to the refusal.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.set(name, value);
         self

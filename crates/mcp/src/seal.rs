@@ -1,4 +1,4 @@
-//! State that a client hands back with a retry: sealed, bound to one call, and good for one use.
+//! State that a client returns with a retry: sealed, bound to one call, and valid once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub(crate) type CallDigest = [u8; 32];
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum State {
-    /// The call waits for the approval with this escalation.
+    /// The call waits for the approval of this escalation.
     Approval { escalation: String },
     /// The call was granted and forwarded, and the server asks for input.
     Input { server_state: Option<String>, proof_id: String },
@@ -27,7 +27,7 @@ pub(crate) enum State {
 pub(crate) struct Sealer {
     cipher: XChaCha20Poly1305,
     started: Instant,
-    /// Nonces of opened states until they expire. Guarded by the lock alone; nothing else is locked under it.
+    /// Nonces of opened states until they expire. Nothing else is locked while this is.
     opened: Mutex<HashMap<Vec<u8>, u64>>,
 }
 
@@ -35,23 +35,23 @@ pub(crate) struct Sealer {
 struct Sealed {
     state: State,
     call: CallDigest,
-    /// In milliseconds since the sealer was made.
+    /// The expiry in milliseconds since the sealer was created.
     expires: u64,
 }
 
 impl Sealer {
-    /// A sealer with a fresh key. What was sealed before a restart cannot be opened after it.
+    /// Creates a sealer with a new key. States sealed before a restart cannot be opened after it.
     ///
     /// # Errors
     ///
-    /// Where the system gives no random bytes.
+    /// Returns a message if the system supplies no random bytes.
     pub(crate) fn new() -> Result<Self, String> {
         let key = Key::<XChaCha20Poly1305>::try_generate().map_err(|error| format!("no random key: {error}"))?;
         let cipher = XChaCha20Poly1305::new(&key);
         Ok(Self { cipher, started: Instant::now(), opened: Mutex::default() })
     }
 
-    /// Seals a state for the retry of that call.
+    /// Seals a state for the retry of `call`.
     pub(crate) fn seal(&self, state: State, call: CallDigest) -> Result<String, String> {
         let expires = self.now() + u64::try_from(LIFETIME.as_millis()).unwrap_or(0);
         let message = serde_json::to_vec(&Sealed { state, call, expires }).map_err(|error| error.to_string())?;
@@ -61,7 +61,7 @@ impl Sealer {
         Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode([nonce.as_slice(), &sealed].concat())))
     }
 
-    /// Opens a state that comes with that call, once. None where it was not sealed here, belongs to another call,
+    /// Opens a state that came with `call`, once. Returns `None` if it was not sealed here, belongs to another call,
     /// has expired, or was opened before.
     pub(crate) fn open(&self, text: &str, call: &CallDigest) -> Option<State> {
         let bytes = URL_SAFE_NO_PAD.decode(text.strip_prefix(PREFIX)?).ok()?;
@@ -89,7 +89,7 @@ impl std::fmt::Debug for Sealer {
     }
 }
 
-/// How long a client has for the retry.
+/// The time that a client has for the retry.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 const PREFIX: &str = "rulekeep1.";
 const PURPOSE: &[u8] = b"rulekeep mcp requestState 1";

@@ -1,4 +1,4 @@
-//! What the clients of a gateway share, and their connections to the server.
+//! State shared by the clients of a gateway, and their connections to the server.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -10,7 +10,7 @@ use crate::governance::Governance;
 use crate::seal::Sealer;
 use crate::upstream::{Client, Connector, Upstream};
 
-/// What all clients of the gateway share.
+/// State shared by all clients of the gateway.
 pub(crate) struct Shared {
     pub(crate) governance: Governance,
     pub(crate) catalogue: Arc<Catalogue>,
@@ -21,10 +21,10 @@ pub(crate) struct Shared {
     pub(crate) stateless: Line,
 }
 
-/// A place for a connection to the server, which is made at the first request and again when it broke.
+/// A connection to the server, made at the first request and again after it broke.
 #[derive(Default)]
 pub(crate) struct Line {
-    /// Held while a connection is made, so that there is one.
+    /// Held while connecting, so that there is only one connection.
     upstream: tokio::sync::Mutex<Option<Arc<Upstream>>>,
     config: RwLock<Option<ServerConfig>>,
 }
@@ -51,7 +51,7 @@ impl Line {
         let connected = shared.connector.connect(client, &shared.catalogue).await.map_err(|error| {
             ErrorData::internal_error(format!("the gateway has no connection to the server: {error}"), None)
         })?;
-        // Its tools may be others by now.
+        // The server's tools may have changed.
         shared.catalogue.expire();
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Some(config_of(&connected));
         let connected = Arc::new(connected);
@@ -59,21 +59,21 @@ impl Line {
         Ok(connected)
     }
 
-    /// The server as the client sees it; none before the first connection.
+    /// The server as the client sees it; `None` before the first connection.
     pub(crate) fn config(&self) -> Option<ServerConfig> {
         self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) async fn close(&self) {
         let upstream = self.upstream.lock().await.take();
-        // A call that still runs ends the connection when it is over.
+        // A call that is still running ends the connection when it is done.
         if let Some(upstream) = upstream.and_then(Arc::into_inner) {
             upstream.close().await;
         }
     }
 }
 
-/// The server as the client sees it: its name, its instructions, and what it can do.
+/// The server as the client sees it: its name, instructions and capabilities.
 fn config_of(upstream: &Upstream) -> ServerConfig {
     let info = upstream.peer().peer_info();
     let mut config = ServerConfig::new(upstream.capabilities());

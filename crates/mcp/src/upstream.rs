@@ -1,4 +1,4 @@
-//! The connection to the server: how it is made, and what the server sends by itself.
+//! The connection to the server: making it, and messages that the server sends on its own.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use tokio::sync::broadcast;
 use crate::catalogue::Catalogue;
 use crate::progress::{self, Ordered};
 
-/// The way to the server.
+/// The way to reach the server.
 pub(crate) enum Connector {
-    /// A child process on its standard input and output.
+    /// A child process with its standard input and output.
     Child(Vec<OsString>),
     /// Streamable HTTP.
     Http(StreamableHttpClientTransportConfig),
@@ -36,7 +36,8 @@ pub(crate) enum Connector {
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) info: Implementation,
-    /// Of a session: the version, what the client can do, and the way to it. None where each request says it.
+    /// The session's protocol version, the client's capabilities, and the connection to it. `None` if each request
+    /// carries these.
     pub(crate) session: Option<Session>,
 }
 
@@ -53,18 +54,19 @@ pub(crate) struct Upstream {
     notifications: broadcast::Sender<ServerNotification>,
 }
 
-/// What the server sends by itself, on its way to the client.
+/// A handler for messages that the server sends on its own, on their way to the client.
 struct Downlink {
     info: ClientConfig,
-    /// The client, where it has a session: it alone takes requests and notifications outside of its own requests.
+    /// The client, if it has a session. Only such a client accepts requests and notifications outside its own
+    /// requests.
     client: Option<Peer<RoleServer>>,
     notifications: broadcast::Sender<ServerNotification>,
     catalogue: Arc<Catalogue>,
 }
 
 impl Connector {
-    /// Connects for this client: a client with a session gets the handshake of its version first, so that requests of
-    /// the server reach it; else the newest revision that both know.
+    /// Connects on behalf of this client. For a client with a session, the handshake uses its version, so that the
+    /// server's requests reach it; otherwise the newest common revision is used.
     pub(crate) async fn connect(
         &self,
         client: &Client,
@@ -127,7 +129,7 @@ impl Connector {
 }
 
 impl Upstream {
-    /// Ends the connection, and a server that is a child process.
+    /// Ends the connection, and the server if it is a child process.
     pub(crate) async fn close(self) {
         if let Err(error) = self.running.cancel().await {
             tracing::warn!(%error, "the connection to the server did not end well");
@@ -142,12 +144,13 @@ impl Upstream {
         self.running.peer()
     }
 
-    /// Whether requests describe themselves and the server asks with `input_required`.
+    /// Returns whether the connection is stateless: requests describe themselves, and the server asks with
+    /// `input_required`.
     pub(crate) fn is_stateless(&self) -> bool {
         self.running.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
     }
 
-    /// What the server can do, without what the gateway does not let through.
+    /// Returns the server's capabilities, without those that the gateway does not pass through.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let mut capabilities = self.running.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default();
         without_tasks(&mut capabilities.extensions);
@@ -158,8 +161,8 @@ impl Upstream {
         self.notifications.subscribe()
     }
 
-    /// Forwards a request of the client with its metadata and progress, and cancels it where the client does or the time
-    /// is over.
+    /// Forwards a request of the client with its metadata and progress. It is canceled if the client cancels or the
+    /// time is over.
     pub(crate) async fn forward(
         &self,
         mut request: ClientRequest,
@@ -199,8 +202,8 @@ impl Upstream {
         Err(ServiceError::Cancelled { reason })
     }
 
-    /// The metadata of a forwarded request. Its own connection has a version and a progress token of its own; a server with
-    /// sessions has learned of the client at the handshake.
+    /// Returns the metadata for a forwarded request. The connection has its own version and progress token, and a
+    /// server with sessions knows the client from the handshake.
     fn meta(&self, clients: &RequestMetaObject) -> RequestMetaObject {
         let mut meta = clients.clone();
         let object = &mut meta.0.0;
@@ -243,7 +246,7 @@ impl Service<RoleClient> for Downlink {
         if matches!(notification, ServerNotification::CancelledNotification(_)) {
             return Ok(());
         }
-        // Nobody may be listening.
+        // There may be no listener.
         let _ = self.notifications.send(notification.clone());
         match &self.client {
             Some(client) => sent(client.send_notification(notification).await),
@@ -256,7 +259,7 @@ impl Service<RoleClient> for Downlink {
     }
 }
 
-/// The parameters of a call for the server: nothing of the client's round trips with the gateway.
+/// Returns the parameters of a call for the server, without those of the client's round trips with the gateway.
 pub(crate) fn parameters(
     tool: &str,
     arguments: Option<serde_json::Map<String, serde_json::Value>>,
@@ -268,7 +271,7 @@ pub(crate) fn parameters(
     }
 }
 
-/// Marks a result as complete, as revision 2026-07-28 asks for and older servers leave out. The SDK takes the mark off for
+/// Marks a result as complete, as revision 2026-07-28 requires and older servers omit. The SDK removes the mark for
 /// older clients.
 fn complete(mut result: ServerResult) -> ServerResult {
     let kind = match &mut result {
@@ -285,7 +288,7 @@ fn complete(mut result: ServerResult) -> ServerResult {
     result
 }
 
-/// Sends progress on under the token of the client.
+/// Sends progress on with the token of the client.
 async fn hand_on(
     mut report: ProgressNotificationParam,
     token: Option<&ProgressToken>,
@@ -298,7 +301,7 @@ async fn hand_on(
     }
 }
 
-/// The error for the other side of a connection.
+/// Converts an error for the other side of a connection.
 pub(crate) fn error_of(error: ServiceError) -> ErrorData {
     match error {
         ServiceError::McpError(error) => error,
@@ -306,7 +309,7 @@ pub(crate) fn error_of(error: ServiceError) -> ErrorData {
     }
 }
 
-/// Takes the extension of tasks out: results of a task would pass by the gateway.
+/// Removes the task extension, because results of a task would bypass the gateway.
 fn without_tasks(extensions: &mut Option<rmcp::model::ExtensionCapabilities>) {
     if let Some(extensions) = extensions {
         extensions.remove(TASKS_EXTENSION_ID);
@@ -317,7 +320,7 @@ fn sent(result: Result<(), ServiceError>) -> Result<(), ErrorData> {
     result.map_err(error_of)
 }
 
-/// The command of the server, without what the environment says to the gateway, such as its keys.
+/// Returns the command of the server, without the gateway's own environment variables, such as its keys.
 fn command_of(command: &[OsString]) -> tokio::process::Command {
     let (program, arguments) =
         command.split_first().map_or((OsString::new(), &[][..]), |(one, rest)| (one.clone(), rest));
@@ -331,5 +334,5 @@ fn command_of(command: &[OsString]) -> tokio::process::Command {
     made
 }
 
-/// Notifications that a listener may fall behind before it loses some.
+/// Number of notifications that a listener may fall behind before it loses some.
 const MOST_NOTIFICATIONS: usize = 64;

@@ -1,5 +1,5 @@
-//! The native part of the Python package `rulekeep`: a governor of this process, called by the names of the sidecar's
-//! protocol with JSON text in and out. What people use is written in Python, in `python/rulekeep`.
+//! The native part of the Python package `rulekeep`: a governor in this process, called with the method names of the
+//! sidecar's protocol and JSON text. The public interface is written in Python, in `python/rulekeep`.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ mod _rulekeep {
     use super::Gateway;
 }
 
-/// A governor of this process. Threads may share it; the interpreter's lock is released during each call.
+/// A governor in this process. Threads may share it; the interpreter's lock is released during each call.
 #[pyclass(frozen, module = "rulekeep._rulekeep")]
 struct Gateway {
     inner: gateway::Gateway,
@@ -53,19 +53,19 @@ impl Gateway {
         opened.map(|inner| Self { inner }).map_err(|error| raised(py, &error))
     }
 
-    /// Makes a call; its parameters and its answer are JSON text.
+    /// Makes a call. Parameters and answer are JSON text.
     fn call<'py>(&self, py: Python<'py>, method: &str, params: &str) -> PyResult<Bound<'py, PyString>> {
         let answer = py.detach(|| call_text(&self.inner, method, params)).map_err(|error| raised(py, &error))?;
         Ok(PyString::new(py, &answer))
     }
 
-    /// Writes everything down and releases the folder.
+    /// Writes everything to disk and releases the folder.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.governor().close()).map_err(|error| raised(py, &error))
     }
 }
 
-/// The exception `rulekeep.RulekeepError` for an error.
+/// Converts an error to the exception `rulekeep.RulekeepError`.
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let details = error.details().map(|details| details.to_string());
     let made = py.import("rulekeep.errors").and_then(|errors| {

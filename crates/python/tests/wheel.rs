@@ -1,8 +1,8 @@
-//! The Python package from nothing: a fresh environment, the wheel built by maturin and installed from its file, the tests
-//! in Python, the types, and the time of `enforce`.
+//! Tests the Python package from scratch: a new environment, the wheel built by maturin and installed from its file,
+//! the tests in Python, the types, and the time of `enforce`.
 //!
-//! It takes minutes, and runs where `RULEKEEP_NIGHTLY` is set. Where there is no Python or `PyPI` this is said on standard
-//! error, and the test is passed over; with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
+//! It takes minutes, and runs only if `RULEKEEP_NIGHTLY` is set. Without Python or `PyPI`, it prints that on standard
+//! error and is skipped; with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 #[path = "../../server/tests/common/programs.rs"]

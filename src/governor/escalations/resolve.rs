@@ -122,7 +122,7 @@ impl Governor {
             verdict: &verdict,
             policy_digest: record.policy_digest,
             agent: &agent,
-            origin: Origin::default(),
+            origin: Origin { stamp: asked.intent.stamp(), ..Origin::default() },
             stored: Some(&asked.stored),
             grant: None,
             denial: None,

@@ -158,7 +158,7 @@ pub(crate) fn has_secrets(context: &Map<String, Value>) -> bool {
 fn is_secret(value: &Value, is_named: bool) -> bool {
     match value {
         Value::String(text) => is_named && !text.is_empty() || !secrets_of(text).is_empty(),
-        Value::Number(number) => is_named || is_secret_number(&digits_of(number)),
+        Value::Number(number) => is_named || !is_short(number) && is_secret_number(&digits_of(number)),
         Value::Array(values) => values.iter().any(|value| is_secret(value, is_named)),
         Value::Object(fields) => fields
             .iter()
@@ -199,6 +199,11 @@ fn digits_of(number: &Number) -> String {
     }
 }
 
+/// Whether a number has fewer digits than any secret.
+fn is_short(number: &Number) -> bool {
+    number.as_u64().is_some_and(|number| number < LEAST_LONG_NUMBER)
+}
+
 fn is_secret_number(text: &str) -> bool {
     text.len() >= LONG_NUMBER && text.bytes().all(|byte| byte.is_ascii_digit()) && !secrets_of(text).is_empty()
 }
@@ -210,6 +215,7 @@ const MOST_ROUNDS: usize = 16;
 /// Shortest secret that is looked for elsewhere.
 const LEAST_REPEATED: usize = 6;
 const LONG_NUMBER: usize = 13;
+const LEAST_LONG_NUMBER: u64 = 1_000_000_000_000;
 /// No number that is a secret has more digits.
 const MOST_WHOLE: f64 = 1e20;
 

@@ -165,6 +165,12 @@ const KINDS: [Kind; 256] = {
     }
 };
 
+/// Whether a text is one word of letters, such as the key of a context: nothing that a pattern matches is so short without
+/// a digit or a mark.
+pub(super) fn is_short_word(text: &str) -> bool {
+    text.len() < SHORTEST_TOKEN && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+}
+
 /// Whether a flag begins there that passwords and logins stand behind: `-p`, `-u`, `--user`.
 fn is_flag(bytes: &[u8], place: usize) -> bool {
     let is_first = place.checked_sub(1).and_then(|before| bytes.get(before)).is_some_and(|byte| *byte <= b' ');
@@ -270,6 +276,19 @@ mod tests {
             r#"{"name":"send_email","arguments":{"subject":"Report","body":"Hello Ann, see below."}}"#,
         ] {
             assert!(Looks::of(text).is_empty(), "{text}: {:?}", Looks::of(text));
+        }
+    }
+
+    #[test]
+    fn no_short_word_is_a_secret() {
+        use proptest::strategy::{Strategy, ValueTree};
+        let words = proptest::string::string_regex("(?:pass|pwd|secret|token|key|[A-Za-z_]){0,4}").unwrap();
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        for _ in 0..5_000 {
+            let word = words.new_tree(&mut runner).unwrap().current();
+            if is_short_word(&word) {
+                assert!(super::super::scan(&word, &[]).secrets.is_empty(), "{word}");
+            }
         }
     }
 

@@ -235,7 +235,7 @@ pub(crate) fn prepare() {
 
 /// The secrets in a text, the longest first.
 fn secrets_of(text: &str) -> Vec<String> {
-    scan(text, &[]).secrets
+    if looks::is_short_word(text) { Vec::new() } else { scan(text, &[]).secrets }
 }
 
 /// More secrets than these in one text are not collected: what is repeated is then looked at piece by piece.

@@ -22,7 +22,7 @@ pub(super) fn scan(text: &str, contents: &mut Contents) {
     if looks.is_empty() {
         return;
     }
-    for group in GROUPS.iter().filter(|group| looks.has(group.look)) {
+    for group in GROUPS.iter().filter(|group| looks.has(group.look) && group.may_match(text)) {
         for index in &group.set.matches(text) {
             if let Some(pattern) = group.patterns.get(index) {
                 pattern.scan(text, contents);
@@ -99,8 +99,16 @@ struct Pattern {
 /// Patterns that are tried on the same texts.
 struct Group {
     look: Look,
+    /// Matches wherever a pattern of the group does, and costs less than asking all of them.
+    heads: Option<Regex>,
     set: RegexSet,
     patterns: Vec<Pattern>,
+}
+
+impl Group {
+    fn may_match(&self, text: &str) -> bool {
+        self.heads.as_ref().is_none_or(|heads| heads.is_match(text))
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -115,6 +123,7 @@ struct PatternText {
     sign: Option<String>,
     class: Option<String>,
     look: Look,
+    head: Option<String>,
     form: String,
     check: Option<Check>,
     #[serde(default)]
@@ -131,10 +140,12 @@ static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
     Look::ALL
         .into_iter()
         .filter_map(|look| {
-            let patterns: Vec<Pattern> =
-                document.patterns.iter().filter(|text| text.look == look).filter_map(Pattern::read).collect();
+            let texts: Vec<&PatternText> = document.patterns.iter().filter(|text| text.look == look).collect();
+            let patterns: Vec<Pattern> = texts.iter().copied().filter_map(Pattern::read).collect();
             let set = RegexSet::new(patterns.iter().map(|pattern| pattern.form.as_str())).ok()?;
-            Some(Group { look, set, patterns })
+            let heads: Option<Vec<&str>> = texts.iter().map(|text| text.head.as_deref()).collect();
+            let heads = heads.and_then(|heads| Regex::new(&heads.join("|")).ok());
+            Some(Group { look, heads, set, patterns })
         })
         .collect()
 });
@@ -171,5 +182,25 @@ mod tests {
     fn every_pattern_of_the_data_reads() {
         let document: Document = toml::from_str(include_str!("../data/patterns.toml")).unwrap();
         assert_eq!(GROUPS.iter().map(|group| group.patterns.len()).sum::<usize>(), document.patterns.len());
+    }
+
+    #[test]
+    fn whatever_a_pattern_matches_has_a_head_of_its_group() {
+        use proptest::strategy::{Strategy, ValueTree};
+        let document: Document = toml::from_str(include_str!("../data/patterns.toml")).unwrap();
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        let mut tried = 0;
+        for pattern in document.patterns.iter().filter(|pattern| pattern.head.is_some()) {
+            let group = GROUPS.iter().find(|group| group.look == pattern.look).unwrap();
+            assert!(group.heads.is_some());
+            let texts =
+                proptest::string::string_regex(&pattern.form.replace(r"\b", "").replace(r"\d", "[0-9]")).unwrap();
+            for _ in 0..200 {
+                let text = texts.new_tree(&mut runner).unwrap().current();
+                assert!(group.may_match(&text), "{}: {text}", pattern.form);
+                tried += 1;
+            }
+        }
+        assert!(tried >= 2800);
     }
 }

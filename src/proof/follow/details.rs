@@ -1,29 +1,30 @@
-//! What an event tells of a decision's evidence, at no more cost than that.
+//! Reading the part of a decision's evidence that events report, at low cost.
 
 use serde::Deserialize;
 
 use crate::model::{DecisionDetail, RiskLevel};
 use crate::proof::journal::evidence::detail_bytes;
 
-/// Details that were read last. Decisions of the same rules on the same capabilities tell the same: to read them anew was
-/// most of what their events cost.
+/// A cache of details read last. Decisions by the same rules on the same capabilities have the same details, and
+/// reading them again was most of what their events cost.
 #[derive(Default)]
 pub(crate) struct Details {
-    /// Each with the bytes that it was read from.
+    /// The details, each with the bytes it was read from.
     last: Vec<(Box<[u8]>, DecisionDetail)>,
-    /// Which one leaves next.
+    /// The number of the entry to be replaced next.
     oldest: usize,
 }
 
 impl Details {
-    /// What an event tells of the detail of a decision: of an escalation all of it is read, otherwise only what is told,
-    /// which stands first.
+    /// Returns the detail of a decision for its event. For an escalation the whole detail is read, otherwise only the
+    /// fields that are reported, which come first.
     pub(super) fn told(&mut self, evidence: &[u8], is_escalation: bool) -> Option<DecisionDetail> {
         let detail = detail_bytes(evidence)?;
         if is_escalation {
             return serde_json::from_slice(detail).ok();
         }
-        // INVARIANT: what was read ends in a bracket, so that the same bytes are read as the same, whatever follows.
+        // INVARIANT: the bytes that were read end in a bracket, so the same bytes give the same result whatever
+        // follows.
         if let Some((_, known)) = self.last.iter().find(|(bytes, _)| detail.starts_with(bytes)) {
             return Some(known.clone());
         }
@@ -45,7 +46,7 @@ impl Details {
     }
 }
 
-/// The fields that are told, where they stand in the order that they are written in, and what follows them.
+/// Reads the fields that are reported, if they are in the order in which they are written, and returns the rest.
 fn first_fields(detail: &[u8]) -> Option<(DecisionDetail, &[u8])> {
     let (granted_capabilities, rest) = field(detail, b"{\"grantedCapabilities\":")?;
     let (denied_capabilities, rest) = field(rest, b",\"deniedCapabilities\":")?;
@@ -59,7 +60,7 @@ fn first_fields(detail: &[u8]) -> Option<(DecisionDetail, &[u8])> {
     Some((told, rest))
 }
 
-/// The value behind a name, and what follows it.
+/// Reads the value after a name, and returns the rest.
 fn field<'a, T: Deserialize<'a>>(bytes: &'a [u8], name: &[u8]) -> Option<(T, &'a [u8])> {
     let rest = bytes.strip_prefix(name)?;
     let mut values = serde_json::Deserializer::from_slice(rest).into_iter();
@@ -67,7 +68,7 @@ fn field<'a, T: Deserialize<'a>>(bytes: &'a [u8], name: &[u8]) -> Option<(T, &'a
     Some((value, rest.get(values.byte_offset()..)?))
 }
 
-/// Details that are kept, and the longest of them in bytes.
+/// Number of details kept, and the longest of them in bytes.
 const MOST: usize = 8;
 const LONGEST: usize = 4 << 10;
 
@@ -95,6 +96,7 @@ mod tests {
             let bytes = |detail: &str| {
                 let raw = serde_json::value::RawValue::from_string(detail.to_owned()).unwrap();
                 evidence::encode(
+                    Vec::new(),
                     1,
                     |out| serde_json::to_writer(out, &json!({})),
                     |out| serde_json::to_writer(out, &raw),
@@ -104,7 +106,7 @@ mod tests {
                 .unwrap()
             };
             assert_eq!(Details::default().told(&bytes(&format!("{{{named}}}")), true), Some(whole.clone()));
-            // In another order it is read all the same.
+            // Fields in another order are read all the same.
             assert!(first_fields(rest.as_bytes()).is_none());
             assert_eq!(Details::default().told(&bytes(&format!("{{\"now\":0,{named}}}")), false), Some(whole));
         }
@@ -120,6 +122,7 @@ mod tests {
             );
             let raw = serde_json::value::RawValue::from_string(detail).unwrap();
             evidence::encode(
+                Vec::new(),
                 1,
                 |out| serde_json::to_writer(out, &json!({})),
                 |out| serde_json::to_writer(out, &raw),
@@ -128,7 +131,7 @@ mod tests {
             )
             .unwrap()
         };
-        // More than are kept, each again and again, with something else behind what is told.
+        // More details than are kept, each several times, with different bytes after the reported fields.
         for round in 0..3 {
             for number in (0..12).chain([3, 3, 11]) {
                 let bytes = bytes(number, &format!(r#","now":{round}"#));

@@ -1,5 +1,5 @@
-//! Events: what an entry of the journal tells, in the contract's terms. An entry
-//! always tells the same events with the same ids.
+//! Events: the content of a journal entry in terms of the API. An entry always yields the same events with the same
+//! IDs.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use super::moves::MovedTrust;
 use crate::proof::journal::entry::AlertEntry;
 use crate::proof::journal::record::CanonicalRecord;
 
-/// The events of the entry that `wanted` asks for, in order; none where its body cannot be read, which
-/// verifying the log tells. `details` lasts from entry to entry, and changes nothing but how long it takes.
+/// Returns the events of an entry that `wanted` selects, in order. An entry whose body is malformed yields none;
+/// verifying the log reports it. `details` is a cache that lasts from entry to entry and only affects speed.
 pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool, details: &mut Details) -> Vec<Event> {
     match frame.kind {
         Kind::Decision => of_decision(frame, wanted, details),
@@ -58,7 +58,7 @@ fn of_decision(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool, details: &
         events.push(event(frame, EventType::Decision, at, EventData::Decision(Box::new(rendered))));
     }
     if wants_record {
-        // Its hash is most of what a record costs; who wants decisions alone does without.
+        // Computing the hash is most of the cost of a record event, so it is skipped for decision events.
         let record = record.into_record(frame.digest(), None);
         events.push(event(frame, EventType::Recorded, at, EventData::Recorded(Box::new(record))));
     }
@@ -94,8 +94,8 @@ fn of_alert(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec
     Some(vec![event(frame, EventType::Alert, entry.timestamp, data)])
 }
 
-/// The alert on a log that breaks, which no entry can tell: the same whenever and in whichever run it is made. `at` is the
-/// time of the entry before, `rule` the rule that asks for it.
+/// Returns the alert on a broken log, which no entry can report. It is the same in every run. `at` is the time of the
+/// entry before the break, `rule` the rule that asks for the alert.
 pub(super) fn of_breakage(
     store: StoreId,
     breakage: &Breakage,
@@ -117,7 +117,7 @@ pub(super) fn of_breakage(
 
 fn event(frame: &Frame<'_>, event_type: EventType, at: Timestamp, data: EventData) -> Event {
     let [a, b, c, ..] = *frame.link.as_bytes();
-    // The place in the list of types: an entry tells at most one event of each.
+    // The position in the list of types is part of the ID, because an entry yields at most one event of each type.
     let id = EventId::new(at, [a, b, c], event_type as u8, frame.sequence);
     Event::new(id, event_type, at, data)
 }

@@ -1,5 +1,4 @@
-//! The journal's entries one after another, from any place on and as they come:
-//! what those read who want to hear of everything.
+//! The feed: the journal's entries one after another, from any position on and as they are written.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,8 +10,7 @@ use crate::proof::maintenance::verify::{Verifying, verify};
 use crate::proof::parts::Parts;
 use crate::store::{Frame, Manner, claimed_size};
 
-/// A place in the journal that moves on. It holds nothing up: it reads what is
-/// on disk, and waits for what is not.
+/// A position in the journal that advances. It blocks no writer: it reads what is on disk, and waits for the rest.
 pub(crate) struct Feed {
     parts: Arc<Parts>,
     next: u64,
@@ -21,34 +19,33 @@ pub(crate) struct Feed {
     at: usize,
 }
 
-/// What a feed came to.
+/// The result of reading from a feed.
 pub(crate) enum Fed<T> {
-    /// An entry, and what was made of it.
+    /// The value computed from an entry.
     Entry(T),
-    /// Nothing came in time.
+    /// No entry came before the deadline.
     Nothing,
     /// The log is closed and all of it was read.
     Ended,
 }
 
 impl Feed {
-    /// A feed whose first entry is the one at `next`.
+    /// Creates a feed whose first entry is the one at `next`.
     pub(crate) fn new(parts: Arc<Parts>, next: u64) -> Self {
         Self { parts, next, run: Vec::new(), at: 0 }
     }
 
-    /// The place of the entry that comes next.
+    /// The sequence of the next entry.
     pub(crate) fn place(&self) -> u64 {
         self.next
     }
 
-    /// How many entries are there to be read.
+    /// Number of entries that can be read now.
     pub(crate) fn behind(&self) -> u64 {
         self.parts.journal.progress.durable_entries().saturating_sub(self.next)
     }
 
-    /// Passes over entries, so that at most `most` are left to be read.
-    /// Returns how many it passed over.
+    /// Skips entries so that at most `most` are left to be read. Returns the number of skipped entries.
     pub(crate) fn skip_to_last(&mut self, most: u64) -> u64 {
         let skipped = self.behind().saturating_sub(most);
         if skipped > 0 {
@@ -59,8 +56,7 @@ impl Feed {
         skipped
     }
 
-    /// Hands the next entry to `look`, waiting for it until `deadline`; for as
-    /// long as it takes without one.
+    /// Passes the next entry to `look`, waiting for it until `deadline`, or without limit if there is none.
     pub(crate) fn next<T>(
         &mut self,
         deadline: Option<Instant>,
@@ -94,11 +90,11 @@ impl Feed {
         Ok(Fed::Entry(looked))
     }
 
-    /// Where the log breaks: found by reading all of it, where nobody has yet.
+    /// Returns the break of the log. Verifies all of it if no break is known yet.
     pub(crate) fn breakage(&self) -> Option<Breakage> {
         let manner = Manner { threads: 1, ..Manner::default() };
         let all = Verifying { since: None, held: None, manner };
-        // What it finds it notes; where it cannot read at all, nothing is known.
+        // A break that is found is recorded; if the journal cannot be read at all, nothing is known.
         self.parts
             .journal
             .breakage
@@ -107,25 +103,25 @@ impl Feed {
             .or_else(|| verify(&self.parts, &all).ok().and(self.parts.journal.breakage.get().cloned()))
     }
 
-    /// The alert on a log that breaks; `rule` is what asks for it.
+    /// Returns the alert on a broken log; `rule` is the rule that asks for it.
     pub(crate) fn chain_alert(&self, breakage: &Breakage, rule: Option<(Arc<str>, RiskLevel)>) -> Event {
         let before = breakage.sequence.get().checked_sub(1).and_then(|last| self.time_of(last).ok()?);
         let at = before.unwrap_or(Timestamp::from_millis(0));
         events::of_breakage(self.parts.journal.store, breakage, at, rule)
     }
 
-    /// Goes back to the first entry that was put in order within a time before the next one, or as far as the log goes.
+    /// Goes back to the first entry that was enqueued within `time` before the next one, or as far as the log goes.
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`] where the journal cannot be read; the place is then as it was.
+    /// [`Error::StorageUnavailable`] if the journal cannot be read; the position is then unchanged.
     pub(crate) fn go_back_by(&mut self, time: Duration) -> Result<(), Error> {
         let last = self.next.min(self.parts.journal.progress.durable_entries()).saturating_sub(1);
         let Some(at) = self.time_of(last)? else { return Ok(()) };
         let time = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let moment = Timestamp::from_millis(at.as_millis().saturating_sub(time));
         let (mut first, mut behind) = (self.parts.journal.reader.start().entries, self.next);
-        // Times never step back in a log. A damaged entry is passed over here, and told where it is read.
+        // Assumes that times do not step back. A damaged entry is skipped here, and reported when it is read.
         while first < behind {
             let middle = first.midpoint(behind);
             if self.time_of(middle)?.is_some_and(|at| at < moment) {
@@ -140,7 +136,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Waits for a time, or until the log is over; false where it is.
+    /// Waits for `time`, or until the log is closed. Returns false if it is closed.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         self.parts.journal.progress.wait_durable_until(u64::MAX, Instant::now().checked_add(time));
         !self.parts.journal.progress.is_over()
@@ -164,5 +160,5 @@ impl Feed {
     }
 }
 
-/// What is read at once: some hundred entries.
+/// Number of bytes read at once: some hundred entries.
 const RUN_BYTES: u32 = 128 << 10;

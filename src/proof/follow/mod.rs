@@ -1,4 +1,4 @@
-//! Following the journal: its entries one after another, and what they tell.
+//! Following the journal: its entries one after another, and the events derived from them.
 
 mod details;
 mod events;

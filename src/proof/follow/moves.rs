@@ -1,24 +1,24 @@
-//! What the log says of agents' trust: one entry by its place, or all of them from the first on.
+//! Changes of agents' trust in the log: that of one entry, or all of them from the first on.
 
 use crate::model::{AgentId, Outcome, ProofId, Sequence, Timestamp};
 use crate::proof::journal::entry::{Entry, NewState};
 use crate::proof::queue::{OutcomeBasis, TrustMove};
 use crate::store::{Finding, Frame, Kind, Visitor};
 
-/// A change of an agent's trust, as an entry tells it.
+/// A change of an agent's trust, as read from an entry.
 #[derive(Debug, Clone)]
 pub(crate) struct MovedTrust {
     pub(crate) agent_id: AgentId,
     pub(crate) timestamp: Timestamp,
     pub(crate) trust: TrustMove,
     pub(crate) proof_id: Option<ProofId>,
-    /// The outcome that was reported, if one moved it.
+    /// The reported outcome, if it caused the change.
     pub(crate) outcome: Option<Outcome>,
     pub(crate) note: Option<String>,
 }
 
 impl MovedTrust {
-    /// What an entry says of trust, if it says anything.
+    /// Reads the change of trust in an entry, if there is one.
     pub(crate) fn read(frame: &Frame<'_>) -> Option<Self> {
         match entry_on_trust(frame)? {
             Entry::Outcome(entry) => Some(Self {
@@ -40,26 +40,26 @@ impl MovedTrust {
     }
 }
 
-/// The entry, where it is of a kind that can bear on trust.
+/// Parses an entry if its kind can affect trust.
 fn entry_on_trust<'a>(frame: &Frame<'a>) -> Option<Entry<'a>> {
     if matches!(frame.kind, Kind::Outcome | Kind::State) { Entry::read(frame.kind, frame.body) } else { None }
 }
 
-/// An entry that bears on trust.
+/// An entry that affects trust.
 #[derive(Debug)]
 pub(crate) struct TrustStep<'a> {
     pub(crate) sequence: Sequence,
     pub(crate) at: Timestamp,
-    /// What is kept under which key from here on.
+    /// The key of the state that the entry sets.
     pub(crate) key: &'a str,
     pub(crate) value: &'a [u8],
-    /// How trust moved.
+    /// The change of trust.
     pub(crate) trust: Option<TrustMove>,
-    /// The outcome that was reported, and what it moves trust by.
+    /// The reported outcome, and the inputs of its effect on trust.
     pub(crate) outcome: Option<(Outcome, OutcomeBasis)>,
 }
 
-/// Hands every entry on that bears on trust.
+/// Passes every entry that affects trust to `each`.
 pub(crate) struct Steps<'a> {
     pub(crate) each: &'a mut dyn FnMut(&TrustStep<'_>),
 }
@@ -80,7 +80,7 @@ impl Steps<'_> {
 
 impl Visitor for Steps<'_> {
     fn visit(&mut self, frame: &Frame<'_>, _: &crate::model::Digest) -> Option<Finding> {
-        // What cannot be read is for the verification to tell.
+        // Entries that cannot be parsed are reported by verification.
         match entry_on_trust(frame)? {
             Entry::State(entry) => self.step(frame, entry.timestamp, &entry.state, entry.trust, None),
             Entry::Outcome(entry) => {

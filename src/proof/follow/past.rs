@@ -1,22 +1,21 @@
-//! Past decisions with their evidence, from the first on: for those who decide
-//! them again.
+//! Past decisions with their evidence, from the first on, for evaluating them again.
 
 use crate::model::{AgentId, Decision, Digest, Error, ProofId, Timestamp};
 use crate::proof::journal::erase::{Erasures, Kept};
 use crate::proof::journal::record::CanonicalRecord;
 use crate::store::{Finding, Frame, Kind, Visitor};
 
-/// Which decisions are looked at.
+/// A filter on past decisions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PastRange {
     pub(crate) entity: Option<AgentId>,
-    /// Inclusive.
+    /// The earliest time, inclusive.
     pub(crate) from: Option<Timestamp>,
-    /// Inclusive.
+    /// The latest time, inclusive.
     pub(crate) to: Option<Timestamp>,
 }
 
-/// One decision.
+/// A past decision and its evidence.
 #[derive(Debug)]
 pub(crate) struct PastDecision {
     pub(crate) proof_id: ProofId,
@@ -24,12 +23,12 @@ pub(crate) struct PastDecision {
     pub(crate) evidence: Kept,
 }
 
-/// Hands the decisions of a range on.
+/// Passes the decisions of a range to `each`.
 pub(crate) struct Past<'a> {
     pub(crate) range: &'a PastRange,
     pub(crate) erasures: &'a Erasures,
     pub(crate) each: &'a mut dyn FnMut(PastDecision) -> Result<(), Error>,
-    /// Why the caller wants no more.
+    /// The error with which `each` stopped.
     pub(crate) stopped: Option<Error>,
 }
 
@@ -46,7 +45,7 @@ impl Visitor for Past<'_> {
         if self.stopped.is_some() || frame.kind != Kind::Decision {
             return None;
         }
-        // What cannot be read is for the verification to tell.
+        // Records that cannot be parsed are reported by verification.
         let fields = CanonicalRecord::read(frame.body).ok()?;
         if self.range.has(&fields.entity_id, fields.timestamp) {
             let past = PastDecision {

@@ -1,4 +1,4 @@
-//! What whoever follows the log for alerts sees of an entry, at no more cost than that.
+//! Reading the part of an entry that alert rules need, at low cost.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::proof::journal::evidence;
 use crate::proof::journal::record::CanonicalRecord;
 use crate::store::{Frame, Kind};
 
-/// An entry as it is seen.
+/// An entry as alert rules see it.
 pub(crate) struct Seen {
     pub(crate) sequence: Sequence,
     pub(crate) at: Timestamp,
     pub(crate) what: Happened,
 }
 
-/// What it says.
+/// The content of an entry that alert rules need.
 pub(crate) enum Happened {
     /// A decision that denies, or at CRITICAL risk.
     Decision {
@@ -29,19 +29,19 @@ pub(crate) enum Happened {
         proof_id: ProofId,
         decision: Decision,
         risk: RiskLevel,
-        /// It answers an escalation.
+        /// The decision answers an escalation.
         answers: bool,
-        /// No policy had a part in it, for the agent was stopped, suspended or retired.
+        /// No policy was evaluated, because the agent was stopped by the kill switch, suspended or retired.
         is_barred: bool,
     },
-    /// An agent's trust moved.
+    /// A change of an agent's trust.
     Trust { agent_id: AgentId, change: TrustChange, proof_id: Option<ProofId> },
-    /// An alert was raised by whoever follows the log.
+    /// An alert that was raised by an alert rule.
     Alert { rule: Arc<str>, agent_id: AgentId, up_to: Sequence },
 }
 
 impl Seen {
-    /// What an entry says; none where that is of no concern to alerts, or it cannot be read.
+    /// Reads an entry; `None` if alert rules do not need it, or it cannot be parsed.
     pub(crate) fn of(frame: &Frame<'_>) -> Option<Self> {
         let (at, what) = match frame.kind {
             Kind::Decision => of_decision(frame)?,
@@ -77,14 +77,14 @@ fn of_decision(frame: &Frame<'_>) -> Option<(Timestamp, Happened)> {
     })
 }
 
-/// What evidence says of who was not to act.
+/// The part of the evidence that tells why an agent could not act.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Barred {
     agent_state: AgentState,
-    /// The stop that denied it.
+    /// The kill switch that denied the decision.
     stop: Option<IgnoredAny>,
-    /// How a question to people ended.
+    /// The end of an escalation.
     resolution: Option<Ended>,
 }
 
@@ -93,7 +93,7 @@ struct Ended {
     why: Option<String>,
 }
 
-/// Whether evidence says so. Where it was erased, nothing does.
+/// Returns whether evidence says that the agent could not act; false if it was erased.
 fn is_barred(evidence: &[u8]) -> bool {
     evidence::detail::<Barred>(evidence).is_some_and(|Barred { agent_state, stop, resolution }| {
         let ended_by_stop = resolution.and_then(|ended| ended.why).is_some_and(|why| why == ENDED_BY_KILL_SWITCH);

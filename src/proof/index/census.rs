@@ -1,12 +1,12 @@
-//! What a walk of the journal counts of each entity, to hold the view against:
-//! a view that was changed must not speak for the journal.
+//! Counts per entity that a walk of the journal gathers, to compare the index with. A tampered index must not pass
+//! for the journal's content.
 
 use std::collections::HashMap;
 
 use super::{RecordFacts, Sums};
 use crate::model::{AgentId, Decision, Outcome, RiskLevel};
 
-/// Counts by entity, made from the journal alone.
+/// Counts per entity, gathered from the journal alone.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     counts: HashMap<AgentId, Counts>,
@@ -43,12 +43,12 @@ impl Census {
         add_one(&mut self.of(entity).outcomes, outcome as usize);
     }
 
-    /// An entity that was counted, by its id.
+    /// Returns a counted entity by its ID.
     pub(crate) fn known(&self, entity: &str) -> Option<&AgentId> {
         self.counts.get_key_value(entity).map(|(entity, _)| entity)
     }
 
-    /// Adds what was counted of later entries.
+    /// Adds the counts of later entries.
     pub(crate) fn join(&mut self, later: Self) {
         for (entity, theirs) in later.counts {
             let ours = self.counts.entry(entity).or_default();
@@ -59,13 +59,13 @@ impl Census {
         }
     }
 
-    /// What an index says, to be compared when the journal was counted.
+    /// Returns the counts of an index, for comparison with those of the journal.
     pub(crate) fn of_index(index: &super::Index) -> Self {
         let entities = index.entities.iter().filter(|entity| !entity.list.is_empty());
         Self { counts: entities.map(|entity| (entity.id.clone(), Counts::of(&entity.list.sums()))).collect() }
     }
 
-    /// An entity on which two counts differ.
+    /// Returns an entity whose counts differ.
     pub(crate) fn differs_from(&self, other: &Self) -> Option<AgentId> {
         let differs = |entity: &&AgentId| self.counts.get(*entity) != other.counts.get(*entity);
         self.counts.keys().chain(other.counts.keys()).find(differs).cloned()

@@ -1,17 +1,17 @@
-//! What changed in the index and is not in the view yet, and how much that is.
+//! The changes of the index that are not persisted yet, and their size.
 
 use std::collections::{HashMap, HashSet};
 
 use super::posting::{Block, Posting};
 use super::sums::Summary;
 
-/// What is to be persisted. Lists, blocks, chunks and pages go by their numbers.
+/// The items to persist, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Dirty {
     blocks: HashMap<(u32, u32), Block>,
     chunks: HashSet<(u32, u32)>,
     pages: HashSet<u32>,
-    /// About what all of it holds once it is encoded.
+    /// Approximate encoded size in bytes.
     bytes: usize,
 }
 
@@ -33,20 +33,20 @@ impl Dirty {
         self.blocks.insert(place, block);
     }
 
-    /// Notes that a block in memory grew by a posting.
+    /// Records that a block in memory grew by a posting.
     pub(super) fn grew(&mut self) {
         self.bytes += Posting::BYTES;
     }
 
-    /// Notes that the summary of a block changed.
+    /// Records that the summary of a block changed.
     pub(super) fn summary(&mut self, list: u32, block: u32) {
         if self.chunks.insert((list, block / CHUNK)) {
-            // A chunk that is not full is smaller, and grows.
+            // A partly filled chunk is smaller, and grows.
             self.bytes += (block % CHUNK + 1) as usize * Summary::BYTES + OVERHEAD;
         }
     }
 
-    /// Notes that something of an entity changed that stands in its page.
+    /// Records that something on an entity's page changed.
     pub(super) fn page(&mut self, entity: u32) {
         if self.pages.insert(entity / PAGE) {
             self.bytes += PAGE_BYTES;
@@ -71,11 +71,11 @@ impl Dirty {
     }
 }
 
-/// Summaries under one key.
+/// Number of summaries under one key.
 pub(super) const CHUNK: u32 = 32;
-/// Entities under one key.
+/// Number of entities under one key.
 pub(super) const PAGE: u32 = 16;
-/// What a key and the places in maps and batches take, roughly.
+/// Approximate overhead of a key and of its places in maps and batches, in bytes.
 const OVERHEAD: usize = 128;
-/// What a page takes, roughly: 16 ids and some postings each.
+/// Approximate size of a page in bytes: 16 IDs and a few postings each.
 const PAGE_BYTES: usize = 1024 + OVERHEAD;

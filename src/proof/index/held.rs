@@ -1,11 +1,11 @@
-//! All that the index says of every record, to hold against the journal.
+//! Checksums over everything the index says of every record, to compare it with the journal.
 //!
-//! What is said of a record, of its outcome and of its intent is hashed, each by itself, with a secret that is made
-//! for one comparison, and the hashes are added up by entity. So two sides that say the same in any order come to
-//! the same sums, and nobody who does not know the secret can make others that do.
+//! Each statement about a record, its outcome or its intent is hashed with a secret made for one comparison, and the
+//! hashes are summed per entity. Two sides with the same statements in any order reach the same sums, and nobody
+//! without the secret can forge statements that do.
 //!
-//! The index is read in pieces, while the log goes on. Of each piece it is noted how many entries were applied:
-//! what the journal says later does not count for it.
+//! The index is read in pieces while the log stays in use. Each piece records the number of entries applied at that
+//! time; later statements of the journal do not count for it.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -16,33 +16,33 @@ use super::{ALL, Index, List, RecordFacts};
 use crate::model::{AgentId, Outcome, Sequence};
 use crate::store::ViewError;
 
-/// What the index says.
+/// The checksums of an index.
 #[derive(Debug)]
 pub(crate) struct Held {
     rule: Arc<Rule>,
     sums: HeldSums,
 }
 
-/// By what the journal is added up in the same way.
+/// The rule by which the journal is summed in the same way.
 #[derive(Debug, Default)]
 pub(crate) struct Rule {
     secret: RandomState,
-    /// Of each list the pieces in which it was read.
+    /// The pieces in which each list was read.
     entities: HashMap<AgentId, Vec<Piece>>,
     all: Vec<Piece>,
-    /// How many entries were applied when the intents were read, and at the beginning.
+    /// Number of entries applied when the intents were read, and at the beginning.
     intents: u64,
     begin: u64,
 }
 
-/// The records from one on, as they were when so many entries were applied.
+/// The records from `first` on, as they were when `applied` entries were applied.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     first: u64,
     applied: u64,
 }
 
-/// Sums over what is said.
+/// Sums over statements.
 #[derive(Debug, Default)]
 pub(crate) struct HeldSums {
     entities: HashMap<AgentId, u64>,
@@ -50,7 +50,7 @@ pub(crate) struct HeldSums {
     intents: u64,
 }
 
-/// How far the index was read.
+/// The position up to which the index was read.
 #[derive(Debug, Default)]
 pub(crate) struct HoldPlace {
     list: u32,
@@ -58,7 +58,7 @@ pub(crate) struct HoldPlace {
 }
 
 impl Index {
-    /// Reads the next piece into `held`; false when that was all.
+    /// Reads the next piece into `held`. Returns false if there is none left.
     pub(crate) fn hold(&self, place: &mut HoldPlace, held: &mut Holding) -> Result<bool, ViewError> {
         let applied = self.totals.applied.entries;
         held.rule.begin = held.rule.begin.min(applied);
@@ -114,7 +114,7 @@ impl Index {
     }
 }
 
-/// What the index says, while it is read.
+/// The checksums of an index while it is being read.
 #[derive(Debug)]
 pub(crate) struct Holding {
     rule: Rule,
@@ -126,7 +126,7 @@ impl Holding {
         Self { rule: Rule { begin: u64::MAX, ..Rule::default() }, sums: HeldSums::default() }
     }
 
-    /// All of it.
+    /// Completes the reading.
     pub(crate) fn done(self) -> Held {
         Held { rule: Arc::new(self.rule), sums: self.sums }
     }
@@ -149,7 +149,7 @@ impl Held {
         Arc::clone(&self.rule)
     }
 
-    /// Where the index says something else than the journal.
+    /// Describes the first difference from the journal; `None` if there is none.
     pub(crate) fn differs_from(&self, journal: &HeldSums) -> Option<String> {
         let sum = |sums: &HeldSums, entity: &AgentId| sums.entities.get(entity).copied().unwrap_or(0);
         let other = self.sums.entities.keys().chain(journal.entities.keys());
@@ -177,12 +177,12 @@ impl HeldSums {
         }
     }
 
-    /// Adds an outcome that stands in the journal at `at`.
+    /// Adds an outcome, which is in the journal at `at`.
     pub(crate) fn add_outcome(&mut self, rule: &Rule, entity: &AgentId, of: Sequence, outcome: Outcome, at: Sequence) {
         self.add(rule, entity, of, at, rule.of_outcome(of, outcome));
     }
 
-    /// Adds what was added up of other entries.
+    /// Adds the sums of other entries.
     pub(crate) fn join(&mut self, other: Self) {
         for (entity, sum) in other.entities {
             let total = self.entities.entry(entity).or_default();
@@ -220,11 +220,11 @@ impl Rule {
     }
 }
 
-/// How many entries were applied when the piece with the record was read.
+/// The number of entries applied when the piece with the record was read.
 fn applied(pieces: &[Piece], record: Sequence) -> Option<u64> {
     let behind = pieces.partition_point(|piece| piece.first <= record.get());
     pieces.get(behind.checked_sub(1)?).map(|piece| piece.applied)
 }
 
-/// Blocks that are read while the writer must wait.
+/// Number of blocks read at once, during which the writer must wait.
 const BLOCKS_AT_ONCE: usize = if cfg!(test) { 2 } else { 256 };

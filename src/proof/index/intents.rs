@@ -1,9 +1,8 @@
-//! Which records an intent has: for every record a mention of its intent, in
-//! runs of 65,536 records. The last run is in memory; a full one is sorted and
-//! goes to the view in 64 chunks, of which a look-up reads one.
+//! The records of each intent: one mention of its intent for every record, in runs of 65,536 records. The last run is
+//! in memory; a full one is sorted and persisted in 64 chunks, of which a lookup reads one.
 //!
-//! A mention holds 32 bits of the intent's id, so what is found here may be
-//! another intent's: the record itself must be read to know.
+//! A mention holds 32 bits of the intent's ID, so a match may belong to another intent. Callers must read the record
+//! to be sure.
 
 use std::collections::HashMap;
 
@@ -14,17 +13,17 @@ use crate::store::{BlockBatch, Blocks, ViewError};
 /// The mentions of all records.
 #[derive(Debug, Default)]
 pub(super) struct Intents {
-    /// Full runs, whether the view has them or not.
+    /// Number of full runs, persisted or not.
     full: u32,
-    /// Full runs that the view does not have, sorted.
+    /// Full runs that are not persisted yet, sorted.
     fresh: HashMap<u32, Vec<Mention>>,
     /// The run that is not full, in the order of the records.
     open: Vec<Mention>,
-    /// How many of these the view has.
+    /// Number of persisted mentions of the open run.
     persisted: usize,
 }
 
-/// That a record is of an intent.
+/// A link from an intent to one of its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Mention {
     mark: u32,
@@ -43,14 +42,13 @@ impl Intents {
         }
     }
 
-    /// The runs that mention the records from one to behind another, counted
-    /// over all records.
+    /// The runs that mention the records `first..behind`, counted over all records.
     pub(super) fn runs(first: u64, behind: u64) -> std::ops::Range<u32> {
         let run = |record: u64| u32::try_from(record).unwrap_or(u32::MAX);
         run(first / RUN as u64)..run(behind.div_ceil(RUN as u64))
     }
 
-    /// The records of a run that may be of an intent, in order.
+    /// Returns the records of a run that may belong to an intent, in order.
     pub(super) fn find(&self, blocks: Option<&Blocks>, run: u32, intent: IntentId) -> Result<Vec<Sequence>, ViewError> {
         let mark = mark(intent);
         let found = |mentions: &[Mention]| {
@@ -97,16 +95,16 @@ impl Intents {
         Ok(())
     }
 
-    /// Bytes that the view does not have.
+    /// Number of bytes that are not persisted yet.
     pub(super) fn unpersisted_bytes(&self) -> usize {
         (self.fresh.len() * RUN + self.open.len() - self.persisted.min(self.open.len())) * MENTION
     }
 
-    /// Puts what the view does not have into a batch.
+    /// Adds everything that is not persisted yet to a batch.
     pub(super) fn put(&self, batch: &mut BlockBatch) {
         for (run, mentions) in &self.fresh {
             let mut rest = mentions.as_slice();
-            // All of them, for a chunk that is not there would be taken for a lost one.
+            // All chunks are written, even empty ones, because a missing chunk counts as lost.
             for number in 0..CHUNKS {
                 let (these, others) = rest.split_at(rest.partition_point(|mention| chunk(mention.mark) <= number));
                 batch.put(&persist::key(persist::INTENTS, *run, Some(number)), &encode(these));
@@ -121,13 +119,13 @@ impl Intents {
         }
     }
 
-    /// Forgets what is persisted now.
+    /// Marks everything as persisted.
     pub(super) fn forget(&mut self) {
         self.fresh.clear();
         self.persisted = self.open.len();
     }
 
-    /// The mentions of so many records, as the view has them.
+    /// Loads the mentions of the first `records` records.
     pub(super) fn load(blocks: &Blocks, records: u64) -> Result<Self, ViewError> {
         let wrong = || ViewError::Disagrees("its intents are not those of its records");
         let full = u32::try_from(records / RUN as u64).map_err(|_| wrong())?;
@@ -152,13 +150,13 @@ impl Intents {
     }
 }
 
-/// What of an intent's id is kept. Ids of one moment differ in their random
-/// half alone, and a caller may bring ids of its own, so all of it goes in.
+/// The 32 bits of an intent's ID that are kept. They depend on all of the ID, because IDs made at the same time
+/// differ in their random half only, and callers may supply IDs of their own.
 pub(super) fn mark(intent: IntentId) -> u32 {
     crc32fast::hash(&intent.to_bytes())
 }
 
-/// The chunk of a run in which a mark stands.
+/// The chunk of a run that holds a mark.
 fn chunk(mark: u32) -> u32 {
     mark >> (u32::BITS - CHUNKS.trailing_zeros())
 }
@@ -184,12 +182,12 @@ fn decode(bytes: &[u8]) -> Result<Vec<Mention>, ViewError> {
     Ok(mentions.collect())
 }
 
-/// Records of a run: 128 blocks of the list of all.
+/// Number of records in a run: 128 blocks of the list of all records.
 const RUN: usize = 1 << 16;
 const CHUNKS: u32 = 64;
-/// Mentions of the open run that are persisted under one key.
+/// Number of mentions of the open run persisted under one key.
 const PIECE: usize = 1024;
-/// Bytes of a mention as it is stored.
+/// Size of a stored mention in bytes.
 const MENTION: usize = 12;
 
 #[cfg(test)]
@@ -197,7 +195,7 @@ mod tests {
     use super::*;
     use crate::model::Timestamp;
 
-    /// The twin looks at every record.
+    /// Compares with a plain search of every record.
     #[test]
     fn every_record_of_an_intent_is_found_before_and_behind_a_reload() {
         let blocks = Blocks::open(None, 1 << 20).unwrap();
@@ -212,7 +210,7 @@ mod tests {
             let mut batch = BlockBatch::default();
             intents.put(&mut batch);
             blocks.apply(batch).unwrap();
-            // What is in memory answers as what was loaded does.
+            // The index in memory gives the same answers as the one that was loaded.
             let loaded = Intents::load(&blocks, records).unwrap();
             for wanted in [0, 7, until / 2, until - 1] {
                 let expected: Vec<u64> =

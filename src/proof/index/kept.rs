@@ -1,5 +1,5 @@
-//! What a log goes on with when it is opened before all of the journal is read: the states, what was used of
-//! limits, and the nodes of the tree. It stands in the view, and is believed only for as long as the reading takes.
+//! The data with which a log starts before its whole journal is read: the states, the use of limits, and the nodes of
+//! the tree. It is persisted with the index, and trusted only until the journal is verified.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,21 +9,21 @@ use crate::proof::journal::entry::step_back;
 use crate::proof::journal::used::{UsedLimit, UsedLimits};
 use crate::store::{BlockBatch, Blocks, ViewError};
 
-/// What changed of it and is not in the view yet.
+/// The changes that are not persisted yet.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     states: HashMap<String, Vec<u8>>,
     used: Vec<UsedLimit>,
     given_back: HashSet<Sequence>,
     bytes: usize,
-    /// The batches of uses that the view has, with the time of the last use in each.
+    /// The persisted batches of uses, with the time of the last use in each.
     batches: BTreeMap<u32, i64>,
     next_batch: u32,
-    /// How many nodes the view has.
+    /// Number of persisted nodes.
     nodes: u64,
 }
 
-/// All of it, as the view has it.
+/// All of this data, as loaded.
 #[derive(Debug)]
 pub(crate) struct KeptStart {
     pub(crate) states: BTreeMap<String, Vec<u8>>,
@@ -47,7 +47,7 @@ impl Kept {
         self.given_back.insert(record);
     }
 
-    /// The first node to be put into a batch.
+    /// The first node to be put into the next batch.
     pub(super) fn first_node(&self) -> u64 {
         self.nodes - self.nodes % NODES
     }
@@ -56,7 +56,7 @@ impl Kept {
         self.bytes
     }
 
-    /// Puts what the view does not have into a batch; `nodes` from [`Kept::first_node`] on.
+    /// Adds the changes to a batch; `nodes` starts at [`Kept::first_node`].
     pub(super) fn put(&self, batch: &mut BlockBatch, nodes: &[Digest], last_time: i64) {
         for (key, value) in &self.states {
             batch.put(&[STATES, key.as_bytes()].concat(), value);
@@ -76,7 +76,7 @@ impl Kept {
         }
     }
 
-    /// Forgets what is in the view now.
+    /// Marks the changes as persisted.
     pub(super) fn forget(&mut self, nodes: u64, last_time: i64) {
         if !self.used.is_empty() || !self.given_back.is_empty() {
             self.batches.insert(self.next_batch, last_time);
@@ -90,15 +90,15 @@ impl Kept {
         self.bytes = 0;
     }
 
-    /// The batches of which no use counts any more. What a later one gives back of them counts neither.
+    /// The batches of which no use counts any more. Later releases of these uses do not count either.
     fn old_batches(&self, last_time: i64) -> Vec<u32> {
         let oldest = last_time.saturating_sub(LONGEST_LIMIT_WINDOW);
         self.batches.iter().filter(|(_, last)| **last < oldest).map(|(number, _)| *number).collect()
     }
 
-    /// What there is of batches and nodes, to go on behind them.
+    /// Loads the numbers of batches and nodes, so that new ones follow them.
     pub(super) fn load(blocks: &Blocks, last_time: i64) -> Result<Self, ViewError> {
-        // No use is later than the log's last time: so none is forgotten early.
+        // No use is later than the log's last time, so none is dropped too early.
         let batches: BTreeMap<u32, i64> =
             blocks.scan(USED)?.iter().filter_map(|(key, _)| Some((number(key)?, last_time))).collect();
         let next_batch = batches.last_key_value().map_or(0, |(number, _)| number + 1);
@@ -106,12 +106,12 @@ impl Kept {
         Ok(Self { batches, next_batch, nodes, ..Self::default() })
     }
 
-    /// Whether the view lacks any of these nodes.
+    /// Returns whether any of these nodes is not persisted.
     pub(super) fn lacks(&self, nodes: &[Digest]) -> bool {
         self.first_node() + nodes.len() as u64 > self.nodes
     }
 
-    /// The states under a prefix of their keys that the view has.
+    /// Returns the persisted states whose keys start with `prefix`.
     pub(super) fn states(blocks: &Blocks, prefix: &str) -> Result<BTreeMap<String, Vec<u8>>, ViewError> {
         let read = |(key, value): (Vec<u8>, Vec<u8>)| {
             let key = key.get(STATES.len()..).and_then(|key| String::from_utf8(key.to_vec()).ok());
@@ -120,7 +120,7 @@ impl Kept {
         blocks.scan(&[STATES, prefix.as_bytes()].concat())?.into_iter().map(read).collect()
     }
 
-    /// All that the view has, and what changed since.
+    /// Returns everything persisted, with the changes since.
     pub(super) fn start(&self, blocks: &Blocks) -> Result<KeptStart, ViewError> {
         let unreadable = || ViewError::Disagrees(UNREADABLE);
         let states = Self::states(blocks, "")?;
@@ -167,7 +167,7 @@ const UNREADABLE: &str = "what a log goes on with cannot be read";
 const STATES: &[u8] = b"t";
 const USED: &[u8] = b"u";
 const NODES_KEY: &[u8] = b"n";
-/// Nodes under one key.
+/// Number of nodes under one key.
 const NODES_AT_ONCE: usize = 64;
 const NODES: u64 = NODES_AT_ONCE as u64;
 const OVERHEAD: usize = 128;

@@ -1,17 +1,24 @@
-//! The index over the journal: for each entity its records in order, and once
-//! more all records in order, in blocks with summaries; which records an intent
-//! has; and the totals.
+//! The index over the journal: the records of each entity and of all entities, in order and in blocks with summaries;
+//! the records of each intent; and totals.
 //!
-//! It takes in entries in their order and answers which records match, how
-//! many there are, and what their counts add up to. What changed stays in
-//! memory until it is persisted to the view, which is due when it takes too
-//! much; summaries are always in memory, and so are lists that are short.
+//! The index takes in entries in their order and answers which records match, how many there are, and what their
+//! counts add up to. Changes stay in memory until they are persisted, which is due when they take too much memory.
+//! Summaries and short lists are always in memory. The persisted index can be rebuilt from the journal.
 //!
-//! `posting.rs` holds what is kept of a record, `sums.rs` what records add up
-//! to, `intents.rs` the records of an intent, `dirty.rs` what changed,
-//! `kept.rs` what a log goes on with, `select.rs` answers, `persist.rs` brings the index to the view and back,
-//! `census.rs` counts what the view is held against when a log is opened, and
-//! `held.rs` all that it says, to be held against the journal when that is asked for.
+//! | file | subject |
+//! |---|---|
+//! | `posting.rs` | the data kept for each record |
+//! | `sums.rs` | sums over records |
+//! | `intents.rs` | the records of an intent |
+//! | `dirty.rs` | changes not persisted yet |
+//! | `kept.rs` | the data with which a log starts before its journal is read |
+//! | `select.rs` | answering queries |
+//! | `persist.rs` | persisting and loading the index |
+//! | `census.rs` | counts from the journal to compare the index with when a log is opened |
+//! | `held.rs` | checksums to compare all of the index with the journal |
+//! | `recent.rs` | the last decisions, for outcomes |
+//! | `reading.rs` | reading the journal into the index |
+//! | `part.rs` | the index of a running log |
 
 mod census;
 mod dirty;
@@ -49,11 +56,11 @@ use crate::model::{AgentId, Decision, Digest, IntentId, Outcome, RiskLevel, Scor
 use crate::proof::journal::used::UsedLimit;
 use crate::store::{Blocks, Position, ViewError};
 
-/// The index. The log's writer changes it; anybody reads it.
+/// The index. The log's writer changes it; any thread reads it.
 pub(crate) struct Index {
-    /// Where blocks are persisted; an index without it keeps everything in memory.
+    /// The storage of persisted blocks. Without it the index is in memory only.
     blocks: Option<Arc<Blocks>>,
-    /// Tells this index from one that is made in its place.
+    /// Distinguishes this index from one that replaces it.
     identity: u64,
     numbers: HashMap<AgentId, u32>,
     entities: Vec<Entity>,
@@ -61,25 +68,25 @@ pub(crate) struct Index {
     all: List,
     intents: Intents,
     kept: Kept,
-    /// What the view does not have as it is.
+    /// The changes that are not persisted yet.
     dirty: Dirty,
-    /// Entries applied since the index was last persisted.
+    /// Number of entries applied since the index was last persisted.
     unpersisted: u64,
     totals: Totals,
-    /// Where the log's time stepped back: it rises between two of these.
+    /// The entries at which the log's time stepped back. Between two of them it only rises.
     eras: Vec<Sequence>,
 }
 
-/// What is counted over the whole journal.
+/// Totals over the whole journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Totals {
-    /// Behind the last applied entry.
+    /// The position after the last applied entry.
     pub(crate) applied: Position,
-    /// How many proof records.
+    /// Number of proof records.
     pub(crate) records: u64,
     /// The hash of the last proof record.
     pub(crate) head_hash: Digest,
-    /// The time of the last entry that has one.
+    /// The time of the last entry, in milliseconds since 1970.
     pub(crate) last_time: i64,
     /// The UTC day of the two counts below.
     pub(crate) day: i64,
@@ -94,13 +101,13 @@ struct Entity {
 
 /// Records in order.
 enum List {
-    /// So few that they are in memory.
+    /// A short list, kept in memory.
     Few(Block),
-    /// The summaries of their blocks.
+    /// The summaries of the list's blocks.
     Many(Box<SumTree>),
 }
 
-/// What the index takes in of a proof record.
+/// The properties of a proof record that the index stores.
 pub(crate) struct RecordFacts<'a> {
     pub(crate) entity: &'a AgentId,
     pub(crate) intent: IntentId,
@@ -112,14 +119,14 @@ pub(crate) struct RecordFacts<'a> {
 }
 
 impl Index {
-    /// An empty index.
+    /// Creates an empty index.
     pub(crate) fn new(blocks: Option<Blocks>) -> Self {
         Self {
             blocks: blocks.map(Arc::new),
             identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
             numbers: HashMap::new(),
             entities: Vec::new(),
-            // Whatever there is of it, it has blocks.
+            // This list always has blocks.
             all: List::Many(Box::default()),
             intents: Intents::default(),
             kept: Kept::default(),
@@ -143,18 +150,18 @@ impl Index {
         &self.totals
     }
 
-    /// Whether the entry was applied already.
+    /// Returns whether the entry was applied already.
     pub(crate) fn has_applied(&self, sequence: Sequence) -> bool {
         sequence.get() < self.totals.applied.entries
     }
 
-    /// Moves the mark behind an entry, once what it says is applied.
+    /// Moves the position past an entry, after its content is applied.
     pub(crate) fn advance(&mut self, position: Position) {
         self.totals.applied = position;
         self.unpersisted += 1;
     }
 
-    /// Takes in a proof record.
+    /// Adds a proof record.
     pub(crate) fn add_record(&mut self, sequence: Sequence, facts: &RecordFacts<'_>) -> Result<(), ViewError> {
         let posting = Posting::new(sequence, facts.time.as_millis(), facts.decision, facts.risk, facts.score);
         let number = self.number(facts.entity)?;
@@ -165,7 +172,7 @@ impl Index {
         Ok(())
     }
 
-    /// Takes in an outcome; one for a record that has one already changes nothing.
+    /// Adds an outcome. Has no effect if the record already has one.
     pub(crate) fn add_outcome(
         &mut self,
         entity: &AgentId,
@@ -179,40 +186,40 @@ impl Index {
         Ok(())
     }
 
-    /// Has the first record follow one that is not here.
+    /// Sets the hash that precedes the first record, if earlier records are not in the journal.
     pub(crate) fn begin_with(&mut self, head_hash: Digest) {
         if self.totals.applied.entries == 0 {
             self.totals.head_hash = head_hash;
         }
     }
 
-    /// Keeps the new value of a state, for a log that is opened on what the view has.
+    /// Keeps the new value of a state, for a log that is opened before its journal is read.
     pub(crate) fn set_state(&mut self, key: &str, value: &[u8]) {
         if self.blocks.is_some() {
             self.kept.set_state(key, value);
         }
     }
 
-    /// Keeps what a decision used of limits, likewise.
+    /// Keeps the use of limits by a decision, for the same purpose.
     pub(crate) fn use_limits(&mut self, used: UsedLimit) {
         if self.blocks.is_some() {
             self.kept.used(used);
         }
     }
 
-    /// Keeps that a decision gave back what it had used.
+    /// Keeps that the limits used by a decision were released.
     pub(crate) fn give_back(&mut self, record: Sequence) {
         if self.blocks.is_some() {
             self.kept.give_back(record);
         }
     }
 
-    /// Notes the time of an entry.
+    /// Updates the last time with that of an entry.
     pub(crate) fn see_time(&mut self, at: Timestamp) {
         self.totals.last_time = self.totals.last_time.max(at.as_millis());
     }
 
-    /// Has time go on from `at` behind an entry, which may be a step back.
+    /// Lets time continue from `at` after an entry, which may be a step back.
     pub(crate) fn restart_time(&mut self, entry: Sequence, at: Timestamp) {
         if at.as_millis() < self.totals.last_time {
             self.eras.push(entry);
@@ -220,7 +227,7 @@ impl Index {
         self.totals.last_time = at.as_millis();
     }
 
-    /// The entry behind which time began anew last; the first one where it never did.
+    /// The entry at which time last stepped back; the first entry if it never did.
     pub(crate) fn era_start(&self) -> Sequence {
         self.eras.last().copied().unwrap_or(Sequence::FIRST)
     }
@@ -299,7 +306,7 @@ impl Index {
         Ok(())
     }
 
-    /// Returns whether the record is there and had no outcome.
+    /// Sets the outcome of a record. Returns true if the record exists and had none.
     fn set_outcome(&mut self, number: u32, sequence: Sequence, outcome: Outcome) -> Result<bool, ViewError> {
         if let List::Few(few) = self.list_mut(number)? {
             let set = few.set_outcome(sequence, outcome).is_some();
@@ -318,7 +325,7 @@ impl Index {
         Ok(true)
     }
 
-    /// A block to change, fetched from the view when it is not in memory.
+    /// Returns a block to be changed, loading it if it is not in memory.
     fn block_mut(&mut self, list: u32, number: u32) -> Result<&mut Block, ViewError> {
         if !self.dirty.has_block((list, number)) {
             let block = self.fetch(list, number)?;
@@ -343,7 +350,7 @@ impl List {
         }
     }
 
-    /// The block that the record would stand in.
+    /// The block in which the record would be.
     fn block_of(&self, sequence: Sequence) -> Option<usize> {
         self.leaves().partition_point(|summary| summary.first <= sequence).checked_sub(1)
     }

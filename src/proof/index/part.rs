@@ -1,4 +1,4 @@
-//! The index of a running log: loading it from the view, persisting it there, and rebuilding it from the journal.
+//! The index of a running log: loading it, persisting it, and rebuilding it from the journal.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,20 +12,21 @@ use crate::proof::journal::JournalPart;
 use crate::proof::queue::Refusal;
 use crate::store::{self, Blocks, Position, ViewError};
 
-/// The index over the journal. It owns the view's folder; the writer alone changes the index, and a rebuild replaces it.
+/// The index over the journal. It owns the index's folder. Only the writer changes the index, and a rebuild replaces
+/// it.
 pub(crate) struct IndexPart {
-    // Held to read or to change it; taken after the queue's lock is given back.
+    // Held to read or change it; taken after the queue's lock is released.
     index: RwLock<Index>,
-    /// What outcomes need of the last decisions.
+    /// The properties of recent decisions, for outcomes.
     pub(crate) recent: Recent,
-    /// The view's folder; `None` in memory.
+    /// The folder of the persisted index; `None` in memory.
     pub(crate) view: Option<PathBuf>,
     cache_bytes: u64,
-    /// The view cannot be persisted; the index lives in memory alone.
+    /// The index cannot be persisted; it is in memory only.
     view_lost: AtomicBool,
-    /// It lacks what could not be read from the journal when it was rebuilt.
+    /// Part of the journal could not be read during a rebuild, so the index lacks entries.
     is_incomplete: AtomicBool,
-    /// The log is closed, and the index let go.
+    /// The log is closed, and the index released.
     is_closed: AtomicBool,
 }
 
@@ -44,17 +45,17 @@ impl IndexPart {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Behind the last entry that is applied.
+    /// The position after the last applied entry.
     pub(crate) fn applied(&self) -> Position {
         self.read().totals().applied
     }
 
-    /// Persists the index; when the view fails, it is rebuilt. Only the writer calls this, and it changes nothing
-    /// meanwhile: so queries go on while sled writes.
+    /// Persists the index; if that fails, rebuilds it. Only the writer calls this, and it changes nothing meanwhile,
+    /// so queries can go on while sled writes.
     pub(crate) fn persist(&self, journal: &JournalPart) {
         let changes = {
             let index = self.read();
-            // The tree is never behind what is applied; it is read before the index is let go, so nothing is behind both.
+            // The tree is never behind the applied entries. It is read while the index is locked, so that both match.
             let nodes = journal.reader.nodes(index.first_node(), index.totals().applied.entries);
             index.changes(journal.store, &nodes)
         };
@@ -67,9 +68,9 @@ impl IndexPart {
         }
     }
 
-    /// Rebuilds the index from the journal, with a fresh view if that can be had, otherwise in memory.
+    /// Rebuilds the index from the journal, persisted if a new folder can be opened, otherwise in memory.
     pub(crate) fn rebuild(&self, index: &mut Index, journal: &JournalPart) {
-        // sled must let its folder go first.
+        // sled must release its folder first.
         *index = Index::new(None);
         let aside = self.view.as_deref().map_or(Ok(()), store::set_view_aside);
         let blocks = aside.ok().and_then(|()| Blocks::open(self.view.as_deref(), self.cache_bytes).ok());
@@ -83,14 +84,14 @@ impl IndexPart {
         }
     }
 
-    /// Rebuilds the index from the journal, in memory alone.
+    /// Rebuilds the index from the journal, in memory only.
     pub(crate) fn rebuild_in_memory(&self, index: &mut Index, journal: &JournalPart) {
         *index = Index::new(None);
-        // Without a view there is nothing that could fail but reading.
+        // In memory only reading can fail.
         self.is_incomplete.store(fill(index, journal).is_err(), Ordering::Relaxed);
     }
 
-    /// Rebuilds an index that lacks something, if the journal can be read now.
+    /// Rebuilds an incomplete index, if the journal can be read now.
     pub(crate) fn complete(&self, journal: &JournalPart) -> Result<(), Error> {
         if !self.is_incomplete() {
             return Ok(());
@@ -104,7 +105,7 @@ impl IndexPart {
         if self.is_incomplete() { Err(Error::storage(UNREADABLE)) } else { Ok(()) }
     }
 
-    /// Asks the index; when the view fails, it is rebuilt and asked once more.
+    /// Queries the index; if that fails, rebuilds it and queries it again.
     pub(crate) fn ask<T>(
         &self,
         journal: &JournalPart,
@@ -122,7 +123,7 @@ impl IndexPart {
         ask(&index).map_err(|error| Error::storage(format!("the view cannot be rebuilt: {error}")))
     }
 
-    /// The outcome of an entity's record.
+    /// Returns the outcome of an entity's record.
     pub(crate) fn outcome_of(
         &self,
         journal: &JournalPart,
@@ -151,7 +152,7 @@ impl IndexPart {
         if self.is_closed() { Err(Refusal::Closed.error()) } else { Ok(()) }
     }
 
-    /// Lets the view go.
+    /// Releases the index and its folder.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         *self.write() = Index::new(None);
@@ -169,7 +170,7 @@ fn fill(index: &mut Index, journal: &JournalPart) -> Result<(), ViewError> {
     }
 }
 
-/// The index as the view has it; an empty one where the view cannot be used.
+/// Loads the index; returns an empty one with the error if that fails.
 pub(crate) fn load_view(folder: Option<&Path>, cache_bytes: u64) -> (Index, Option<Mark>, Option<ViewError>) {
     match Blocks::open(folder, cache_bytes).and_then(Index::load) {
         Ok((index, mark)) => (index, mark, None),

@@ -1,20 +1,20 @@
-//! Bringing the index to the view and back.
+//! Persisting the index and loading it.
 //!
 //! | key | value |
 //! |---|---|
-//! | `m` | the mark: which store, which entries are applied, the totals |
-//! | `e` + page | 16 entities: the length of each one's id, the id, how many postings follow, and these; 255 for one with blocks |
+//! | `m` | the mark: the store, the position of the last applied entry, the totals |
+//! | `x` | present if the log was found broken |
+//! | `e` + page | 16 entities, each: length of the ID, the ID, number of postings, the postings; 255 for a list with blocks |
 //! | `s` + list + chunk | 32 summaries of 164 bytes |
 //! | `b` + list + block | up to 512 postings of 16 bytes |
-//! | `i` + run + chunk | mentions of intents, 12 bytes each, of a full run of 65,536 records |
+//! | `i` + run + chunk | mentions of intents in a full run of 65,536 records, 12 bytes each |
 //! | `o` + piece | 1,024 mentions of the run that is not full |
 //! | `t` + key | the latest value of a state |
-//! | `u` + batch | JSON: what was used of limits since the batch before, and the records that gave theirs back |
+//! | `u` + batch | JSON: the use of limits since the batch before, and the records whose use was released |
 //! | `n` + chunk | 64 nodes of level 8 of the tree over the entries |
 //!
-//! Page, list, chunk and the like are big-endian numbers of four bytes; a list
-//! is an entity, or the last number for the list of all records. All that
-//! changed is written in one batch with the mark.
+//! Page, list, chunk and so on are big-endian numbers of four bytes. A list is that of an entity, or the last number
+//! for the list of all records. All changes are written in one batch with the mark.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,15 +30,14 @@ use crate::model::{AgentId, Digest, Sequence};
 use crate::proof::journal::entry;
 use crate::store::{BlockBatch, Blocks, Position, StoreId, ViewError};
 
-/// What the view says of itself.
+/// The state that the persisted index describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) store: StoreId,
     pub(crate) totals: Totals,
 }
 
-/// Changes of an index on their way to the view: writing them needs no hold of
-/// the index.
+/// Changes of an index to be persisted. Writing them does not need the index's lock.
 pub(crate) struct Changes {
     blocks: Arc<Blocks>,
     batch: BlockBatch,
@@ -46,14 +45,14 @@ pub(crate) struct Changes {
     nodes: u64,
 }
 
-/// Changes that are in the view now.
+/// Changes that are persisted now.
 pub(crate) struct Written {
     of: u64,
     nodes: u64,
 }
 
 impl Changes {
-    /// Writes them in one batch.
+    /// Writes the changes in one batch.
     pub(crate) fn write(self) -> Result<Written, ViewError> {
         self.blocks.apply(self.batch)?;
         Ok(Written { of: self.of, nodes: self.nodes })
@@ -61,7 +60,7 @@ impl Changes {
 }
 
 impl Index {
-    /// Loads the index from the view; `None` when the view is empty.
+    /// Loads the index. The mark is `None` if nothing is persisted.
     pub(crate) fn load(blocks: Blocks) -> Result<(Self, Option<Mark>), ViewError> {
         let Some(mark) = blocks.get(MARK)? else { return Ok((Self::new(Some(blocks)), None)) };
         let mark = Mark::decode(&mark).ok_or(ViewError::Disagrees("its mark cannot be read"))?;
@@ -84,14 +83,14 @@ impl Index {
         }
     }
 
-    /// Whether each entity's sums are those that a walk of the journal counted.
+    /// Returns whether each entity's sums equal the counts of a walk of the journal.
     pub(crate) fn agrees_with(&self, counted: &Census) -> bool {
         let present = self.entities.iter().filter(|entity| !entity.list.is_empty()).count();
         present == counted.entities()
             && self.entities.iter().all(|entity| counted.agrees_on(&entity.id, &entity.list.sums()))
     }
 
-    /// Whether the view answers, and with what was put there.
+    /// Checks that the persisted index can be read.
     pub(crate) fn probe(&self) -> Result<(), ViewError> {
         let mark = self.blocks.as_ref().map(|blocks| blocks.get(MARK)).transpose()?;
         match mark.flatten() {
@@ -100,32 +99,32 @@ impl Index {
         }
     }
 
-    /// Entries applied since the index was last persisted.
+    /// Number of entries applied since the index was last persisted.
     pub(crate) fn unpersisted(&self) -> u64 {
         self.unpersisted
     }
 
-    /// Whether so much changed that it is time to persist it, for the sake of memory.
+    /// Returns whether the changes take so much memory that the index should be persisted.
     pub(crate) fn is_heavy(&self) -> bool {
         self.blocks.is_some() && self.dirty.bytes() + self.intents.unpersisted_bytes() + self.kept.bytes() >= HEAVY
     }
 
-    /// What a log goes on with; `None` without a view.
+    /// Returns the data with which a log starts; `None` without a persisted index.
     pub(crate) fn kept(&self) -> Result<Option<KeptStart>, ViewError> {
         self.blocks.as_deref().map(|blocks| self.kept.start(blocks)).transpose()
     }
 
-    /// The states under a prefix of their keys that the view has.
+    /// Returns the persisted states whose keys start with `prefix`.
     pub(crate) fn persisted_states(&self, prefix: &str) -> Result<BTreeMap<String, Vec<u8>>, ViewError> {
         self.blocks.as_deref().map_or_else(|| Ok(BTreeMap::new()), |blocks| Kept::states(blocks, prefix))
     }
 
-    /// Whether the log was found broken since its view was made.
+    /// Returns whether the log was found broken since the index was created.
     pub(crate) fn is_noted_broken(&self) -> Result<bool, ViewError> {
         self.blocks.as_deref().map_or(Ok(false), |blocks| Ok(blocks.get(BROKEN)?.is_some()))
     }
 
-    /// Notes whether the log was found broken: then all of it is verified before it is opened again.
+    /// Stores whether the log was found broken; if so, the next open verifies all of it.
     pub(crate) fn note_broken(&self, is_broken: bool) -> Result<(), ViewError> {
         let Some(blocks) = self.blocks.as_deref() else { return Ok(()) };
         if self.is_noted_broken()? == is_broken {
@@ -140,13 +139,13 @@ impl Index {
         blocks.apply(batch)
     }
 
-    /// The first node of the tree that [`Index::changes`] is to be given.
+    /// The first node of the tree to pass to [`Index::changes`].
     pub(crate) fn first_node(&self) -> u64 {
         self.kept.first_node()
     }
 
-    /// Everything that changed, ready to be written, with nodes of the tree from [`Index::first_node`] on; `None`
-    /// when nothing did, or there is no view.
+    /// Collects all changes, ready to be written, with nodes of the tree from [`Index::first_node`] on. Returns
+    /// `None` if there are no changes, or the index is in memory only.
     pub(crate) fn changes(&self, store: StoreId, nodes: &[Digest]) -> Option<Changes> {
         let blocks = self.blocks.as_ref().filter(|_| self.unpersisted > 0 || self.kept.lacks(nodes))?;
         let mut batch = BlockBatch::default();
@@ -179,9 +178,8 @@ impl Index {
         Some(Changes { blocks: Arc::clone(blocks), batch, of: self.identity, nodes: nodes.len() as u64 })
     }
 
-    /// Forgets what changed, once it is written. Nothing else may have changed
-    /// the index since [`Index::changes`]; an index that was made anew meanwhile
-    /// keeps all it has.
+    /// Marks the changes as persisted, after they are written. Nothing else may have changed the index since
+    /// [`Index::changes`]. An index that was rebuilt in the meantime keeps its changes.
     pub(crate) fn forget_changes(&mut self, Written { of, nodes }: Written) {
         if of == self.identity {
             self.dirty = Dirty::default();
@@ -191,14 +189,14 @@ impl Index {
         }
     }
 
-    /// Persists what changed, while nobody else can change the index.
+    /// Persists the changes. The caller must have exclusive access.
     pub(crate) fn persist(&mut self, store: StoreId) -> Result<(), ViewError> {
         let Some(changes) = self.changes(store, &[]) else { return Ok(()) };
         self.forget_changes(changes.write()?);
         Ok(())
     }
 
-    /// A block as the view has it, checked against its summary.
+    /// Loads a block and checks it against its summary.
     pub(super) fn fetch(&self, list: u32, number: u32) -> Result<Block, ViewError> {
         let missing = ViewError::Disagrees("a block is missing");
         let blocks = self.blocks.as_ref().ok_or_else(|| missing.clone())?;
@@ -212,7 +210,7 @@ impl Index {
         }
     }
 
-    /// Whether the list of all records has what those of the entities have together.
+    /// Returns whether the list of all records has the same sums as those of the entities together.
     fn adds_up(&self) -> bool {
         let mut sums = Sums::default();
         for entity in &self.entities {
@@ -258,7 +256,7 @@ fn load_summaries(blocks: &Blocks, list: u32) -> Result<SumTree, ViewError> {
 impl Entity {
     fn encode(&self, out: &mut Vec<u8>) {
         let id = self.id.as_str().as_bytes();
-        // An id has at most 256 characters, which are at most 1,024 bytes.
+        // An ID has at most 256 characters, which take at most 1,024 bytes.
         out.extend_from_slice(&u16::try_from(id.len()).unwrap_or(u16::MAX).to_le_bytes());
         out.extend_from_slice(id);
         match &self.list {
@@ -270,7 +268,7 @@ impl Entity {
         }
     }
 
-    /// An entity, without the summaries of its blocks, and what stands behind it.
+    /// Decodes an entity, without the summaries of its blocks. Returns the remaining bytes too.
     fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (length, bytes) = bytes.split_first_chunk::<2>()?;
         let (id, bytes) = bytes.split_at_checked(u16::from_le_bytes(*length).into())?;
@@ -331,9 +329,9 @@ impl Mark {
     }
 }
 
-/// What changed may take so much memory before it is persisted; tests want to see it happen.
+/// Size of the changes in bytes at which the index is persisted. Small in tests, so that it happens there.
 const HEAVY: usize = if cfg!(test) { 64 << 10 } else { 8 << 20 };
-/// Stands where a short list's number of postings would.
+/// Marks a list with blocks, in place of a short list's number of postings.
 const HAS_BLOCKS: u8 = u8::MAX;
 
 const VERSION: u8 = 3;

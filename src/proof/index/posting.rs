@@ -1,19 +1,18 @@
-//! Postings: what the index keeps of a record, in 16 bytes; which of them are
-//! meant; and blocks of them.
+//! Postings, the 16 bytes that the index keeps for each record; filters over them; and blocks of them.
 
 use crate::model::{Decision, Outcome, RiskLevel, Score, Sequence};
 
-/// What the index keeps of one record.
+/// The data that the index keeps for one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Posting {
-    /// From the low end: sequence (48 bits), score (10), decision (2), risk (2), outcome (2).
+    /// The packed fields, from the low end: sequence (48 bits), score (10), decision (2), risk (2), outcome (2).
     packed: u64,
-    /// Milliseconds since 1970.
+    /// The record's time in milliseconds since 1970.
     pub(super) time: i64,
 }
 
 impl Posting {
-    /// Bytes of a posting as it is stored.
+    /// Size of a stored posting in bytes.
     pub(super) const BYTES: usize = 16;
 
     pub(super) fn new(sequence: Sequence, time: i64, decision: Decision, risk: RiskLevel, score: Score) -> Self {
@@ -38,12 +37,12 @@ impl Posting {
         (self.packed >> SCORE_AT) as u32 & 0x3ff
     }
 
-    /// Which of the 64 combinations of decision, risk and outcome it has.
+    /// The combination of decision, risk and outcome, as a number below 64.
     pub(super) fn cell(self) -> usize {
         (self.packed >> DECISION_AT) as usize
     }
 
-    /// All of it but the time.
+    /// Everything except the time.
     pub(super) fn packed(self) -> u64 {
         self.packed
     }
@@ -63,7 +62,7 @@ const DECISION_AT: u32 = 58;
 const RISK_AT: u32 = 60;
 const OUTCOME_AT: u32 = 62;
 
-/// How many combinations of decision, risk and outcome there are.
+/// Number of combinations of decision, risk and outcome.
 pub(super) const CELLS: usize = 64;
 
 /// A set of combinations of decision, risk and outcome.
@@ -71,7 +70,7 @@ pub(super) const CELLS: usize = 64;
 pub(crate) struct Cells(u64);
 
 impl Cells {
-    /// The combinations that have what is given.
+    /// The combinations with the given decision, risk and outcome, as far as given.
     pub(crate) fn of(decision: Option<Decision>, risk: Option<RiskLevel>, outcome: Option<Outcome>) -> Self {
         let has = |cell: usize| {
             decision.is_none_or(|decision| decision as usize == cell & 3)
@@ -81,13 +80,13 @@ impl Cells {
         Self((0..CELLS).filter(|cell| has(*cell)).fold(0, |cells, cell| cells | 1 << cell))
     }
 
-    /// The combinations of what was not denied and has no outcome.
+    /// The combinations that are not denied and have no outcome.
     pub(crate) fn open() -> Self {
         let denied = Self::of(Some(Decision::Deny), None, None);
         Self((0..CELLS).filter(|cell| cell >> 4 == 0 && !denied.has(*cell)).fold(0, |cells, cell| cells | 1 << cell))
     }
 
-    /// The combinations that are in both.
+    /// The combinations in both sets.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
@@ -100,7 +99,7 @@ impl Cells {
         self.0 >> cell & 1 == 1
     }
 
-    /// The cells in it.
+    /// Iterates over the combinations in the set.
     pub(super) fn iter(self) -> impl Iterator<Item = usize> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -111,30 +110,30 @@ impl Cells {
     }
 }
 
-/// Which records are meant. Both ends of each stretch are inclusive.
+/// A filter on records. All bounds are inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Filter {
-    /// Milliseconds since 1970.
+    /// The earliest time in milliseconds since 1970.
     pub(crate) from: i64,
     pub(crate) to: i64,
-    /// Places in the journal.
+    /// The lowest sequence.
     pub(crate) first: u64,
     pub(crate) last: u64,
     pub(crate) cells: Cells,
 }
 
 impl Filter {
-    /// Every record of a period.
+    /// Selects every record of a period.
     pub(crate) fn period(from: i64, to: i64) -> Self {
         Self { from, to, first: 0, last: u64::MAX, cells: Cells::of(None, None, None) }
     }
 
-    /// Whether a record of that place and time lies before all that are meant.
+    /// Returns whether a record with this sequence and time lies before all selected ones.
     pub(super) fn is_before(&self, sequence: Sequence, time: i64) -> bool {
         sequence.get() < self.first || time < self.from
     }
 
-    /// Whether a record of that place and time does not lie behind all that are meant.
+    /// Returns whether a record with this sequence and time does not lie after all selected ones.
     pub(super) fn is_not_behind(&self, sequence: Sequence, time: i64) -> bool {
         sequence.get() <= self.last && time <= self.to
     }
@@ -151,7 +150,7 @@ impl Block {
 
     pub(super) fn push(&mut self, posting: Posting) {
         if self.postings.len() < FEW {
-            // Most lists stay short: room is taken for two at a time, and only then for twice as many.
+            // Most lists stay short, so capacity grows by two at first, and doubles only later.
             self.postings.reserve_exact(usize::from(self.postings.len() == self.postings.capacity()) * 2);
         }
         self.postings.push(posting);
@@ -161,8 +160,8 @@ impl Block {
         &self.postings
     }
 
-    /// Sets the outcome of a record; returns the posting as it was and as it
-    /// is, and `None` when it is not here or has one.
+    /// Sets the outcome of a record. Returns the posting before and after; `None` if it is not here or already has an
+    /// outcome.
     pub(super) fn set_outcome(&mut self, sequence: Sequence, outcome: Outcome) -> Option<(Posting, Posting)> {
         let place = self.postings.binary_search_by_key(&sequence, |posting| posting.sequence()).ok()?;
         let posting = self.postings.get_mut(place).filter(|posting| posting.outcome().is_none())?;
@@ -195,7 +194,7 @@ impl Block {
     }
 }
 
-/// How many postings a list may have before it gets blocks of its own.
+/// Number of postings above which a list gets blocks of its own.
 pub(super) const FEW: usize = 8;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Reading the journal from front to back: what stands in each entry is
-//! checked, and what is new to the index goes into it.
+//! Reading the journal from front to back: the content of each entry is verified, and entries that the index lacks
+//! are added to it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,57 +19,57 @@ use crate::store::{Finding, Frame, GONE, Kind, Manner, Parts, Position, Reader, 
 /// A reading of the journal.
 pub(crate) struct Reading<'a> {
     index: Option<&'a mut Index>,
-    /// The store whose index may be persisted meanwhile.
+    /// The store whose index may be persisted during the reading.
     persist: Option<StoreId>,
     /// The latest value of each state, from the journal alone.
     pub(crate) states: BTreeMap<String, Vec<u8>>,
-    /// What was used of limits, and not given back.
+    /// The use of limits that was not released.
     pub(crate) used: UsedLimits,
-    /// What the index must add up to.
+    /// The counts that the index must agree with.
     pub(crate) census: Census,
-    /// What the log says of its own past, and of its end.
+    /// The entries about the log's own past and end.
     pub(crate) past: Retained,
-    /// The erasures with the places of their entries.
+    /// The erasures with the sequences of their entries.
     pub(crate) erasures: Vec<(Sequence, Erasure)>,
-    /// What was erased, as far as it is known before the journal is read; otherwise what lacks its evidence is noted, to be
-    /// held against the erasures that were read.
+    /// The erasures known before the journal is read. Without them, records without evidence are collected and
+    /// compared later with the erasures that were read.
     known: Option<Arc<Erasures>>,
     absences: Absences,
-    /// Evidence stands in a file although one of the erasures in [`CheckedRange::erased`] covers it.
+    /// Evidence exists although an erasure in [`CheckedRange::erased`] covers it.
     pub(crate) finds_erased: bool,
-    /// Why the index takes in nothing more.
+    /// The reason the index takes no more entries.
     pub(crate) view_error: Option<ViewError>,
     chain: Chain,
-    /// The chain as it was at the beginning.
+    /// The state of the chain at the beginning.
     start: Chain,
-    /// The chain as it was at the first break.
+    /// The state of the chain at the first break.
     before_break: Option<Chain>,
-    /// It began in the middle of the journal.
+    /// The reading began in the middle of the journal.
     is_part: bool,
     begins: Option<Begins>,
-    /// The clock was confirmed in it.
+    /// The clock was confirmed within the reading.
     restarts: bool,
-    /// Where the journal begins.
+    /// The beginning of the journal.
     origin: Start,
-    /// How much evidence is gone, where that is counted: in an archive, whose log says what was erased.
+    /// Number of erased evidences, if counted. That is only for an archive, whose log has the erasures.
     pub(crate) erased: Option<u64>,
     range: CheckedRange,
-    /// What the journal says, added up to be compared with what the index says.
+    /// The checksums of the journal's statements, to compare with those of the index.
     pub(crate) held: HeldSums,
 }
 
-/// Which entries are checked, and how.
+/// The entries to verify, and options of verifying them.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedRange {
-    /// Records before it are archived.
+    /// Records before this sequence are archived.
     first: u64,
-    /// Records before it are read, and not counted.
+    /// Records before this sequence are read, but not counted.
     from: u64,
-    /// Entries from here on are for the next time.
+    /// Entries from this sequence on are left for later.
     until: u64,
-    /// By what the index was added up.
+    /// The rule by which the index was summed.
     rule: Option<Arc<Rule>>,
-    /// What was erased, as far as that is known beforehand; none where nothing was.
+    /// The erasures known beforehand; `None` if there are none.
     erased: Option<Arc<Covered>>,
 }
 
@@ -88,41 +88,41 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Before the first record.
+    /// The state before the first record.
     const START: Self = Self { records: 0, head_hash: Digest::ZERO, last_time: i64::MIN, latest: i64::MIN };
 }
 
-/// What the first record of a part says of what stands before it.
+/// The claims of a part's first record about the records before it.
 #[derive(Debug, Clone, Copy)]
 struct Begins {
     previous_hash: Digest,
-    /// That records before are no later than; none where the clock was confirmed between.
+    /// The latest time that records before may have; `None` if the clock was confirmed in between.
     time: Option<i64>,
 }
 
 impl<'a> Reading<'a> {
-    /// A reading that brings what the index lacks into it.
+    /// Creates a reading that adds to the index what it lacks.
     pub(crate) fn into_index(index: &'a mut Index) -> Self {
         Self::new(Some(index))
     }
 
-    /// Persists the index on the way, whenever it takes too much memory.
+    /// Persists the index during the reading, whenever it takes too much memory.
     pub(crate) fn persisting(self, store: StoreId) -> Self {
         Self { persist: Some(store), ..self }
     }
 
-    /// A reading that only checks, and that knows what was erased.
+    /// Creates a reading that only verifies, and knows the erasures.
     pub(crate) fn checking(known: Arc<Erasures>) -> Self {
         Self::new(None).knowing(known)
     }
 
-    /// A reading that only checks, and learns of erasures as it comes to them: ask it then for
-    /// [`Reading::unexplained`].
+    /// Creates a reading that only verifies, and learns the erasures as it reads them. Call [`Reading::unexplained`]
+    /// afterwards.
     pub(crate) fn learning() -> Self {
         Self::new(None)
     }
 
-    /// A reading that only checks, behind `since` and up to `until`, and adds up what it reads as `rule` says.
+    /// Creates a reading that only verifies, after `since` and up to `until`, and sums what it reads by `rule`.
     pub(crate) fn checking_range(
         known: Arc<Erasures>,
         since: Option<&ChainPosition>,
@@ -142,13 +142,13 @@ impl<'a> Reading<'a> {
         reading
     }
 
-    /// Looks for evidence that one of these erasures covers.
+    /// Looks for evidence that is covered by these erasures.
     pub(crate) fn expecting(mut self, covered: Covered) -> Self {
         self.range.erased = (!covered.is_empty()).then(|| Arc::new(covered));
         self
     }
 
-    /// Goes on with what is known behind so many entries: read again are only the last of these.
+    /// Continues from the persisted state; only the last of the entries it covers are read again.
     pub(crate) fn going_on(mut self, totals: &Totals, kept: KeptStart) -> Self {
         self.range.from = totals.applied.entries;
         self.is_part = true;
@@ -159,37 +159,37 @@ impl<'a> Reading<'a> {
         self
     }
 
-    /// The totals of the index that it feeds.
+    /// The totals of the index being filled.
     pub(crate) fn totals(&self) -> Option<&Totals> {
         self.index.as_ref().map(|index| index.totals())
     }
 
-    /// Whether the records that were read lead to those totals.
+    /// Returns whether the records that were read lead to these totals.
     pub(crate) fn leads_to(&self, totals: &Totals) -> bool {
         let Chain { records, head_hash, .. } = self.chain;
         (records, head_hash) == (totals.records, totals.head_hash) && (self.begins.is_some() || records == 0)
     }
 
-    /// Knows what was erased.
+    /// Supplies the known erasures.
     pub(crate) fn knowing(self, known: Arc<Erasures>) -> Self {
         Self { known: Some(known), ..self }
     }
 
-    /// The first record that lacks its evidence where no erasure says so, given the journal that was read: it is read
-    /// once more if there is one, or if there may be.
+    /// Returns the first record whose evidence is missing without an erasure. The journal is read a second time if
+    /// there is one, or may be one.
     pub(crate) fn unexplained(&self, reader: &Reader, until: Position) -> io::Result<Option<Breakage>> {
         let Some(known) = self.unexplained_but_for() else { return Ok(None) };
         let verified = reader.verify_parts(&mut Self::checking(known), None, until, Manner::default())?;
         Ok(verified.breakage)
     }
 
-    /// The erasures that were read, where they may not cover every record that lacks its evidence.
+    /// Returns the erasures that were read, if they may not cover every record without evidence.
     pub(crate) fn unexplained_but_for(&self) -> Option<Arc<Erasures>> {
         let known = Erasures::of(&self.erasures);
         (!self.absences.are_covered(|subject| known.has(subject))).then_some(known)
     }
 
-    /// The records that were checked, up to the first break.
+    /// The records that were verified, up to the first break.
     pub(crate) fn verified(&self) -> Chain {
         self.before_break.unwrap_or(self.chain)
     }
@@ -220,7 +220,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Calls the index, unless it has the entry or has failed.
+    /// Calls the index, unless it already has the entry or has failed.
     fn feed(&mut self, frame: &Frame<'_>, feed: impl FnOnce(&mut Index) -> Result<(), ViewError>) {
         let Some(index) = self.index.as_mut().filter(|index| !index.has_applied(frame.sequence)) else { return };
         if self.view_error.is_none()
@@ -257,7 +257,7 @@ impl<'a> Reading<'a> {
             self.evidence(&record, frame)
         };
         if found.is_some() {
-            // It is none of those that hold.
+            // The record itself is not sound.
             self.before_break.get_or_insert(self.chain);
         }
         self.chain.records += u64::from(self.is_new(frame));
@@ -308,7 +308,7 @@ impl<'a> Reading<'a> {
         match &self.known {
             _ if self.erased.is_some() => {}
             Some(known) if known.has(Subject::of(record)) => return None,
-            // What has none of the bytes that an erasure leaves was not touched by one.
+            // Evidence without any of the bytes that an erasure leaves was not erased.
             None if stored.is_empty() || stored.contains(&GONE) => {
                 self.absences.add(Subject::of(record));
                 return None;
@@ -318,12 +318,12 @@ impl<'a> Reading<'a> {
         Some(other_evidence(record, stored, found))
     }
 
-    /// Whether the entry is not known from elsewhere.
+    /// Returns whether the entry is not known already.
     fn is_new(&self, frame: &Frame<'_>) -> bool {
         frame.sequence.get() >= self.range.from
     }
 
-    /// An entry that is no decision.
+    /// Processes an entry that is not a decision.
     fn entry(&mut self, frame: &Frame<'_>) -> Option<Finding> {
         let entry = Entry::read(frame.kind, frame.body).filter(|entry| match entry {
             Entry::Erasure(erasure, _) => erasure.entries <= frame.sequence.get(),
@@ -353,7 +353,7 @@ impl<'a> Reading<'a> {
         None
     }
 
-    /// Times go on from what the clock showed.
+    /// Processes a confirmation of the clock: times continue from what it showed.
     fn clock(&mut self, frame: &Frame<'_>, entry: &ClockEntry) {
         self.chain.last_time = entry.timestamp.as_millis();
         self.restarts = true;
@@ -469,7 +469,7 @@ impl Visitor for Reading<'_> {
 
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
         if frame.sequence.get() >= self.range.until {
-            // Where the journal begins may be said there.
+            // The beginning of the journal may be stated there.
             if frame.kind != Kind::Archive {
                 return None;
             }
@@ -504,7 +504,7 @@ impl Visitor for Reading<'_> {
 }
 
 fn other_evidence(record: &CanonicalRecord<'_>, bytes: &[u8], found: Digest) -> Finding {
-    // Bytes that still read as evidence were more likely written than decayed.
+    // Bytes that still decode as evidence were more likely written than corrupted.
     let kind = if evidence::decode(bytes).is_some() { BrokenKind::Tampering } else { BrokenKind::Damage };
     let (expected, found) = (format!("evidenceHash {}", record.evidence_hash), format!("evidence of hash {found}"));
     Finding { proof_id: Some(record.id), kind, expected, found }

@@ -1,5 +1,5 @@
-//! What outcomes need to know of the last decisions of this run, so that nobody unpacks a sealed block for it, nor
-//! fetches one of the index. What is not here any more is read there.
+//! The properties of the last decisions of this run that outcomes need. Looking them up here avoids decompressing a
+//! sealed block or loading one of the index. Older decisions are read from there.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,29 +7,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::model::{AgentId, Decision, Outcome, ProofId, RiskLevel, Sequence};
 use crate::proof::queue::{Draft, Pending};
 
-/// What is asked for is to be read elsewhere.
+/// The error for a decision that is not among the recent ones.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotRecent;
 
-/// What an outcome needs to know of its decision.
+/// The properties of a decision that its outcome needs.
 #[derive(Debug, Clone)]
 pub(crate) struct DecisionFacts {
     pub(crate) entity: AgentId,
     pub(crate) decision: Decision,
     pub(crate) risk: RiskLevel,
-    /// What a success of it can be earned on.
+    /// The risk level that determines what a success earns.
     pub(crate) earns: RiskLevel,
 }
 
 /// The last decisions, in the order of the journal.
 #[derive(Debug)]
 pub(crate) struct Recent {
-    // Held to look one up, or by the writer to take in some of a batch; nothing else is taken meanwhile.
+    // Held to look one up, or by the writer to add part of a batch; no other lock is taken meanwhile.
     facts: Mutex<VecDeque<Facts>>,
     most: usize,
 }
 
-/// What is kept of a decision.
+/// The data kept for a decision.
 #[derive(Debug)]
 struct Facts {
     id: ProofId,
@@ -47,7 +47,7 @@ impl Recent {
         Self { facts: Mutex::default(), most }
     }
 
-    /// Takes a batch in, once the index has it.
+    /// Adds a batch, once the index has it.
     pub(crate) fn apply(&self, drafts: &[Pending]) {
         for drafts in drafts.chunks(AT_ONCE) {
             let mut facts = self.lock();
@@ -57,7 +57,7 @@ impl Recent {
                         if facts.len() >= self.most {
                             facts.pop_front();
                         }
-                        // All of it at once, for what is not used takes nothing, and nothing is ever moved.
+                        // Reserved at once: unused memory costs nothing, and nothing is moved later.
                         if facts.capacity() == 0 {
                             facts.reserve_exact(self.most);
                         }
@@ -76,7 +76,7 @@ impl Recent {
         }
     }
 
-    /// What is known of the decision of that id.
+    /// Returns the properties of the decision with this ID, if it is recent.
     pub(crate) fn facts(&self, id: &ProofId) -> Option<DecisionFacts> {
         let facts = self.lock();
         let found = facts.get(find(&facts, id.sequence())?).filter(|found| found.id == *id)?;
@@ -84,20 +84,20 @@ impl Recent {
         Some(DecisionFacts { entity: entity.clone(), decision: *decision, risk: *risk, earns: *earns })
     }
 
-    /// The outcome of the decision at a place, if it has one.
+    /// Returns the outcome of a recent decision, if it has one.
     pub(crate) fn outcome(&self, sequence: Sequence) -> Result<Option<Outcome>, NotRecent> {
         let facts = self.lock();
         let found = find(&facts, sequence).and_then(|place| facts.get(place)).ok_or(NotRecent)?;
         Ok(found.outcome)
     }
 
-    /// Forgets all: what was erased, or left with an archive, is answered as the journal has it.
+    /// Removes everything, so that erased and archived decisions are answered from the journal.
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Facts>> {
-        // Nothing that can panic happens between two changes that belong together.
+        // Nothing between two dependent changes can panic, so a poisoned lock is safe to use.
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -106,9 +106,9 @@ fn find(facts: &VecDeque<Facts>, sequence: Sequence) -> Option<usize> {
     facts.binary_search_by_key(&sequence, |facts| facts.id.sequence()).ok()
 }
 
-/// Decisions that are known: 6 MiB once there were so many.
+/// Number of decisions kept, which take up to 6 MiB.
 pub(crate) const MOST: usize = 1 << 17;
-/// Drafts that are taken in while nobody can look anything up.
+/// Number of drafts added while the lock is held.
 const AT_ONCE: usize = 256;
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
         let facts = recent.facts(&id(1998)).unwrap();
         assert_eq!((facts.decision, facts.risk), (Decision::Degrade, RiskLevel::High));
         assert_eq!((facts.entity.as_str(), facts.earns), ("a", RiskLevel::Medium));
-        // Of the same place, and another id.
+        // The same sequence with another ID.
         let other = ProofId::new(Timestamp::from_millis(5), 8, Sequence::new(1998));
         assert!(recent.facts(&other).is_none() && recent.facts(&id(1999)).is_none());
         recent.clear();

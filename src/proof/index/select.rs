@@ -1,6 +1,5 @@
-//! Answering from the index: which records match, and what they add up to.
-//! What is asked costs a few blocks and a walk down a tree of sums, however
-//! many records there are.
+//! Answering from the index: which records match, and their sums. A query costs a few blocks and a walk down a tree
+//! of sums, however many records there are.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,14 +11,14 @@ use super::{ALL, Index, List};
 use crate::model::{AgentId, IntentId, Order, Outcome, Sequence};
 use crate::store::ViewError;
 
-/// The records of one page, in the order asked for, and how many match in all.
+/// The records of one page, in the requested order, and the number of all matches.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) total: u64,
     pub(crate) records: Vec<(Sequence, Option<Outcome>)>,
 }
 
-/// Which of the records that match are handed out.
+/// The part of the matching records to return.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paging {
     pub(crate) order: Order,
@@ -28,7 +27,7 @@ pub(crate) struct Paging {
 }
 
 impl Index {
-    /// The records of an entity, or of all, that match.
+    /// Returns the matching records of one entity, or of all entities.
     pub(crate) fn select(
         &self,
         entity: Option<&AgentId>,
@@ -62,15 +61,15 @@ impl Index {
         Ok(Selection { total, records })
     }
 
-    /// The stretches of the journal along which time only rises.
+    /// The ranges of the journal within which time only rises.
     fn eras(&self) -> impl Iterator<Item = Range<u64>> {
         let starts = std::iter::once(0).chain(self.eras.iter().map(|entry| entry.get()));
         let ends = self.eras.iter().map(|entry| entry.get()).chain([u64::MAX]);
         starts.zip(ends).map(|(start, end)| start..end)
     }
 
-    /// The sums over the records of an entity in a period, whatever else the
-    /// filter asks for, and the times of the first and the last of them.
+    /// Returns the sums over the records of an entity in a period, ignoring the rest of the filter, and the times of
+    /// the first and the last of them.
     pub(crate) fn tally(&self, entity: &AgentId, filter: &Filter) -> Result<(Sums, Option<(i64, i64)>), ViewError> {
         let Some(list) = self.listed(Some(entity)) else { return Ok((Sums::default(), None)) };
         let (mut sums, mut ends) = (Sums::default(), None);
@@ -85,14 +84,13 @@ impl Index {
         Ok((sums, ends))
     }
 
-    /// The outcome of an entity's record; `None` when none is reported, or the
-    /// index has no such record.
+    /// Returns the outcome of an entity's record; `None` if none is reported, or the index has no such record.
     pub(crate) fn outcome_of(&self, entity: &AgentId, sequence: Sequence) -> Result<Option<Outcome>, ViewError> {
         let Some(list) = self.listed(Some(entity)) else { return Ok(None) };
         Ok(list.find(sequence)?.and_then(super::Posting::outcome))
     }
 
-    /// The runs of records that can hold any that match.
+    /// Returns the runs that may hold matching records.
     pub(crate) fn runs(&self, filter: &Filter) -> Result<Range<u32>, ViewError> {
         let Some(list) = self.listed(None) else { return Ok(0..0) };
         let (mut first, mut last) = (u64::MAX, 0);
@@ -105,9 +103,9 @@ impl Index {
         Ok(Intents::runs(first.min(last), last))
     }
 
-    /// The records of a run that match and may be of an intent, in order: the
-    /// intent itself is for the caller to look at. Of one entity it finds those alone: the ids of intents are the callers'
-    /// words, and what others do with one costs nobody else.
+    /// Returns the records of a run that match the filter and may belong to an intent, in order. Callers must check
+    /// the intent itself. With an entity, only its own records are searched: callers choose the IDs of intents, so
+    /// that one agent's use of an ID must not slow down another's.
     pub(crate) fn mentions(
         &self,
         run: u32,
@@ -141,7 +139,7 @@ impl Index {
     }
 }
 
-/// A list as it is read: a short one stands as its one block.
+/// A list for reading; a short one counts as one block.
 struct Listed<'a> {
     index: &'a Index,
     number: u32,
@@ -149,33 +147,33 @@ struct Listed<'a> {
     tree: Cow<'a, SumTree>,
 }
 
-/// A place between two records of a list.
+/// A position between two records of a list.
 struct Edge {
-    /// Whole blocks before it, and records of the block that it lies in.
+    /// Number of whole blocks before it.
     block: usize,
     within: usize,
     /// The sums over all records before it.
     before: Sums,
     /// The time of the record before it.
     last_time: Option<i64>,
-    /// The time of the record behind it.
+    /// The time of the record after it.
     next_time: Option<i64>,
 }
 
 impl Edge {
-    /// How many records stand before it, in a list whose blocks are full.
+    /// Number of records before it, in a list whose blocks are full.
     fn ordinal(&self) -> u64 {
         (self.block * Block::CAPACITY + self.within) as u64
     }
 }
 
 impl Listed<'_> {
-    /// The place before the first record of an era that is meant.
+    /// The position before the first record of an era that the filter selects.
     fn start(&self, filter: &Filter, era: &Range<u64>) -> Result<Edge, ViewError> {
         self.edge_in(era, |sequence, time| filter.is_before(sequence, time))
     }
 
-    /// The place behind the last record of an era that is meant.
+    /// The position after the last record of an era that the filter selects.
     fn end(&self, filter: &Filter, era: &Range<u64>) -> Result<Edge, ViewError> {
         self.edge_in(era, |sequence, time| filter.is_not_behind(sequence, time))
     }
@@ -186,7 +184,7 @@ impl Listed<'_> {
         })
     }
 
-    /// The place behind all records for which `is_before` holds; sequences rise along a list, times within an era.
+    /// The position after all records for which `is_before` holds. Sequences rise along a list, times within an era.
     fn edge(&self, is_before: impl Fn(Sequence, i64) -> bool) -> Result<Edge, ViewError> {
         let leaves = self.tree.leaves();
         let block = leaves.partition_point(|leaf| is_before(leaf.last, leaf.last_time));
@@ -211,8 +209,7 @@ impl Listed<'_> {
         Ok(edge)
     }
 
-    /// The records of the filter's cells that have from `from` to below `to`
-    /// others of them before them in the list.
+    /// Returns the records in the filter's cells whose rank among them in the list is in `from..to`.
     fn ranked(&self, filter: &Filter, from: u64, to: u64) -> Result<Vec<(Sequence, Option<Outcome>)>, ViewError> {
         let mut records = Vec::new();
         let mut rank = from;

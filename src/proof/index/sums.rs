@@ -1,5 +1,5 @@
-//! What postings add up to: of a block, by which it need not be read, and of any
-//! stretch of blocks, by a tree of sums.
+//! Sums over postings: those of a block, which make it unnecessary to read it, and those of any range of blocks, from
+//! a tree of sums.
 
 use super::posting::{Block, CELLS, Cells, Posting};
 use crate::model::{Decision, Outcome, RiskLevel, Sequence};
@@ -7,7 +7,7 @@ use crate::model::{Decision, Outcome, RiskLevel, Sequence};
 /// Counts over postings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sums {
-    /// By combination of decision, risk and outcome.
+    /// Counts by combination of decision, risk and outcome.
     cells: [u64; CELLS],
     score_sum: u64,
 }
@@ -40,7 +40,7 @@ impl Sums {
     }
 
     pub(super) fn add_posting(&mut self, posting: Posting) {
-        // There are as many cells as six bits can tell apart.
+        // A cell is a number of six bits, for which there is always a count.
         if let Some(count) = self.cells.get_mut(posting.cell()) {
             *count += 1;
         }
@@ -54,7 +54,7 @@ impl Sums {
         self.score_sum += other.score_sum;
     }
 
-    /// These without those, which are part of them.
+    /// Subtracts sums that are part of these.
     pub(super) fn without(mut self, part: &Self) -> Self {
         for (ours, theirs) in self.cells.iter_mut().zip(part.cells) {
             *ours = ours.saturating_sub(theirs);
@@ -84,20 +84,20 @@ impl Sums {
     }
 }
 
-/// What is known of a block without reading it.
+/// The sums and bounds of a block, known without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Summary {
     pub(super) first: Sequence,
     pub(super) last: Sequence,
     pub(super) first_time: i64,
     pub(super) last_time: i64,
-    // A block has 512 postings at most, and 512 scores of 1000 fit 32 bits.
+    // A block has at most 512 postings, and 512 scores of 1000 fit into 32 bits.
     cells: [u16; CELLS],
     score_sum: u32,
 }
 
 impl Summary {
-    /// Bytes of a summary as it is stored: four numbers of 8, one of 4 and 64 of 2.
+    /// Size of a stored summary in bytes: four numbers of 8, one of 4 and 64 of 2.
     pub(super) const BYTES: usize = 4 * 8 + 4 + 2 * CELLS;
 
     pub(super) fn new(posting: Posting) -> Self {
@@ -113,7 +113,7 @@ impl Summary {
         summary
     }
 
-    /// The summary of a block; `None` of one without postings.
+    /// Returns the summary of a block; `None` if it has no postings.
     pub(super) fn of(block: &Block) -> Option<Self> {
         let (first, rest) = block.postings().split_first()?;
         let mut summary = Self::new(*first);
@@ -174,13 +174,12 @@ impl Summary {
     }
 }
 
-/// The summaries of a list's blocks, and sums over 16 of them, over 16 of these,
-/// and so on: so that a stretch is summed, and a place found by its rank, in
-/// steps that grow with the logarithm of the list.
+/// The summaries of a list's blocks, with sums over 16 of them, over 16 of these, and so on. So summing a range and
+/// finding a position by its rank take time logarithmic in the length of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SumTree {
     leaves: Vec<Summary>,
-    /// From the bottom up; the highest has at most 16.
+    /// The levels of sums, from the bottom up; the highest has at most 16.
     levels: Vec<Vec<Sums>>,
 }
 
@@ -207,7 +206,7 @@ impl SumTree {
 
     /// Adds a block that begins with the posting.
     pub(super) fn push_block(&mut self, posting: Posting) {
-        // Most lists have one block and will not have many.
+        // Most lists have one block and will not get many.
         if self.leaves.is_empty() {
             self.leaves.reserve_exact(1);
         }
@@ -227,7 +226,7 @@ impl SumTree {
         }
     }
 
-    /// Moves a posting of a block to what it is now.
+    /// Replaces a posting of a block.
     pub(super) fn change(&mut self, block: usize, before: Posting, after: Posting) {
         let (from, to) = (before.cell(), after.cell());
         if let Some(leaf) = self.leaves.get_mut(block) {
@@ -242,7 +241,7 @@ impl SumTree {
         }
     }
 
-    /// The sums over the first so many blocks.
+    /// Returns the sums over the first `blocks` blocks.
     pub(super) fn before(&self, blocks: usize) -> Sums {
         let mut sums = Sums::default();
         let mut done = 0;
@@ -259,8 +258,8 @@ impl SumTree {
         sums
     }
 
-    /// The block that holds the posting of these cells that has `rank` others
-    /// of them before it, and how many of them stand in the blocks before.
+    /// Finds the block with the posting that has `rank` others of these cells before it. Returns its number, and how
+    /// many of these others are in earlier blocks.
     pub(super) fn find(&self, rank: u64, cells: Cells) -> Option<(usize, u64)> {
         let (mut done, mut before) = (0, 0);
         for (level, width) in self.top_down() {
@@ -283,12 +282,12 @@ impl SumTree {
         None
     }
 
-    /// The sums over all of it.
+    /// The sums over all blocks.
     pub(super) fn all(&self) -> Sums {
         self.before(self.leaves.len())
     }
 
-    /// The levels, and how many blocks a sum of each covers.
+    /// The levels from the top down, with the number of blocks that a sum of each covers.
     fn top_down(&self) -> impl Iterator<Item = (&[Sums], usize)> {
         let widths = (1..).map(|level| FAN.saturating_pow(level));
         let levels: Vec<_> = self.levels.iter().map(Vec::as_slice).zip(widths).collect();
@@ -353,7 +352,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// The twin is a plain list of postings in blocks of one to three.
+        /// Compares with a plain list of postings in blocks of one to three.
         #[test]
         fn a_tree_sums_and_finds_as_a_plain_list_does(
             sizes in proptest::collection::vec(1_usize..4, 1..5000),

@@ -1,4 +1,4 @@
-//! The bodies of the entries that are not decisions: JSON objects.
+//! The bodies of the entries that are not decisions, as JSON objects.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::store::{FORMAT, Frame, Kind, StoreId};
 
 use crate::proof::queue::{OutcomeBasis, TrustMove};
 
-/// What an entry that is no decision says.
+/// The content of an entry that is not a decision.
 pub(crate) enum Entry<'a> {
     Store(StoreEntry),
     Outcome(OutcomeEntry<'a>),
@@ -27,7 +27,7 @@ pub(crate) enum Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Reads the body of an entry; `None` where it cannot be read, or is a decision's.
+    /// Reads the body of an entry; `None` if it is malformed or that of a decision.
     pub(crate) fn read(kind: Kind, body: &'a [u8]) -> Option<Self> {
         fn json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
             serde_json::from_slice(body).ok()
@@ -52,7 +52,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// When it was enqueued.
+    /// The time at which the entry was enqueued.
     pub(crate) fn time(&self) -> Timestamp {
         match self {
             Self::Store(entry) => entry.timestamp,
@@ -69,7 +69,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The states that it sets.
+    /// The states that the entry sets.
     pub(crate) fn states(&self) -> impl Iterator<Item = &NewState<'a>> {
         let [first, second] = match self {
             Self::State(entry) => [Some(&entry.state), None],
@@ -80,7 +80,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// When an entry of any kind was enqueued; `None` where it cannot be read.
+/// The time at which an entry of any kind was enqueued; `None` if the body is malformed.
 pub(crate) fn time_of(frame: &Frame<'_>) -> Option<Timestamp> {
     #[derive(Deserialize)]
     struct Timed {
@@ -89,8 +89,8 @@ pub(crate) fn time_of(frame: &Frame<'_>) -> Option<Timestamp> {
     serde_json::from_slice::<Timed>(frame.body).ok().map(|timed| timed.timestamp)
 }
 
-/// The key among the states under which an entry of the log's own past is kept, so that it is known before all of the
-/// journal is read; `None` for other kinds. The order of the keys is that of the entries.
+/// The key among the states under which an entry about the log's own past is kept, so that it is known before the
+/// whole journal is read. `None` for other kinds. The keys sort in the order of the entries.
 pub(crate) fn kept_key(kind: Kind, sequence: Sequence) -> Option<String> {
     let place = sequence.get();
     match kind {
@@ -100,7 +100,8 @@ pub(crate) fn kept_key(kind: Kind, sequence: Sequence) -> Option<String> {
     }
 }
 
-/// The place and the kind of the entry that is kept under a key among the states; `None` where it is a state.
+/// Returns the sequence and kind of the entry kept under a key among the states; `None` if the key is that of a
+/// state.
 pub(crate) fn kept_under(key: &str) -> Option<(Sequence, Kind)> {
     let (place, kind) = match key.strip_prefix(ERASURES) {
         Some(place) => (place, Kind::Erasure),
@@ -109,31 +110,31 @@ pub(crate) fn kept_under(key: &str) -> Option<(Sequence, Kind)> {
     Some((Sequence::new(place.parse().ok()?), kind))
 }
 
-/// Where and to when time stepped back, where that is what is kept under a key among the states.
+/// Returns the entry at which the log's time stepped back, and the time it stepped to, if that is kept under the key.
 pub(crate) fn step_back(key: &str, body: &[u8]) -> Option<(Sequence, Timestamp)> {
     let (sequence, _) = kept_under(key).filter(|(_, kind)| *kind == Kind::Clock)?;
     let entry: ClockEntry = serde_json::from_slice(body).ok()?;
     entry.steps_back().then_some((sequence, entry.timestamp))
 }
 
-/// Whether a key among the states is one of those under which entries are kept.
+/// Returns whether a key among the states is one under which entries are kept.
 pub(crate) fn is_kept(key: &str) -> bool {
     key.starts_with(ERASURES) || key.starts_with(PAST)
 }
 
-/// The keys under which erasures are kept begin so.
+/// Prefix of the keys under which erasures are kept.
 pub(crate) const ERASURES: &str = "erasure/";
-/// Those of other entries of the log's past.
+/// Prefix of the keys under which other entries about the log's past are kept.
 pub(crate) const PAST: &str = "log/";
 
-/// The first entry: the store itself.
+/// The first entry of a log, which describes the store.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StoreEntry {
     pub(crate) format: u32,
     pub(crate) store: String,
     pub(crate) timestamp: Timestamp,
-    /// The version of the library that made it.
+    /// The version of the library that created the store.
     pub(crate) made_by: String,
 }
 
@@ -144,8 +145,8 @@ impl StoreEntry {
     }
 }
 
-/// What became of an action. A change of state that follows from it stands in
-/// the same entry, so that neither can be there without the other.
+/// The outcome of an action. A change of state that follows from it is part of the same entry, so that neither can
+/// exist without the other.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OutcomeEntry<'a> {
@@ -157,13 +158,13 @@ pub(crate) struct OutcomeEntry<'a> {
     pub(crate) timestamp: Timestamp,
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
     pub(crate) state: Option<NewState<'a>>,
-    /// What became of the escalation that the record opened.
+    /// The new state of the escalation that the record opened.
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
     pub(crate) asked: Option<NewState<'a>>,
-    /// How the agent's trust moved.
+    /// The change of the agent's trust.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) trust: Option<TrustMove>,
-    /// What it moved by.
+    /// The inputs from which the change of trust was computed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) basis: Option<OutcomeBasis>,
 }
@@ -180,7 +181,7 @@ pub(crate) struct UnknownOutcomeEntry<'a> {
     pub(crate) timestamp: Timestamp,
 }
 
-/// The new state of something, by its key.
+/// The new value of a state, and its key.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NewState<'a> {
     #[serde(borrow)]
@@ -189,7 +190,7 @@ pub(crate) struct NewState<'a> {
     pub(crate) value: &'a RawValue,
 }
 
-/// A change of state that no outcome made, and why.
+/// A change of state that does not follow from an outcome, and its cause.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StateEntry<'a> {
@@ -197,17 +198,17 @@ pub(crate) struct StateEntry<'a> {
     pub(crate) state: NewState<'a>,
     #[serde(borrow)]
     pub(crate) cause: Cow<'a, str>,
-    /// Whose trust moved.
+    /// The agent whose trust changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) agent_id: Option<AgentId>,
-    /// How it moved.
+    /// The change of trust.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) trust: Option<TrustMove>,
     pub(crate) timestamp: Timestamp,
 }
 
 impl StateEntry<'_> {
-    /// The record that it belongs to: a correction begins its cause with the one that it corrects.
+    /// The record that the change belongs to. The cause of a correction begins with the ID of the record it corrects.
     pub(crate) fn proof_id(&self) -> Option<ProofId> {
         let trust = self.trust.as_ref().filter(|trust| trust.cause == TrustCause::Correction);
         let (record, _) = trust.and_then(|_| self.cause.split_once(": "))?;
@@ -215,8 +216,7 @@ impl StateEntry<'_> {
     }
 }
 
-/// Evidence that is taken away for good: that of some records, of an agent, from before a moment, or of an agent
-/// from before a moment.
+/// An erasure of evidence: that of given records, of an agent, from before a time, or of an agent from before a time.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ErasureEntry<'a> {
@@ -228,7 +228,7 @@ pub(crate) struct ErasureEntry<'a> {
     pub(crate) agent_id: Option<AgentId>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) before: Option<Timestamp>,
-    /// Of the first so many entries: decisions that were put in order meanwhile are none of these.
+    /// Number of entries the erasure covers, from the first on: decisions enqueued later are not covered.
     pub(crate) entries: u64,
     pub(crate) timestamp: Timestamp,
 }
@@ -248,18 +248,18 @@ impl<'a> ErasureEntry<'a> {
     }
 }
 
-/// Something that somebody should look at.
+/// A condition that an operator should look at.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AlertEntry {
     #[serde(flatten)]
     pub(crate) alert: Alert,
-    /// The entry that made whoever follows the log raise it.
+    /// The entry that made the follower of the log raise the alert.
     #[serde(rename = "upTo", skip_serializing_if = "Option::is_none", default)]
     pub(crate) up_to: Option<Sequence>,
     pub(crate) timestamp: Timestamp,
 }
 
-/// What was set aside when the store was opened.
+/// A description of what was set aside when the store was opened.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RecoveryEntry {
     pub(crate) copy: String,
@@ -269,76 +269,76 @@ pub(crate) struct RecoveryEntry {
     pub(crate) timestamp: Timestamp,
 }
 
-/// The last entry of a log that takes nothing in any more.
+/// The last entry of a frozen log, which accepts no more entries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FreezeEntry {
     pub(crate) cause: String,
     pub(crate) timestamp: Timestamp,
 }
 
-/// The first entries were moved to a file.
+/// The move of the first entries to an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ArchiveEntry {
-    /// The file's name.
+    /// Name of the archive file.
     pub(crate) file: String,
-    /// The first entry that it has.
+    /// The first entry in the archive.
     pub(crate) from: u64,
-    /// How many entries the log had where it ends.
+    /// Number of entries in the log up to the end of the archive.
     pub(crate) entries: u64,
-    /// The link of the last of them.
+    /// The link of the last archived entry.
     pub(crate) link: Digest,
-    /// The root of the Merkle tree over them, those that are in earlier archives included.
+    /// The root of the Merkle tree over all entries up to there, including those in earlier archives.
     pub(crate) root: Digest,
-    /// The hash of the last proof record among them.
+    /// The hash of the last archived proof record.
     pub(crate) head_hash: Digest,
     /// SHA-256 of the file.
     pub(crate) sha256: Digest,
     pub(crate) timestamp: Timestamp,
 }
 
-/// An operator confirmed what the clock showed.
+/// An operator's confirmation of the clock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ClockEntry {
     /// The time of the log before.
     pub(crate) from: Timestamp,
-    /// Who confirmed it.
+    /// The operator who confirmed it.
     pub(crate) by: String,
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub(crate) note: String,
-    /// What the clock showed. Entries behind this one have times from here on.
+    /// The time the clock showed. Later entries have times from here on.
     pub(crate) timestamp: Timestamp,
 }
 
 impl ClockEntry {
-    /// Whether the log's time steps back.
+    /// Returns whether the log's time steps back.
     pub(crate) fn steps_back(&self) -> bool {
         self.timestamp < self.from
     }
 }
 
-/// Which log this one was begun in place of.
+/// A reference to the broken log that this one replaces.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RepairEntry {
-    /// The store's id; none where nothing could be read of it.
+    /// The ID of the broken store; `None` if it could not be read.
     pub(crate) of: Option<String>,
-    /// How many of its entries held, from the first on.
+    /// Number of sound entries of the broken log, from the first on.
     pub(crate) entries: u64,
-    /// The first of them that no witness confirmed.
+    /// The first sound entry that no witness confirmed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) first_unconfirmed: Option<Sequence>,
-    /// How many of them are proof records.
+    /// Number of proof records among the sound entries.
     pub(crate) records: u64,
-    /// The link of the last of them.
+    /// The link of the last sound entry.
     pub(crate) link: Digest,
-    /// The root of the Merkle tree over them.
+    /// The root of the Merkle tree over the sound entries.
     pub(crate) root: Digest,
-    /// The hash of the last proof record among them.
+    /// The hash of the last proof record among the sound entries.
     pub(crate) head_hash: Digest,
-    /// Where it breaks.
+    /// The break.
     pub(crate) broken: Breakage,
-    /// The folder in the store where all of it is kept as it was.
+    /// The folder in the store in which the broken log is kept unchanged.
     pub(crate) kept: String,
     pub(crate) timestamp: Timestamp,
 }

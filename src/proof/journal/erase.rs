@@ -1,8 +1,7 @@
-//! Which evidence was erased, and by whom it may be missed: an erasure names
-//! records, an agent or a time, and stands in the journal before any byte goes.
+//! Erasures of evidence. An erasure names records, an agent or a time, and is written to the journal before any byte
+//! is erased.
 //!
-//! Evidence that is not there is in order where an erasure covers its record,
-//! and damage or tampering otherwise.
+//! Missing evidence is valid if an erasure covers its record, and damage or tampering otherwise.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -14,7 +13,7 @@ use super::record::CanonicalRecord;
 use crate::model::{AgentId, ProofId, Sequence, Timestamp};
 use crate::store::{self, Files, Frame, Kind, Reader};
 
-/// The erasures that the states tell of, with the places of their entries.
+/// Returns the erasures among the states, with the sequences of their entries.
 pub(crate) fn of_states<'a>(states: impl IntoIterator<Item = (&'a String, &'a Vec<u8>)>) -> Vec<(Sequence, Erasure)> {
     let erasure = |(key, body): (&String, &'a Vec<u8>)| match kept_under(key)? {
         (sequence, kind @ Kind::Erasure) => match Entry::read(kind, body)? {
@@ -30,26 +29,26 @@ pub(crate) fn of_states<'a>(states: impl IntoIterator<Item = (&'a String, &'a Ve
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvidenceSelection {
-    /// These records.
+    /// The records with these IDs.
     Records(Vec<ProofId>),
     /// Every record of an agent.
     Agent(AgentId),
-    /// An agent's records from before a moment.
+    /// All records of an agent from before a moment.
     AgentBefore(AgentId, Timestamp),
     /// All records from before a moment.
     Before(Timestamp),
 }
 
-/// One erasure: what it covers, of the first so many entries.
+/// One erasure: a selection among the first entries of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Erasure {
     pub(crate) selection: EvidenceSelection,
-    /// No record from this place on is covered.
+    /// Number of entries covered: records from this sequence on are not.
     pub(crate) entries: u64,
 }
 
 impl Erasure {
-    /// What an entry says; `None` where it does not say one thing.
+    /// Reads an erasure from its entry; `None` if the entry does not select exactly one thing.
     pub(crate) fn of(entry: ErasureEntry<'_>) -> Option<Self> {
         let selection = match (entry.proof_ids, entry.agent_id, entry.before) {
             (Some(ids), None, None) => EvidenceSelection::Records(ids),
@@ -62,7 +61,7 @@ impl Erasure {
     }
 }
 
-/// What a record is to an erasure.
+/// The properties of a record by which erasures select it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) sequence: Sequence,
@@ -76,18 +75,18 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What some erasures cover together.
+/// The union of several erasures.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Covered {
     records: BTreeSet<u64>,
-    /// The records of an agent that stand before a place, from before a moment if there is one.
+    /// For each agent, the number of entries covered and the time before which, if any.
     agents: HashMap<AgentId, Vec<(u64, Option<Timestamp>)>>,
-    /// All records that stand before a place, from before a moment.
+    /// For all agents, the number of entries covered and the time before which.
     before: Vec<(u64, Timestamp)>,
 }
 
 impl Covered {
-    /// What these erasures cover.
+    /// Combines erasures.
     pub(crate) fn of<'a>(erasures: impl IntoIterator<Item = &'a (Sequence, Erasure)>) -> Self {
         let mut covered = Self::default();
         erasures.into_iter().for_each(|(_, erasure)| covered.add(erasure));
@@ -128,7 +127,7 @@ impl Covered {
                 .is_some_and(|rules| rules.iter().any(|(entries, before)| is_before(*entries, *before)))
     }
 
-    /// Whether any record there can be covered, as far as that shows without reading it.
+    /// Returns whether any record in the range may be covered, as far as can be told without reading it.
     fn may_have(&self, range: &Range<u64>) -> bool {
         let mut bounds = self.before.iter().map(|(entries, _)| *entries);
         let mut of_agents = self.agents.values().flatten().map(|(entries, _)| *entries);
@@ -137,13 +136,13 @@ impl Covered {
             || of_agents.any(|entries| range.start < entries)
     }
 
-    /// Whether the evidence of an entry is to go.
+    /// Returns whether the evidence of an entry is covered.
     fn has_entry(&self, frame: &Frame<'_>) -> bool {
         frame.kind == Kind::Decision
             && CanonicalRecord::read(frame.body).is_ok_and(|record| self.has(Subject::of(&record)))
     }
 
-    /// Hands on the records that are covered and still have their evidence, with that.
+    /// Passes the time and the evidence of each covered record that still has evidence to `look`.
     pub(crate) fn each_kept(&self, reader: &Reader, look: &mut dyn FnMut(Timestamp, &[u8])) -> std::io::Result<()> {
         reader.each_entry(&|range| self.may_have(range), &mut |frame| {
             if frame.kind != Kind::Decision || frame.has_no_evidence() {
@@ -157,21 +156,21 @@ impl Covered {
         })
     }
 
-    /// The number of covered records that still have evidence.
+    /// Number of covered records that still have evidence.
     pub(crate) fn count_kept(&self, reader: &Reader) -> std::io::Result<u64> {
         let mut count = 0;
         self.each_kept(reader, &mut |_, _| count += 1)?;
         Ok(count)
     }
 
-    /// Takes the bytes of all that is covered away, and notes it, given how many entries were looked at for erasures.
+    /// Erases all covered evidence, and records the number of entries searched for erasures.
     pub(crate) fn carry_out(&self, reader: &Reader, files: &dyn Files, entries: u64) -> std::io::Result<()> {
         reader.erase(files, &|range| self.may_have(range), &|frame| self.has_entry(frame))?;
         store::note_carried_out(files, entries)
     }
 }
 
-/// What was erased of a log, as whoever reads it knows. Grows before any byte goes.
+/// The erasures that readers of a log know of. An erasure is added before any byte is erased.
 #[derive(Debug, Default)]
 pub(crate) struct Erasures {
     // Held to look up or to add.
@@ -181,7 +180,7 @@ pub(crate) struct Erasures {
 #[derive(Debug, Default)]
 struct Known {
     covered: Covered,
-    /// Behind the last erasure's entry.
+    /// Number of entries up to and including the last erasure's.
     entries: u64,
 }
 
@@ -194,7 +193,7 @@ impl Erasures {
         Arc::new(known)
     }
 
-    /// Takes in an erasure, whose entry stands at `sequence`.
+    /// Adds an erasure whose entry is at `sequence`.
     pub(crate) fn add(&self, sequence: Sequence, erasure: &Erasure) {
         let mut known = self.state.write().unwrap_or_else(PoisonError::into_inner);
         known.covered.add(erasure);
@@ -205,19 +204,19 @@ impl Erasures {
         self.state.read().unwrap_or_else(PoisonError::into_inner).covered.has(subject)
     }
 
-    /// All that is covered by now.
+    /// Returns everything covered so far.
     pub(crate) fn covered(&self) -> Covered {
         self.state.read().unwrap_or_else(PoisonError::into_inner).covered.clone()
     }
 
-    /// How many entries there are up to the last erasure.
+    /// Number of entries up to and including the last erasure's.
     pub(crate) fn entries(&self) -> u64 {
         self.state.read().unwrap_or_else(PoisonError::into_inner).entries
     }
 
-    /// What stands beside a record, given the bytes that were read there.
+    /// Reads the evidence of a record from its stored bytes.
     pub(crate) fn look(&self, record: &CanonicalRecord<'_>, stored: &[u8]) -> Kept {
-        // Whatever the bytes are: they may be there in part still, or be put there again.
+        // The bytes do not matter: they may still be there in part, or may have been put back.
         if self.has(Subject::of(record)) {
             return Kept::Erased;
         }
@@ -229,20 +228,20 @@ impl Erasures {
     }
 }
 
-/// What stands beside a record.
+/// The state of a record's evidence.
 #[derive(Debug)]
 pub(crate) enum Kept {
     Evidence(Box<Evidence>),
     Erased,
-    /// It is gone or changed, and no erasure says so.
+    /// The evidence is missing or changed, and no erasure covers it.
     Unreadable,
 }
 
-/// Records without their evidence, as a reading found them before it knew of any erasure.
+/// Records without evidence, collected during a reading that does not know the erasures yet.
 #[derive(Debug, Default)]
 pub(crate) struct Absences {
     records: Vec<(Sequence, AgentId, Timestamp)>,
-    /// There are more, which were not kept.
+    /// More records were found than are kept.
     has_more: bool,
 }
 
@@ -262,7 +261,7 @@ impl Absences {
         }
     }
 
-    /// Whether each of them is covered, as far as they are known.
+    /// Returns whether each of them is covered; false if not all are known.
     pub(crate) fn are_covered(&self, has: impl Fn(Subject<'_>) -> bool) -> bool {
         !self.has_more
             && self
@@ -272,5 +271,5 @@ impl Absences {
     }
 }
 
-/// What is kept of them takes a few megabytes. Where there are more the journal is read a second time.
+/// Largest number kept, a few megabytes. With more, the journal is read a second time.
 const MOST_ABSENCES: usize = if cfg!(test) { 4 } else { 1 << 16 };

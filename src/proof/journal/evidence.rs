@@ -1,10 +1,9 @@
-//! Evidence: everything that a decision depended on, kept beside its record.
+//! Evidence: everything that a decision depended on, stored beside its record.
 //!
-//! The record carries `evidenceHash`, SHA-256 over the exact bytes that are
-//! stored: 16 random bytes of salt, then each part behind its length in four
-//! little-endian bytes. The salt keeps a digest from being guessed back into
-//! what it covers. Nothing is brought into a canonical form first: RFC 8785
-//! folds integers beyond 2^53, so two account numbers could hash the same.
+//! The record contains `evidenceHash`, SHA-256 over the exact stored bytes: 16 random bytes of salt, then each part
+//! preceded by its length in four little-endian bytes. The salt prevents guessing the evidence from its digest. The
+//! evidence is not brought into a canonical form first: RFC 8785 rounds integers beyond 2^53, so two account numbers
+//! could have the same hash.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,27 +24,27 @@ pub struct Evidence {
     /// the time, and how the limits stood.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub detail: Value,
-    /// The text that was asked, where it is kept.
+    /// The text of the request, if it is kept.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub input: Option<InputEvidence>,
     #[serde(skip)]
     salt: [u8; SALT_BYTES],
 }
 
-/// What is kept of the text that was asked, its secrets masked.
+/// The kept form of the request text, with secrets redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum InputEvidence {
-    /// The text.
+    /// The text itself.
     Text(String),
     /// SHA-256 over the evidence's salt and the text.
     Sha256(Digest),
 }
 
 impl InputEvidence {
-    /// The text, where it is kept whole.
+    /// Returns the text, if it is kept in full.
     pub(crate) fn into_text(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text),
@@ -54,16 +53,16 @@ impl InputEvidence {
     }
 }
 
-/// What is to be kept of the text that was asked.
+/// The form in which to keep the request text.
 #[derive(Debug)]
 pub(crate) enum KeptInput {
     Text(String),
-    /// Its digest alone.
+    /// Keeps only a digest of the text.
     ToDigest(String),
 }
 
 impl Evidence {
-    /// Whether the text that was asked, its secrets masked, is this one; `None` where none is kept.
+    /// Returns whether the kept text equals `text`, a request text with secrets redacted; `None` if no text is kept.
     pub(crate) fn has_input(&self, text: &str) -> Option<bool> {
         self.input.as_ref().map(|input| match input {
             InputEvidence::Text(kept) => kept == text,
@@ -71,13 +70,13 @@ impl Evidence {
         })
     }
 
-    /// Whether it is of the request that has this digest.
+    /// Returns whether this is the evidence of the request with this digest.
     pub(crate) fn is_of_call(&self, call: Digest) -> bool {
         let kept = self.detail.get("call").and_then(Value::as_str);
         kept.is_some_and(|kept| *kept == salted(self.salt, call.as_bytes()).to_string())
     }
 
-    /// What is kept of a request's digest: a request that can be guessed is not to be told by it alone.
+    /// The salted form of a request's digest, so that a request that can be guessed is not revealed by it.
     pub(crate) fn salted_call(salt: u128, call: Digest) -> Digest {
         salted(salt.to_le_bytes(), call.as_bytes())
     }
@@ -87,19 +86,19 @@ fn salted(salt: [u8; SALT_BYTES], text: &[u8]) -> Digest {
     Digest::new(Sha256::new().chain_update(salt).chain_update(text).finalize().into())
 }
 
-/// What a decision used of a limit: the counter, and how much in millionths.
+/// The use of a limit by a decision: the counter, and the amount in millionths.
 pub(crate) type Charged = (Box<str>, i64);
 
-/// The bytes that are stored for two parts of JSON, a third where the decision used limits or a text is kept, and
-/// a fourth where one is.
+/// Encodes evidence from two parts of JSON. A third part follows if the decision used limits or a text is kept, and a
+/// fourth if a text is kept.
 pub(crate) fn encode(
+    mut bytes: Vec<u8>,
     salt: u128,
     intent: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
     detail: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
     charges: &[Charged],
     input: Option<&KeptInput>,
 ) -> serde_json::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(1024);
     bytes.extend_from_slice(&salt.to_le_bytes());
     push_part(&mut bytes, intent)?;
     push_part(&mut bytes, detail)?;
@@ -120,12 +119,12 @@ pub(crate) fn encode(
     Ok(bytes)
 }
 
-/// The digest that goes into the record.
+/// Returns the digest that goes into the record.
 pub(crate) fn digest(bytes: &[u8]) -> Digest {
     Digest::new(Sha256::digest(bytes).into())
 }
 
-/// Reads stored evidence back; `None` when the bytes are none.
+/// Decodes stored evidence; `None` if the bytes are malformed.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Evidence> {
     let (salt, intent, detail, rest) = split(bytes)?;
     let (_, input) = read_rest(rest)?;
@@ -133,23 +132,23 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Evidence> {
     Some(Evidence { intent, detail, input, salt: *salt })
 }
 
-/// The part that holds the decision's detail, read as a type; `None` when the bytes are no evidence.
+/// Reads the decision's detail as a type; `None` if the bytes are malformed.
 pub(crate) fn detail<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     serde_json::from_slice(detail_bytes(bytes)?).ok()
 }
 
-/// The bytes of the decision's detail; `None` when the bytes are no evidence.
+/// Returns the bytes of the decision's detail; `None` if the bytes are malformed.
 pub(crate) fn detail_bytes(bytes: &[u8]) -> Option<&[u8]> {
     split(bytes).map(|(_, _, detail, _)| detail)
 }
 
-/// What the decision used of limits, without reading the rest; `None` when the bytes are no evidence.
+/// Returns the decision's use of limits, without reading the rest; `None` if the bytes are malformed.
 pub(crate) fn charges(bytes: &[u8]) -> Option<Vec<Charged>> {
     let (.., rest) = split(bytes)?;
     read_rest(rest).map(|(charges, _)| charges)
 }
 
-/// The salt, the intent, the detail, and the parts behind them.
+/// The salt, the intent, the detail, and the parts after them.
 type Parts<'a> = (&'a [u8; SALT_BYTES], &'a [u8], &'a [u8], &'a [u8]);
 
 fn split(bytes: &[u8]) -> Option<Parts<'_>> {
@@ -159,7 +158,7 @@ fn split(bytes: &[u8]) -> Option<Parts<'_>> {
     Some((salt, intent, detail, rest))
 }
 
-/// The parts behind the second, where they are.
+/// Reads the parts after the second, if present.
 fn read_rest(bytes: &[u8]) -> Option<(Vec<Charged>, Option<InputEvidence>)> {
     if bytes.is_empty() {
         return Some((Vec::new(), None));
@@ -190,12 +189,12 @@ fn push_part(
     Ok(())
 }
 
-/// The salt, and what follows it.
+/// Splits off the salt.
 pub(crate) fn split_salt(bytes: &[u8]) -> Option<(&[u8; SALT_BYTES], &[u8])> {
     bytes.split_first_chunk()
 }
 
-/// The part at the front, and what follows it.
+/// Splits off the first part.
 pub(crate) fn split_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)
@@ -215,7 +214,7 @@ mod tests {
         input: Option<&KeptInput>,
     ) -> serde_json::Result<Vec<u8>> {
         let part = |value: &Value, out: &mut Vec<u8>| serde_json::to_writer(out, value);
-        super::encode(salt, |out| part(intent, out), |out| part(detail, out), charges, input)
+        super::encode(Vec::new(), salt, |out| part(intent, out), |out| part(detail, out), charges, input)
     }
 
     #[test]

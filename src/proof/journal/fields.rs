@@ -1,16 +1,15 @@
-//! The fields of a record, read from its canonical form by hand: what is read for every record of a log
-//! when it is verified must cost no more than that.
+//! A fast reader for the fields of a record in its canonical form. Verification reads them for every record of a log.
 //!
-//! It reads exactly the form that is written here, without copying anything. Whatever differs in a single
-//! byte is left to `serde`, which says whether it is a record at all: what is read here, `serde` reads as the same.
+//! It accepts exactly the form written here, without copying. Anything that differs in a single byte is left to
+//! `serde`, which decides whether it is a record. Whatever is accepted here, `serde` reads with the same result.
 
 use std::borrow::Cow;
 
 use super::record::CanonicalRecord;
 use crate::model::{AgentId, Digest, IntentId, ProofId, Score, Timestamp};
 
-/// Reads the body of a decision's entry; `None` where it is not in the form that is written. `known` may have the id of
-/// the entity already; the reasoning is left empty where it is not wanted.
+/// Reads the body of a decision's entry; `None` if it is not in the canonical form. `known` may supply the entity's
+/// ID without parsing it; the reasoning is left empty unless `wants_reasoning`.
 pub(super) fn read(
     body: &[u8],
     known: impl FnOnce(&str) -> Option<AgentId>,
@@ -60,7 +59,7 @@ pub(super) fn read(
     })
 }
 
-/// A string of JSON between its quotes.
+/// The content of a JSON string between its quotes.
 #[derive(Debug, Clone, Copy)]
 struct Text<'a> {
     written: &'a str,
@@ -84,7 +83,7 @@ fn ends_run(byte: u8) -> bool {
     byte == b'"' || byte == b'\\' || byte < 0x20
 }
 
-/// What is not read yet.
+/// The bytes not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -98,12 +97,12 @@ impl<'a> Rest<'a> {
         Some(taken)
     }
 
-    /// A string, and the quote behind it.
+    /// Reads a string and its closing quote.
     fn text(&mut self) -> Option<Text<'a>> {
         let mut has_escapes = false;
         let mut at = 0;
         loop {
-            // Quotes, backslashes and what must be escaped are all that could end the run. Sixteen bytes at once.
+            // Only quotes, backslashes and control characters can end the run. Scans sixteen bytes at once.
             let (chunks, _) = self.0.get(at..)?.as_chunks::<16>();
             at += 16
                 * chunks
@@ -126,12 +125,12 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// One of a few short words, and the quote behind it.
+    /// Reads a short word and its closing quote.
     fn word(&mut self) -> Option<&'a str> {
         self.text()?.plain()
     }
 
-    /// A number of four digits at most, without zeros in front.
+    /// Reads a number of at most four digits, without leading zeros.
     fn number(&mut self) -> Option<u64> {
         let count = self.0.iter().take(5).take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, rest) = self.0.split_at_checked(count)?;
@@ -187,7 +186,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_by_hand_as_serde_reads_it(body in body()) {
-            // Control characters are written as `\u00..`; these are left to `serde`, and escapes in an id.
+            // Control characters are written as `\u00..`; these, and escapes in an ID, are left to `serde`.
             let entity = by_serde(&body).unwrap().entity_id;
             let is_left = body.windows(2).any(|pair| pair == b"\\u") || entity.as_str().contains(['"', '\\']);
             let read = by_hand(&body);

@@ -1,4 +1,5 @@
-//! The journal of a log: the bodies of its entries, the writer that appends them, and what is known of those on disk.
+//! The journal of a log: the bodies of its entries, the writer that appends them, and the knowledge about those on
+//! disk.
 
 pub(super) mod entry;
 pub(super) mod erase;
@@ -22,23 +23,23 @@ use progress::Progress;
 use retention::Retained;
 use writer::Writer;
 
-/// The journal, and who knows what of it. It owns all of these; only the writer appends.
+/// The journal and the knowledge about it. It owns all of these; only the writer appends.
 pub(super) struct JournalPart {
     pub(super) reader: Reader,
     pub(super) store: StoreId,
     pub(super) files: Arc<dyn Files>,
-    /// How many entries are on disk, and in the index.
+    /// Number of entries on disk, and in the index.
     pub(super) progress: Progress,
-    // Whoever has the queue's turn holds it while it writes, across I/O; taken before the index's lock. None in a broken
-    // log, and once the writer has ended.
+    // The holder of the queue's turn locks it while it writes, across I/O; taken before the index's lock. `None` in a
+    // broken log, and once the writer has ended.
     pub(super) writer: Mutex<Option<Writer>>,
-    /// What could not be written beside the entries.
+    /// Files beside the entries that could not be written.
     pub(super) overdue: Overdue,
-    /// How often the writer synced.
+    /// Number of syncs by the writer.
     pub(super) syncs: AtomicU64,
-    // What the log says of its own past; held to look or to add.
+    // The entries about the log's own past. Held to look or to add.
     past: RwLock<Retained>,
-    /// What was erased.
+    /// The erasures.
     pub(super) erasures: Arc<Erasures>,
     /// The first break that any check found.
     pub(super) breakage: OnceLock<Breakage>,
@@ -60,22 +61,22 @@ impl JournalPart {
         Self { reader, store, files, progress, writer, overdue, syncs, past, erasures, breakage }
     }
 
-    /// What the log says of its own past.
+    /// The entries about the log's own past.
     pub(super) fn past(&self) -> RwLockReadGuard<'_, Retained> {
         self.past.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what the log says of its past from now on.
+    /// Adds an entry about the log's own past.
     pub(super) fn add_past(&self, add: impl FnOnce(&mut Retained)) {
         add(&mut self.past.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether the log is known to break at or before an entry.
+    /// Returns whether the log is known to break at or before an entry.
     pub(super) fn is_broken_at(&self, sequence: u64) -> bool {
         self.breakage.get().is_some_and(|broken| broken.sequence.get() <= sequence)
     }
 
-    /// Fails where the log is broken.
+    /// Fails if the log is broken.
     pub(super) fn check_integrity(&self) -> Result<(), Error> {
         match self.breakage.get() {
             Some(breakage) => Err(Error::ChainBroken { message: breakage.to_string() }),
@@ -83,7 +84,7 @@ impl JournalPart {
         }
     }
 
-    /// Looks into the entry at a place; `None` where none can be read.
+    /// Looks at the entry at a sequence; `None` if it cannot be read.
     pub(super) fn look<T>(
         &self,
         sequence: Sequence,
@@ -94,7 +95,7 @@ impl JournalPart {
         Ok(frame.filter(|frame| frame.sequence == sequence).and_then(|frame| look(&frame)))
     }
 
-    /// Looks into the stored decision of a proof id.
+    /// Looks at the stored decision with a proof ID.
     pub(super) fn look_at_record<T>(
         &self,
         proof_id: &ProofId,

@@ -1,4 +1,5 @@
-//! Files beside the entries that could not be written: each with its error, since when, and how it is tried again.
+//! Files beside the entries that could not be written: each with its error, the time of the first failure, and a
+//! retry.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use crate::store::Files;
 
-/// The files that are overdue, by name. The log goes on for a while without them.
+/// The overdue files, by name. The log keeps working for a while without them.
 pub(crate) struct Overdue {
     lateness: Lateness,
     // Held to look or to change.
     writes: Mutex<BTreeMap<&'static str, Late>>,
-    // Held over each write of a file that is tried again, so that an older content never replaces a newer one; taken
-    // before `writes`.
+    // Held over each retried write, so that older content never replaces newer; taken before `writes`.
     turn: Mutex<()>,
 }
 
@@ -23,15 +23,15 @@ struct Late {
     again: Option<Again>,
 }
 
-/// Writes the file once more.
+/// A retry of writing a file.
 pub(crate) type Again = Arc<dyn Fn(&dyn Files) -> io::Result<()> + Send + Sync>;
 
-/// How long a file may be overdue.
+/// The times for which a file may be overdue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lateness {
-    /// Until the log counts as degraded.
+    /// The time after which the log counts as degraded. Default: 2 seconds.
     pub(crate) degrades: Duration,
-    /// Until entries are refused.
+    /// The time after which entries are refused. Default: 10 seconds.
     pub(crate) refuses: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Overdue {
         Self { lateness, writes: Mutex::default(), turn: Mutex::default() }
     }
 
-    /// Notes how writing a file went.
+    /// Records the result of writing a file.
     pub(crate) fn note(&self, file: &'static str, error: Option<String>, again: Option<Again>) {
         let mut writes = self.lock();
         match (error, writes.get_mut(file)) {
@@ -54,7 +54,7 @@ impl Overdue {
         }
     }
 
-    /// Writes a file, which is tried again until it is written.
+    /// Writes a file; if that fails, it is retried until it succeeds.
     #[cfg(feature = "checkpoints")]
     pub(crate) fn write(&self, file: &'static str, files: &dyn Files, write: Again) -> io::Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ impl Overdue {
         written
     }
 
-    /// Tries the files once more that can be.
+    /// Retries all overdue files that can be retried.
     pub(crate) fn retry(&self, files: &dyn Files) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let late = |(file, late): (&&'static str, &Late)| Some((*file, Arc::clone(late.again.as_ref()?)));
@@ -73,12 +73,12 @@ impl Overdue {
         }
     }
 
-    /// Each file for which the log counts as degraded, in words.
+    /// Describes each file because of which the log counts as degraded.
     pub(crate) fn degrading(&self) -> Vec<String> {
         self.since(self.lateness.degrades)
     }
 
-    /// The first file for which entries are refused, in words.
+    /// Describes the first file because of which entries are refused.
     pub(crate) fn refusing(&self) -> Option<String> {
         self.since(self.lateness.refuses).into_iter().next()
     }

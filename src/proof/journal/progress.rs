@@ -1,4 +1,4 @@
-//! How far the writer has come, and waiting for it.
+//! The writer's progress, and waiting for it.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,28 +10,28 @@ use std::time::Instant;
 
 use crate::model::Sequence;
 
-/// How far the writer has come.
+/// The writer's progress.
 pub(crate) struct Progress {
-    /// Entries on disk, as `state` has it: who was woken looks here first, without the lock.
+    /// Copy of the state's `durable`, which woken threads read first, without the lock.
     durable: AtomicU64,
-    // Held to set or read some numbers and to enter or leave the list of who waits.
+    // Held to set or read some numbers and to enter or leave the waiting list.
     state: Mutex<ProgressState>,
     changed: Condvar,
 }
 
 struct ProgressState {
-    /// Entries on disk.
+    /// Number of entries on disk.
     durable: u64,
-    /// Entries in the index.
+    /// Number of entries in the index.
     applied: u64,
-    /// Nothing more will come: the log is closed, or a write failed.
+    /// No more entries will come: the log is closed, or a write failed.
     over: bool,
-    /// Who waits for an entry to be on disk, one place for each: only those are woken whose entry is.
+    /// The waiters, one for each place, so that only those are woken whose entry is on disk.
     waiting: BTreeMap<Waiting, Waiter>,
     next_place: u64,
 }
 
-/// A place in the list of who waits: an entry, and a number.
+/// A place in the waiting list: an entry, and a number.
 pub(crate) type Waiting = (u64, u64);
 
 enum Waiter {
@@ -43,7 +43,7 @@ impl Waiter {
     fn wake(self) {
         match self {
             Self::Thread(thread) => thread.unpark(),
-            // A runtime's code: what goes wrong there must not end the writer.
+            // A waker runs code of the async runtime; a panic in it must not end the writer.
             Self::Task(waker) => drop(catch_unwind(AssertUnwindSafe(|| waker.wake()))),
         }
     }
@@ -72,7 +72,7 @@ impl Progress {
         });
     }
 
-    /// Tells who waits that nothing more will come.
+    /// Tells all waiters that no more entries will come.
     pub(crate) fn over(&self) {
         self.change(|state| {
             state.over = true;
@@ -92,7 +92,7 @@ impl Progress {
         self.lock().applied >= entries
     }
 
-    /// Whether the entry is on disk; none while that is open.
+    /// Returns whether the entry is on disk; `None` while that is not decided.
     pub(crate) fn is_durable(&self, sequence: Sequence) -> Option<bool> {
         if self.durable_entries() > sequence.get() {
             return Some(true);
@@ -100,7 +100,7 @@ impl Progress {
         self.lock().fate(sequence)
     }
 
-    /// Whether the entry came to be on disk.
+    /// Waits until the entry is on disk. Returns false if it never will be.
     pub(crate) fn wait_durable(&self, sequence: Sequence) -> bool {
         let mut state = self.lock();
         let mut place = None;
@@ -108,12 +108,12 @@ impl Progress {
             if let Some(fate) = state.fate(sequence) {
                 return fate;
             }
-            // Something else may unpark a thread: then it is still in the list.
+            // An unrelated event may unpark the thread; then it is still in the list.
             let waiting = *place.get_or_insert_with(|| state.place(sequence));
             state.waiting.entry(waiting).or_insert_with(|| Waiter::Thread(thread::current()));
             drop(state);
             thread::park();
-            // INVARIANT: the list has nobody any more whose entry is on disk.
+            // INVARIANT: nobody whose entry is on disk remains in the list.
             if self.durable_entries() > sequence.get() {
                 return true;
             }
@@ -121,10 +121,10 @@ impl Progress {
         }
     }
 
-    /// Like [`Progress::is_durable`]; while it is open, `waker` is woken when it is known. `place` is
-    /// where it stands in the list of who waits.
+    /// Like [`Progress::is_durable`]; while the answer is `None`, `waker` is woken when it changes. `place` is its
+    /// place in the waiting list.
     pub(crate) fn poll_durable(&self, sequence: Sequence, place: &mut Option<Waiting>, waker: &Waker) -> Option<bool> {
-        // Wakers are others' code, also to clone and to drop: none of it runs while the list is held.
+        // Cloning and dropping a waker runs foreign code, which must not run while the list is locked.
         let waker = Waiter::Task(waker.clone());
         let mut state = self.lock();
         let fate = state.fate(sequence);
@@ -139,13 +139,13 @@ impl Progress {
         fate
     }
 
-    /// Wakes nobody at that place.
+    /// Removes a waiter from the list.
     pub(crate) fn forget(&self, place: Waiting) {
         let forgotten = self.lock().waiting.remove(&place);
         drop(forgotten);
     }
 
-    /// Whether so many entries came to be in the index before `deadline`, or ever without one.
+    /// Waits until `entries` entries are in the index. Returns false at `deadline`, or if that will never be.
     pub(crate) fn wait_applied(&self, entries: u64, deadline: Option<Instant>) -> bool {
         self.wait(deadline, |state| state.applied >= entries)
     }
@@ -154,7 +154,7 @@ impl Progress {
         self.wait(None, |state| state.over);
     }
 
-    /// Whether so many entries came to be on disk before `deadline`, or ever without one.
+    /// Waits until `entries` entries are on disk. Returns false at `deadline`, or if that will never be.
     pub(crate) fn wait_durable_until(&self, entries: u64, deadline: Option<Instant>) -> bool {
         self.durable_entries() >= entries || self.wait(deadline, |state| state.durable >= entries)
     }
@@ -171,7 +171,7 @@ impl Progress {
         is_done(&state)
     }
 
-    /// Makes a change that returns who is to be woken by it.
+    /// Makes a change and wakes the waiters it returns.
     fn change(&self, change: impl FnOnce(&mut ProgressState) -> BTreeMap<Waiting, Waiter>) {
         let woken = change(&mut self.lock());
         woken.into_values().for_each(Waiter::wake);

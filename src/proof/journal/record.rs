@@ -1,10 +1,9 @@
-//! A record's canonical form: the bytes that are hashed and stored.
+//! The canonical form of a record: the bytes that are hashed and stored.
 //!
-//! The journal keeps a record as its canonical JSON (RFC 8785) without `hash`
-//! and `outcome`; the hash is always computed from these bytes. The fields stand in the order that
-//! RFC 8785 asks for, every number is a small integer, and `serde_json` escapes
-//! strings as the RFC does, so that plain serialising is canonical; a test
-//! holds this, and writing by hand, against another implementation.
+//! The journal stores a record as canonical JSON (RFC 8785) without `hash` and `outcome`; the hash is always computed
+//! from these bytes. The fields are in the order RFC 8785 requires, every number is a small integer, and `serde_json`
+//! escapes strings as the RFC does, so that plain serialization is canonical. A test checks this, and the
+//! hand-written encoder, against another implementation.
 
 use std::borrow::Cow;
 
@@ -15,7 +14,7 @@ use crate::model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A record without its hash and outcome, the fields in canonical order.
+/// A record without its hash and outcome, with the fields in canonical order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CanonicalRecord<'a> {
@@ -40,7 +39,7 @@ pub(crate) struct CanonicalRecord<'a> {
 impl CanonicalRecord<'_> {
     /// Writes the body of a decision's entry.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        // By hand: most of it needs no escaping and no formatter, and it is written for every decision.
+        // Written by hand for speed, because it runs for every decision: most fields need no escaping.
         put(out, b"{\"decision\":\"", self.decision.as_str().as_bytes());
         out.extend_from_slice(b"\",\"entityId\":");
         push_text(out, self.entity_id.as_str())?;
@@ -68,12 +67,13 @@ impl CanonicalRecord<'_> {
         Ok(())
     }
 
-    /// Reads the body of a decision's entry; nothing is checked against anything.
+    /// Reads the body of a decision's entry, without verifying anything.
     pub(crate) fn read(body: &[u8]) -> serde_json::Result<CanonicalRecord<'_>> {
         fields::read(body, |_| None, true).map_or_else(|| serde_json::from_slice(body), Ok)
     }
 
-    /// Likewise, for those who want no reasoning; `known` may have the id of the entity already.
+    /// Like [`CanonicalRecord::read`], but without the reasoning. `known` may supply the entity's ID without parsing
+    /// it.
     pub(crate) fn read_facts(
         body: &[u8],
         known: impl FnOnce(&str) -> Option<AgentId>,
@@ -81,7 +81,7 @@ impl CanonicalRecord<'_> {
         fields::read(body, known, false).map_or_else(|| serde_json::from_slice(body), Ok)
     }
 
-    /// What of a record is hashed.
+    /// Returns the hashed part of a record.
     pub(crate) fn of(record: &ProofRecord) -> CanonicalRecord<'_> {
         CanonicalRecord {
             decision: record.decision,
@@ -100,7 +100,7 @@ impl CanonicalRecord<'_> {
         }
     }
 
-    /// The record as the contract shows it, with the hash that its stored bytes have.
+    /// Returns the complete record; `hash` is the hash of its stored bytes.
     pub(crate) fn into_record(self, hash: Digest, outcome: Option<Outcome>) -> ProofRecord {
         let fields = self;
         ProofRecord {

@@ -1,25 +1,24 @@
-//! What a log says of its own past and of its end: begun in place of a broken
-//! one, its first entries archived, frozen.
+//! The log's own past and end: the broken log it replaces, its archives, and its freeze.
 
 use super::entry::{ArchiveEntry, Entry, FreezeEntry, RepairEntry, kept_under};
 use crate::model::{Breakage, BrokenKind, Error, ProofId, Sequence, Timestamp};
 use crate::store::{Finding, Position, Start};
 
-/// The entries that tell of it.
+/// The entries about the log's own past.
 #[derive(Debug, Default)]
 pub(crate) struct Retained {
     pub(crate) repair: Option<RepairEntry>,
-    /// In their order.
+    /// All archives, in the order of their entries.
     pub(crate) archives: Vec<ArchiveEntry>,
     pub(crate) freeze: Option<FreezeEntry>,
 }
 
 impl Retained {
-    /// What the states tell of it.
+    /// Reads the entries kept among the states.
     pub(crate) fn of_states(states: &[(String, Vec<u8>)]) -> Self {
         let mut retained = Self::default();
         for (key, body) in states {
-            // It was read before it was put there, and is read again where it is not believed.
+            // Each body was parsed before it was stored; one that no longer parses is skipped.
             if let Some(entry) = kept_under(key).and_then(|(_, kind)| Entry::read(kind, body)) {
                 retained.take(entry);
             }
@@ -27,7 +26,7 @@ impl Retained {
         retained
     }
 
-    /// Takes in an entry, where it is one of these.
+    /// Adds an entry, if it is about the log's past.
     pub(crate) fn take(&mut self, entry: Entry<'_>) {
         match entry {
             Entry::Repair(entry) => self.repair = Some(*entry),
@@ -37,14 +36,14 @@ impl Retained {
         }
     }
 
-    /// Takes over what later entries tell.
+    /// Adds what later entries say.
     pub(crate) fn join(&mut self, later: Self) {
         self.repair = later.repair.or(self.repair.take());
         self.archives.extend(later.archives);
         self.freeze = later.freeze.or(self.freeze.take());
     }
 
-    /// Whether no entry says that the entries before `start` were archived.
+    /// Returns a finding if entries before `start` are missing and no entry says that they were archived.
     pub(crate) fn missing_archive(&self, start: &Start) -> Option<Finding> {
         let is_it = |entry: &&ArchiveEntry| {
             (entry.entries, entry.link, entry.root, entry.head_hash)
@@ -61,7 +60,7 @@ impl Retained {
         })
     }
 
-    /// Where the entry at a place before `start` is.
+    /// Describes the archive that holds the entry at a sequence before `start`.
     pub(crate) fn archive_of(&self, place: u64) -> String {
         let entry = self.archives.iter().rev().find(|entry| (entry.from..entry.entries).contains(&place));
         match (entry, self.archives.first()) {
@@ -88,13 +87,13 @@ impl Retained {
     }
 }
 
-/// Where an id of the time before a repair is to be looked for.
+/// Describes where to look for an ID from before a repair.
 fn place_of(repair: &RepairEntry) -> String {
     let RepairEntry { kept, timestamp, .. } = repair;
     format!("it was begun anew at {timestamp}, when it was repaired; what was decided before is in the folder {kept}")
 }
 
-/// How it is said that a log is frozen.
+/// The message for callers of a frozen log.
 pub(crate) fn frozen(cause: &str, at: Timestamp) -> String {
     format!(
         "the log was frozen for good at {at} ({cause}): it is queried, verified and proved from, and takes nothing in; \
@@ -102,7 +101,7 @@ pub(crate) fn frozen(cause: &str, at: Timestamp) -> String {
     )
 }
 
-/// `HEAD` says that the log is frozen, and it is not.
+/// Returns a breakage if `HEAD` says that the log is frozen but it does not end in a freeze.
 pub(crate) fn lost_freeze(is_noted: bool, freeze: Option<&FreezeEntry>, end: Position) -> Option<Breakage> {
     (is_noted && freeze.is_none()).then(|| Breakage {
         sequence: Sequence::new(end.entries),

@@ -1,5 +1,5 @@
-//! What decisions used of limits, as the journal tells it: read when the log is
-//! opened, so that counters go on where they were.
+//! The use of limits by decisions, read from the journal when the log is opened, so that counters continue where they
+//! were.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::evidence::{self, Charged};
 use crate::model::{LONGEST_LIMIT_WINDOW, Sequence, Timestamp, is_grant_counter};
 
-/// What one decision used.
+/// The use of limits by one decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UsedLimit {
     pub(crate) record: Sequence,
@@ -16,27 +16,28 @@ pub(crate) struct UsedLimit {
     pub(crate) charges: Vec<Charged>,
 }
 
-/// All that was used within the longest window, less what failures gave back: all but the uses of pre-approvals.
+/// All uses within the longest window, without those released by failures. A failure never releases the use of a
+/// pre-approval.
 #[derive(Debug, Default)]
 pub(crate) struct UsedLimits {
     by_record: BTreeMap<Sequence, UsedLimit>,
     last: Option<Timestamp>,
     until_sweep: usize,
     is_part: bool,
-    /// The log's time stepped back here, to this.
+    /// The time to which the log's time stepped back in this part.
     restarted: Option<Timestamp>,
-    /// Given back here, and not used here.
+    /// Records whose use was released in this part, but which used it before.
     of_earlier: Vec<Sequence>,
 }
 
 impl UsedLimit {
-    /// What a decision used, by its evidence; `None` where it is nothing.
+    /// Reads the use of limits from a decision's evidence; `None` if there is none.
     pub(crate) fn of(record: Sequence, at: Timestamp, evidence: &[u8]) -> Option<Self> {
         let charges = evidence::charges(evidence).unwrap_or_default();
         (!charges.is_empty()).then_some(Self { record, at, charges })
     }
 
-    /// What is left of it once the log's time stepped back to `at`: the uses of pre-approvals, as of then.
+    /// Returns what remains after the log's time stepped back to `at`: the uses of pre-approvals, as of that time.
     pub(crate) fn restarted(mut self, at: Timestamp) -> Option<Self> {
         self.charges.retain(|(counter, _)| is_grant_counter(counter));
         (!self.charges.is_empty()).then_some(Self { at, ..self })
@@ -66,7 +67,7 @@ impl UsedLimits {
         }
     }
 
-    /// Forgets what counts no more once the log's time stepped back.
+    /// Drops the uses that no longer count after the log's time stepped back.
     pub(crate) fn restart(&mut self, at: Timestamp) {
         let before = std::mem::take(&mut self.by_record);
         self.by_record = before.into_iter().filter_map(|(record, used)| Some((record, used.restarted(at)?))).collect();
@@ -74,12 +75,12 @@ impl UsedLimits {
         self.restarted = Some(at);
     }
 
-    /// Uses of some entries in the middle of a journal: what they give back may have been used before.
+    /// Creates the uses of a part of the journal, which may release uses from before that part.
     pub(crate) fn of_part() -> Self {
         Self { is_part: true, ..Self::default() }
     }
 
-    /// Takes over what later entries used and gave back.
+    /// Adds what later entries used and released.
     pub(crate) fn join(&mut self, later: Self) {
         if let Some(at) = later.restarted {
             self.restart(at);
@@ -95,7 +96,7 @@ impl UsedLimits {
         }
     }
 
-    /// In the order of the records.
+    /// Returns the uses in the order of the records.
     pub(crate) fn into_list(mut self) -> Vec<UsedLimit> {
         self.sweep();
         self.by_record.into_values().collect()
@@ -110,5 +111,5 @@ impl UsedLimits {
     }
 }
 
-/// Uses that are taken in before old ones are looked for.
+/// Number of added uses after which old ones are dropped.
 const SWEEP_EVERY: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! Writing: drafts become entries of the journal, and these are made to last.
+//! The writer: it encodes drafts as entries of the journal and makes them durable.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,13 +14,13 @@ use crate::model::{Digest, ProofId, Timestamp};
 use crate::proof::queue::{ChangeDraft, DecisionDraft, Draft, OutcomeDraft, Pending, StateDraft};
 use crate::store::{FrameDraft, Journal, Kind, Staged};
 
-/// What writing needs.
+/// The state of the writer.
 pub(crate) struct Writer {
     pub(crate) journal: Journal,
     /// The hash of the last proof record.
     head_hash: Digest,
     body: Vec<u8>,
-    /// The journal has grown since the head was noted.
+    /// The journal has grown since `HEAD` was written.
     head_is_old: bool,
     head_noted: Instant,
     held_checked: Instant,
@@ -32,7 +32,7 @@ impl Writer {
         Self { journal, head_hash, body: Vec::new(), head_is_old: true, head_noted: now, held_checked: now }
     }
 
-    /// Writes and syncs entries. Returns how long the sync took, and how many entries are on disk then.
+    /// Writes and syncs entries. Returns the duration of the sync and the number of entries on disk.
     pub(crate) fn write(&mut self, drafts: &[Pending], staged: &mut Vec<Staged>) -> io::Result<(Duration, u64)> {
         for pending in drafts {
             staged.push(self.stage(pending)?);
@@ -76,13 +76,13 @@ impl Writer {
         Ok(staged)
     }
 
-    /// Whether `HEAD` was noted so long ago that it is due again.
+    /// Returns whether `HEAD` has to be written again.
     pub(crate) fn is_head_due(&self) -> bool {
         self.head_noted.elapsed() >= IDLE
     }
 
-    /// Notes in `HEAD` how far the journal has come, and begins a segment that is due. Where that fails the entries are on
-    /// disk all the same; it is tried again later. Fails where nothing more can be written.
+    /// Writes `HEAD`, and begins the next segment if that is due. If this fails, the entries are on disk all the
+    /// same, and it is tried again later. Returns an error only if nothing more can be written.
     pub(crate) fn note_head(&mut self, overdue: &Overdue) -> io::Result<()> {
         self.journal.retry_roll()?;
         overdue.note("the next segment", self.journal.unrolled().map(str::to_owned), None);
@@ -96,7 +96,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Fails where the store is no longer the one that was opened; looks every half second.
+    /// Fails if the store is no longer the one that was opened. Checks at most every half second.
     pub(crate) fn check_held(&mut self) -> io::Result<()> {
         if self.held_checked.elapsed() >= HELD_CHECK {
             self.journal.check_held()?;
@@ -106,11 +106,11 @@ impl Writer {
     }
 }
 
-/// Quiet after which the index is persisted and the head noted.
+/// Time without entries after which the index is persisted and `HEAD` is written.
 pub(crate) const IDLE: Duration = Duration::from_secs(1);
-/// Half of how long a folder that is gone may go unnoticed.
+/// Interval of the check; half the time for which a missing folder may go unnoticed.
 const HELD_CHECK: Duration = Duration::from_millis(500);
-/// Staged bytes at which a batch is written in parts.
+/// Number of staged bytes at which a batch is written in several writes.
 const MOST_STAGED: usize = 1 << 20;
 
 fn canonical(id: ProofId, at: Timestamp, draft: &DecisionDraft, previous_hash: Digest) -> CanonicalRecord<'_> {

@@ -1,4 +1,4 @@
-//! What is asked of a log: records, evidence, queries, statistics, and whether all of it holds.
+//! Reading from a log: records, evidence, queries and statistics.
 
 use serde::Deserialize;
 
@@ -26,7 +26,7 @@ struct Earned {
 }
 
 impl ProofLog {
-    /// What an outcome needs to know of its decision.
+    /// Returns the properties of a decision that its outcome needs.
     pub(crate) fn facts(&self, proof_id: &ProofId) -> Result<DecisionFacts, Error> {
         self.parts.index.check_open()?;
         let pending = self.parts.queue.pending(proof_id.sequence(), |pending| match &pending.draft {
@@ -50,14 +50,14 @@ impl ProofLog {
                     entity: fields.entity_id,
                     decision: fields.decision,
                     risk: fields.risk_level,
-                    // What is not known is worth the least.
+                    // An unknown value earns the least.
                     earns: evidence::detail::<Earned>(frame.evidence).map_or(RiskLevel::Low, |detail| detail.earns),
                 })
             }),
         }
     }
 
-    /// The value of a state as the entry at that place has it.
+    /// Returns the value of a state from the entry at `sequence`.
     pub(crate) fn state_at(&self, sequence: Sequence, key: &str) -> Result<Vec<u8>, Error> {
         self.parts.catch_up()?;
         let value = self.parts.journal.look(sequence, |frame| {
@@ -69,7 +69,7 @@ impl ProofLog {
         })
     }
 
-    /// A record by its id, with its outcome.
+    /// Returns a record by its ID, with its outcome.
     pub(crate) fn record(&self, proof_id: &ProofId) -> Result<ProofRecord, Error> {
         self.parts.catch_up()?;
         let mut record = self.parts.journal.look_at_record(proof_id, |frame| {
@@ -80,13 +80,14 @@ impl ProofLog {
         Ok(record)
     }
 
-    /// The evidence beside a record.
+    /// Returns the evidence of a record.
     pub(crate) fn evidence(&self, proof_id: &ProofId) -> Result<Evidence, Error> {
         self.parts.catch_up()?;
         self.evidence_so_far(proof_id)
     }
 
-    /// The same, without waiting for more to be written than that record: what is put in order only now may be missing.
+    /// Like [`ProofLog::evidence`], but waits only until that record is written. Records enqueued later may be
+    /// missing.
     pub(crate) fn evidence_so_far(&self, proof_id: &ProofId) -> Result<Evidence, Error> {
         match self.kept_so_far(proof_id)? {
             Kept::Evidence(evidence) => Ok(*evidence),
@@ -97,7 +98,7 @@ impl ProofLog {
         }
     }
 
-    /// What stands beside a record, as far as [`ProofLog::evidence_so_far`] waits for it.
+    /// Returns the state of a record's evidence, waiting like [`ProofLog::evidence_so_far`].
     pub(crate) fn kept_so_far(&self, proof_id: &ProofId) -> Result<Kept, Error> {
         if !self.parts.journal.progress.has_applied(proof_id.sequence().get() + 1) {
             self.parts.catch_up()?;
@@ -109,20 +110,21 @@ impl ProofLog {
         })
     }
 
-    /// The change of an agent's trust that the entry at a place tells; none where it left, or is another.
+    /// Returns the change of the agent's trust in the entry at `sequence`; `None` if the entry was archived or is
+    /// another.
     pub(crate) fn trust_move(&self, agent: &AgentId, sequence: Sequence) -> Result<Option<MovedTrust>, Error> {
         self.parts.catch_up()?;
         let moved = self.parts.journal.look(sequence, MovedTrust::read)?;
         Ok(moved.filter(|moved| moved.agent_id == *agent))
     }
 
-    /// Hands every entry on that bears on trust, the oldest first.
+    /// Passes every entry that affects trust to `each`, oldest first.
     pub(crate) fn each_trust_step(&self, each: &mut dyn FnMut(&TrustStep<'_>)) -> Result<(), Error> {
         self.parts.catch_up()?;
         self.walk_all(&mut Steps { each })
     }
 
-    /// Hands every decision of a range on, the oldest first, until `each` fails.
+    /// Passes every decision of a range to `each`, oldest first, until `each` fails.
     pub(crate) fn each_past(
         &self,
         range: &PastRange,
@@ -134,7 +136,7 @@ impl ProofLog {
         past.stopped.map_or(Ok(()), Err)
     }
 
-    /// Walks over all that is applied; fails where it breaks.
+    /// Walks all applied entries. Fails if the log is broken.
     fn walk_all(&self, visitor: &mut dyn Visitor) -> Result<(), Error> {
         let until = self.parts.index.applied();
         let found = self.parts.journal.reader.verify(visitor, until).map_err(|error| read_error(&error))?;
@@ -142,7 +144,7 @@ impl ProofLog {
         self.parts.journal.check_integrity()
     }
 
-    /// Statistics over an entity's records in a period.
+    /// Returns statistics over an entity's records in a period.
     pub(crate) fn stats(&self, entity_id: &str, period: Period) -> Result<ProofStats, Error> {
         let entity = checked_entity(entity_id)?;
         let filter: Filter = checked_period(period.from, period.to)?;
@@ -165,7 +167,7 @@ impl ProofLog {
         let record = journal.look(sequence, |frame| {
             Some(CanonicalRecord::read(frame.body).ok()?.into_record(frame.digest(), outcome))
         })?;
-        // Archived behind the index's back.
+        // It was archived after the index was queried.
         if record.is_none() && sequence.get() < journal.reader.start().entries {
             return Err(Error::Conflict { message: journal.past().archive_of(sequence.get()) });
         }
@@ -187,7 +189,7 @@ fn stats_of(entity_id: AgentId, tally: &Sums, period: Period, chain_integrity: b
     )
 }
 
-/// A quotient, 0 when there is nothing to divide by. Counts stay far below 2^53.
+/// A quotient; 0 if the divisor is 0. Counts stay far below 2^53.
 #[allow(clippy::cast_precision_loss)]
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }

@@ -1,4 +1,4 @@
-//! The door to the log: putting entries in order, waiting for them, how it stands, and closing it.
+//! The interface of the log: enqueueing entries, waiting for them, its state, and closing it.
 
 mod answer;
 pub(super) mod open;
@@ -36,59 +36,58 @@ pub(crate) use open::{LogOptions, OpenLogError, Place, Startup};
 /// The log of one store.
 pub(crate) struct ProofLog {
     pub(super) parts: Arc<Parts>,
-    // Taken by whoever closes first.
+    // Taken by the first caller that closes the log.
     pub(super) open: Mutex<Option<Open>>,
     pub(super) behind: Behind,
-    // Set by whoever starts the scrub.
+    // Set by the caller that starts the scrub.
     scrub: Mutex<Option<Scrub>>,
 }
 
-/// What an open log holds.
+/// Resources of an open log.
 pub(super) struct Open {
-    /// A broken log has no writer.
+    /// The writer's thread; `None` in a broken log.
     writer: Option<JoinHandle<()>>,
-    /// A log in memory has no folder.
+    /// The folder's lock; `None` in memory.
     _lock: Option<FolderLock>,
 }
 
-/// What a log does with decisions.
+/// The result of checking whether a log accepts decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
     Takes,
-    /// They wait for room: the disk is slower than the callers.
+    /// Decisions wait for room, because the disk is slower than the callers.
     Crowded,
-    /// What was put in order is not written.
+    /// Enqueued entries are not being written.
     Stuck,
 }
 
-/// How a log stands.
+/// The state of a log.
 #[derive(Debug, Clone)]
 pub(crate) struct LogState {
     pub(crate) totals: Totals,
     pub(crate) breakage: Option<Breakage>,
-    /// Decisions are refused, and why.
+    /// The reason decisions are refused, if they are.
     pub(crate) refusing: Option<String>,
-    /// For a write failed.
+    /// A write failed.
     pub(crate) has_failed: bool,
     pub(crate) view_lost: bool,
-    /// What is overdue to be written beside the entries, in words.
+    /// Descriptions of overdue files beside the entries.
     pub(crate) overdue: Vec<String>,
-    /// Records whose evidence was found in a file although it had been erased.
+    /// Number of records whose evidence was found in a file although it had been erased.
     pub(crate) erased_evidence: u64,
 }
 
 impl ProofLog {
-    /// The queue, which takes in all that is to be written.
+    /// The queue for new entries.
     pub(crate) fn queue(&self) -> &Queue {
         &self.parts.queue
     }
 
-    /// The record that the log ends with, and the one that it answers, where the last entry is such a record; to be asked
-    /// before anything is put in order.
+    /// If the log's last entry is a record that answers another, returns both. Call it before anything is enqueued.
     pub(crate) fn last_answer(&self) -> Result<Option<(ProofId, ProofId)>, Error> {
         for place in (0..self.parts.queue.ordered()).rev() {
             let last = self.parts.journal.look(Sequence::new(place), |frame| match frame.kind {
-                // What a crash tore was set aside, and that noted, when the log was opened.
+                // The torn tail of a crash was set aside when the log was opened, and an entry records it.
                 Kind::Recovery => None,
                 Kind::Decision => {
                     let record = CanonicalRecord::read(frame.body).ok();
@@ -103,18 +102,18 @@ impl ProofLog {
         Ok(None)
     }
 
-    /// Whether it was closed.
+    /// Returns whether the log is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.parts.index.is_closed()
     }
 
-    /// Enqueues an alert; `up_to` is the entry that made whoever follows the log raise it.
+    /// Enqueues an alert; `up_to` is the entry that caused it.
     pub(crate) fn alert(&self, now: Timestamp, alert: Alert, up_to: Option<Sequence>) -> Result<Sequence, Error> {
         let entry = |timestamp| AlertEntry { alert, up_to, timestamp };
         Ok(self.parts.queue.entry(now, Kind::Alert, None, entry)?.0)
     }
 
-    /// Enqueues that somebody confirmed the time that the clock shows; hands out the log's time before, too.
+    /// Enqueues an operator's confirmation of the clock's time. Returns the log's time before it too.
     pub(crate) fn accept_clock(
         &self,
         shown: Timestamp,
@@ -124,12 +123,12 @@ impl ProofLog {
         self.parts.queue.accept_clock(shown, |from| ClockEntry { from, by, note, timestamp: shown })
     }
 
-    /// The entries from `next` on, or those that are put in order from now on.
+    /// Returns a feed of the entries from `next` on, or of those enqueued from now on.
     pub(crate) fn feed(&self, next: Option<Sequence>) -> Feed {
         Feed::new(Arc::clone(&self.parts), next.map_or_else(|| self.parts.queue.ordered(), Sequence::get))
     }
 
-    /// Reserves the outcome of a record, whose agent is `entity`; fails with the one that it has.
+    /// Reserves the outcome of a record of the agent `entity`. Fails with the outcome that the record already has.
     pub(crate) fn reserve_outcome(
         &self,
         entity: &AgentId,
@@ -145,7 +144,8 @@ impl ProofLog {
         }
     }
 
-    /// Reserves a record's outcome for this one; `None` where it has the same already, a conflict where it has another.
+    /// Reserves a record's outcome. Returns `None` if the record already has the same outcome, and a conflict if it
+    /// has another.
     pub(crate) fn reserve_for(
         &self,
         entity: &AgentId,
@@ -162,7 +162,7 @@ impl ProofLog {
         }
     }
 
-    /// Enqueues the report that a record's outcome is not known; a conflict where it has one.
+    /// Enqueues a report that a record's outcome is not known. Returns a conflict if the record has an outcome.
     pub(crate) fn report_unknown(
         &self,
         now: Timestamp,
@@ -181,37 +181,37 @@ impl ProofLog {
         })
     }
 
-    /// Waits until a decision of that risk, or its outcome, is as durable as the log promises.
+    /// Waits until a decision of this risk, or its outcome, is as durable as configured.
     pub(crate) fn settle_decision(&self, sequence: Sequence, risk: RiskLevel) -> Result<(), Error> {
         if self.parts.queue.durability.awaits(risk) { self.settle_in_any_case(sequence) } else { Ok(()) }
     }
 
-    /// Waits until a change of state is as durable as the log promises.
+    /// Waits until a change of state is as durable as configured.
     pub(crate) fn settle(&self, sequence: Sequence) -> Result<(), Error> {
         if self.parts.queue.durability.awaits_changes() { self.settle_in_any_case(sequence) } else { Ok(()) }
     }
 
-    /// Whether a decision is put in order without a wait: for the disk, or for room in a queue that the disk does not empty.
+    /// Returns whether a decision can be enqueued without waiting, neither for the disk nor for room in the queue.
     pub(crate) fn takes_at_once(&self) -> bool {
         !self.parts.queue.durability.awaits(RiskLevel::Critical) && self.parts.queue.has_ample_room()
     }
 
-    /// A ticket for an entry that is waited for whatever the log promises.
+    /// Returns a ticket for an entry that must be on disk, whatever the configured durability.
     pub(crate) fn ticket_in_any_case(&self, sequence: Sequence) -> Ticket {
         Ticket::new(Arc::clone(&self.parts), sequence, true)
     }
 
-    /// Whether all that was read when it was opened is verified.
+    /// Returns whether everything read when the log was opened is verified.
     pub(crate) fn is_verified(&self) -> bool {
         matches!(self.verification_state(), VerificationState::Verified)
     }
 
-    /// Like [`ProofLog::settle_decision`], without waiting.
+    /// Like [`ProofLog::settle_decision`], but returns a ticket instead of waiting.
     pub(crate) fn ticket(&self, sequence: Sequence, risk: RiskLevel) -> Ticket {
         Ticket::new(Arc::clone(&self.parts), sequence, self.parts.queue.durability.awaits(risk))
     }
 
-    /// Waits until an entry is on disk, whatever the log promises.
+    /// Waits until an entry is on disk, whatever the configured durability.
     pub(crate) fn settle_in_any_case(&self, sequence: Sequence) -> Result<(), Error> {
         let parts = &*self.parts;
         if let Some(turn) = parts.queue.request(sequence, Requester::Thread) {
@@ -224,8 +224,8 @@ impl ProofLog {
         }
     }
 
-    /// Waits for the verification behind the opening, if there is one: what was believed meanwhile must not be written
-    /// down as if the journal said so.
+    /// Waits for the background verification started by the open, if any. Unverified data must not be written to the
+    /// journal as if the journal had stated it.
     pub(crate) fn wait_verified(&self) -> Result<(), Error> {
         self.behind.wait();
         match self.verification_state() {
@@ -235,7 +235,7 @@ impl ProofLog {
         }
     }
 
-    /// How far it is verified.
+    /// The state of the verification.
     pub(crate) fn verification_state(&self) -> VerificationState {
         match self.parts.journal.breakage.get().cloned() {
             Some(broken) => VerificationState::Broken(broken),
@@ -243,12 +243,12 @@ impl ProofLog {
         }
     }
 
-    /// Why nothing new is taken in, if so.
+    /// The reason new entries are refused; `None` if they are accepted.
     pub(crate) fn refusal(&self) -> Option<Error> {
         self.parts.queue.refusal().map(|refusal| refusal.error())
     }
 
-    /// How the log stands.
+    /// The state of the log.
     pub(crate) fn state(&self) -> LogState {
         let totals = *self.parts.index.read().totals();
         let refusal = self.parts.queue.refusal();
@@ -263,24 +263,24 @@ impl ProofLog {
         }
     }
 
-    /// Whether the view answers; one that does not is made anew first.
+    /// Returns whether the persisted index can be read. If not, it is rebuilt first.
     pub(crate) fn view_answers(&self) -> bool {
         self.parts.index.ask(&self.parts.journal, Index::probe).is_ok()
     }
 
-    /// How the journal stands.
+    /// The state of the journal.
     pub(crate) fn journal(&self) -> JournalStatus {
         let (segments, unsealed) = self.parts.journal.reader.segments();
         let syncs = self.parts.journal.syncs.load(Ordering::Relaxed);
         JournalStatus::new(self.parts.journal.progress.durable_entries(), syncs, segments, unsealed)
     }
 
-    /// Waits until all that was enqueued before is in the index.
+    /// Waits until everything enqueued before this call is in the index.
     pub(crate) fn catch_up(&self) -> Result<(), Error> {
         self.parts.catch_up()
     }
 
-    /// Like [`ProofLog::catch_up`], for so long at the most; then tries whether decisions are taken in.
+    /// Like [`ProofLog::catch_up`], for at most `patience`; then checks whether decisions are accepted.
     pub(crate) fn probe(&self, patience: Duration) -> Result<Probe, Error> {
         self.parts.index.check_open()?;
         let ordered = self.parts.queue.ordered();
@@ -296,7 +296,7 @@ impl ProofLog {
         taken_in.map(|has_room| if has_room { Probe::Takes } else { Probe::Crowded })
     }
 
-    /// Waits until all that was put in order before is on disk.
+    /// Waits until everything enqueued before this call is on disk.
     pub(crate) fn flush(&self) -> Result<(), Error> {
         let ordered = self.parts.queue.ordered();
         self.parts.catch_up()?;
@@ -307,8 +307,7 @@ impl ProofLog {
         }
     }
 
-    /// Writes everything down and lets the folder go. Whoever comes second waits
-    /// for nothing and changes nothing.
+    /// Writes everything to disk and releases the folder. A second call returns at once without effect.
     pub(crate) fn close(&self) -> Result<(), Error> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(open) = open else { return Ok(()) };
@@ -316,11 +315,11 @@ impl ProofLog {
         if let Some(scrub) = &*self.scrub.lock().unwrap_or_else(PoisonError::into_inner) {
             scrub.stop();
         }
-        // The folder is not let go under whoever takes files away in it; the threads above may be among these.
+        // The folder must not be released while a thread deletes files in it; the threads stopped above may do so.
         let _erasing = self.parts.maintenance.erasing();
         self.parts.queue.refuse(Refusal::Closed);
         let joined = open.writer.map_or(Ok(()), JoinHandle::join);
-        // The view's folder is free again once sled is dropped; then the store's is.
+        // The index's folder is free once sled is dropped; then the store's folder is.
         self.parts.index.close();
         match self.parts.queue.refusal() {
             _ if joined.is_err() => Err(Error::Internal { message: "the writer panicked".to_owned() }),
@@ -331,7 +330,7 @@ impl ProofLog {
 
     /// Writes a small file beside the journal, while the log is open.
     fn keep_beside(&self, name: &str, write: impl FnOnce(&JournalPart) -> std::io::Result<()>) -> Result<(), Error> {
-        // Held so that the folder is not let go meanwhile.
+        // Held so that the folder is not released meanwhile.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() || self.parts.queue.has_failed() {
             return Err(self.parts.queue.refused("the log is closed"));
@@ -349,7 +348,7 @@ impl ProofLog {
         &self.parts
     }
 
-    /// Keeps the writer from going on until what comes back is dropped.
+    /// Blocks the writer until the returned value is dropped.
     #[cfg(test)]
     pub(crate) fn hold_up(&self) -> impl Sized + '_ {
         self.parts.index.write()
@@ -364,7 +363,7 @@ impl ProofLog {
 
 impl Drop for ProofLog {
     fn drop(&mut self) {
-        // Who wants to know closes; a drop can only do its best.
+        // Errors are reported by `close`; a drop ignores them.
         let _ = self.close();
     }
 }

@@ -1,4 +1,4 @@
-//! Opening a log: reading and checking the journal, taking the view or making it anew, and starting the writer.
+//! Opening a log: reading and verifying the journal, loading the index or rebuilding it, and starting the writer.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,32 +28,32 @@ use crate::store::{
     OverlayFiles, Position, Reader, RealFiles, StoreId, ViewError,
 };
 
-/// Where a log is kept.
+/// The place where a log is stored.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
-    /// In a folder, which is made when it is not there.
+    /// A folder, created if it does not exist.
     Folder(PathBuf),
-    /// In a folder that stays as it is, whoever writes to it meanwhile.
+    /// A folder that is not changed, even if another process writes to it meanwhile.
     ReadOnly(PathBuf),
-    /// In memory; gone when the log is.
+    /// Memory only; the log is gone when it is dropped.
     Memory,
 }
 
-/// How a log is kept.
+/// Options of opening a log.
 #[derive(Debug, Clone)]
 pub(crate) struct LogOptions {
     pub(crate) durability: Durability,
-    /// Memory for the view's cache, in bytes.
+    /// Size of the index's cache in bytes. Default: 16 MiB.
     pub(crate) cache_bytes: u64,
     pub(crate) room: Room,
-    /// How long what stands beside the entries may be overdue.
+    /// The times for which files beside the entries may be overdue.
     pub(crate) lateness: Lateness,
     pub(crate) journal: JournalOptions,
-    /// When all of it is verified.
+    /// The time at which the whole journal is verified.
     pub(crate) verifying: OpenVerification,
-    /// Who is told how far opening has come.
+    /// Receives the progress of opening.
     pub(crate) progress: Option<OnProgress>,
-    /// Nothing is taken in.
+    /// The log accepts no entries.
     pub(crate) is_read_only: bool,
 }
 
@@ -72,21 +72,21 @@ impl Default for LogOptions {
     }
 }
 
-/// What a log held when it was opened.
+/// The content of a log when it was opened.
 pub(crate) struct Startup {
-    /// Every state by its key, as JSON; without what the log says of itself.
+    /// All states by their keys, as JSON, without the entries about the log's own past.
     pub(crate) states: Vec<(String, Vec<u8>)>,
-    /// What was used of limits and may still count, in order.
+    /// The use of limits that may still count, in order.
     pub(crate) used: Vec<UsedLimit>,
-    /// The log was made just now.
+    /// The log was created by this open.
     pub(crate) created: bool,
-    /// A write had been cut short, and this was set aside.
+    /// A description of what was set aside, if a write had been cut short.
     pub(crate) recovered: Option<Recovered>,
-    /// Of so many records evidence was there that an erasure covers, and was erased.
+    /// Number of records whose evidence was found although an erasure covers it. It was erased again.
     pub(crate) erased_evidence: u64,
 }
 
-/// Why a log could not be opened.
+/// The reason a log could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenLogError {
     #[error(transparent)]
@@ -100,8 +100,8 @@ pub(crate) enum OpenLogError {
 }
 
 impl ProofLog {
-    /// Opens the log, verifying all of it, or makes a new one. A broken log
-    /// opens too: it answers queries, and refuses everything new.
+    /// Opens the log, verifying all of it unless the options say otherwise, or creates a new one. A broken log opens
+    /// too: it answers queries and refuses new entries.
     pub(crate) fn open(
         place: &Place,
         options: &LogOptions,
@@ -129,7 +129,7 @@ impl ProofLog {
         Self::open_files(files, lock, view, options, now, fresh)
     }
 
-    /// Opens a log of which nothing is changed; the index is made in memory.
+    /// Opens a log without changing anything; the index is built in memory.
     fn open_to_read(
         folder: &Path,
         options: &LogOptions,
@@ -149,7 +149,7 @@ impl ProofLog {
             }
             let opened = Self::open_files(files, None, None, options, now, fresh);
             tries -= 1;
-            // Who writes meanwhile may have sealed a segment, or written on behind the place that was read last.
+            // A concurrent writer may have sealed a segment, or appended after the point that was read last.
             let holds = opened.as_ref().is_ok_and(|(log, _)| log.state().breakage.is_none());
             if holds || tries == 0 {
                 return opened;
@@ -199,12 +199,12 @@ impl ProofLog {
         parts.maintenance.note_erased_evidence(erased_evidence);
         parts.maintenance.set_believes(is_believed);
         match (&breakage, view_error) {
-            // The view is left as it is: it may help to tell what happened.
+            // The persisted index is left as it is: it may help to find out what happened.
             (Some(_), _) => parts.index.rebuild_in_memory(&mut parts.index.write(), &parts.journal),
             (None, Some(_)) => parts.index.rebuild(&mut parts.index.write(), &parts.journal),
             (None, None) => {}
         }
-        // What is written next stands on the index's last hash and time.
+        // Later entries depend on the last hash and time in the index.
         if parts.index.is_incomplete() {
             let error = std::io::Error::other("reading it again for the index failed");
             return Err(OpenLogError::Io("read the journal", error));
@@ -214,18 +214,18 @@ impl ProofLog {
             Believed::new(opened.position, &states, used.clone(), census, root)
         });
         if breakage.is_none() && believed.is_none() {
-            // All that was read was verified.
+            // Everything that was read is verified.
             let Totals { applied, records, head_hash, .. } = *parts.index.read().totals();
             let position = ChainPosition::new(applied.entries, applied.link, records, head_hash);
             parts.maintenance.note_verified(position);
-            // A view that cannot take it is read in full once more.
+            // If it cannot be stored, the next open verifies everything again.
             let _ = parts.index.read().note_broken(false);
         }
         let parts = Arc::new(parts);
         let writer = if let (Some(journal), Some(freeze)) = (&mut journal, &freeze) {
             let message = retention::frozen(&freeze.cause, freeze.timestamp);
             parts.queue.refuse(Refusal::Frozen(message));
-            // `HEAD` says so from then on, if a crash came before it did.
+            // From now on `HEAD` records the freeze, in case a crash came before.
             if !opened.frozen {
                 journal.freeze();
                 journal.close().map_err(|error| OpenLogError::Io("write HEAD", error))?;
@@ -251,14 +251,14 @@ impl ProofLog {
         };
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
         let mut log = Self { parts, open, behind: Behind::nothing(), scrub: Mutex::new(None) };
-        // Where it cannot be started, dropping the log closes it.
+        // If it cannot be started, dropping the log closes it.
         log.behind = behind.map_err(|error| OpenLogError::Io("start verifying", error))?;
         let mut states = states;
         states.retain(|(key, _)| !is_kept(key));
         Ok((log, Startup { states, used, created: opened.created, recovered: opened.recovered, erased_evidence }))
     }
 
-    /// Writes what a new or a recovered journal must say first, then starts the writer.
+    /// Writes the first entries of a new or recovered journal, then starts the writer.
     fn start(
         parts: &Arc<Parts>,
         mut journal: Journal,
@@ -284,8 +284,8 @@ impl ProofLog {
         }
         journal.write().map_err(error)?;
         let entries = journal.position().entries;
-        // Before anything is acknowledged, `HEAD` stands beside the journal: whoever wrote the first entry may not
-        // have come as far. One that stands there is good for a while.
+        // `HEAD` must exist before anything is acknowledged: the process that wrote the first entry may have stopped
+        // before writing it. An existing `HEAD` may stay for a while.
         match journal.note_head() {
             Err(failed) if created || !first_entries.is_empty() || entries == 1 => return Err(error(failed)),
             _ => {}
@@ -304,37 +304,37 @@ impl ProofLog {
     }
 }
 
-/// What was read of a log.
+/// The result of reading a log.
 struct ReadLog {
     index: Index,
     opened: store::Opened,
     states: Vec<(String, Vec<u8>)>,
     used: Vec<UsedLimit>,
-    /// What the journal says of entities; of a log that was not read whole, what the index does.
+    /// The counts per entity from the journal, or from the index if the journal was not read completely.
     census: Census,
-    /// It was not read whole.
+    /// Only the end of the journal was read.
     is_believed: bool,
-    /// Why the index cannot be used.
+    /// The reason the index cannot be used.
     view_error: Option<ViewError>,
-    /// A record that lacks its evidence where no erasure says so.
+    /// A record whose evidence is missing without an erasure.
     unexplained: Option<Breakage>,
-    /// Evidence that an erasure covers stands in a file, or may.
+    /// Evidence covered by an erasure exists, or may exist.
     seems_erased: bool,
 }
 
-/// Takes the view, and reads the journal: all of it, or where that is allowed and the view fits, its end.
+/// Loads the index and reads the journal: all of it, or only its end if that is allowed and the index matches.
 fn read(
     files: &Arc<dyn Files>,
     view: Option<&Path>,
     options: &LogOptions,
     fresh: StoreId,
 ) -> Result<ReadLog, OpenLogError> {
-    // A folder that holds no store yet must not be given a view before it is known to become one.
+    // A folder without a store must not get an index before it is known to become a store.
     let (mut index, mark, load_error) = match files.list(Path::new("")) {
         Ok(names) if is_store(&names) => load_view(view, options.cache_bytes),
         _ => (Index::new(None), None, Some(ViewError::Disagrees("there is none yet"))),
     };
-    // Where the journal is there and its view is not, the view is made while the journal is read, once.
+    // If the journal exists and its index does not, the index is built in the same reading.
     let (mut load_error, mut persisting) = (load_error, None);
     if load_error.is_some()
         && let Some((fresh, store)) = fresh_view(&**files, view, options.cache_bytes)
@@ -361,11 +361,11 @@ fn read(
         (opened, states, used, census, None, None, false)
     } else {
         if mark.is_some() && options.verifying == OpenVerification::Behind {
-            // What was read into it may not hold.
+            // The index may have been filled with data that does not hold.
             drop(index);
             index = load_view(view, options.cache_bytes).0;
         }
-        // A record stands before the erasure that covers it: which ones there are, the view tells beforehand.
+        // A record precedes the erasure that covers it, so the erasures are taken from the index beforehand.
         let told = index.persisted_states(ERASURES).map(|states| erase::of_states(&states)).unwrap_or_default();
         let mut reading = Reading::into_index(&mut index).expecting(Covered::of(&told));
         if let Some(store) = persisting {
@@ -400,7 +400,8 @@ fn read(
     Ok(ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained, seems_erased })
 }
 
-/// Opens the journal by what its view has; `None` where that is not to be believed, and all must be read.
+/// Opens the journal on the basis of the index. Returns `None` if the index must not be trusted and everything has to
+/// be read.
 #[allow(clippy::type_complexity)] // said once
 fn open_known(
     files: &Arc<dyn Files>,
@@ -409,7 +410,7 @@ fn open_known(
     opening: &store::Opening<'_>,
 ) -> Result<Option<(store::Opened, BTreeMap<String, Vec<u8>>, UsedLimits)>, OpenLogError> {
     let (Ok(Some(mut kept)), Ok(false)) = (index.kept(), index.is_noted_broken()) else { return Ok(None) };
-    // What the view alone says takes no evidence away.
+    // Evidence is not erased on the word of the index alone.
     let error = |error| OpenLogError::Io("read ERASED", error);
     let done = carried_out(&**files, mark.totals.applied.entries).map_err(error)?;
     if erase::of_states(&kept.states).iter().any(|(sequence, _)| sequence.get() >= done) {
@@ -433,8 +434,8 @@ fn open_known(
     Ok(holds.then_some((opened, states, used)))
 }
 
-/// An empty index with a view of its own, in place of one that cannot be used, and the store that it is of; `None`
-/// where there is no journal, or no view can be made.
+/// Replaces an unusable index by an empty one and returns it with the store's ID. Returns `None` without a journal,
+/// or if no index can be created.
 fn fresh_view(files: &dyn Files, view: Option<&Path>, cache_bytes: u64) -> Option<(Index, StoreId)> {
     let view = view?;
     let store = store::store_of(files)?;
@@ -442,7 +443,7 @@ fn fresh_view(files: &dyn Files, view: Option<&Path>, cache_bytes: u64) -> Optio
     Some((Index::new(Some(Blocks::open(Some(view), cache_bytes).ok()?)), store))
 }
 
-/// Whether what the view would have a log go on with is what the journal says.
+/// Returns whether the persisted data with which a log starts matches the journal.
 fn keeps(index: &Index, states: &[(String, Vec<u8>)], used: &[UsedLimit], reader: &store::Reader) -> bool {
     match index.kept() {
         Ok(None) => true,
@@ -456,19 +457,19 @@ fn keeps(index: &Index, states: &[(String, Vec<u8>)], used: &[UsedLimit], reader
     }
 }
 
-/// Whether a folder of these names holds a journal and a view of it.
+/// Returns whether a folder with these names holds a journal and an index.
 fn is_store(names: &[String]) -> bool {
     [store::JOURNAL_FOLDER, store::VIEW_FOLDER].iter().all(|wanted| names.iter().any(|name| name == wanted))
 }
 
-/// How many entries were looked at for erasures. Of a note that says more than there are entries nothing is believed: it
-/// is another log's.
+/// Number of entries searched for erasures. A number larger than that of the entries belongs to another log and
+/// counts as 0.
 fn carried_out(files: &dyn Files, entries: u64) -> std::io::Result<u64> {
     Ok(store::carried_out(files)?).map(|done| if done > entries { 0 } else { done })
 }
 
-/// Carries out the erasures that a crash came before, and all of them where evidence that they cover is there; returns of
-/// how many records. `seems_erased` says whether any may be.
+/// Carries out the erasures that a crash prevented, and all of them if evidence that they cover exists. Returns the
+/// number of records whose evidence existed. `seems_erased` says whether any may exist.
 fn carry_out(
     erasures: &[(Sequence, Erasure)],
     reader: &Reader,
@@ -488,7 +489,7 @@ fn carry_out(
     Ok(found)
 }
 
-/// How often a log is read that somebody writes to meanwhile.
+/// Number of attempts to read a log that another process writes to.
 const READ_TRIES: u32 = 5;
 
 pub(crate) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
@@ -497,11 +498,12 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     let made: Vec<&Path> = folder.ancestors().take_while(is_new).collect();
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
-    // What agents were asked for is nobody's to read unless somebody says so; a folder that is there is left as it is.
+    // Requests are private unless the operator decides otherwise; the permissions of an existing folder are not
+    // changed.
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(error)?;
-    // A folder whose name is not on disk goes with all that is in it when the power fails.
+    // A folder whose name is not on disk is lost with its content in a power failure.
     for parent in made.iter().filter_map(|made| made.parent()) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         RealFiles::open(parent).and_then(|parent| parent.sync_dir(Path::new(""))).map_err(error)?;

@@ -1,4 +1,4 @@
-//! Records that match a query: by pages, by cursors, and one after another.
+//! Records that match a query: in pages, by cursors, and one after another.
 
 use super::ProofLog;
 use crate::model::{Error, IntentId, Order, Outcome, ProofCursor, ProofPage, ProofRecord, Sequence};
@@ -19,7 +19,7 @@ impl ProofLog {
         Ok(ProofPage::new(self.read_all(&found.records)?, found.total, query.page, query.page_size))
     }
 
-    /// The records that match, one after another, in bounded memory.
+    /// Iterates over the matching records in bounded memory.
     pub(crate) fn records(&self, query: &ProofQuery) -> Records<'_> {
         let start = || {
             let query = query.checked()?;
@@ -33,8 +33,8 @@ impl ProofLog {
         }
     }
 
-    /// The newest of the records that any of the queries asks for, behind `skip` newer ones, and how many there are in
-    /// all. No record may be asked for twice; the queries' own pages do not count.
+    /// Returns the newest records selected by any of the queries, after skipping `skip`, and the number of all of
+    /// them. No record may be selected by two queries; the queries' own pages are ignored.
     pub(crate) fn newest(
         &self,
         queries: &[ProofQuery],
@@ -58,7 +58,7 @@ impl ProofLog {
         Ok((self.read_all(page)?, total))
     }
 
-    /// The records of a query's page, the newest first, without waiting for more to be written.
+    /// Returns the records of a query's page, newest first, without waiting for pending writes.
     pub(crate) fn page_so_far(&self, query: &ProofQuery) -> Result<Vec<ProofRecord>, Error> {
         let query = query.checked()?;
         let paging = Paging { order: Order::NewestFirst, skip: 0, take: query.page_size };
@@ -81,7 +81,7 @@ impl ProofLog {
         Ok(page)
     }
 
-    /// What a cursor stands for.
+    /// Decodes the position that a cursor stands for.
     fn walk(&self, query: &CheckedQuery, cursor: ProofCursor) -> Walk {
         let entries = cursor.0.map_or_else(|| self.parts.index.applied().entries, |place| place.entries);
         let whole = Filter { last: entries.saturating_sub(1), ..query.filter };
@@ -89,7 +89,7 @@ impl ProofLog {
         Walk { entries, page: cursor.0.map_or(1, |place| place.page.saturating_add(1)), whole, rest }
     }
 
-    /// Which records match, and how many do in all if that is asked for.
+    /// Returns the matching records, and the number of all matches if `total` asks for it.
     fn find(&self, query: &CheckedQuery, filter: &Filter, paging: Paging, total: Total) -> Result<Selection, Error> {
         match query.intent {
             Some(intent) => self.find_of_intent(query, intent, filter, paging, total),
@@ -99,8 +99,7 @@ impl ProofLog {
         }
     }
 
-    /// Looks at every record that may be of an intent, run by run: an intent
-    /// has few.
+    /// Reads every record that may belong to an intent, run by run. An intent has few records.
     fn find_of_intent(
         &self,
         query: &CheckedQuery,
@@ -129,7 +128,7 @@ impl ProofLog {
                     return Ok(found);
                 }
                 let record = match self.record_at(sequence, outcome) {
-                    // A broken log answers with what can still be read; that it is broken is said elsewhere.
+                    // A broken log answers with what can still be read; its state reports the break.
                     Err(_) if !self.integrity() => continue,
                     record => record?,
                 };
@@ -150,48 +149,48 @@ impl ProofLog {
         found
             .iter()
             .map(|(sequence, outcome)| self.record_at(*sequence, *outcome))
-            // A broken log answers with what can still be read; that it is broken is said elsewhere.
+            // A broken log answers with what can still be read; its state reports the break.
             .filter(|record| record.is_ok() || self.integrity())
             .collect()
     }
 }
 
-/// Whether anybody wants to know how many match in all.
+/// Whether the number of all matches is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Total {
     Counted,
     Unasked,
 }
 
-/// A walk through what was there when it began.
+/// A walk through the records that existed when it began.
 struct Walk {
-    /// How many entries the journal had then.
+    /// Number of entries in the journal at that time.
     entries: u64,
-    /// The page that comes next.
+    /// The number of the next page.
     page: u64,
     whole: Filter,
-    /// What of it is still to come.
+    /// The part still to come.
     rest: Filter,
 }
 
-/// What of a filter lies behind a record in that order.
+/// Narrows a filter to the records after a given one, in this order.
 fn behind(filter: &Filter, order: Order, last: u64) -> Filter {
     match order {
         Order::OldestFirst => Filter { first: filter.first.max(last.saturating_add(1)), ..*filter },
         Order::NewestFirst => match last.checked_sub(1) {
             Some(last) => Filter { last: filter.last.min(last), ..*filter },
-            // Nothing is older than the first entry.
+            // No record is older than the first entry.
             None => Filter { first: u64::MAX, ..*filter },
         },
     }
 }
 
-/// Records one after another.
+/// An iterator over records.
 pub(crate) struct Records<'a> {
     log: &'a ProofLog,
-    /// What is still to be looked for.
+    /// The part still to be searched.
     ahead: Option<(CheckedQuery, Filter)>,
-    /// What was found, the next last.
+    /// Records found and not returned yet, in reverse order.
     batch: Vec<(Sequence, Option<Outcome>)>,
     failed: Option<Error>,
 }
@@ -227,5 +226,5 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Records that are looked for at once.
+/// Number of records searched for at once.
 const BATCH: u64 = 256;

@@ -12,11 +12,11 @@ use crate::proof::maintenance::verify::{self, Scrub, Verifying};
 use crate::store::Manner;
 
 impl ProofLog {
-    /// Reads the journal and checks what is asked for.
+    /// Verifies the journal as the options ask.
     pub(crate) fn verify_with(&self, options: &VerifyOptions) -> Result<Verification, Error> {
         self.parts.catch_up()?;
         let compares = options.view == VerifyView::Compare && self.parts.journal.breakage.get().cloned().is_none();
-        // Where the log begins must stay where it is meanwhile.
+        // The beginning of the log must not move meanwhile.
         let is_bound = compares || matches!(options.since, VerifySince::LastVerified);
         let _turn = is_bound.then(|| self.parts.maintenance.archiving());
         let since = match options.since {
@@ -49,7 +49,7 @@ impl ProofLog {
         Ok(found)
     }
 
-    /// Starts reading all that is stored again and again; one that runs is stopped first.
+    /// Starts the scrub, which reads everything stored again and again. A running one is stopped first.
     pub(crate) fn scrub(
         &self,
         options: ScrubOptions,
@@ -64,7 +64,7 @@ impl ProofLog {
         Ok(())
     }
 
-    /// How the scrub stands; `None` where none was started.
+    /// The state of the scrub; `None` if none was started.
     pub(crate) fn scrub_status(&self) -> Option<ScrubStatus> {
         self.scrub.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Scrub::status)
     }

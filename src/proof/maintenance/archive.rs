@@ -1,4 +1,4 @@
-//! A log that is frozen, and one whose first entries move to an archive.
+//! Freezing a log, and archiving its first entries.
 
 use std::fs;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::proof::journal::entry::{ArchiveEntry, FreezeEntry, is_kept, time_of};
 use crate::proof::journal::{read_error, retention};
 use crate::store::{self, ArchiveError, Archived, Archiving, Counted, Files, Kind, OpenMode, Start};
 
-/// Gives the signed checkpoint of a log of so many entries and that root, where there is a key.
+/// Signs a checkpoint of a log with this number of entries and this root; returns `None` without a key.
 pub(crate) type Sign<'a> = &'a dyn Fn(u64, Digest) -> Result<Option<String>, Error>;
 
 impl ProofLog {
-    /// Takes nothing more in, for good; comes back when that is on disk.
+    /// Freezes the log for good. Returns once that is on disk.
     pub(crate) fn freeze(&self, now: Timestamp, cause: String) -> Result<(), Error> {
         self.parts.index.check_open()?;
         let entry = |timestamp| FreezeEntry { cause: cause.clone(), timestamp };
@@ -28,13 +28,13 @@ impl ProofLog {
         Ok(())
     }
 
-    /// How many of the first segments have nothing but entries before that time.
+    /// Number of segments, from the first on, that hold only entries before that time.
     #[cfg(test)]
     pub(crate) fn archivable(&self, before: Timestamp) -> Result<usize, Error> {
         self.archivable_up_to(before, u64::MAX)
     }
 
-    /// Likewise, and none that is at `wanted` or behind.
+    /// Like `archivable`, but counts no segment that holds the entry `wanted` or a later one.
     pub(crate) fn archivable_up_to(&self, before: Timestamp, wanted: u64) -> Result<usize, Error> {
         self.flush()?;
         let mut count = 0;
@@ -50,8 +50,8 @@ impl ProofLog {
         Ok(count)
     }
 
-    /// Moves the first segments to a file. All states that stand in them must have been put in order again, but those
-    /// that nobody needs: `may_leave` says so of their keys.
+    /// Moves the first segments to an archive. All states in them must have been written again to later entries,
+    /// except those whose keys `may_leave` allows to go.
     pub(crate) fn archive(
         &self,
         now: Timestamp,
@@ -61,11 +61,11 @@ impl ProofLog {
         name: &str,
         sign: Sign<'_>,
     ) -> Result<ArchiveReport, Error> {
-        // What is believed until then is of all entries.
+        // Unverified data covers all entries, so the verification must be done first.
         self.behind.wait();
         let _turn = self.parts.maintenance.archiving();
         let _erasing = self.parts.maintenance.erasing();
-        // Held so that the folder is not let go meanwhile.
+        // Held so that the folder is not released meanwhile.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
             return Err(self.parts.queue.refused("the log is closed"));
@@ -78,7 +78,7 @@ impl ProofLog {
         let files = &*parts.journal.files;
         let mut reading = counting(Reading::checking(Arc::clone(&parts.journal.erasures)));
         let survey = Archiving::survey(files, &parts.journal.reader, count, &mut reading).map_err(not_archived)?;
-        // What the log says of its own past covers what leaves with it.
+        // The entries about the log's own past are covered by the archive entry.
         if let Some(key) = reading.states.keys().find(|key| !is_kept(key) && !may_leave(key)) {
             return Err(Error::Internal { message: format!("the state {key:?} would go with the archive") });
         }
@@ -92,7 +92,7 @@ impl ProofLog {
             },
             _ => Error::storage(format!("cannot write the archive: {error}")),
         })?;
-        // What came to stand in the file is what counts.
+        // Verifies what is in the file, not what was meant to be written.
         let report = verify_archive(&**to, path)?;
         let start = survey.start_behind(counted.head_hash);
         if (report.entries, report.link, report.root, report.head_hash)
@@ -111,43 +111,44 @@ impl ProofLog {
         Ok(report)
     }
 
-    /// Waits until the note of the archive is on disk and the log begins behind it; then takes away what went.
+    /// Waits until the archive entry is on disk and the log begins after it; then deletes the archived segments.
     fn complete(&self, sequence: Sequence) -> Result<(), Error> {
         let parts = &self.parts;
         if !parts.journal.progress.wait_applied(sequence.get() + 1, None) {
             return Err(self.parts.queue.refused("the writer stopped"));
         }
         {
-            // Queries find what went until here, and no more from here on.
+            // Queries find archived records up to here, and not after.
             let mut index = parts.index.write();
             parts.index.rebuild(&mut index, &parts.journal);
         }
         parts.index.recent.clear();
-        // It counted the records that went.
+        // It counted archived records.
         *parts.maintenance.verified() = None;
-        // The view of before lists what is gone; nothing is wrong with it.
+        // The old index is sound, but lists records that are gone.
         if let Some(aside) = parts.index.view.as_ref().map(|view| view.with_extension("damaged")) {
             let _ = fs::remove_dir_all(aside);
         }
-        // Where that fails the log goes on: opening it again takes them away.
+        // If this fails the log keeps working; the next open deletes the segments.
         store::remove_archived(&*parts.journal.files, &parts.journal.reader)
             .map_err(|error| Error::storage(format!("the archive stands, but its segments cannot be removed: {error}")))
     }
 
-    /// The SHA-256 of the archive of these entries, as the log noted it; `None` where it does not tell any more.
+    /// Returns the SHA-256 of the archive of these entries as recorded in the log; `None` if it is not recorded any
+    /// more.
     pub(crate) fn archived_sha256(&self, from: u64, entries: u64) -> Option<Digest> {
         let past = self.parts.journal.past();
         let noted = past.archives.iter().find(|archive| (archive.from, archive.entries) == (from, entries));
         noted.map(|archive| archive.sha256)
     }
 
-    /// Where the log begins.
+    /// The beginning of the log.
     pub(crate) fn begins(&self) -> Start {
         self.parts.journal.reader.start()
     }
 }
 
-/// Checks an archive by the file alone.
+/// Verifies an archive from the file alone.
 pub(crate) fn verify_archive(files: &dyn Files, name: &Path) -> Result<ArchiveReport, Error> {
     let file = files
         .open(name, OpenMode::Read)
@@ -177,13 +178,13 @@ pub(crate) fn verify_archive(files: &dyn Files, name: &Path) -> Result<ArchiveRe
     })
 }
 
-/// A reading that counts the evidence which is gone.
+/// Makes a reading count erased evidence.
 fn counting(mut reading: Reading<'static>) -> Reading<'static> {
     reading.erased = Some(0);
     reading
 }
 
-/// What an archive of these entries says of itself.
+/// The totals to be stored in an archive of these entries.
 fn counted(reading: &Reading<'_>) -> Counted {
     let chain = reading.verified();
     Counted { records: chain.records, head_hash: chain.head_hash, until: Timestamp::from_millis(chain.latest) }
@@ -198,12 +199,12 @@ fn not_archived(error: ArchiveError) -> Error {
 
 #[cfg(test)]
 impl ProofLog {
-    /// How many entries there are, and the root over them.
+    /// Returns the number of entries and the root over them.
     pub(crate) fn shared_root(&self) -> (u64, Digest) {
         self.parts.journal.reader.tree_head()
     }
 
-    /// The root of the first entries.
+    /// Returns the root over the first `size` entries.
     pub(crate) fn root_of(&self, size: u64) -> Digest {
         self.parts.journal.reader.root_at(size).unwrap()
     }

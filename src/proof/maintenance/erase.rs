@@ -1,4 +1,4 @@
-//! Erasing evidence: the entry that says so first, then the bytes.
+//! Erasing evidence: first the entry that records it, then the bytes.
 
 use std::io;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::proof::queue::Refusal;
 use crate::store::{self, Kind};
 
 impl ProofLog {
-    /// Erases the evidence of all selected records that have it by now; returns how many these were. `kept_until` says
-    /// until when the evidence of a record of a time must be kept, if so.
+    /// Erases the evidence of all selected records. Returns the number of records that had evidence. `kept_until`
+    /// returns the time until which the evidence of a record must be kept, given the time of the record.
     pub(crate) fn erase(
         &self,
         now: Timestamp,
@@ -52,7 +52,7 @@ impl ProofLog {
         looked.map_err(|error| read_error(&error))?;
         young.refuse("must be kept")?;
         counting.refuse("counts in limits and is needed")?;
-        // What a crash cut short may hold evidence of which no record tells.
+        // Copies made after a crash may hold evidence that belongs to no record.
         let copies = self.parts.journal.files.list(Path::new(store::RECOVERED)).map_err(|error| read_error(&error))?;
         if count == 0 && copies.is_empty() {
             return Ok(0);
@@ -64,7 +64,7 @@ impl ProofLog {
         if !self.parts.journal.progress.wait_durable(sequence) {
             return Err(self.parts.queue.refused("the writer stopped"));
         }
-        // From here on whoever finds the bytes gone, or half gone, knows why.
+        // From here on, missing or partial evidence is explained by the erasure.
         self.parts.journal.erasures.add(sequence, &erasure);
         carry_out(&self.parts, &covered).map_err(|refusal| refusal.error())?;
         self.parts.index.recent.clear();
@@ -72,16 +72,16 @@ impl ProofLog {
     }
 }
 
-/// Carries all erasures out again where evidence that they cover is there, as after a restored backup; returns of how
-/// many records. A log that writes nothing more leaves that to its next opening, one that is not verified yet to the
-/// verification behind it.
+/// Carries out all erasures again if evidence that they cover exists, for example after restoring a backup. Returns
+/// the number of records concerned. A log that cannot be written leaves this to its next open, an unverified one to
+/// its background verification.
 pub(super) fn carry_out_again(parts: &Parts) -> io::Result<u64> {
     let _turn = parts.maintenance.erasing();
     if parts.maintenance.believes() || !matches!(parts.queue.refusal(), None | Some(Refusal::Frozen(_))) {
         return Ok(0);
     }
     let covered = parts.journal.erasures.covered();
-    // One that was under way meanwhile is done by now.
+    // Erasures that were in progress are done by now.
     let found = covered.count_kept(&parts.journal.reader)?;
     if found > 0 {
         carry_out(parts, &covered).map_err(|refusal| io::Error::other(refusal.error()))?;
@@ -93,14 +93,14 @@ pub(super) fn carry_out_again(parts: &Parts) -> io::Result<u64> {
 fn carry_out(parts: &Parts, covered: &Covered) -> Result<(), Refusal> {
     let entries = parts.journal.erasures.entries();
     covered.carry_out(&parts.journal.reader, &*parts.journal.files, entries).map_err(|error| {
-        // What is on disk now is known to nobody; opening the log carries it out.
+        // The state on disk is unknown; the next open carries the erasure out.
         let refusal = Refusal::Failed(format!("erasing evidence: {error}"));
         parts.queue.refuse(refusal.clone());
         refusal
     })
 }
 
-/// Records whose evidence may not go yet.
+/// Records whose evidence must not be erased yet.
 #[derive(Default)]
 struct Held {
     count: u64,

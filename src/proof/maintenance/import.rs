@@ -1,4 +1,4 @@
-//! An export read back into a folder of its own.
+//! Importing an export into a new folder.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,9 +14,8 @@ use crate::proof::log::open::make_folder;
 use crate::proof::maintenance::export::{Item, Start, read_whole};
 use crate::store::{self, Files, FrameDraft, Journal, JournalOptions, Kind, RealFiles, StoreId};
 
-/// Makes a store of an export, with the same records, ids and hashes, in a
-/// folder that is empty or not there. Either all of the export comes to stand
-/// there or nothing.
+/// Creates a store from an export, with the same records, IDs and hashes, in a folder that is empty or does not
+/// exist. Either the whole export is imported or nothing.
 pub(crate) fn import(
     folder: &Path,
     export: &mut dyn BufRead,
@@ -39,13 +38,13 @@ pub(crate) fn import(
         Ok(report)
     });
     if imported.is_err() {
-        // What cannot be removed is named by the next import.
+        // If it cannot be removed, the next import reports it.
         let _ = fs::remove_dir_all(&aside);
     }
     imported
 }
 
-/// Beside the folder, on the same file system.
+/// A folder beside the target, on the same file system.
 fn aside(folder: &Path) -> PathBuf {
     let mut name = folder.file_name().map_or_else(|| OsString::from("store"), OsString::from);
     name.push(".importing");
@@ -76,7 +75,7 @@ fn fill(folder: &Path, export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u
     })?;
     let Some(mut journal) = journal else { return Err(unimportable("it has no lines")) };
     journal.write().and_then(|()| journal.sync()).map_err(|error| unwritable(&error))?;
-    // What came to stand in the files is what is checked, as it is when a log is opened.
+    // Verifies what is in the files, like opening a log does.
     let (reader, position) = (journal.reader(), journal.position());
     let mut reading = Reading::learning();
     let found = match reader.verify(&mut reading, position) {
@@ -90,7 +89,7 @@ fn fill(folder: &Path, export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u
     Ok(report)
 }
 
-/// The store of an export that can be imported.
+/// Returns the store's ID, if the export can be imported.
 fn store_of(start: &Start) -> Result<StoreId, Error> {
     if !start.entries || !start.evidence || start.first.get() != 0 {
         return Err(unimportable("it has not all entries with their evidence, from the first one on"));
@@ -111,7 +110,7 @@ fn add(journal: &mut Journal, kind: Kind, body: &[u8], evidence: &[u8]) -> Resul
             return Err(unimportable(&format!("its store has format {format}, expected {}", store::FORMAT)));
         }
     }
-    // No frame ends in a zero byte, or its end could not be told from space ahead.
+    // No frame may end in a zero byte, because its end could not be told from preallocated space.
     if kind == Kind::Decision && evidence.last() == Some(&0) {
         return Err(unimportable("a record's evidence ends in a zero byte"));
     }

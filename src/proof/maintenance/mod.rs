@@ -18,20 +18,20 @@ pub(crate) use repair::{FoundStates, RepairStates, repair};
 #[cfg(test)]
 pub(super) use repair::{Outside, repair_files};
 
-/// The turns of those who rewrite what is stored, and how far it is verified.
+/// Locks for operations that rewrite stored data, and the position up to which the log is verified.
 #[derive(Default)]
 pub(super) struct Maintenance {
-    // Held by whoever archives, so that one does at a time; and while the index is compared with the journal, which
-    // must begin in one place meanwhile. Taken before `erasing`.
+    // Held by an archiving, so that there is one at a time; and while the index is compared with the journal, whose
+    // beginning must not move meanwhile. Taken before `erasing`.
     archiving: Mutex<()>,
-    // Held over a whole erasure: an entry is written once all before it are carried out. And over an archive, so that
-    // what is copied stays as it is.
+    // Held over a whole erasure, so that an entry is written only after all earlier erasures are carried out; and
+    // over an archiving, so that the copied data does not change.
     erasing: Mutex<()>,
-    // Where the last verification ended that found nothing broken; held to copy it.
+    // The end of the last verification that found no break. Held to copy it.
     verified: Mutex<Option<ChainPosition>>,
-    // Records whose evidence was found in a file although it had been erased, and was erased again.
+    // Number of records whose evidence was found in a file although it had been erased, and was erased again.
     erased_evidence: AtomicU64,
-    // What was erased is known from the view alone as yet: nothing is taken away by it.
+    // The erasures are known from the index alone so far, so nothing is erased because of them.
     believes: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl Maintenance {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of records whose evidence was found although an erasure covers it, since the log was opened.
+    /// Number of records whose evidence was found although an erasure covers it, since the log was opened.
     pub(super) fn erased_evidence(&self) -> u64 {
         self.erased_evidence.load(Ordering::Relaxed)
     }
@@ -65,7 +65,7 @@ impl Maintenance {
         self.erased_evidence.fetch_add(records, Ordering::Relaxed);
     }
 
-    /// Notes where a verification ended, unless another one came further.
+    /// Records the end of a verification, unless another one got further.
     pub(super) fn note_verified(&self, position: ChainPosition) {
         let mut last = self.verified();
         if last.is_none_or(|last| last.entries <= position.entries) {

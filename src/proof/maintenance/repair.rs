@@ -1,4 +1,4 @@
-//! A new log in place of a broken one, which is kept as it is.
+//! Repairing a broken log: a new log replaces it, and the broken one is kept unchanged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,46 +18,47 @@ use crate::store::{
     Kind, Known, Position, RealFiles, StoreId, Visitor,
 };
 
-/// The states that a broken log has.
+/// The states of a broken log.
 #[derive(Debug, Default)]
 pub(crate) struct FoundStates {
-    /// As of the last entry that holds and that a witness confirms.
+    /// The states as of the last entry that is sound and confirmed by a witness.
     pub(crate) good: BTreeMap<String, Vec<u8>>,
-    /// What entries behind it say, as far as they can be read, in order.
+    /// The values in later entries, as far as they can be read, in order.
     pub(crate) behind: BTreeMap<String, Vec<Vec<u8>>>,
-    /// The first entry that holds and that no witness confirms.
+    /// The first sound entry that no witness confirms.
     pub(crate) first_unconfirmed: Option<Sequence>,
-    /// A witness names other entries than there are.
+    /// A witness names other entries than the log holds.
     pub(crate) is_contradicted: bool,
 }
 
-/// What a new log takes over.
+/// The states that a new log takes over.
 #[derive(Debug, Default)]
 pub(crate) struct RepairStates {
-    /// Each with its cause.
+    /// The states, each with its cause.
     pub(crate) states: Vec<(StateDraft, String)>,
     pub(crate) agents: u64,
-    /// Those that are suspended or retired where the last good entry did not say so.
+    /// The agents that are suspended or retired, although the last good entry did not say so.
     pub(crate) tightened: Vec<String>,
-    /// What was not taken over, in words.
+    /// Descriptions of what was not taken over.
     pub(crate) notes: Vec<String>,
-    /// The secrets beside the journal go with it.
+    /// The secrets beside the journal are taken over too.
     pub(crate) with_secrets: bool,
 }
 
-/// Says what a new log takes over of the states of a broken one.
+/// Decides which states of a broken log a new one takes over.
 pub(crate) type Carry<'a> = &'a dyn Fn(&FoundStates) -> Result<RepairStates, Error>;
 
-/// What is known of a broken log from elsewhere than its journal and the files beside it.
+/// Knowledge about a broken log from outside its journal and the files beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
-    /// What its index says of it.
+    /// The knowledge in its index.
     pub(crate) index: Option<Known>,
-    /// A checkpoint that was kept.
+    /// A checkpoint that was kept elsewhere.
     pub(crate) checkpoint: Option<KeptCheckpoint>,
 }
 
-/// Puts a new log in place of a broken one in a folder, or finishes doing so. `checkpoint` is one of it that was kept.
+/// Replaces a broken log in a folder by a new one, or completes a repair that was interrupted. `checkpoint` is a
+/// checkpoint of the log that was kept elsewhere.
 pub(crate) fn repair(
     folder: &Path,
     now: Timestamp,
@@ -79,7 +80,7 @@ pub(crate) fn repair(
     let next = real.path_to(store::REPAIRED);
     let mut outside = Outside { index: None, checkpoint };
     if !is_under_way {
-        // What is left of a repair that did not come as far as to change anything.
+        // Removes the remains of a repair that had not changed anything yet.
         if next.exists() {
             fs::remove_dir_all(&next).map_err(|error| failed(&error))?;
         }
@@ -87,12 +88,12 @@ pub(crate) fn repair(
     }
     let real: Arc<dyn Files> = Arc::new(real);
     let report = repair_files(&real, &outside, now, fresh, carry)?;
-    // Empty folders: another repair takes them away too.
+    // The folders are empty; another repair would remove them too.
     let _ = fs::remove_dir_all(&next);
     Ok(report)
 }
 
-/// What the view says of the journal, asked of a copy: to open a view is to write to it.
+/// Reads what the index knows of the journal. Uses a copy, because opening the index writes to it.
 fn known_of_view(view: &Path, next: &Path) -> io::Result<Option<Known>> {
     if !view.is_dir() {
         return Ok(None);
@@ -140,7 +141,7 @@ pub(crate) fn repair_files(
     serde_json::from_str(&report).map_err(|error| Error::storage(format!("the repair's report: {error}")))
 }
 
-/// Makes the new store beside the broken one, whole, so that nothing but names is left to change.
+/// Creates the complete new store beside the broken one, so that only renaming is left.
 fn prepare(
     files: &Arc<dyn Files>,
     outside: &Outside,
@@ -153,7 +154,7 @@ fn prepare(
         found.map(|inspection| (looking, inspection)).map_err(|error| Error::storage(error.to_string()))
     };
     let (mut looking, mut inspection) = inspect(Looking::by(None))?;
-    // As when it is opened: evidence that is missing, and that no erasure covers, is a break.
+    // As when the log is opened, missing evidence without an erasure is a break.
     let mut erasures = None;
     if inspection.breakage.is_none() {
         erasures = looking.reading.unexplained_but_for();
@@ -163,7 +164,8 @@ fn prepare(
     }
     let first_unconfirmed = Some(inspection.confirmed).filter(|confirmed| *confirmed < inspection.entries);
     if let Some(first) = first_unconfirmed {
-        // How many are confirmed is known only now: read once more to tell the states before from those behind.
+        // The number of confirmed entries is known only now; the log is read again to separate the states before and
+        // after.
         (looking, inspection) = inspect(Looking { confirmed: first, ..Looking::by(erasures) })?;
     }
     let (chain, is_frozen) = (looking.reading.verified(), looking.reading.past.freeze.is_some());
@@ -181,7 +183,7 @@ fn prepare(
         return Err(Error::Conflict { message: message.to_owned() });
     }
     let mut carried = carry(&states)?;
-    // Behind the store's entry and the repair's.
+    // The first two entries are the store's and the repair's.
     for (place, (state, _)) in (2..).zip(&mut carried.states) {
         state.stand_at(Sequence::new(place));
     }
@@ -198,7 +200,7 @@ fn prepare(
         head_hash,
         broken,
         kept: kept.clone(),
-        // Times do not run backwards, and an id tells by its time of which log it is.
+        // Times do not run backwards, and the time in an ID tells which log it belongs to.
         timestamp: now.max(Timestamp::from_millis(latest)),
     };
     write_new(files, fresh, &entry, &carried).map_err(failed)?;
@@ -251,29 +253,29 @@ fn write_new(files: &Arc<dyn Files>, fresh: StoreId, repair: &RepairEntry, carri
     {
         store::write_secrets(&Below::new(Arc::clone(files), store::REPAIRED), &secrets)?;
     }
-    // The folder's own name, and those in it: what `HEAD` was synced with was only its own.
+    // Syncs the folder's own name and the names in it; writing `HEAD` synced only its own.
     files.sync_dir(Path::new(store::REPAIRED))?;
     files.sync_dir(Path::new(""))
 }
 
-/// A time as letters and digits: `20270115T080000Z`.
+/// Formats a time as letters and digits: `20270115T080000Z`.
 fn compact(at: Timestamp) -> String {
     let text = at.to_string();
     let seconds = text.split('.').next().unwrap_or(&text);
     seconds.chars().filter(char::is_ascii_alphanumeric).chain(['Z']).collect()
 }
 
-/// Checks entries as [`Reading`] does, and keeps what a new log needs to know.
+/// Verifies entries like [`Reading`], and collects the states for a new log.
 struct Looking {
     reading: Reading<'static>,
     is_broken: bool,
-    /// States of entries from here on stand behind what is believed.
+    /// Number of confirmed entries; states of later entries are kept separately.
     confirmed: u64,
     states: FoundStates,
 }
 
 impl Looking {
-    /// Knows what was erased, or learns it on the way.
+    /// Creates a visitor that knows the erasures, or learns them while reading.
     fn by(erasures: Option<Arc<Erasures>>) -> Self {
         let reading = erasures.map_or_else(Reading::learning, Reading::checking);
         Self { reading, is_broken: false, confirmed: u64::MAX, states: FoundStates::default() }

@@ -1,4 +1,4 @@
-//! What is on its way to the journal: what callers hand in, and its place once it is in order.
+//! Drafts: the content of entries that callers enqueue, and their position once enqueued.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,17 +15,17 @@ pub(crate) struct DecisionDraft {
     pub(crate) intent: IntentId,
     pub(crate) decision: Decision,
     pub(crate) reasoning: String,
-    /// The escalation that it answers.
+    /// The escalation that this decision answers.
     pub(crate) resolves: Option<ProofId>,
-    /// The decision that it repeats.
+    /// The decision that this one repeats.
     pub(crate) retry_of: Option<ProofId>,
     pub(crate) trust: TrustSnapshot,
     pub(crate) risk: RiskLevel,
-    /// As `evidence::encode` makes it.
+    /// The encoded evidence, see `evidence::encode`.
     pub(crate) evidence: Vec<u8>,
-    /// What a success of it can be earned on.
+    /// The risk level that determines the trust a success earns.
     pub(crate) earns: RiskLevel,
-    /// For the proof id.
+    /// The random part of the proof ID.
     pub(crate) random: u32,
 }
 
@@ -37,72 +37,72 @@ pub(crate) struct OutcomeDraft {
     pub(crate) outcome: Outcome,
     pub(crate) note: Option<String>,
     pub(crate) state: Option<StateDraft>,
-    /// What becomes of the escalation that the record opened.
+    /// The new state of the escalation that the record opened.
     pub(crate) asked: Option<StateDraft>,
-    /// How the agent's trust moves.
+    /// The change of the agent's trust.
     pub(crate) trust: Option<TrustMove>,
     pub(crate) basis: Option<OutcomeBasis>,
 }
 
-/// How an agent's trust moves, and where the entry stands that moved it before.
+/// A change of an agent's trust, with the entry of the previous change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TrustMove {
     #[serde(flatten)]
     pub(crate) change: TrustChange,
     pub(crate) cause: TrustCause,
-    /// The risk by which it moved, where no outcome says so.
+    /// The risk that determined the change, if no outcome entry states it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) risk: Option<RiskLevel>,
-    /// What was taken back.
+    /// The points that were taken back.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) gained: Option<u16>,
-    /// When, by the clock.
+    /// The clock's time of the change.
     pub(crate) at: Timestamp,
-    /// The entry that moved it before.
+    /// The entry of the previous change.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) previous: Option<Sequence>,
 }
 
-/// What an outcome moves trust by, so that it can be done again from the log alone.
+/// The inputs of an outcome's effect on trust, so that it can be recomputed from the log alone.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OutcomeBasis {
     pub(crate) decision: Decision,
     pub(crate) risk: RiskLevel,
-    /// What a success is earned on; none where the decision is too old.
+    /// The risk level that determines what a success earns; `None` if the decision is too old.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) earns: Option<RiskLevel>,
-    /// When it did, by the clock: entries' times never run backwards, clocks do.
+    /// The clock's time of the outcome. Entries' times never run backwards, clocks may.
     pub(crate) at: Timestamp,
-    /// Whether a failure gives nothing back of limits, for the agent itself reported it.
+    /// A failure does not release limits, because the agent itself reported it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(crate) keeps_limits: bool,
 }
 
 impl OutcomeBasis {
-    /// Whether what the decision used of limits is free again after that outcome.
+    /// Returns whether this outcome releases what the decision used of limits.
     pub(crate) fn gives_back(basis: Option<Self>, outcome: Outcome) -> bool {
         outcome == Outcome::Failure && basis.is_none_or(|basis| !basis.keeps_limits)
     }
 }
 
-/// A change of state, and why.
+/// A change of a state, and its cause.
 #[derive(Debug)]
 pub(crate) struct ChangeDraft {
     pub(crate) state: StateDraft,
     pub(crate) cause: String,
-    /// Whose trust it moves, and how.
+    /// The agent whose trust changes, and the change.
     pub(crate) trust: Option<(AgentId, TrustMove)>,
 }
 
-/// The new state of something.
+/// The new value of a keyed state.
 #[derive(Debug)]
 pub(crate) struct StateDraft {
     pub(crate) key: String,
-    /// JSON.
+    /// The value as JSON.
     pub(crate) value: String,
-    /// Where in the value the place of its own entry is to be written.
+    /// The offset in the value at which the sequence of its own entry is to be written.
     pub(crate) own_place: Option<usize>,
 }
 
@@ -111,38 +111,38 @@ impl StateDraft {
         Self { key, value, own_place: None }
     }
 
-    /// What a value says in place of its own entry's place, which is not known before it is in order.
+    /// The placeholder for the sequence of the value's own entry, which is not known before it is enqueued.
     pub(crate) const OWN_PLACE: Sequence = Sequence::new(u64::MAX);
 
-    /// Finds the last [`StateDraft::OWN_PLACE`] in the value, to be replaced.
+    /// Finds the last [`StateDraft::OWN_PLACE`] in the value, to be replaced later.
     pub(crate) fn with_own_place(self) -> Self {
         let own_place = self.value.rfind(OWN_PLACE_DIGITS);
         Self { own_place, ..self }
     }
 
-    /// Writes an id in place of one that stood for it while it was not known.
+    /// Replaces a placeholder ID by the real one.
     pub(crate) fn name(&mut self, stand_in: &ProofId, id: &ProofId) {
         let stand_in = stand_in.to_string();
         if let Some(start) = self.value.find(&stand_in) {
-            // INVARIANT: all ids are as long, so that nothing behind it moves.
+            // INVARIANT: all IDs have the same length, so nothing after it moves.
             self.value.replace_range(start..start + stand_in.len(), &id.to_string());
         }
     }
 
-    /// Writes down the entry's place.
+    /// Writes the entry's sequence over the placeholder.
     pub(crate) fn stand_at(&mut self, sequence: Sequence) {
         if let Some(start) = self.own_place.take() {
-            // Blanks before a number mean nothing in JSON, and so nothing behind it moves.
+            // JSON allows blanks before a number, so nothing after it moves.
             let place = format!("{:>width$}", sequence.get(), width = OWN_PLACE_DIGITS.len());
             self.value.replace_range(start..start + OWN_PLACE_DIGITS.len(), &place);
         }
     }
 }
 
-/// [`StateDraft::OWN_PLACE`] as it is written.
+/// [`StateDraft::OWN_PLACE`] in decimal digits.
 const OWN_PLACE_DIGITS: &str = "281474976710655";
 
-/// What is to be written.
+/// The content of an entry to be written.
 #[derive(Debug)]
 pub(crate) enum Draft {
     Decision { id: ProofId, draft: DecisionDraft },
@@ -151,16 +151,16 @@ pub(crate) enum Draft {
     Entry(EntryDraft),
 }
 
-/// Any other entry, its body complete.
+/// An entry of any other kind, with a complete body.
 #[derive(Debug)]
 pub(crate) struct EntryDraft {
     pub(crate) kind: Kind,
     pub(crate) body: Vec<u8>,
-    /// Where the log begins once an archive's entry is on disk.
+    /// The beginning of the log once an archive entry is on disk.
     pub(crate) begins: Option<Start>,
 }
 
-/// A draft with its place.
+/// A draft with its position.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) sequence: Sequence,
@@ -169,7 +169,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// About how much memory it takes.
+    /// Approximate memory use in bytes.
     pub(crate) fn weight(&self) -> usize {
         let content = match &self.draft {
             Draft::Decision { draft, .. } => draft.evidence.capacity() + draft.reasoning.capacity(),

@@ -20,26 +20,23 @@ use crate::model::{InvalidValue, RiskLevel};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// Returns once the record is on disk: it survives `kill -9` and a power cut.
-    /// Concurrent callers share one fsync (group commit).
+    /// Returns once the record is on disk: it survives `kill -9` and a power failure. Concurrent callers share one
+    /// fsync (group commit).
     #[default]
     Sync,
-    /// Returns once the record is enqueued in memory. It is on disk 10 milliseconds
-    /// and one write with its `fdatasync` later, as long as the disk keeps up; a crash
-    /// before that loses it. At the most 131,072 entries or 8 MiB, what comes first, are
-    /// answered and not on disk: on a disk that is full or fails, these are lost, the
-    /// next call is refused, and the status says so.
+    /// Returns once the record is enqueued in memory. The record is on disk 10 milliseconds plus one write with its
+    /// `fdatasync` later, as long as the disk keeps up; a crash before that loses it. At most 131,072 entries or 8
+    /// MiB, whichever comes first, are acknowledged and not yet on disk. If the disk is full or fails, these entries
+    /// are lost, later calls are refused, and the status reports it.
     Buffered,
-    /// Like `Sync` for decisions at or above a level of risk and for their
-    /// outcomes, like `Buffered` for the others. The risk is the one that was
-    /// decided on, not the one that the caller claimed. Changes of agents and
-    /// policies are always on disk when their call comes back. What is on disk
-    /// has all before it on disk, whatever its risk.
+    /// Like `Sync` for decisions at or above a risk level and for their outcomes, like `Buffered` for others. The
+    /// effective risk counts, not the one the caller claimed. Changes of agents and policies are always on disk when
+    /// their call returns. An entry on disk implies that all entries before it are on disk, whatever their risk.
     SyncFrom(RiskLevel),
 }
 
 impl Durability {
-    /// Whether a decision of that risk, or its outcome, is waited for.
+    /// Returns whether a call waits until a decision of this risk, or its outcome, is on disk.
     pub(crate) fn awaits(self, risk: RiskLevel) -> bool {
         match self {
             Self::Sync => true,
@@ -48,12 +45,12 @@ impl Durability {
         }
     }
 
-    /// How long the writer gathers drafts before it flushes, when nobody waits.
+    /// The time for which the writer gathers drafts before it writes, when no caller waits.
     pub(crate) fn gathers(self) -> Duration {
         if self == Self::Sync { Duration::ZERO } else { Duration::from_millis(10) }
     }
 
-    /// Whether a change of an agent or of the policies is waited for.
+    /// Returns whether a call waits until a change of agents or policies is on disk.
     pub(crate) fn awaits_changes(self) -> bool {
         self != Self::Buffered
     }

@@ -1,7 +1,6 @@
-//! The order of entries. Callers hand drafts in, under one short lock, and get
-//! a sequence and a time back; whoever's turn it is to write takes drafts out in
-//! batches. That is the writer's thread, or a caller who waits for its own entry
-//! and finds nobody writing: so a lone caller waits for no other thread.
+//! The queue: callers enqueue drafts under one short lock and get a sequence and a time. The holder of the turn takes
+//! drafts out in batches and writes them. That is the writer's thread, or a caller that waits for its own entry while
+//! nobody is writing, so a single caller waits for no other thread.
 
 mod draft;
 mod durability;
@@ -21,14 +20,14 @@ pub(super) use turn::{Batch, Requester, Task, Turn};
 
 use crate::model::{Error, Outcome, Sequence, Timestamp};
 
-/// What may wait for the writer.
+/// Bounds of the drafts that wait to be written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// Drafts.
+    /// Largest number of waiting drafts.
     pub(crate) drafts: usize,
-    /// Memory that they take, about. As much again may be in the writer's hands.
+    /// Approximate memory they may take, in bytes. The writer may hold as much again.
     pub(crate) bytes: usize,
-    /// How long a caller that finds no room waits before it is refused.
+    /// The time a caller waits for room before it is refused.
     pub(crate) patience: Duration,
 }
 
@@ -39,82 +38,92 @@ impl Room {
 /// The queue between callers and the writer. It owns the order of entries, the outcomes in flight, the kill switch's
 /// epoch, and whether anything is accepted at all.
 pub(crate) struct Queue {
-    // Callers hold it to number and push one draft, who writes to take all of
-    // them. Taken after an agent's lock and before the index's, never across I/O.
+    // Callers hold it to number and push one draft, the holder of the turn to take all of them. Taken after an
+    // agent's lock and before the index's, never held across I/O.
     state: Mutex<State>,
-    /// The writer's thread waits here for its turn.
+    /// The writer's thread waits here for work.
     work: Condvar,
-    /// Whose turn it is waits here for callers who are expected.
+    /// The holder of the turn waits here for callers that are expected.
     enough: Condvar,
     /// Callers wait here for room.
     room: Condvar,
-    /// Callers wait here for the outcome that another one has reserved.
+    /// Callers wait here for an outcome that another caller has reserved.
     released: Condvar,
     most: Room,
     pub(super) durability: Durability,
-    /// `last_time` of the state in milliseconds, for who asks what time it is.
+    // Held to take a buffer or to give some back; nothing else is taken meanwhile.
+    spare: Mutex<Spare>,
+    /// Copy of the state's `last_time` in milliseconds, readable without the lock.
     clock: Arc<AtomicI64>,
-    /// The entry behind which time began anew last.
+    /// The entry at which the log's time last stepped back.
     era: AtomicU64,
 }
 
 struct State {
     next: u64,
     last_time: Timestamp,
-    /// The time stepped back a moment ago: what is under way may have been begun before.
+    /// The log's time stepped back recently: calls in flight may have read the earlier clock.
     stepped_back: Option<StepBack>,
     queue: Vec<Pending>,
-    /// What the queue weighs.
+    /// Approximate memory of the queue in bytes.
     weight: usize,
-    /// Callers who wait for room.
+    /// Number of callers that wait for room.
     crowded: usize,
-    /// What was taken out and not yet brought to the index.
+    /// The drafts taken out and not yet in the index.
     in_flight: Arc<Vec<Pending>>,
-    /// Everything before this place was taken out.
+    /// All entries before this sequence were taken out.
     taken: u64,
     last_taken: Instant,
-    /// Somebody gathers or writes.
+    /// A thread gathers or writes.
     is_busy: bool,
-    /// Callers who wait for entries in the queue.
+    /// Number of callers that wait for entries in the queue.
     awaited: usize,
-    /// How many are likely to wait when those who were just answered are back.
+    /// Number of callers likely to wait once those just answered have returned.
     expected: usize,
-    /// How long nobody may come before those who are expected are given up.
+    /// The time without a new caller after which expected callers are given up.
     pause: Duration,
-    /// Outcomes in flight, by the place of their record: enqueued and not yet in the index. `None` while a caller that
-    /// has reserved it decides.
+    /// Outcomes in flight, by the sequence of their record: enqueued and not yet in the index. `None` while a caller
+    /// that has reserved it decides.
     outcomes: HashMap<Sequence, Option<Outcome>>,
-    /// How often it was said who must not act.
+    /// Number of kill-switch changes.
     epoch: u64,
-    /// The writer should not wait for more.
+    /// The writer should not wait for more drafts.
     hurry: bool,
-    /// There is upkeep to be done.
+    /// Periodic work is due.
     upkeep: bool,
-    /// What has to be written before anything more is accepted.
+    /// The reason entries are refused until an overdue file is written.
     held: Option<String>,
     closed: Option<Refusal>,
 }
 
-/// The log's time stepped back.
+/// Memory of batches that are written, to be used again: what callers allocate and another thread frees leaves holes in
+/// the heap.
+#[derive(Default)]
+struct Spare {
+    buffers: Vec<Vec<u8>>,
+    drafts: Vec<Pending>,
+}
+
+/// A step back of the log's time.
 #[derive(Debug, Clone, Copy)]
 struct StepBack {
-    /// Times behind this were read before it did.
+    /// Times after this one were read before the step.
     ignored_from: Timestamp,
-    /// Until when such times may come.
+    /// The moment until which such times may arrive.
     until: Instant,
 }
 
-/// Why nothing more is taken in.
+/// The reason the queue accepts no entries.
 #[derive(Debug, Clone)]
 pub(super) enum Refusal {
     Closed,
-    /// A write failed: the fate of the last entries is unknown.
+    /// A write failed: it is unknown whether the last entries were written.
     Failed(String),
-    /// Something beside the entries is overdue; this passes once it is written.
+    /// A file beside the entries is overdue. Entries are accepted again once it is written.
     Overdue(String),
     /// The chain does not verify.
     Broken(String),
-    /// It was frozen for good; how that is said.
+    /// The log is frozen for good; the message for callers.
     Frozen(String),
 }
 
@@ -170,12 +179,13 @@ impl Queue {
             released,
             most,
             durability,
+            spare: Mutex::default(),
             clock: Arc::new(AtomicI64::new(i64::MIN)),
             era: AtomicU64::new(0),
         }
     }
 
-    /// Goes on behind the journal's last entry.
+    /// Starts after the journal's last entry.
     pub(super) fn start_at(&self, next: u64, last_time: Timestamp, era: Sequence) {
         let mut state = self.lock();
         self.era.store(era.get(), Ordering::Release);
@@ -185,17 +195,17 @@ impl Queue {
         self.clock.store(last_time.as_millis(), Ordering::Release);
     }
 
-    /// Whether an entry is from before time stepped back.
+    /// Returns whether an entry was written before the log's time stepped back.
     pub(crate) fn is_of_earlier_time(&self, sequence: Sequence) -> bool {
         sequence.get() < self.era.load(Ordering::Acquire)
     }
 
-    /// The time of the last entry, in milliseconds since 1970, as it is at each moment.
+    /// Returns the time of the last entry in milliseconds since 1970, updated with each entry.
     pub(crate) fn last_time(&self) -> Arc<AtomicI64> {
         Arc::clone(&self.clock)
     }
 
-    /// What is known of the entry at `sequence` while it is not in the index yet.
+    /// Looks at the entry at `sequence` while it is not in the index yet.
     pub(super) fn pending<T>(&self, sequence: Sequence, look: impl FnOnce(&Pending) -> T) -> Option<T> {
         let state = self.lock();
         let find = |drafts: &[Pending]| {
@@ -209,21 +219,21 @@ impl Queue {
         found.map(look)
     }
 
-    /// How many entries have been put in order so far.
+    /// Number of entries enqueued so far.
     pub(super) fn ordered(&self) -> u64 {
         self.lock().next
     }
 
-    /// Asks the writer not to wait for more.
+    /// Asks the writer not to wait for more drafts.
     pub(super) fn hurry(&self) {
         self.lock().hurry = true;
         self.work.notify_one();
     }
 
-    /// Takes nothing more in. The first reason stands.
+    /// Accepts no more entries. The first reason is kept.
     pub(super) fn refuse(&self, reason: Refusal) {
         let mut state = self.lock();
-        // A clean close gives way to what is worse, so that it is not hidden; so does a freeze.
+        // A clean close and a freeze are replaced by a more serious reason, so that it is not hidden.
         let gives_way = match &state.closed {
             None | Some(Refusal::Closed) => true,
             Some(Refusal::Frozen(_)) => !matches!(reason, Refusal::Closed),
@@ -237,17 +247,17 @@ impl Queue {
         self.room.notify_all();
     }
 
-    /// The error for an entry that did not come to be on disk.
+    /// The error for an entry that did not reach the disk.
     pub(super) fn refused(&self, otherwise: &str) -> Error {
         self.refusal().map_or_else(|| Error::storage(otherwise), |refusal| refusal.error())
     }
 
-    /// Why nothing is taken in, if so.
+    /// The reason entries are refused; `None` if they are accepted.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.lock().refusal()
     }
 
-    /// Refuses entries, for the reason given, until it is called with none.
+    /// Refuses entries for the given reason, until called with `None`.
     pub(super) fn hold(&self, reason: Option<String>) {
         let mut state = self.lock();
         let is_change = state.held != reason;
@@ -258,24 +268,24 @@ impl Queue {
         }
     }
 
-    /// Whether an entry would be taken in now: false where it would have to wait for room.
+    /// Returns whether an entry would be accepted now; false if it would have to wait for room.
     pub(super) fn probe(&self) -> Result<bool, Refusal> {
         let state = self.lock();
         state.refusal().map_or_else(|| Ok(!self.is_full(&state)), Err)
     }
 
-    /// Whether there is so much room that hardly anybody has to wait for it.
+    /// Returns whether the queue is less than half full.
     pub(super) fn has_ample_room(&self) -> bool {
         let state = self.lock();
         !self.is_half_full(&state)
     }
 
-    /// Whether a write failed.
+    /// Returns whether a write failed.
     pub(super) fn has_failed(&self) -> bool {
         matches!(self.lock().closed, Some(Refusal::Failed(_)))
     }
 
-    /// Forgets the batch that the index has now.
+    /// Drops the batch that is in the index now.
     pub(super) fn applied(&self, drafts: &[Pending]) {
         let mut state = self.lock();
         state.in_flight = Arc::new(Vec::new());
@@ -286,7 +296,38 @@ impl Queue {
         }
     }
 
-    /// How many callers wait for entries in the queue.
+    /// An empty buffer for the evidence of a decision.
+    pub(crate) fn buffer(&self) -> Vec<u8> {
+        self.spare().buffers.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES))
+    }
+
+    /// Takes the memory of a batch back that nobody reads any more.
+    pub(super) fn reuse(&self, batch: Arc<Vec<Pending>>) {
+        let Ok(mut drafts) = Arc::try_unwrap(batch) else { return };
+        let most = MOST_BUFFERS.saturating_sub(self.spare().buffers.len());
+        let mut buffers: Vec<Vec<u8>> = Vec::with_capacity(most.min(drafts.len()));
+        for pending in drafts.drain(..) {
+            if let Draft::Decision { draft: DecisionDraft { mut evidence, .. }, .. } = pending.draft
+                && buffers.len() < most
+                && (BUFFER_BYTES..=2 * BUFFER_BYTES).contains(&evidence.capacity())
+            {
+                evidence.clear();
+                buffers.push(evidence);
+            }
+        }
+        let mut spare = self.spare();
+        spare.buffers.append(&mut buffers);
+        if drafts.capacity() > spare.drafts.capacity() {
+            spare.drafts = drafts;
+        }
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Spare> {
+        // Nothing that can panic happens while it is held.
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of callers that wait for entries in the queue.
     #[cfg(test)]
     pub(super) fn awaited(&self) -> usize {
         self.lock().awaited
@@ -323,7 +364,12 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that can panic happens between two changes that belong together.
+        // Nothing between two dependent changes can panic, so a poisoned lock is safe to use.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What a buffer for evidence holds without growing: most evidence is shorter.
+const BUFFER_BYTES: usize = 1024;
+/// Buffers that are kept: as many as a full queue of ordinary decisions has.
+const MOST_BUFFERS: usize = 4096;

@@ -1,4 +1,4 @@
-//! What callers enqueue: each entry gets its place and a time that never runs backwards.
+//! Enqueueing: each entry gets its sequence and a time that never runs backwards.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::store::{Kind, Start};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Committed {
     pub(crate) proof_id: ProofId,
-    /// The last entry that belongs to it.
+    /// The last entry that belongs to the decision.
     pub(crate) sequence: Sequence,
     pub(crate) at: Timestamp,
     pub(crate) risk: RiskLevel,
@@ -62,7 +62,7 @@ impl Queue {
         Ok(Some(self.number_decision(&mut state, now, draft)))
     }
 
-    /// Enqueues a change of state; it may move an agent's trust.
+    /// Enqueues a change of a state, which may change an agent's trust.
     pub(crate) fn change(&self, now: Timestamp, change: ChangeDraft) -> Result<Sequence, Error> {
         let mut state = self.with_room()?;
         Ok(self.push_change(&mut state, now, change, self.durability.awaits_changes()))
@@ -73,14 +73,14 @@ impl Queue {
         self.change(now, ChangeDraft { state, cause, trust: None })
     }
 
-    /// Enqueues the new value of a state that nobody waits for.
+    /// Enqueues the new value of a state without making a caller wait for the disk.
     pub(crate) fn note(&self, now: Timestamp, state: StateDraft, cause: &str) -> Result<Sequence, Error> {
         let mut queue = self.with_room()?;
         let change = ChangeDraft { state, cause: cause.to_owned(), trust: None };
         Ok(self.push_change(&mut queue, now, change, false))
     }
 
-    /// Enqueues a change of state that lets somebody act. Returns `None` if the epoch has advanced.
+    /// Enqueues a change of state that lets an agent act. Returns `None` if the epoch has advanced.
     pub(crate) fn change_unless_stopped(
         &self,
         now: Timestamp,
@@ -94,8 +94,8 @@ impl Queue {
         Ok(Some(self.push_change(&mut state, now, change, self.durability.awaits_changes())))
     }
 
-    /// Advances the epoch, so that decisions evaluated before are evaluated again, and enqueues the change of the kill
-    /// switch. The epoch advances even where the change is refused; the change needs no room.
+    /// Advances the epoch, so that decisions evaluated before are evaluated again, and enqueues the change of the
+    /// kill switch. The epoch advances even if the change is refused; the change needs no room.
     pub(crate) fn stop(&self, now: Timestamp, epoch: u64, change: ChangeDraft) -> Result<Sequence, Error> {
         let mut state = self.lock();
         state.epoch = state.epoch.max(epoch);
@@ -105,8 +105,8 @@ impl Queue {
         Ok(self.push_change(&mut state, now, change, self.durability.awaits_changes()))
     }
 
-    /// Enqueues an entry of another kind, whose body is what `make` returns for its time. The log begins at `begins` once
-    /// it is on disk.
+    /// Enqueues an entry of another kind; `make` returns its body, given its time. The log begins at `begins` once
+    /// the entry is on disk.
     pub(crate) fn entry<T: Serialize>(
         &self,
         now: Timestamp,
@@ -118,7 +118,7 @@ impl Queue {
         self.push_entry(&mut state, now, kind, begins, make)
     }
 
-    /// Enqueues the last entry, a freeze: nothing is accepted behind it, for the reason that `message` gives.
+    /// Enqueues a freeze, the last entry. Nothing is accepted after it, for the reason that `message` returns.
     pub(crate) fn freeze<T: Serialize>(
         &self,
         now: Timestamp,
@@ -148,7 +148,7 @@ impl Queue {
         Ok((sequence, at))
     }
 
-    /// Enqueues that an operator confirmed the time that the clock shows: entries behind it have times from there on.
+    /// Enqueues an operator's confirmation of the clock's time `shown`. Later entries have times from there on.
     pub(crate) fn accept_clock<T: Serialize>(
         &self,
         shown: Timestamp,
@@ -160,10 +160,10 @@ impl Queue {
         let body = serde_json::to_vec(&make(from))
             .map_err(|error| Error::Internal { message: format!("an entry cannot be written: {error}") })?;
         if shown < from {
-            // What is under way has read the time before, or one that is as late.
+            // Calls in flight have read the earlier time, or one almost as late.
             let least = from.as_millis().saturating_sub(LONGEST_CALL_MILLIS);
             let ignored_from = Timestamp::from_millis(least.max(from.as_millis().midpoint(shown.as_millis())));
-            // No longer than until the clock shows such a time by itself.
+            // Ends no later than the clock can show such a time by itself.
             let until = LONGEST_CALL_MILLIS.min(from.as_millis().saturating_sub(shown.as_millis()) / 2);
             let until = Instant::now() + Duration::from_millis(until.unsigned_abs());
             state.stepped_back = Some(StepBack { ignored_from, until });
@@ -179,7 +179,7 @@ impl Queue {
         Ok((sequence, from))
     }
 
-    /// The next place and time.
+    /// Assigns the next sequence and time.
     fn number(&self, state: &mut State, now: Timestamp) -> (Sequence, Timestamp) {
         let sequence = Sequence::new(state.next);
         state.next += 1;
@@ -220,8 +220,8 @@ impl Queue {
         let was_half_full = self.is_half_full(state);
         state.weight += pending.weight();
         state.queue.push(pending);
-        // One wake for a batch: the writer gathers by itself from then on, and is called when it should stop gathering.
-        // Who waits for its entry asks for it to be written in a moment.
+        // One wake-up per batch: the writer then gathers by itself, and is woken again when it should stop gathering.
+        // A caller that waits for its entry requests the write itself in a moment.
         let is_first = state.queue.len() == 1 && !is_awaited;
         if is_first || (!was_half_full && self.is_half_full(state)) {
             self.work.notify_one();
@@ -238,7 +238,8 @@ impl Reservation<'_> {
         Ok(sequence)
     }
 
-    /// Enqueues the report that the outcome is not known, and gives the reservation back: the record has no outcome still.
+    /// Enqueues a report that the outcome is not known, and releases the reservation: the record still has no
+    /// outcome.
     pub(crate) fn report_unknown<T: Serialize>(
         self,
         now: Timestamp,
@@ -247,8 +248,8 @@ impl Reservation<'_> {
         Ok(self.queue.entry(now, Kind::UnknownOutcome, None, make)?.0)
     }
 
-    /// Enqueues the decision that answers the record, and its outcome behind it with nothing between. None where a stop
-    /// came that the decision does not know of.
+    /// Enqueues the decision that answers the record, directly followed by its outcome. Returns `None` if the epoch
+    /// has advanced.
     pub(crate) fn answer(
         mut self,
         now: Timestamp,
@@ -294,7 +295,7 @@ impl Drop for Reservation<'_> {
 }
 
 impl State {
-    /// The time of the next entry, by what its caller read: it never runs backwards.
+    /// The time of the next entry, given the time its caller read. It never runs backwards.
     fn time(&mut self, now: Timestamp) -> Timestamp {
         if let Some(StepBack { ignored_from, until }) = self.stepped_back {
             if Instant::now() > until {
@@ -307,7 +308,7 @@ impl State {
     }
 }
 
-/// How long a call may be under way that read the time before it stepped back.
+/// Longest duration of a call that read the time before it stepped back, in milliseconds.
 const LONGEST_CALL_MILLIS: i64 = 60_000;
 
 #[cfg(test)]
@@ -327,7 +328,7 @@ mod tests {
         queue.accept_clock(Timestamp::from_millis(800), |from| from).unwrap();
         assert_eq!(at(1000), 800, "of a call that was under way");
         assert_eq!(at(850), 850);
-        // Half of the step later the clock may show such a time itself.
+        // After half of the step, the clock itself may show such a time.
         let accepted = Instant::now();
         while accepted.elapsed() <= Duration::from_millis(100) {
             std::thread::yield_now();

@@ -1,4 +1,5 @@
-//! Whose turn it is to write: the writer's thread, or a caller who waits for its own entry and finds nobody writing.
+//! The turn to write. It goes to the writer's thread, or to a caller that waits for its own entry while nobody is
+//! writing.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,46 +7,46 @@ use std::time::{Duration, Instant};
 use super::{Pending, Queue, State};
 use crate::model::Sequence;
 
-/// The right to take drafts out and write them: one has it at a time.
+/// The right to take drafts out and write them. One thread has it at a time.
 pub(crate) struct Turn<'a> {
     queue: &'a Queue,
 }
 
-/// What the writer's thread has to do.
+/// A task for the writer's thread.
 pub(crate) enum Task<'a> {
     Write(Turn<'a>),
-    /// What is due from time to time.
+    /// Periodic work that is due.
     Upkeep(Turn<'a>),
-    /// Nothing came for a while.
+    /// The work to do when no entry came for a while.
     Rest(Turn<'a>),
 }
 
-/// What is to be written in one go.
+/// Drafts to be written together.
 pub(crate) struct Batch {
     pub(crate) drafts: Arc<Vec<Pending>>,
-    /// Callers who wait for one of them.
+    /// Number of callers that wait for one of them.
     pub(crate) awaited: usize,
-    /// Nothing more will come.
+    /// No more drafts will come.
     pub(crate) last: bool,
 }
 
-/// Who asks for an entry to be written.
+/// The kind of caller that requests a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Requester {
-    /// A thread that does nothing else until then.
+    /// A thread that blocks until the entry is on disk.
     Thread,
-    /// Something that must not be held up.
+    /// An asynchronous task, which must not be blocked.
     Task,
 }
 
-/// A sync that takes longer is not waited out for callers.
+/// Upper bound of the time to wait for more callers; a longer sync does not extend it.
 const LONGEST_SYNC: Duration = Duration::from_millis(2);
-/// How many pauses the time of a sync is.
+/// Number of pauses that make up the time of a sync.
 const PAUSES: u32 = 4;
 
 impl Queue {
-    /// Asks for the entry to be written now, by whoever writes next. That is the
-    /// caller itself if nobody else is at it and it may: then its turn comes back.
+    /// Requests that the entry is written now. Returns the turn if the caller itself may write because nobody else
+    /// is; otherwise whoever writes next will write it.
     pub(crate) fn request(&self, sequence: Sequence, by: Requester) -> Option<Turn<'_>> {
         let mut state = self.lock();
         if sequence.get() < state.taken {
@@ -58,7 +59,7 @@ impl Queue {
             }
             return None;
         }
-        // A caller who asks again and again would keep upkeep from ever having its turn.
+        // A caller that asks again and again would keep periodic work from being done.
         if by == Requester::Task || state.upkeep || state.closed.is_some() {
             self.work.notify_one();
             return None;
@@ -67,15 +68,15 @@ impl Queue {
         Some(Turn { queue: self })
     }
 
-    /// What the writer's thread has to do next. Waits up to `idle` when there is
-    /// nothing, and up to `gather` for more unless somebody waits.
+    /// Returns the next task of the writer's thread. Waits up to `idle` when there is nothing to do, and up to
+    /// `gather` for more drafts unless a caller waits.
     pub(crate) fn task(&self, gather: Duration, idle: Duration) -> Task<'_> {
         let mut state = self.lock();
         let mut gather_until = None;
         loop {
             let now = Instant::now();
             let until = if state.is_busy {
-                // Who writes tells when it is done.
+                // The thread that writes notifies this one when it is done.
                 now + idle
             } else if state.upkeep {
                 state.upkeep = false;
@@ -108,9 +109,8 @@ impl Queue {
 }
 
 impl Turn<'_> {
-    /// Waits for those who were answered by the last sync to come back, so that
-    /// one sync serves all: for as long as some of them come, and no longer than
-    /// the last sync took. A caller who is alone waits for nobody.
+    /// Waits for the callers answered by the last sync to return, so that one sync serves all. Waits while some of
+    /// them arrive, and no longer than the last sync took. A single caller waits for nobody.
     pub(crate) fn gather(&self) {
         let mut state = self.queue.lock();
         let (pause, mut came) = (state.pause, state.awaited);
@@ -131,7 +131,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes all out that waits.
+    /// Takes out all waiting drafts.
     pub(crate) fn take(&self) -> Batch {
         let mut state = self.queue.lock();
         state.hurry = false;
@@ -139,7 +139,7 @@ impl Turn<'_> {
         state.taken = state.next;
         state.last_taken = Instant::now();
         let awaited = std::mem::take(&mut state.awaited);
-        let spare = Vec::with_capacity(state.queue.len());
+        let spare = std::mem::take(&mut self.queue.spare().drafts);
         let drafts = Arc::new(std::mem::replace(&mut state.queue, spare));
         state.in_flight = Arc::clone(&drafts);
         let last = state.closed.is_some() && drafts.is_empty();
@@ -151,15 +151,15 @@ impl Turn<'_> {
         Batch { drafts, awaited, last }
     }
 
-    /// Notes that so many callers are about to be answered, by a sync that took so long.
+    /// Records the number of callers about to be answered, and the duration of the sync.
     pub(crate) fn answering(&self, callers: usize, sync_time: Duration) {
         let mut state = self.queue.lock();
-        // Those who asked meanwhile wait for the next one already.
+        // Callers that asked in the meantime already wait for the next sync.
         state.expected = callers + state.awaited;
         state.pause = sync_time.min(LONGEST_SYNC) / PAUSES;
     }
 
-    /// Has the writer's thread do what is due.
+    /// Asks the writer's thread to do the periodic work.
     pub(crate) fn ask_for_upkeep(&self) {
         self.queue.lock().upkeep = true;
     }
@@ -206,7 +206,7 @@ mod tests {
         Ok(intake.decide(now, draft, 0)?.unwrap().sequence)
     }
 
-    /// A caller's wish, with the turn if it is the caller's.
+    /// Requests a write, and returns the turn if the caller gets it.
     fn wish(intake: &Queue) -> Option<Turn<'_>> {
         intake.request(decide(intake, 10).unwrap(), Requester::Thread)
     }
@@ -223,7 +223,7 @@ mod tests {
             let turn = wish(&intake).unwrap();
             assert_eq!(write(&turn), 1);
             turn.answering(1, Duration::from_millis(1));
-            // Who waited for somebody now would wait for ever.
+            // Waiting for another caller here would block forever.
             intake.lock().pause = FOREVER;
         }
     }
@@ -233,7 +233,7 @@ mod tests {
         let intake = &intake(Durability::Sync);
         let first = wish(intake).unwrap();
         assert_eq!(write(&first), 1);
-        // The second comes while the first is written.
+        // The second caller comes while the first is written.
         assert!(wish(intake).is_none());
         first.answering(1, Duration::from_millis(1));
         intake.lock().pause = FOREVER;

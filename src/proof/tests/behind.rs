@@ -1,4 +1,4 @@
-//! A log that is opened on what its view has, and verified behind.
+//! Logs opened on the basis of their index and verified in the background.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ fn opened(folder: &Path, verifying: OpenVerification) -> (ProofLog, Startup) {
     ProofLog::open_files(files, None, Some(folder.join("view")), &options, Timestamp::from_millis(0), STORE).unwrap()
 }
 
-/// Waits until the verification behind is over.
+/// Waits until the background verification is over.
 fn ended(log: &ProofLog) -> VerificationState {
     loop {
         match log.verification_state() {
@@ -78,7 +78,7 @@ fn what_a_log_goes_on_with_is_what_the_whole_journal_says() {
                 || ended(&log) == VerificationState::Verified
         );
         assert_eq!((&start.states, &start.used), (&whole.states, &whole.used), "round {round}");
-        // Records that were not looked through are found all the same.
+        // Records in segments that were not read by the open are found all the same.
         for id in ids.iter().step_by(37) {
             assert_eq!(log.record(id).unwrap().id, *id);
         }
@@ -93,7 +93,7 @@ fn what_a_log_goes_on_with_is_what_the_whole_journal_says() {
     assert_eq!(log.verify().unwrap().records, head.records + 1);
 }
 
-/// Archives what is from before a moment, with the states that the store has.
+/// Archives everything before a moment, including the states that the store has.
 fn archive(log: &ProofLog, start: &Startup, before: i64, folder: &Path) -> ArchiveReport {
     let count = log.archivable(Timestamp::from_millis(before)).unwrap();
     for (key, value) in &start.states {
@@ -120,7 +120,7 @@ fn a_frozen_log_is_known_to_be_before_all_of_it_is_read() {
         assert_eq!(log.verify().unwrap(), head);
         log.close().unwrap();
     }
-    // A view that does not say so is not believed.
+    // An index that does not say so is not trusted.
     forge_view(dir.path(), b"tlog/", |value| replace(value, "enough", "too much"));
     let (log, _) = opened(dir.path(), OpenVerification::Behind);
     assert!(matches!(ended(&log), VerificationState::Broken(_)));
@@ -134,7 +134,7 @@ fn a_log_that_was_opened_behind_is_archived_and_opens_so_again() {
     let (log, start) = opened(dir.path(), OpenVerification::Behind);
     let all = log.verify().unwrap();
     let archived = archive(&log, &start, 200, out.path());
-    // Up to the last segment that has nothing later.
+    // Up to the last segment without later entries.
     assert!(archived.records > 190 && archived.until < Timestamp::from_millis(200), "{archived:?}");
     assert_eq!(log.verification_state(), VerificationState::Verified);
     let left = log.verify().unwrap();
@@ -158,7 +158,7 @@ fn a_log_that_was_opened_behind_is_archived_and_opens_so_again() {
 fn entries_behind_the_mark_are_read_before_opening_returns() {
     let (dir, _) = store();
     let (log, _) = opened(dir.path(), OpenVerification::Behind);
-    // The process is killed before the view is persisted.
+    // The process is killed before the index is persisted.
     let killed = tempfile::tempdir().unwrap();
     for at in 0..40 {
         decide(&log, 1_000, charged(at)).unwrap();
@@ -183,7 +183,7 @@ fn a_state_that_was_forged_in_the_view_is_found_behind_and_ends_the_deciding() {
     assert!(found.expected.contains("agent/0") && found.file == "view", "{found}");
     assert!(is_broken(&log));
     log.close().unwrap();
-    // Opened whole, the journal says what is so, and the view is made anew.
+    // After opening with full verification, the journal's content is used and the index is rebuilt.
     let (log, start) = opened(dir.path(), OpenVerification::Before);
     assert!(start.states.iter().any(|(key, value)| key == "agent/0" && value == b"{\"n\":300}"));
     decide(&log, 1_000, charged(1)).unwrap();
@@ -207,7 +207,7 @@ fn nodes_of_the_tree_that_do_not_lead_to_heads_root_are_not_believed() {
     let (dir, _) = store();
     forge_view(dir.path(), b"n", |nodes| nodes[5] ^= 1);
     let (log, _) = opened(dir.path(), OpenVerification::Behind);
-    // It was verified before opening returned.
+    // The log was verified before opening returned.
     assert_eq!(log.verification_state(), VerificationState::Verified);
     decide(&log, 1_000, charged(1)).unwrap();
     log.close().unwrap();
@@ -228,7 +228,7 @@ fn damage_that_was_not_looked_at_is_found_behind() {
     assert!(is_broken(&log));
     assert!(!log.verify().unwrap().valid);
     log.close().unwrap();
-    // Damage in what is read at once is found at once.
+    // Damage in what the open reads is found at once.
     let (dir, _) = store();
     let last = std::fs::read_dir(dir.path().join("journal")).unwrap().map(|entry| entry.unwrap().path());
     let last = last.filter(|path| path.extension().is_some_and(|kind| kind == "rks" || kind == "rkj")).max().unwrap();

@@ -1,4 +1,4 @@
-//! The power fails while several threads decide, and after a kill.
+//! Power failures while several threads decide, and after a kill.
 
 use std::sync::Mutex;
 use std::thread;
@@ -28,7 +28,7 @@ fn what_several_threads_were_told_is_there_after_a_power_cut() {
             while told.lock().unwrap().len() < before + 5 {
                 thread::yield_now();
             }
-            // What is told while the image is taken may be in it or not.
+            // An acknowledgment during the copy of the image may or may not be in it.
             let acknowledged = told.lock().unwrap().clone();
             (acknowledged, disk.crash(&mut Dice::new(seed)))
         });
@@ -41,8 +41,8 @@ fn what_several_threads_were_told_is_there_after_a_power_cut() {
     }
 }
 
-/// A killed process leaves entries that are read back and are not on disk. Whoever opens the log then shows them,
-/// and puts others behind them.
+/// A killed process leaves entries that are read back but are not on disk. The next open shows them and appends
+/// others.
 #[test]
 fn a_power_cut_after_a_kill_leaves_a_log_that_verifies() {
     for seed in 0..30 {
@@ -50,7 +50,7 @@ fn a_power_cut_after_a_kill_leaves_a_log_that_verifies() {
         let (log, _) = open(disk.clone(), Durability::Buffered).unwrap();
         let first = decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
         log.flush().unwrap();
-        // The next write succeeds, its sync does not come.
+        // The next write succeeds, and the power fails before its sync.
         disk.power_off_after(1);
         for at in 1..5 {
             decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
@@ -60,7 +60,7 @@ fn a_power_cut_after_a_kill_leaves_a_log_that_verifies() {
         let (log, _) = open(killed.clone(), Durability::Buffered).unwrap();
         let shown = log.verify().unwrap().records;
         assert_eq!(shown, 5);
-        // The same once more, behind what was found.
+        // The same again, after the entries that were found.
         killed.power_off_after(1);
         for at in 5..9 {
             decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();

@@ -1,4 +1,4 @@
-//! Bytes that change, and writes that were cut short.
+//! Changed bytes, and writes that were cut short.
 
 use super::*;
 
@@ -91,7 +91,7 @@ fn a_page_that_was_lost_in_the_middle_of_the_last_write_is_a_torn_tail() {
         ..draft("a", Decision::Allow, RiskLevel::Low, 700)
     };
     decide(&log, 1, large).unwrap();
-    // The image that a power cut could leave: nobody has noted the second decision as on disk.
+    // The image that a power failure could leave: nobody has recorded the second decision as on disk.
     let torn = disk.fork();
     torn.change(path, |content| content[16_384..20_480].fill(0));
     let (log, startup) = open(torn, Durability::Sync).unwrap();

@@ -1,10 +1,9 @@
-//! Erasing evidence: nothing of it is left and everything else is, whatever
-//! call fails and wherever the power is cut.
+//! Erasing evidence: nothing of it is left and everything else is, whatever call fails and whenever the power fails.
 
 use super::*;
 use crate::store::{GONE, OpenMode};
 
-/// A log in small segments, some of them sealed, of which agent "a" has every second record.
+/// A log in small segments, some of them sealed, in which agent "a" has every second record.
 fn written(disk: impl Files + 'static) -> (ProofLog, Vec<ProofId>) {
     let (log, _) = open_small(disk, Durability::Sync).unwrap();
     let ids = (0..10).map(|at| decide(&log, at, marked(agent_of(at), at)).unwrap()).collect();
@@ -15,13 +14,13 @@ fn agent_of(place: i64) -> &'static str {
     if place % 2 == 0 { "a" } else { "b" }
 }
 
-/// The evidence of a decision, with a text to be looked for.
+/// The evidence of a decision, with a text to search for.
 fn marked(entity: &str, place: i64) -> DecisionDraft {
     let evidence = encode_evidence(9, &marker(entity, place), &"detail", &[], None).unwrap();
     DecisionDraft { evidence, ..draft(entity, Decision::Allow, RiskLevel::Low, 700) }
 }
 
-/// No two have eight bytes in common, so that none is compressed to a mention of another.
+/// A text to search for. No two have eight bytes in common, so that none is compressed to a reference to another.
 fn marker(entity: &str, place: i64) -> String {
     let mut dice = Dice::new(place.unsigned_abs());
     let text: String = (0..64).map(|_| char::from(b"abcdefghijklmnopqrstuvwxyz"[dice.below(26)])).collect();
@@ -36,7 +35,7 @@ fn agent(name: &str) -> EvidenceSelection {
     EvidenceSelection::Agent(name.parse().unwrap())
 }
 
-/// Whether a marker stands in any file, as it is or with its first or last part cut off.
+/// Returns whether any file holds a marker, complete or with its first or last part cut off.
 fn has_marker(disk: &dyn Files, entity: &str, place: i64) -> bool {
     let marker = marker(entity, place);
     let parts: Vec<&[u8]> = marker.as_bytes().chunks_exact(12).collect();
@@ -73,7 +72,7 @@ fn what_an_outcome_earns_is_forgotten_with_the_evidence_that_says_so() {
     log.flush().unwrap();
     assert_eq!(log.facts(&id).unwrap().earns, RiskLevel::High);
     assert_eq!(erase(&log, &agent("a")).unwrap(), 1);
-    // As after a restart, by the journal alone: what is not known is worth the least.
+    // As after a restart, from the journal alone: an unknown value earns the least.
     assert_eq!(log.facts(&id).unwrap().earns, RiskLevel::Low);
 }
 
@@ -99,7 +98,7 @@ fn what_is_erased_is_gone_and_everything_else_is_there() {
         assert_eq!(erase(&log, &selection).unwrap(), 0, "{what} once more");
         let after = log.query(&ProofQuery::all()).unwrap();
         assert_eq!((after.items, log.shared_head()), (before.0.items, before.1), "{what}");
-        // What is decided later is not covered, and seals what was erased.
+        // Later decisions are not covered, and cause the erased evidence to be sealed.
         let later: Vec<ProofId> = (10..20).map(|at| decide(&log, at, marked(agent_of(at), at)).unwrap()).collect();
         let all: Vec<ProofId> = ids.iter().chain(&later).copied().collect();
         assert_erased(&log, &disk, &all, |place| place < 10 && is_erased(place), &what);
@@ -109,8 +108,8 @@ fn what_is_erased_is_gone_and_everything_else_is_there() {
     }
 }
 
-/// Puts all evidence back into the files of a log that runs, as it was in a copy of the disk, and which places of "a"
-/// are there again.
+/// Puts all evidence back into the files of a running log, as it was in a copy of the disk. Returns the places of "a"
+/// that are back.
 fn put_back(disk: &MemoryFiles, copy: &MemoryFiles) -> Vec<i64> {
     for name in disk.list(Path::new("journal")).unwrap() {
         let path = Path::new("journal").join(name);
@@ -132,7 +131,7 @@ fn evidence_that_is_there_although_it_was_erased_is_told_to_nobody_and_erased_wh
     let copy = disk.fork();
     let all = EvidenceSelection::Records(ids.iter().step_by(2).copied().collect());
     erase(&log, &all).unwrap();
-    // The entry of the erasure stays where it is; a copy that ends before it is written over the front.
+    // The entry of the erasure stays; a copy that ends before it is written over the front.
     let last = disk.list(Path::new("journal")).unwrap().pop().unwrap();
     copy.remove(&Path::new("journal").join(last)).unwrap();
     let again = put_back(&disk, &copy);
@@ -185,7 +184,7 @@ fn without_its_entry_an_erasure_covers_nothing() {
     let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
     erase(&log, &agent("a")).unwrap();
     log.close().unwrap();
-    // The evidence as it is after, in the journal as it was before.
+    // The evidence from after the erasure, in the journal from before it.
     let names = before.list(Path::new("journal")).unwrap();
     for name in names.iter().filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "rke")) {
         let path = Path::new("journal").join(name);
@@ -253,7 +252,7 @@ fn whatever_call_fails_evidence_is_there_or_gone_for_good() {
                     _ => kept += 1,
                 }
                 if is_erased {
-                    // What is gone stays gone when the power is cut now.
+                    // Erased evidence stays erased when the power fails now.
                     let after = left.crash(&mut Dice::new(seed));
                     assert!((0..10).step_by(2).all(|place| !has_marker(&after, "a", place)), "{what}, and again");
                 }
@@ -274,7 +273,7 @@ fn a_sync_that_fails_while_evidence_is_erased_acknowledges_nothing() {
         disk.lose_a_sync_after(sync);
         let done = erase(&log, &agent("a"));
         if let Ok(id) = decide(&log, 10, marked("b", 11)) {
-            // It stands at the place of agent "b"'s next one.
+            // This record takes the place of agent "b"'s next one.
             ids.push(ids[9]);
             ids.push(id);
         }
@@ -295,7 +294,7 @@ fn a_sync_that_fails_while_evidence_is_erased_acknowledges_nothing() {
     }
 }
 
-/// A process that is killed, or whose sync fails, leaves bytes that are read as gone and stand on the disk.
+/// A process that is killed, or whose sync fails, leaves bytes that read as erased but are still on disk.
 #[test]
 fn what_is_read_as_gone_and_was_never_synced_is_erased_once_more() {
     let never = LogOptions {

@@ -1,8 +1,8 @@
-//! A call to the file system fails, and then the process is killed or the power.
+//! A call to the file system fails, then the process is killed or the power fails.
 
 use super::*;
 
-/// A log that somebody has written to, and what they were told.
+/// A log that was written to, and the acknowledgments its callers got.
 struct Written {
     disk: CrashFiles,
     acknowledged: Vec<Acknowledged>,
@@ -19,7 +19,7 @@ impl Written {
         Self { disk: CrashFiles::new(), acknowledged: Vec::new() }
     }
 
-    /// Segments that are sealed, and one that was being written.
+    /// Sealed segments, and one that was being written.
     fn some(closed: bool) -> Self {
         let mut written = Self::nothing();
         let (log, _) = open_small(written.disk.clone(), Durability::Sync).unwrap();
@@ -51,7 +51,7 @@ impl Written {
         unreachable!("some crash tears a tail");
     }
 
-    /// Decides and reports, keeping what was acknowledged.
+    /// Decides and reports, recording the acknowledgments.
     fn work(&mut self, log: &ProofLog, rounds: i64) {
         for round in 0..rounds {
             let decision = draft("a", Decision::Allow, RiskLevel::Low, 700);
@@ -61,20 +61,20 @@ impl Written {
         }
     }
 
-    /// Opens the log through `files`, asks it, works on it and closes it, all as far as that is possible.
+    /// Opens the log through `files`, queries it, writes to it and closes it, as far as that is possible.
     fn work_through(&mut self, files: impl Files + 'static, what: &str) {
         let Ok((log, _)) = open_small(files, Durability::Sync) else { return };
         match log.query(&ProofQuery::entity("a")) {
-            // What cannot be read is an error, not less.
+            // Unreadable records must give an error, not a shorter result.
             Ok(page) => assert!(page.total >= self.acknowledged.len() as u64, "{what}: {} are shown", page.total),
             Err(error) => assert_eq!(error.code(), "STORAGE_UNAVAILABLE", "{what}: {error}"),
         }
         self.work(&log, 3);
-        // Whether it can be closed is not the question: what was acknowledged was so before.
+        // The close may fail; the acknowledgments came before.
         let _ = log.close();
     }
 
-    /// Opens what was left, by a kill and by power cuts.
+    /// Opens the remains after a kill and after power failures.
     fn assert_all_there(&self, what: &str) {
         self.assert_there(&self.disk.kill(), &format!("{what}, killed"));
         for seed in 0..CRASHES {
@@ -95,14 +95,14 @@ impl Written {
             let copy = left.content(Path::new(&recovered.copy)).unwrap_or_else(|| panic!("{what}: no copy"));
             assert_eq!(copy.len(), recovered.bytes, "{what}");
         }
-        // And it goes on.
+        // The log can still be written to.
         let last = decide(&log, 99, draft("a", Decision::Deny, RiskLevel::High, 700)).unwrap();
         let (log, _) = open_small(left.crash(&mut Dice::new(1)), Durability::Sync).unwrap();
         assert!(log.verify().unwrap().valid && log.record(&last).is_ok(), "{what}, and again");
     }
 }
 
-/// Power cuts after each fault.
+/// Number of power failures after each fault.
 const CRASHES: u64 = 1;
 
 fn strike_every_call(start: &Written) {
@@ -145,7 +145,7 @@ fn a_fault_while_a_torn_tail_is_set_aside_loses_nothing_that_was_acknowledged() 
     strike_every_call(&Written::torn());
 }
 
-/// After a sync that failed the system takes the pages for clean: they are read back, and no later sync writes them.
+/// After a failed sync the system considers the pages clean: they are read back, but no later sync writes them.
 #[test]
 fn what_a_failed_sync_lost_is_nothing_that_later_entries_stand_on() {
     for start in [Written::nothing(), Written::some(true), Written::some(false), Written::torn()] {
@@ -179,11 +179,11 @@ fn after_a_failed_write_nothing_more_is_acknowledged() {
         }
     }
     assert!(failed);
-    // What had been written is still answered.
+    // Earlier entries are still answered.
     assert!(log.query(&ProofQuery::entity("a")).unwrap().total > 0);
 }
 
-/// Who holds connections open takes the descriptors that the next segment needs, and gives them back.
+/// Open connections use up the descriptors that the next segment needs, and then release them.
 #[test]
 fn while_there_are_no_descriptors_all_is_recorded_and_later_in_segments_again() {
     let segments = |disk: &CrashFiles| disk.list(Path::new("journal")).unwrap().len();
@@ -210,7 +210,7 @@ fn while_there_are_no_descriptors_all_is_recorded_and_later_in_segments_again() 
     }
 }
 
-/// A segment is read whole to be checked.
+/// A segment is read whole to be verified.
 #[test]
 fn without_descriptors_a_segment_does_not_grow_for_ever() {
     let disk = MemoryFiles::new();
@@ -222,7 +222,7 @@ fn without_descriptors_a_segment_does_not_grow_for_ever() {
     assert!(disk.content(Path::new("journal/0000000000.rkj")).len() < 256 << 10);
 }
 
-/// A file of the next segment that was made and not begun.
+/// A file of the next segment that was created but not begun.
 #[test]
 fn a_next_segment_that_was_never_begun_does_not_outlive_a_close() {
     let disk = CrashFiles::new();
@@ -263,7 +263,7 @@ fn buffered_records_are_all_there_after_a_close() {
     assert_eq!(log.verify().unwrap().records, 1000);
 }
 
-/// It is in its place, or in a copy, however the setting aside is cut short.
+/// The tail is in its place or in a copy, at whatever point setting it aside is interrupted.
 #[test]
 fn no_torn_tail_is_gone_before_its_copy_lasts() {
     let start = Written::torn();

@@ -1,4 +1,4 @@
-//! The store's folder under a log that is open: moved, removed, replaced, restored over.
+//! The store's folder below an open log: moved, removed, replaced, overwritten by a backup.
 
 use std::fs;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl Store {
         self.dir.path().join("store")
     }
 
-    /// Decides until that is refused, for a second and a little at the most; returns why.
+    /// Decides until that is refused, for little more than a second. Returns the reason.
     fn decide_until_refused(&self) -> String {
         let started = Instant::now();
         loop {
@@ -131,12 +131,12 @@ fn a_copy_that_is_written_into_the_files_is_noticed_within_a_second() {
     let store = Store::open();
     let backup = store.dir.path().join("backup");
     copy(&store.folder(), &backup);
-    // Until `HEAD` is another than the copied one.
+    // Waits until `HEAD` differs from the copied one.
     let written = || fs::read(store.folder().join("HEAD")).unwrap();
     while written() == fs::read(backup.join("HEAD")).unwrap() {
         decide(&store.log, 1).unwrap();
     }
-    // Into the files that are there, as `cp -r` does: their names and links stay.
+    // Writes into the existing files, as `cp -r` does: their names and links stay.
     for name in ["HEAD", "journal/0000000000.rkj"] {
         let content = fs::read(backup.join(name)).unwrap();
         fs::write(store.folder().join(name), content).unwrap();
@@ -154,7 +154,7 @@ fn a_head_of_another_opening_is_noticed_within_a_second() {
     assert_ne!(json, other);
     let next = store.folder().join("other");
     fs::write(&next, format!("{other}\ncrc32:{:08x}\n", crc32fast::hash(other.as_bytes()))).unwrap();
-    // Replaced as another governor would; this one may write its own again before it looks.
+    // Replaced as another governor would do it; this one may write its own again before it checks.
     let started = Instant::now();
     while decide(&store.log, 1).is_ok() {
         fs::copy(&next, &head).unwrap();
@@ -199,7 +199,7 @@ fn a_folder_of_links_to_the_same_files_lets_no_second_writer_in() {
     Store::at(&linked, StoreId([2; 16])).unwrap();
 }
 
-/// Files of which those of one name cannot be opened for a while.
+/// Files of which those with one name cannot be opened for a while.
 struct Failing {
     inner: MemoryFiles,
     name: &'static str,
@@ -235,7 +235,7 @@ impl Files for Failing {
     }
 }
 
-/// A log of which the files with `name` in their path cannot be made while the flag is set.
+/// Opens a log in which files with `name` in their path cannot be created while the flag is set.
 fn failing(name: &'static str, lateness: Lateness) -> (ProofLog, Arc<AtomicBool>) {
     let fails = Arc::new(AtomicBool::new(false));
     let files = Failing { inner: MemoryFiles::new(), name, fails: Arc::clone(&fails) };
@@ -249,7 +249,7 @@ const NEVER: Lateness = Lateness { degrades: Duration::ZERO, refuses: Duration::
 
 #[test]
 fn what_cannot_be_written_beside_the_entries_is_told_and_refuses_in_the_end_and_passes() {
-    // A segment holds some three decisions, so the next one is due soon.
+    // A segment holds about three decisions, so the next one is due soon.
     for (name, told) in [("HEAD", "HEAD could not be written"), ("journal/", "the next segment could not be")] {
         let (log, fails) = failing(name, AT_ONCE);
         decide(&log, 1).unwrap();

@@ -1,4 +1,4 @@
-//! Where parts meet that do not know each other: closing, erasing, opening by a view, and wakers.
+//! Interactions of parts that do not know each other: closing, erasing, opening with an index, and wakers.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ fn of_agent(agent: &str) -> EvidenceSelection {
     EvidenceSelection::Agent(agent.parse().unwrap())
 }
 
-/// Files whose list of segments is held back while the gate is shut.
+/// Files whose list of segments is delayed while the gate is shut.
 #[derive(Clone)]
 struct Gated {
     disk: MemoryFiles,
@@ -102,7 +102,7 @@ fn erasures_are_carried_out_whatever_a_note_from_elsewhere_says() {
     let (entry, _) = log.queue().entry(Timestamp::from_millis(9), Kind::Erasure, None, body).unwrap();
     log.parts().queue.hurry();
     assert!(log.parts().journal.progress.wait_durable(entry));
-    // Killed between the entry and the bytes, with the note of a longer log beside it.
+    // Killed between the entry and the bytes, with the record of a longer log beside it.
     let left = disk.fork();
     crate::store::note_carried_out(&left, 1000).unwrap();
     let before = left.content(Path::new("journal/0000000000.rkj"));
@@ -161,7 +161,7 @@ fn an_erasure_of_the_view_alone_takes_nothing_away_when_the_log_is_verified() {
     });
     crate::store::note_carried_out(&crate::store::RealFiles::open(dir.path()).unwrap(), 5).unwrap();
     let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
-    // By now or later it is found out; until then it is believed of evidence that it is gone.
+    // The forgery is found now or later; until then the evidence counts as erased.
     governor.verify().unwrap();
     governor.close().unwrap();
     drop(governor);
@@ -169,7 +169,7 @@ fn an_erasure_of_the_view_alone_takes_nothing_away_when_the_log_is_verified() {
     assert!(governor.log().evidence(&id).is_ok());
 }
 
-/// What a view says of an agent must not be written into the journal before the journal was asked.
+/// The index's statement about an agent must not be written to the journal before it is verified.
 #[test]
 fn a_forged_state_is_not_written_down_with_an_outcome() {
     let dir = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ fn a_forged_state_is_not_written_down_with_an_outcome() {
     assert!(warnings.iter().any(|warning| warning.contains("nothing is decided")), "{warnings:?}");
     governor.close().unwrap();
     drop(governor);
-    // And whoever opens it behind once more does not go by that view again.
+    // The next open with background verification does not trust that index again.
     let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
     assert_eq!(governor.log().verification(), VerificationState::Verified);
     assert_eq!(governor.enforce(&intent).unwrap().decision, Decision::Deny);
@@ -217,7 +217,7 @@ fn a_record_whose_evidence_does_not_fit_is_none_of_those_that_hold() {
     assert_eq!((found.records, found.head_hash), (1, first.hash));
 }
 
-/// A task that is dropped with its waker, and owns another's ticket.
+/// A task that is dropped with its waker, and owns another task's ticket.
 struct OwnsTicket {
     _ticket: Mutex<crate::proof::Ticket>,
 }
@@ -229,7 +229,7 @@ impl Wake for OwnsTicket {
 #[test]
 fn a_waker_that_owns_a_ticket_is_dropped_without_the_list_being_held() {
     let (log, _) = open(MemoryFiles::new(), Durability::Sync).unwrap();
-    // Of entries that do not come.
+    // These entries never come.
     let ticket =
         |sequence| crate::proof::Ticket::new(Arc::clone(log.parts()), crate::model::Sequence::new(sequence), true);
     let mut inner = ticket(1000);
@@ -238,11 +238,11 @@ fn a_waker_that_owns_a_ticket_is_dropped_without_the_list_being_held() {
     let waker = Waker::from(Arc::new(OwnsTicket { _ticket: Mutex::new(inner) }));
     assert!(matches!(outer.poll(&Context::from_waker(&waker)), Poll::Pending));
     drop(waker);
-    // The last one that holds the waker is the list.
+    // The waiting list is the last owner of the waker.
     drop(outer);
 }
 
-/// Many report the same decision at once, in two ways: one outcome comes to stand, and moves trust once.
+/// Many threads report the same decision at once, in two ways: one outcome is kept, and trust changes once.
 #[test]
 fn of_many_who_report_a_decision_at_once_the_first_stands_and_moves_trust_once() {
     let policies = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\nmatch.capabilities = [\"*:*\"]\n";

@@ -1,4 +1,4 @@
-//! The log through the I/O seam, and the index against a plain list.
+//! The log on simulated files, and the index compared with a plain list.
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // small numbers
 
@@ -43,15 +43,15 @@ fn open(files: impl Files + 'static, durability: Durability) -> Result<(ProofLog
     ProofLog::open_files(Arc::new(files), None, None, &options, Timestamp::from_millis(0), STORE)
 }
 
-/// Opens with segments that a few entries fill.
+/// Opens a log with segments that a few entries fill.
 fn open_small(files: impl Files + 'static, durability: Durability) -> Result<(ProofLog, Startup), OpenLogError> {
     let options = LogOptions { durability, room: HURRIED, journal: SMALL, ..LogOptions::default() };
     ProofLog::open_files(Arc::new(files), None, None, &options, Timestamp::from_millis(0), STORE)
 }
 
-/// Who finds no room in the queue does not wait long.
+/// Queue options with a short wait for room.
 const HURRIED: Room = Room { patience: std::time::Duration::from_millis(200), ..Room::DEFAULT };
-/// Segments with room for some three decisions.
+/// Segments with room for about three decisions.
 const SMALL: JournalOptions = JournalOptions { segment_bytes: 2048, sealing: Sealing::AtOnce, nonce: [0; 16] };
 
 fn open_folder(folder: &Path) -> ProofLog {
@@ -86,7 +86,7 @@ fn encode_evidence(
 ) -> serde_json::Result<Vec<u8>> {
     let write_intent = |out: &mut Vec<u8>| serde_json::to_writer(out, intent);
     let write_detail = |out: &mut Vec<u8>| serde_json::to_writer(out, detail);
-    super::encode_evidence(salt, write_intent, write_detail, charges, input)
+    super::encode_evidence(Vec::new(), salt, write_intent, write_detail, charges, input)
 }
 
 fn decide(log: &ProofLog, at: i64, draft: DecisionDraft) -> Result<ProofId, Error> {
@@ -103,7 +103,7 @@ fn report(log: &ProofLog, proof_id: ProofId, outcome: Outcome) -> Result<(), Err
     log.settle(reserved.report(Timestamp::from_millis(0), draft)?)
 }
 
-/// Changes the first block that a folder's view has under a prefix, checksum and all.
+/// Changes the first block that a folder's index has under a prefix, with a valid checksum.
 fn forge_view(folder: &Path, prefix: &[u8], change: impl FnOnce(&mut Vec<u8>)) {
     let blocks = Blocks::open(Some(&folder.join("view")), 1 << 20).unwrap();
     let (key, mut value) = blocks.scan(prefix).unwrap().swap_remove(0);

@@ -1,11 +1,11 @@
-//! Random histories, with kills and power cuts in between, beside a list.
+//! Random histories with kills and power failures, compared with a list.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::model::{Alert, AlertKind};
 
-/// What is done to the log next.
+/// The next operation on the log.
 #[derive(Debug, Clone)]
 enum Step {
     Decide { entity: usize, decision: Decision, risk: RiskLevel, score: i64, pause: i64 },
@@ -21,7 +21,7 @@ enum Step {
     PowerCut { seed: u64, in_the_middle: Option<u64>, then: Mode },
 }
 
-/// How the log is opened next.
+/// The mode in which the log is opened next.
 #[derive(Debug, Clone, Copy)]
 enum Mode {
     Sync,
@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An entry that was put in order.
+/// An entry that was enqueued.
 #[derive(Debug, Clone)]
 struct Entry {
     sequence: u64,
@@ -65,7 +65,7 @@ enum What {
     Alert,
 }
 
-/// The log and the list beside it.
+/// The log and the list that models it.
 struct Twin {
     disk: CrashFiles,
     log: ProofLog,
@@ -73,9 +73,9 @@ struct Twin {
     now: i64,
     random: u32,
     entries: Vec<Entry>,
-    /// So many of them must outlive a power cut.
+    /// Number of entries that must survive a power failure.
     certain: usize,
-    /// What was lost may not come back.
+    /// Entries that were lost and must not come back.
     lost: Vec<ProofId>,
     /// Copies of torn tails, and their sizes.
     copies: Vec<(String, usize)>,
@@ -89,7 +89,7 @@ impl Twin {
         Self { disk, log, mode, now: 0, random: 0, entries: vec![], certain: 0, lost: vec![], copies: vec![] }
     }
 
-    /// Takes a step. Errors are only for a disk that has lost its power.
+    /// Carries out a step. Returns an error only if the disk has lost its power.
     fn take(&mut self, step: &Step) -> Result<(), Error> {
         match step {
             Step::Decide { entity, decision, risk, score, pause } => {
@@ -152,7 +152,7 @@ impl Twin {
     }
 
     fn ordered(&mut self, sequence: u64, what: What) -> Result<(), Error> {
-        // It may be on disk from now on, whether it is acknowledged or not.
+        // From now on the entry may be on disk, acknowledged or not.
         self.entries.push(Entry { sequence, what });
         self.log.settle(crate::model::Sequence::new(sequence))?;
         if let Mode::Sync = self.mode {
@@ -238,12 +238,12 @@ impl Twin {
         Ok(())
     }
 
-    /// What was acknowledged in Sync, or shown by anything that reads, is on disk.
+    /// Marks all entries as durable: they were acknowledged in Sync mode, or returned by a query.
     fn shown(&mut self) {
         self.certain = self.entries.len();
     }
 
-    /// Goes on until the disk fails.
+    /// Continues until the disk fails.
     fn work_without_power(&mut self) {
         for round in 0..3 {
             let decision =
@@ -255,7 +255,7 @@ impl Twin {
         let _ = self.take(&Step::Flush);
     }
 
-    /// Opens what is left of the disk, and holds it against the list.
+    /// Opens the remains of the disk and compares the log with the list.
     fn open(&mut self, disk: CrashFiles, mode: Mode) {
         let (log, startup) = open_small(disk.clone(), mode.durability()).unwrap();
         (self.disk, self.log, self.mode) = (disk, log, mode);
@@ -270,7 +270,7 @@ impl Twin {
             What::Decision { id, .. } => Some(id),
             _ => None,
         }));
-        // What a log has found when it was opened it may build upon.
+        // Entries found by an open may be built upon.
         self.shown();
         self.copies.extend(startup.recovered.map(|recovered| (recovered.copy, recovered.bytes)));
         for (copy, bytes) in &self.copies {

@@ -1,4 +1,4 @@
-//! Entries that belong together, and decisions that a stop overtakes.
+//! Entries that belong together, and decisions overtaken by the kill switch.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -50,7 +50,7 @@ fn answer(log: &ProofLog, asked: ProofId, decision: Decision, epoch: u64) -> Res
     Ok(Some(committed.proof_id))
 }
 
-/// Every entry's kind and body.
+/// The kind and body of every entry.
 fn entries(log: &ProofLog) -> Vec<(Kind, Vec<u8>)> {
     log.flush().unwrap();
     let read = |sequence| log.parts().journal.reader.read(Sequence::new(sequence)).unwrap().unwrap();
@@ -114,7 +114,7 @@ fn a_question_is_answered_once_however_many_try() {
                             granted.fetch_add(1, Ordering::Relaxed);
                             break;
                         }
-                        // An outcome moved to the index meanwhile.
+                        // An outcome reached the index in the meantime.
                         Ok(None) => {}
                         Err(error) => break assert_eq!(error.code(), "CONFLICT"),
                     }
@@ -138,7 +138,7 @@ fn nothing_is_granted_behind_a_stop() {
             scope.spawn(move || {
                 for round in 0..200 {
                     loop {
-                        // What a governor does: who must not act is looked at first.
+                        // Like a governor: the kill switch is checked first.
                         let known = epoch.load(Ordering::SeqCst);
                         let decision = if known == 0 { Decision::Allow } else { Decision::Deny };
                         if (place + round) % 7 == 0 && known == 0 {

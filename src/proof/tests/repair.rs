@@ -1,4 +1,4 @@
-//! A repair that is cut short anywhere, by a failed call, a kill or a power cut.
+//! Repairs interrupted at any point, by a failed call, a kill or a power failure.
 
 use super::*;
 use crate::proof::maintenance::{FoundStates, Outside, RepairStates, repair_files};
@@ -46,7 +46,7 @@ fn broken() -> (CrashFiles, Vec<(std::path::PathBuf, Vec<u8>)>) {
     (disk.clone(), files.into_iter().map(content).collect())
 }
 
-/// Whatever was left, another call brings it to its end, and nothing of the broken log is lost.
+/// Checks that another call completes the repair, and that nothing of the broken log is lost.
 fn assert_comes_to_an_end(left: &CrashFiles, before: &[(std::path::PathBuf, Vec<u8>)], what: &str) {
     let mut is_certain = true;
     match open_small(left.kill(), Durability::Sync) {
@@ -56,7 +56,7 @@ fn assert_comes_to_an_end(left: &CrashFiles, before: &[(std::path::PathBuf, Vec<
             }
             run(left.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
         }
-        // The repair had come to its end; that the mark of it is gone may not last, for that last sync has failed.
+        // The repair was complete. The removal of its mark may not be durable, because the last sync failed.
         Ok(_) => is_certain = false,
         Err(error) => {
             assert!(error.to_string().contains("repair"), "{what}: {error}");
@@ -67,7 +67,7 @@ fn assert_comes_to_an_end(left: &CrashFiles, before: &[(std::path::PathBuf, Vec<
     for (path, bytes) in before {
         assert_eq!(left.content(&Path::new(&kept).join(path)).as_ref(), Some(bytes), "{what}: {}", path.display());
     }
-    // What was finished lasts.
+    // A completed repair lasts.
     for left in [left.kill(), left.crash(&mut Dice::new(3))] {
         if !is_certain && left.content(Path::new("REPAIR")).is_some() {
             run(left.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));

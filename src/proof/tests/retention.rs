@@ -1,4 +1,4 @@
-//! Freezing and archiving that is cut short anywhere, by a failed call, a kill or a power cut.
+//! Freezing and archiving interrupted at any point, by a failed call, a kill or a power failure.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use super::*;
 use crate::model::{ArchiveReport, ChainPosition, VerifyOptions, VerifySince, VerifyView, ViewFinding};
 use crate::store::{Below, OpenMode};
 
-/// The folder for archives, on the same disk, so that it is struck too.
+/// The folder for archives, on the same disk, so that faults hit it too.
 const OUT: &str = "out";
 const NAME: &str = "first.rka";
 
@@ -82,7 +82,7 @@ fn what_was_archived_leaves_the_log_and_the_rest_goes_on() {
         assert_eq!(feed.next(None, |_| ()).err().unwrap().code(), "CONFLICT");
     };
     look(&log);
-    // The tree is still over all entries, and so are earlier roots.
+    // The tree still covers all entries, and earlier roots are unchanged.
     assert_eq!(log.root_of(root.0), root.1);
     assert_eq!(log.root_of(first.entries), first.root);
     assert!(log.root_of(3) != log.root_of(4));
@@ -95,7 +95,7 @@ fn what_was_archived_leaves_the_log_and_the_rest_goes_on() {
     look(&log);
     assert_eq!(log.root_of(root.0), root.1);
 
-    // Once more, behind the first.
+    // Archives once more, after the first archive.
     let ids: Vec<ProofId> = (60..70).map(|at| decide(&log, at, decision()).unwrap()).collect();
     let second = archive(&log, &files, 64, "second.rka").unwrap();
     assert_eq!(
@@ -139,7 +139,7 @@ fn erased_evidence_leaves_with_an_archive_and_what_is_lost_does_not() {
     log.close().unwrap();
     let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
     look(&log);
-    // The erasures leave too, behind all that they cover.
+    // The erasures are archived too, after everything they cover.
     for at in 60..80 {
         decide(&log, at, decision()).unwrap();
     }
@@ -157,7 +157,7 @@ fn evidence_that_is_gone_without_an_erasure_is_not_archived() {
     let disk = MemoryFiles::new();
     let (log, _) = written(&disk);
     let files: Arc<dyn Files> = Arc::new(disk.clone());
-    // As an erasure leaves it, and no erasure says so.
+    // The bytes look like after an erasure, but no entry records one.
     log.parts().journal.reader.erase(&*files, &|_| true, &|frame| frame.sequence.get() == 3).unwrap();
     assert_eq!(archive(&log, &files, 8, NAME).unwrap_err().code(), "CHAIN_BROKEN");
     assert!(checked(disk, NAME).is_err());
@@ -176,7 +176,7 @@ fn a_place_before_the_beginning_of_a_log_says_nothing_against_it() {
     let broken = found.first_broken.unwrap();
     assert!(broken.found.contains(&format!("first {} entries were archived", archived.entries)), "{broken}");
     decide(&log, 51, decision()).unwrap();
-    // One behind it goes on as ever, and so does one exactly there.
+    // A verification from a later position works as before, and so does one from exactly there.
     let found = log.verify_with(&since(kept)).unwrap();
     assert!(found.valid, "{:?}", found.first_broken);
     assert_eq!(found.records, kept.records + 1);
@@ -184,14 +184,14 @@ fn a_place_before_the_beginning_of_a_log_says_nothing_against_it() {
     let found = log.verify_with(&since(there)).unwrap();
     assert!(found.valid, "{:?}", found.first_broken);
     assert_eq!((found.records, found.checked.from), (kept.records + 1, archived.entries));
-    // The last one that was verified counted what has left.
+    // The last verification counted archived records.
     let found = log.verify_with(&VerifyOptions::new().since(VerifySince::LastVerified)).unwrap();
     assert!(found.valid);
     let compared = log.verify_with(&VerifyOptions::new().view(VerifyView::Compare)).unwrap();
     assert_eq!(compared.checked.view, ViewFinding::Agrees);
 }
 
-/// Says when it is over, also where a test fails.
+/// Signals that the test is over, even if it fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -270,7 +270,7 @@ fn a_changed_byte_anywhere_in_an_archive_is_found() {
         assert_eq!(checked(disk.clone(), NAME).unwrap_err().code(), "INVALID_INPUT", "{keep} bytes");
         disk.change(&path, |bytes| bytes.clone_from(&whole));
     }
-    // Also where the digest over all of it is made to fit.
+    // Also if the digest over the whole file is made to match.
     for at in (8..whole.len() - 56).step_by(5) {
         disk.change(&path, |bytes| {
             bytes[at] ^= 1 << (at % 8);
@@ -293,7 +293,7 @@ fn a_log_without_the_entry_that_names_its_beginning_is_broken() {
     let reopened = |disk: &MemoryFiles| open_small(disk.fork(), Durability::Sync).unwrap().0;
     assert!(reopened(&disk).verify().unwrap().valid);
 
-    // Digests of what was archived: changed, cut, gone.
+    // Digests of archived entries: changed, truncated, missing.
     let leaves = Path::new("LEAVES");
     let changes: [fn(&mut Vec<u8>); 3] = [|bytes| bytes[40] ^= 1, |bytes| bytes.truncate(64), Vec::clear];
     for change in changes {
@@ -305,7 +305,7 @@ fn a_log_without_the_entry_that_names_its_beginning_is_broken() {
     without.remove(leaves).unwrap();
     assert_eq!(reopened(&without).state().breakage.unwrap().file, "LEAVES");
 
-    // A beginning that no entry names: the first segment that is left taken away, and HEAD with it.
+    // A beginning that no entry names: the first remaining segment is removed, and `HEAD` adapted.
     let head = String::from_utf8(disk.content(Path::new("HEAD"))).unwrap();
     let json = head.lines().next().unwrap();
     let mut value: serde_json::Value = serde_json::from_str(json).unwrap();
@@ -318,7 +318,7 @@ fn a_log_without_the_entry_that_names_its_beginning_is_broken() {
     assert!(reopened(&forged).state().breakage.is_some());
 }
 
-/// Strikes every call of `act`, and looks at what is left by a kill and by a power cut.
+/// Makes every call of `act` fail in turn, and checks the remains after a kill and after a power failure.
 fn strike(
     start: &CrashFiles,
     faults: &[Fault],
@@ -333,7 +333,7 @@ fn strike(
             let done = match open_small(Arc::clone(&faulty), Durability::Sync) {
                 Ok((log, _)) => {
                     let done = act(&log, &files);
-                    // It is killed, but a thread has to end.
+                    // The process counts as killed, but its thread has to end.
                     let _ = log.close();
                     done
                 }
@@ -378,7 +378,7 @@ fn an_archive_that_is_cut_short_anywhere_loses_nothing() {
         for id in &ids {
             assert_eq!(log.record(id).is_err(), id.sequence().get() < gone, "{what}");
         }
-        // It goes on, and what was not done can be done now.
+        // The log can still be written to, and unfinished work can be done now.
         let last = decide(&log, 99, decision()).unwrap();
         if gone == 0 {
             let files: Arc<dyn Files> = Arc::new(left.clone());
@@ -400,7 +400,7 @@ fn a_freeze_that_was_acknowledged_holds_and_one_that_was_not_is_all_or_nothing()
     }
     log.close().unwrap();
     let act = |log: &ProofLog, _: &Arc<dyn Files>| {
-        // What is on its way is before it.
+        // Earlier entries come before the freeze.
         let _ = decide(log, 5, decision());
         log.freeze(Timestamp::from_millis(9), "the end".to_owned()).is_ok()
     };
@@ -448,7 +448,7 @@ fn an_entry_behind_a_freeze_or_a_head_that_names_one_which_is_not_there_is_tampe
     head(&claimed, &before);
     assert!(open(before, Durability::Sync).unwrap().0.state().breakage.is_some());
 
-    // The frozen journal with an entry behind its end, well linked.
+    // The frozen journal with an entry after its end, correctly linked.
     let path = Path::new("journal/0000000000.rkj");
     let bytes = disk.content(path);
     let file = disk.open(path, OpenMode::Write).unwrap();

@@ -1,4 +1,4 @@
-//! Reading all that is stored again and again.
+//! The scrub, which reads everything stored again and again.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::model::{ScrubOptions, ScrubStatus};
 use crate::store::RealFiles;
 
-/// A log in a folder, of some twenty sealed segments: each decision is written by itself.
+/// A log in a folder, with about twenty sealed segments: each decision is written by itself.
 fn log(folder: &Path) -> ProofLog {
     let options = LogOptions { durability: Durability::Sync, journal: SMALL, ..LogOptions::default() };
     let files = Arc::new(RealFiles::open(folder).unwrap());
@@ -23,7 +23,7 @@ fn scrub(log: &ProofLog, options: ScrubOptions) {
     log.scrub(options, || Timestamp::from_millis(77)).unwrap();
 }
 
-/// Waits until the status is what is wanted.
+/// Waits until the status fulfills a condition.
 fn wait(log: &ProofLog, wanted: impl Fn(&ScrubStatus) -> bool) -> ScrubStatus {
     loop {
         let status = log.scrub_status().unwrap();

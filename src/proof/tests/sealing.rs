@@ -1,4 +1,4 @@
-//! Segments that are full and sealed: nothing above notices, and damage to them is found.
+//! Full and sealed segments: callers notice no difference, and damage to them is found.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn fill(log: &ProofLog, count: i64) -> Vec<ProofId> {
         .collect()
 }
 
-/// The names in the journal's folder that end so.
+/// The names in the journal's folder with this ending.
 fn names(files: &MemoryFiles, ending: &str) -> Vec<String> {
     files.list(Path::new("journal")).unwrap().into_iter().filter(|name| name.ends_with(ending)).collect()
 }
@@ -100,7 +100,7 @@ fn a_log_whose_last_segment_is_sealed_goes_on_in_another() {
     while names(&disk, ".rks").len() < 2 {
         ids.push(decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap());
     }
-    // What began the third segment was not on disk yet, and the file's name neither.
+    // The header of the third segment was not on disk yet, nor was the file's name.
     let cut = disk.fork();
     cut.remove(Path::new("journal/0000000002.rkj")).unwrap();
     ids.pop();
@@ -128,7 +128,7 @@ fn every_byte_of_sealed_segments_is_watched() {
     }
 }
 
-/// The journal's files, with the bytes of each that mean something.
+/// The journal's files, with the positions of the bytes that carry meaning.
 fn watched(disk: &MemoryFiles) -> Vec<(std::path::PathBuf, Vec<usize>)> {
     let names = [names(disk, ".rks"), names(disk, ".rke"), names(disk, ".rkj")].concat();
     let of = |name: String| {
@@ -160,7 +160,7 @@ fn a_running_log_notices_any_changed_byte_of_any_segment_when_it_verifies() {
         for at in bytes.into_iter().step_by(61) {
             let copy = disk.fork();
             let (log, _) = open_sealing(copy.clone()).unwrap();
-            // What was read before must not hide what is stored now.
+            // Content read earlier must not hide what is stored now.
             assert!(log.record(&ids[0]).is_ok() && log.verify().unwrap().valid);
             copy.change(&path, |content| content[at] ^= 0x10);
             assert!(!log.verify().unwrap().valid, "byte {at} of {}", path.display());
@@ -188,7 +188,7 @@ fn a_log_in_a_folder_opens_by_its_parts_as_it_was() {
         ids.extend(fill(&log, 5));
         log.close().unwrap();
     }
-    // The whole of a sealed segment taken from another place of the same log.
+    // A whole sealed segment from another place of the same log.
     let name = |number: u32, ending: &str| folder.path().join(format!("journal/{number:010}.{ending}"));
     for ending in ["rks", "rke"] {
         std::fs::copy(name(1, ending), name(2, ending)).unwrap();

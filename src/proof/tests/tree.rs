@@ -1,4 +1,4 @@
-//! The log as a Merkle tree, over sealed segments and restarts; paths are judged by another hand.
+//! The log as a Merkle tree, over sealed segments and restarts. An independent implementation verifies the proofs.
 
 use ct_merkle::{ConsistencyProof, InclusionProof, RootHash};
 use sha2::Sha256;
@@ -37,7 +37,8 @@ fn the_tree_is_the_same_over_sealed_segments_and_restarts() {
     let mut heads: Vec<(u64, Digest)> = Vec::new();
     let mut ids = Vec::new();
     for round in 0..4_i64 {
-        // Of the first rounds the segments are checked on all processors, of the last one by one: the view is gone.
+        // In the first rounds the segments are verified in parallel, in the last one by one, because the index is
+        // gone.
         if round == 3 {
             std::fs::remove_dir_all(folder.path().join("view")).unwrap();
         }
@@ -46,7 +47,7 @@ fn the_tree_is_the_same_over_sealed_segments_and_restarts() {
             assert_eq!(log.tree_head().unwrap(), *last, "round {round}");
         }
         for at in 0..150 + 67 * round {
-            // Flushed in between, for what is written at once is one segment's.
+            // Flushed in between, because a single write goes to one segment.
             if at % 20 == 0 {
                 log.flush().unwrap();
             }
@@ -93,7 +94,7 @@ fn a_head_of_another_root_is_found() {
     assert_eq!((broken.kind, broken.file.as_str()), (crate::model::BrokenKind::Tampering, "HEAD"));
 }
 
-/// A CHECKPOINT that says more than what survives would break the log at the next open.
+/// A `CHECKPOINT` that covers more entries than survive would break the log at the next open.
 #[test]
 fn a_checkpoint_covers_nothing_that_a_power_cut_takes() {
     for seed in 0..24 {

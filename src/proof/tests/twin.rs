@@ -1,9 +1,9 @@
-//! Queries and statistics beside a plain list.
+//! Queries and statistics compared with a plain list.
 
 use super::*;
 use crate::model::{Order, ProofCursor};
 
-/// What the twin keeps of a record.
+/// The plain list's data about a record.
 #[derive(Debug, Clone)]
 struct Plain {
     entity: usize,
@@ -31,7 +31,7 @@ prop_compose! {
     }
 }
 
-/// What is asked of both.
+/// A query for both implementations.
 #[derive(Debug, Clone)]
 struct Question {
     entity: Option<usize>,
@@ -93,7 +93,7 @@ impl Question {
             && self.to.is_none_or(|to| record.time <= to)
     }
 
-    /// The records that match, in the order asked for.
+    /// The records that match, in the requested order.
     fn matching(&self, records: &[Plain]) -> Vec<ProofId> {
         let matching = records
             .iter()
@@ -110,7 +110,7 @@ impl Question {
     }
 }
 
-/// How far the clock steps back, in milliseconds: beyond all times of an era.
+/// Size of the clock's step back in milliseconds: more than all times of an era.
 const STEP: i64 = 200_000;
 
 fn name(entity: usize) -> String {
@@ -140,7 +140,7 @@ fn ids(items: &[crate::model::ProofRecord]) -> Vec<ProofId> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// The twin is a list that is filtered and folded.
+    /// Compares with a list that is filtered and folded.
     #[test]
     fn queries_and_statistics_agree_with_a_plain_list(
         records in proptest::collection::vec(plain(), 1..2500),
@@ -149,7 +149,7 @@ proptest! {
         questions in proptest::collection::vec(question(), 30),
     ) {
         let mut records = records;
-        // From each of these places on, the clock was confirmed to be far behind.
+        // At each of these places, the clock was confirmed to be far behind.
         let confirm_at: Vec<usize> = confirm_at.into_iter().filter(|place| *place < records.len()).collect();
         for (era, start) in [0].iter().chain(&confirm_at).copied().enumerate() {
             let end = confirm_at.get(era).copied().unwrap_or(records.len());
@@ -223,12 +223,12 @@ proptest! {
         }
         prop_assert!(log.verify().unwrap().valid);
         log.close().unwrap();
-        // What the view holds at the end was never made anew.
+        // The index was never rebuilt.
         prop_assert!(folder.path().join("view").exists() && !folder.path().join("view.damaged").exists());
     }
 
-    /// Between the pages new records are written and the log is reopened: the
-    /// pages together are what was there at the first.
+    /// Between the pages new records are written and the log is reopened. The pages together hold the records that
+    /// existed at the first page.
     #[test]
     fn pages_by_cursor_are_those_of_the_beginning(
         records in proptest::collection::vec(plain(), 1..1200),
@@ -258,7 +258,7 @@ proptest! {
             prop_assert_eq!(page.has_more, found.len() < matching.len());
             prop_assert_eq!(page.next_cursor.is_some(), page.has_more);
             let Some(next) = page.next_cursor else { break };
-            // It survives being written down.
+            // The cursor survives being written as text.
             cursor = next.to_string().parse().unwrap();
             for record in new.by_ref().take(3) {
                 record.time = 50;
@@ -288,7 +288,7 @@ fn what_changed_never_takes_more_memory_than_it_may() {
     let made: Vec<ProofId> = (0..3000).map(decide).collect();
     log.catch_up().unwrap();
     assert!(!log.is_index_heavy());
-    // Late outcomes fetch blocks from all over the lists.
+    // Late outcomes load blocks from all over the lists.
     for place in (0..3000).step_by(7).chain((1..3000).step_by(7)) {
         report(&log, made[place], Outcome::Success).unwrap();
     }
@@ -296,7 +296,7 @@ fn what_changed_never_takes_more_memory_than_it_may() {
     assert!(!log.is_index_heavy());
     log.close().unwrap();
 
-    // Nor while the index is made anew.
+    // Nor while the index is rebuilt.
     std::fs::remove_dir_all(folder.path().join("view")).unwrap();
     let log = open_folder(folder.path());
     assert!(!log.is_index_heavy());
@@ -315,7 +315,7 @@ fn a_late_outcome_moves_a_record_between_filters_under_a_cursor() {
     let query = ProofQuery::all().outcome(Outcome::Success).page_size(1);
     let first = log.query(&query.clone().after(ProofCursor::START)).unwrap();
     assert_eq!((ids(&first.items), first.total), (vec![made[5]], 3));
-    // One that was passed already, and one that is still to come.
+    // One outcome for a record already returned, and one for a record still to come.
     decide(&log, 9, draft()).unwrap();
     report(&log, made[4], Outcome::Success).unwrap();
     report(&log, made[0], Outcome::Success).unwrap();
@@ -332,7 +332,7 @@ fn a_cursor_of_another_query_is_refused() {
     }
     let query = ProofQuery::entity("a").page_size(1);
     let cursor = log.query(&query.clone().after(ProofCursor::START)).unwrap().next_cursor.unwrap();
-    // The size of a page may change on the way.
+    // The size of a page may change between pages.
     assert_eq!(log.query(&query.clone().page_size(2).after(cursor)).unwrap().items.len(), 2);
     for other in [
         ProofQuery::all(),

@@ -1,4 +1,4 @@
-//! Everything that the view says, held against the journal.
+//! Everything that the index says, compared with the journal.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ fn store() -> tempfile::TempDir {
     dir
 }
 
-/// Exchanges the outcomes of two postings of the same decision, risk and score, so that no sum changes.
+/// Swaps the outcomes of two postings with the same decision, risk and score, so that no sum changes.
 fn exchange_outcomes(block: &mut [u8], first: usize, second: usize) {
     // The outcome is in the highest bits of a posting's first word.
     let (first, second) = (first * 16 + 7, second * 16 + 7);
@@ -45,7 +45,7 @@ fn outcomes_that_were_exchanged_in_the_view_are_found_and_mended() {
         let dir = store();
         let key = [b"b".as_slice(), &list.to_be_bytes()].concat();
         forge_view(dir.path(), &key, |block| exchange_outcomes(block, 0, 1));
-        // No sum tells: it opens as if nothing were.
+        // No sum shows the change: the log opens normally.
         let log = open_folder(dir.path());
         assert!(log.verify().unwrap().valid);
         let ViewFinding::Differed(said) = compared(&log) else { panic!("nothing was found") };
@@ -59,7 +59,7 @@ fn outcomes_that_were_exchanged_in_the_view_are_found_and_mended() {
 #[test]
 fn an_intent_that_was_given_another_record_is_found() {
     let dir = store();
-    // Behind a mention's mark stands the record's sequence.
+    // The record's sequence follows the mention's mark.
     forge_view(dir.path(), b"o", |mentions| mentions[4] ^= 1);
     let log = open_folder(dir.path());
     let ViewFinding::Differed(said) = compared(&log) else { panic!("nothing was found") };
@@ -92,7 +92,7 @@ fn the_view_agrees_while_the_log_grows() {
     assert_eq!(compared(&log), ViewFinding::Agrees);
 }
 
-/// Files of which it is counted how much is read.
+/// Files that count how much is read.
 struct Counting(MemoryFiles, Arc<AtomicU64>);
 
 struct CountingFile(Arc<dyn StoreFile>, Arc<AtomicU64>);

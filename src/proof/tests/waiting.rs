@@ -1,4 +1,4 @@
-//! Waiting for entries: by risk, by tickets, and many at one sync.
+//! Waiting for entries: by risk, with tickets, and several callers sharing one sync.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ impl Gate {
         }
     }
 
-    /// Waits until a sync is held up.
+    /// Waits until `held_up` syncs are blocked.
     fn wait_for_sync(&self, held_up: usize) {
         while self.held_up.load(Ordering::SeqCst) < held_up {
             thread::yield_now();
@@ -61,7 +61,7 @@ impl Files for Gated {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
         let file = self.disk.open(path, mode)?;
-        // The head is noted now and then; only the journal's syncs are asked about.
+        // `HEAD` is written now and then; only syncs of the journal matter here.
         if path.starts_with("journal") {
             Ok(Arc::new(GatedFile { file, gate: Arc::clone(&self.gate) }))
         } else {
@@ -112,7 +112,7 @@ impl StoreFile for GatedFile {
 fn gated(durability: Durability) -> (ProofLog, Gated) {
     let files = Gated { disk: CrashFiles::new(), gate: Arc::default() };
     let (log, _) = open(files.clone(), durability).unwrap();
-    // Zeros ahead are written and synced now, not while the gate is shut.
+    // Preallocates the space now, not while the gate is shut.
     decide_at(&log, RiskLevel::Critical).unwrap();
     log.flush().unwrap();
     (log, files)
@@ -159,7 +159,7 @@ fn only_decisions_at_or_above_the_level_wait_for_the_disk() {
             let is_waiting = ticket(&log, *risk).look().is_none();
             assert_eq!(is_waiting, place >= 4 - waiting, "{risk} where {least} waits");
         }
-        // One that need not wait comes back while no sync does.
+        // A call that need not wait returns without any sync.
         if least > RiskLevel::Low {
             decide_at(&log, RiskLevel::Low).unwrap();
         }
@@ -209,7 +209,7 @@ fn a_ticket_is_open_until_the_sync_and_its_waker_is_called_then() {
     files.gate.wait_for_sync(1);
     assert!(waiting.look().is_none());
     assert_eq!(woken.times(), 0);
-    // The last waker counts, as `Future` asks for.
+    // The last waker counts, as the contract of `Future` requires.
     let last = Arc::new(Woken::default());
     assert!(poll(&mut waiting, &last).is_pending());
     files.gate.open();

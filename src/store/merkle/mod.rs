@@ -1,16 +1,15 @@
-//! The Merkle tree of RFC 6962, section 2.1, over the entries of the journal:
-//! the root at any size, and inclusion and consistency proofs.
+//! The Merkle tree of RFC 6962, section 2.1, over the entries of the journal: the root at any size, and inclusion and
+//! consistency proofs.
 //!
-//! A leaf is the 32 bytes of an entry's digest. The tree promises to cost the
-//! writer three compressions of SHA-256 an entry, and memory of one digest for
-//! 256 entries; what lies below that is worked out anew from the entries when a
-//! proof is asked for. It takes in digests, hands out digests, and knows neither
-//! files nor records. Checking a proof is for whoever holds a checkpoint.
+//! A leaf is the 32-byte digest of an entry. The writer spends three SHA-256 compressions on each entry and keeps one
+//! digest in memory for 256 entries; the levels below are recomputed from the entries when a proof is requested. The
+//! tree takes digests and returns digests; it knows neither files nor records. It does not verify proofs; whoever
+//! holds a checkpoint does.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `hash.rs` | the hashes of leaves and nodes |
-//! | `frontier.rs` | the growing edge: pushing a leaf, the root now |
+//! | `frontier.rs` | the growing edge: pushing a leaf, the current root |
 //! | `nodes.rs` | the nodes that are kept, and the root of any earlier size |
 //! | `path.rs` | inclusion and consistency proofs |
 

@@ -1,4 +1,4 @@
-//! The nodes of the tree that are kept, and the root of any part of it.
+//! The nodes of the tree that are kept in memory, and the root of any part of the tree.
 
 use std::ops::Range;
 
@@ -6,47 +6,45 @@ use super::frontier::root_over;
 use super::hash;
 use crate::model::Digest;
 
-/// The complete nodes of the levels 8, 16, 24 and so on: one for 256 entries, for
-/// 65,536, and for each 256 times as many.
+/// The complete nodes of the levels 8, 16, 24 and so on: one for 256 entries, one for 65,536 entries, and so on.
 ///
-/// Level 8 is what there is to keep; the levels above are worked out from it, and
-/// spare a proof the walk over all of it.
+/// Level 8 is the essential one. The levels above are computed from it, so that a proof need not walk all of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Nodes {
-    /// `levels[n]` has the nodes of level `8 * (n + 1)`, in the order of their leaves.
+    /// The kept levels: `levels[n]` has the nodes of level `8 * (n + 1)`, in the order of their leaves.
     levels: Vec<Vec<Digest>>,
 }
 
-/// The leaves below a node of level 8.
+/// Number of leaves below a node of level 8.
 pub(crate) const BLOCK_LEAVES: u64 = 1 << BLOCK_LEVEL;
 
-/// The lowest level that is kept, and the distance between two levels that are.
+/// The lowest level that is kept, and the distance between two kept levels.
 pub(super) const BLOCK_LEVEL: u32 = 8;
 
-/// Why a root or a proof cannot be made.
+/// The reason a root or a proof cannot be computed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TreeError<E> {
-    /// What was asked for is not in the tree of that size.
+    /// The requested entry or size is not in the tree.
     #[error("a tree of {size} entries has no {place}")]
     OutOfRange {
-        /// The entry or the earlier size that was asked for.
+        /// The requested entry or earlier size.
         place: u64,
         /// The size of the tree.
         size: u64,
     },
-    /// The nodes of so large a tree are not there.
+    /// The kept nodes do not reach the requested size.
     #[error("the tree's nodes are kept for fewer than {size} entries")]
     Missing {
-        /// The size of the tree that was asked for.
+        /// The requested size of the tree.
         size: u64,
     },
-    /// The leaves could not be read, or are fewer or more than were asked for.
+    /// The leaves could not be read, or their number is wrong.
     #[error("the entries below a node of the tree could not be read")]
     Leaves(Option<E>),
 }
 
 impl Nodes {
-    /// Adds the next node of level 8, as [`Frontier::push`] hands it out.
+    /// Adds the next node of level 8, as [`Frontier::push`] returns it.
     pub(crate) fn push(&mut self, block: Digest) {
         let mut completed = Some(block);
         let mut place = 0;
@@ -64,15 +62,15 @@ impl Nodes {
         }
     }
 
-    /// The nodes of level 8 from one to before another.
+    /// Returns the nodes of level 8 with the numbers `from..until`.
     pub(crate) fn blocks(&self, from: u64, until: u64) -> Vec<Digest> {
         let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let blocks = self.levels.first().map_or(&[][..], Vec::as_slice);
         blocks.get(place(from)..place(until)).unwrap_or_default().to_vec()
     }
 
-    /// The root of the tree of the first `size` entries. `leaves` yields the digests
-    /// of the entries in a range, which never spans two blocks of 256.
+    /// Returns the root of the tree over the first `size` entries. `leaves` returns the digests of the entries in a
+    /// range, which never spans two blocks of 256.
     pub(crate) fn root<E>(
         &self,
         size: u64,
@@ -82,13 +80,13 @@ impl Nodes {
     }
 }
 
-/// The tree of one size, for as long as one root or proof takes.
+/// The tree of one size, used for one root or proof.
 pub(super) struct Tree<'a, F> {
     nodes: &'a Nodes,
     size: u64,
     leaves: F,
-    /// The leaves' hashes of the blocks that were read: three at the most, the
-    /// entry's, the last of the earlier tree and the last of this one.
+    /// Hashes of the leaves in blocks already read: at most three, for the entry, the end of the earlier tree and the
+    /// end of this one.
     read: Vec<(u64, Vec<Digest>)>,
 }
 
@@ -97,9 +95,10 @@ impl<'a, E, F: FnMut(Range<u64>) -> Result<Vec<Digest>, E>> Tree<'a, F> {
         Self { nodes, size, leaves, read: Vec::new() }
     }
 
-    /// The hash of the node above a range of leaves.
-    // INVARIANT: the range is a node's: not empty, within the size, its start a multiple of the power of two that its
-    // length reaches up to. So it lies in one block or starts with one, and each half is a node's again.
+    /// Returns the hash of the node over a range of leaves.
+    // INVARIANT: the range is that of a node: not empty, within the size, its start a multiple of the smallest power
+    // of two that is at least its length. So it lies in one block or starts with one, and each half is again the
+    // range of a node.
     pub(super) fn root_of(&mut self, range: Range<u64>) -> Result<Digest, TreeError<E>> {
         let length = range.end - range.start;
         if length.is_power_of_two() && length >= BLOCK_LEAVES {
@@ -114,8 +113,8 @@ impl<'a, E, F: FnMut(Range<u64>) -> Result<Vec<Digest>, E>> Tree<'a, F> {
         Ok(hash::node(&left, &right))
     }
 
-    /// The hash of a complete node of level 8 or more, from those nodes that are
-    /// kept at its level or at the next below it.
+    /// Returns the hash of a complete node of level 8 or more, from the kept nodes at its level or at the next level
+    /// below.
     fn complete(&self, start: u64, level: u32) -> Result<Digest, TreeError<E>> {
         let kept_at = level / BLOCK_LEVEL;
         let kept_level = kept_at * BLOCK_LEVEL;
@@ -126,7 +125,7 @@ impl<'a, E, F: FnMut(Range<u64>) -> Result<Vec<Digest>, E>> Tree<'a, F> {
         below.map(|below| root_over(0, below)).ok_or(TreeError::Missing { size: self.size })
     }
 
-    /// The hash of a node within one block.
+    /// Returns the hash of a node within one block.
     fn in_block(&mut self, range: Range<u64>) -> Result<Digest, TreeError<E>> {
         let block = range.start - range.start % BLOCK_LEAVES;
         if !self.read.iter().any(|(start, _)| *start == block) {
@@ -145,10 +144,10 @@ impl<'a, E, F: FnMut(Range<u64>) -> Result<Vec<Digest>, E>> Tree<'a, F> {
     }
 }
 
-/// The largest power of two below a length of two or more.
+/// The largest power of two below `length`, which must be two or more.
 pub(super) const fn split(length: u64) -> u64 {
     1 << (length - 1).ilog2()
 }
 
-/// How many nodes of a level that is kept lie below one of the next.
+/// Number of nodes of a kept level below one node of the next.
 const FAN_OUT: usize = 1 << BLOCK_LEVEL;

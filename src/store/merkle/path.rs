@@ -6,11 +6,10 @@ use super::nodes::{Nodes, Tree, TreeError, split};
 use crate::model::Digest;
 
 impl Nodes {
-    /// The inclusion proof of the entry at `index` in the tree of the first `size`
-    /// entries: the hashes beside its way to the root, from the leaf up.
+    /// Returns the inclusion proof of the entry at `index` in the tree over the first `size` entries: the sibling
+    /// hashes on the way to the root, from the leaf up.
     ///
-    /// `leaves` yields the digests of the entries in a range, which never spans two
-    /// blocks of 256.
+    /// `leaves` returns the digests of the entries in a range, which never spans two blocks of 256.
     pub(crate) fn inclusion<E>(
         &self,
         index: u64,
@@ -33,9 +32,8 @@ impl Nodes {
         Ok(path)
     }
 
-    /// The proof that the tree of the first `old` entries is how the tree of the
-    /// first `size` began; empty where one of them is empty or both are the same.
-    /// `leaves` as in [`Nodes::inclusion`].
+    /// Returns the consistency proof from the tree over the first `old` entries to the tree over the first `size`. It
+    /// is empty if either tree is empty or both are the same. `leaves` is as in [`Nodes::inclusion`].
     pub(crate) fn consistency<E>(
         &self,
         old: u64,
@@ -51,14 +49,14 @@ impl Nodes {
         let mut tree = Tree::new(self, size, leaves);
         let mut path = Vec::new();
         let mut node = 0..size;
-        // Down to the node that ends where the old tree ended.
+        // Descends to the node that ends where the old tree ended.
         while node.end > old {
             let middle = node.start + split(node.end - node.start);
             let sibling = if old <= middle { middle..node.end } else { node.start..middle };
             node = if old <= middle { node.start..middle } else { middle..node.end };
             path.push(tree.root_of(sibling)?);
         }
-        // Where that is the old tree itself, whoever checks the proof knows its root.
+        // If that node is the old tree itself, the verifier already knows its root.
         if node.start > 0 {
             path.push(tree.root_of(node)?);
         }

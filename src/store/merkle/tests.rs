@@ -1,4 +1,4 @@
-//! The tree against its twin by another hand (`ct-merkle`), which also judges the proofs.
+//! Compares the tree with an independent implementation (`ct-merkle`), which also verifies the proofs.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -37,7 +37,7 @@ fn grown(size: u64) -> (Frontier, Nodes) {
     (frontier, nodes)
 }
 
-/// A tree with nodes at level 16, and its twin.
+/// A tree with nodes at level 16, to compare with the other implementation.
 static LARGE: LazyLock<(Frontier, Nodes)> = LazyLock::new(|| grown(LARGE_SIZE));
 const LARGE_SIZE: u64 = 65_536 + 700;
 
@@ -63,7 +63,7 @@ fn holds_consistency(nodes: &Nodes, old: u64, size: u64) -> bool {
 
 #[test]
 fn the_roots_are_those_of_the_reference_implementation() {
-    // SOURCE: the reference tests of certificate-transparency-go, of which RFC 6962's authors are.
+    // SOURCE: the reference tests of certificate-transparency-go, by the authors of RFC 6962 among others.
     let inputs = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"];
     let roots = [
         "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",

@@ -1,5 +1,4 @@
-//! The trust engine against its promises: for the defaults as tables, for every
-//! valid model as properties.
+//! Tests of the trust engine's promises: tables for the defaults, properties for every valid model.
 
 mod page;
 mod properties;
@@ -18,7 +17,7 @@ fn day(day: i64) -> Timestamp {
     Timestamp::from_millis(day * DAY)
 }
 
-/// A moment without a ceiling.
+/// A time, without a ceiling.
 fn at(now: Timestamp) -> Facts {
     Facts { ceiling: None, now }
 }
@@ -27,7 +26,7 @@ fn state(score: i64) -> TrustState {
     TrustState::new(Score::saturating(score), day(0))
 }
 
-/// An outcome of what was allowed and earns by its own risk.
+/// An outcome of an allowed action that earns by its own risk.
 fn event(outcome: Outcome, risk: RiskLevel) -> TrustEvent {
     TrustEvent { outcome, decision: Decision::Allow, risk, earns: Some(risk) }
 }

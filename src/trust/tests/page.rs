@@ -1,4 +1,4 @@
-//! What docs/trust.md says in numbers, worked out anew.
+//! Recomputes the numbers in docs/reference/trust.md.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn the_page_tells_how_long_each_tier_takes() {
     }
 }
 
-/// The mean score in the second year of an agent of which every nth act fails.
+/// The mean score in the second year of an agent whose every nth action fails.
 fn rests_at(risk: RiskLevel, acts_a_day: u64, every: u64) -> u64 {
     let model = TrustModel::default();
     let mut trust = state(200);

@@ -1,4 +1,4 @@
-//! What holds for every valid model, not for the defaults alone.
+//! Properties that hold for every valid model, not only for the defaults.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -7,7 +7,7 @@ use super::regressions::Later;
 use super::*;
 use crate::model::Observability;
 
-/// Four numbers that ascend, the last at most `most`.
+/// Four ascending numbers, the last at most `most`.
 fn ascending(most: u16) -> impl Strategy<Value = PerRisk> {
     proptest::collection::vec(0..=most, 4).prop_map(|mut points| {
         points.sort_unstable();
@@ -23,7 +23,7 @@ fn any_ceilings() -> impl Strategy<Value = PerObservability> {
 }
 
 fn any_score() -> impl Strategy<Value = Score> {
-    // Most of what can go wrong does so at a boundary.
+    // Most errors would show at a boundary.
     let at_boundaries = (select(Tier::ALL), -60_i64..=60)
         .prop_map(|(tier, beside)| Score::saturating(i64::from(tier.lowest().get()) + beside));
     prop_oneof![(0_i64..=1000).prop_map(Score::saturating), at_boundaries]
@@ -67,7 +67,7 @@ prop_compose! {
     }
 }
 
-/// Something that happens to an agent.
+/// An event in an agent's history.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Event(TrustEvent),
@@ -93,7 +93,7 @@ impl Step {
     }
 }
 
-/// What happens without an operator.
+/// An event that does not involve an operator.
 fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => any_event().prop_map(Step::Event),
@@ -170,7 +170,7 @@ proptest! {
         steps in proptest::collection::vec((any_step(), any_time()), 0..120),
     ) {
         let mut state = TrustState::new(start, day(0));
-        // A clock that steps back stays on the latest day on which something happened.
+        // A clock that steps back stays on the latest day with an event.
         let (mut today, mut gained_today) = (0, 0);
         for (step, now) in steps {
             if !matches!(step, Step::Settle) && now.day() > today {
@@ -188,7 +188,7 @@ proptest! {
     fn successes_at_low_risk_never_pass_t3_wherever_the_clock_goes(
         model in any_model(),
         start in prop_oneof![0_i64..=649, 630_i64..=649],
-        // Mostly successes: a history of what comes by chance goes down.
+        // Mostly successes, because random histories only lose points.
         steps in proptest::collection::vec(
             (prop_oneof![9 => Just(Step::Event(success(RiskLevel::Low))), 1 => any_step()], any_time()),
             0..120,
@@ -209,7 +209,7 @@ proptest! {
     fn a_critical_failure_costs_a_tier_and_keeps_it_for_the_probation(
         (model, state) in model_and_state(),
         decision in select(Decision::ALL),
-        // Even where nobody checked the model.
+        // Even if nobody validated the model.
         loss in 0_u16..=1000,
         later in proptest::collection::vec((any_step(), 30_i64..40), 0..40),
     ) {
@@ -242,7 +242,7 @@ proptest! {
         let split = parts.into_iter().fold(state, |state, (part, millis)| {
             model.after(&state, success(part.min(whole)), facts(millis))
         });
-        // Nothing was split into no parts; and who does nothing is not lifted by drift that is not settled yet.
+        // The parts may be empty, and drift that is not settled yet must not favor an idle agent.
         prop_assert!(model.snapshot(&split, facts(0)).score <= once.score, "{split:?} against {once:?}");
         prop_assert!(model.snapshot(&split, facts(0)).tier <= once.tier);
     }
@@ -289,7 +289,7 @@ proptest! {
             events.reverse();
         }
         let end = events.into_iter().fold(start, |state, event| model.after(&state, event, at(day(31))));
-        // At 0 there is nothing left to lose, so that one gain remains.
+        // At 0 there is nothing left to lose, so one gain remains.
         let remains = i64::from(model.success_gain.at(risk)) - i64::from(start.score.get());
         prop_assert!(gained(&start, &end) <= remains.max(0));
     }
@@ -328,7 +328,7 @@ proptest! {
         let mut state = TrustState::new(start, day(0));
         let mut is_lost = false;
         for today in 0..=decided + later {
-            // A tier that drift takes is gone from the first moment of a day on, before anything happens on it.
+            // A tier lost by drift is gone from the first moment of a day, before any event on it.
             let settled = model.settled(&state, day(today));
             is_lost |= today > decided && settled.tier < state.tier;
             state = settled;
@@ -399,7 +399,7 @@ proptest! {
         for pair in told.windows(2) {
             prop_assert!(pair[1] - pair[0] >= i64::from(model.denial_pause_minutes));
         }
-        // The plain twin: a streak that costs is one by a count over all denials.
+        // The simple implementation counts over all denials to find a streak that costs points.
         for minute in told {
             let window = minute - i64::from(model.denial_window_minutes)..=minute;
             let count = minutes.iter().filter(|at| window.contains(at) && **at > *window.start()).count();

@@ -1,4 +1,4 @@
-//! A state made anew from facts against the one that was kept.
+//! Compares a state recomputed from facts with the one that was stored.
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ proptest! {
             kept = if is_change { next.noted(sequence) } else { next };
             rebuild.feed(model, sequence, now, &step.fact(ceiling));
             if restated_at == Some(place) {
-                // What led here is archived: a fold over the rest starts from what was stated.
+                // Earlier facts are archived: replaying the rest starts from the stated state.
                 rebuild = Rebuild::default();
                 rebuild.feed(model, sequence, now, &TrustFact::Stated { state: kept, ceiling });
             }

@@ -1,5 +1,5 @@
-//! Ways in which trust could once be farmed, dodged or lost, each by its name,
-//! and what the default numbers do.
+//! Ways in which trust could once be farmed, dodged or lost, each with its name, and the effect of the default
+//! numbers.
 
 use super::*;
 use RiskLevel::{Critical, High, Low, Medium};
@@ -305,7 +305,7 @@ fn a_success_earns_for_seven_days_and_of_what_was_decided_since_a_tier_was_lost(
     }
     let adjusted = model.adjusted(&fallen, Score::saturating(900), at(day(3)));
     assert!(!earns(&adjusted, day(1), day(4)), "it lost a tier all the same");
-    // 650 is T4's lowest; the first drift is of day 15.
+    // 650 is T4's lowest score; the first drift is on day 15.
     let idle = model.settled(&state(650), day(16));
     assert_eq!(idle.tier, Tier::T3);
     assert!(!earns(&idle, day(15).plus(-1), day(16)) && earns(&idle, day(15), day(16)));

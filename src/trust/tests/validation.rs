@@ -1,4 +1,4 @@
-//! Models that would break a promise, and what the refusal says.
+//! Models that would break a promise, and the messages that refuse them.
 
 use super::*;
 use crate::model::Error;

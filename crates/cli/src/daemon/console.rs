@@ -1,4 +1,4 @@
-//! HTTP and the console of the daemon, where the configuration names an address.
+//! HTTP and the console of the daemon, if the configuration names an address.
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rulekeep_server::http::{Server, console, router};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// HTTP and the console, served until this is dropped.
+/// A server for HTTP and the console that runs until it is dropped.
 pub(super) struct Console {
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -44,5 +44,5 @@ impl Drop for Console {
     }
 }
 
-/// How long calls that hang are waited for at the end.
+/// Longest time to wait for calls in progress at the end.
 const LAST_WAIT: Duration = Duration::from_secs(5);

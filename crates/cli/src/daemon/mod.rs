@@ -1,10 +1,10 @@
-//! The daemon: one process that has the home's store open and answers everybody else over two Unix sockets.
+//! The daemon: one process that has the home's store open and serves all others over two Unix sockets.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `console.rs` | HTTP and the console of the daemon |
-//! | `pins.rs` | the catalogue, as agents may change it |
-//! | `server.rs` | the sockets, and what each may call |
+//! | `pins.rs` | the changes that agents may make to the catalog |
+//! | `server.rs` | the sockets, and the calls that each permits |
 //! | `verbs.rs` | `rulekeep up`, `down` and `status` |
 
 mod console;

@@ -1,5 +1,5 @@
-//! The catalogue, as agents' connections may change it: tools that nobody has seen are pinned at first sight. Accepting
-//! another definition of a pinned tool, or a tool that looks like one, takes an operator.
+//! The changes that agents' connections may make to the catalog: new tools are pinned at first sight. Accepting
+//! another definition of a pinned tool, or a tool that resembles one, takes an operator.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -8,18 +8,18 @@ use rulekeep::Error;
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Map, Value, json};
 
-/// A tool: its server, where it has one, and its name.
+/// A tool: its server, if it has one, and its name.
 type Tool = (Option<String>, String);
 
-/// The tools that must not be pinned by agents.
+/// The tools that agents must not pin.
 #[derive(Default)]
 pub(super) struct Pins {
-    /// Tools that looked like pinned ones when they were loaded last.
+    /// Tools that resembled pinned ones when they were last loaded.
     resembling: Mutex<HashSet<Tool>>,
 }
 
 impl Pins {
-    /// Loads tools, and notes which of them look like pinned ones.
+    /// Loads tools, and records which of them resemble pinned ones.
     pub(super) fn load(&self, gateway: &Gateway, params: &Map<String, Value>) -> Result<Value, Error> {
         let loaded = rulekeep_server::call(gateway, "catalogue/load", Value::Object(params.clone()))?;
         let server = params.get("server").and_then(Value::as_str);

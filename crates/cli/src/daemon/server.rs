@@ -1,7 +1,8 @@
-//! The sockets of the daemon, and what each may call.
+//! The sockets of the daemon, and the calls that each permits.
 //!
-//! Agents run as the same user as their operator, so a socket's owner proves nothing. The agents' socket therefore
-//! permits a short list of calls and takes no key; the operators' socket permits reading, and everything with an API key.
+//! Agents run as the same user as their operator, so the owner of a socket proves nothing. The agents' socket
+//! therefore permits a short list of calls and accepts no key. The operators' socket permits reading calls, and all
+//! calls with an API key.
 
 use std::collections::HashSet;
 use std::fs;
@@ -23,11 +24,12 @@ use super::pins::Pins;
 use crate::home::Home;
 use crate::hook::engine::{Engine, HOST_USER};
 
-/// Calls of agents: deciding, reporting and waiting, and no way to answer a question or to change a rule.
+/// The calls that agents may make: deciding, reporting and waiting, but not answering an escalation or changing a
+/// rule.
 const AGENT_CALLS: &[&str] =
     &["catalogue/list", "escalation/claim", "escalation/get", "escalation/wait", "outcome/report", "task/observe"];
 
-/// Connections at once, over both sockets.
+/// Largest number of connections at a time, over both sockets.
 const MOST_CONNECTIONS: usize = 1024;
 
 /// A running daemon.
@@ -44,10 +46,10 @@ pub(super) struct Server {
     ended: Condvar,
 }
 
-/// The records by which a connection asked for a person.
+/// The records with which a connection asked for a reviewer.
 type Asked = Mutex<HashSet<String>>;
 
-/// Who a socket is for.
+/// The users of a socket.
 #[derive(Clone, Copy)]
 enum Side {
     Agents,
@@ -69,7 +71,7 @@ impl Server {
         }
     }
 
-    /// Answers on both sockets until it is told to end, or nobody called for so long.
+    /// Serves both sockets until told to end, or until nobody called for `idle_exit`.
     pub(super) fn run(self: &Arc<Self>, home: &Home, idle_exit: Option<Duration>) -> Result<(), String> {
         for (socket, side) in [(home.agent_socket(), Side::Agents), (home.operator_socket(), Side::Operators)] {
             let listener = bind(&socket)?;
@@ -98,7 +100,7 @@ impl Server {
         self.ended.notify_all();
     }
 
-    /// The time since the last call; none while somebody is connected.
+    /// The time since the last call; zero while a connection is open.
     fn idle(&self) -> Duration {
         if self.connections.load(Ordering::Relaxed) > 0 {
             return Duration::ZERO;
@@ -123,7 +125,7 @@ impl Server {
             }
             let server = Arc::clone(self);
             thread::spawn(move || {
-                // Whoever hangs up gets no answer; that concerns nobody else.
+                // A client that disconnected gets no answer; nobody else is affected.
                 let _ = server.serve(&stream, side);
                 server.note_call();
                 server.connections.fetch_sub(1, Ordering::Relaxed);
@@ -161,7 +163,7 @@ impl Server {
         serde_json::to_value(answer).map_err(|error| Error::Internal { message: error.to_string() })
     }
 
-    /// Decides on a request in words or as a tool call; an agent that is new is registered.
+    /// Decides on a request in natural language or a tool call. A new agent is registered.
     fn enforce(&self, params: &Map<String, Value>, asked: &Asked) -> Result<Value, Error> {
         if params.contains_key("intent") {
             let message = "intents are built by runtimes, not by agents: expected agentId and input";
@@ -179,8 +181,8 @@ impl Server {
         Ok(verdict)
     }
 
-    /// Records that the user at the client agreed to what this connection asked. No connection can answer what another one
-    /// asked, and none can speak for anybody else.
+    /// Records that the user at the client agreed to what this connection asked. A connection can answer only what it
+    /// asked itself, and only as that user.
     fn agree(&self, params: &Map<String, Value>, asked: &Asked) -> Result<Value, Error> {
         let id = params.get("id").and_then(Value::as_str).unwrap_or_default().replacen("esc_", "prf_", 1);
         let is_ours = asked.lock().unwrap_or_else(PoisonError::into_inner).contains(&id);
@@ -201,7 +203,7 @@ impl Server {
     }
 }
 
-/// Listens on a socket. Only the owner of the store's lock comes here, so a socket that is there belongs to nobody.
+/// Listens on a socket. Only the owner of the store's lock gets here, so an existing socket file is unused.
 fn bind(socket: &Path) -> Result<UnixListener, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", socket.display());
     match fs::remove_file(socket) {

@@ -19,24 +19,24 @@ use crate::hook::engine::{Engine, Settings};
 use crate::signals;
 use crate::store::describe;
 
-/// Options of `rulekeep up`.
+/// The options of `rulekeep up`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep up\n  rulekeep up --foreground --idle-exit 0")]
 pub(crate) struct UpOptions {
     /// Stays in the foreground
     #[arg(long)]
     foreground: bool,
-    /// Minutes without a call after which the daemon ends, instead of the configured ones; 0 for never
+    /// Minutes without a call after which the daemon ends, instead of the configured number; 0 for never
     #[arg(long, value_name = "MINUTES")]
     idle_exit: Option<f64>,
 }
 
-/// Options of `rulekeep down`.
+/// The options of `rulekeep down`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep down")]
 pub(crate) struct DownOptions {}
 
-/// Options of `rulekeep status`.
+/// The options of `rulekeep status`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep status\n  rulekeep status --json")]
 pub(crate) struct StatusOptions {
@@ -119,7 +119,7 @@ pub(crate) fn status(options: &StatusOptions) -> Result<ExitCode, String> {
     Ok(if daemon.is_null() { ExitCode::from(NOT_RUNNING) } else { ExitCode::SUCCESS })
 }
 
-/// The daemon's process, where one answers.
+/// Returns the process ID of the daemon, if one answers.
 fn running(home: &Home) -> Result<Option<u64>, String> {
     if !home.operator_socket().exists() {
         return Ok(None);
@@ -158,7 +158,7 @@ fn last_lines(home: &Home) -> String {
     lines.get(lines.len().saturating_sub(5)..).unwrap_or_default().join("\n")
 }
 
-/// The longest that a daemon takes to start or to end.
+/// The longest time that a daemon takes to start or to end.
 const LONGEST_START: Duration = Duration::from_secs(30);
-/// The exit code of `status` where no daemon runs.
+/// The exit code of `status` if no daemon runs.
 const NOT_RUNNING: u8 = 3;

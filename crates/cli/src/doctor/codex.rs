@@ -1,4 +1,4 @@
-//! The trust of Codex in a hook: it skips one whose content nobody has reviewed since it changed.
+//! Codex's review of hooks: it skips a hook whose content nobody has reviewed since it changed.
 //!
 //! SOURCE: `codex app-server generate-json-schema` of Codex 0.169.0, and its answers to `hooks/list`.
 
@@ -13,7 +13,7 @@ use super::fire::Machine;
 use super::report::Verdict;
 use super::settings::Entry;
 
-/// Whether Codex itself says that it runs the entries.
+/// Asks Codex whether it runs the entries.
 pub(super) fn trusts(machine: &Machine, entries: &[Entry]) -> Result<(), (Verdict, String)> {
     let listed = list(machine).map_err(|message| {
         let text =
@@ -38,7 +38,7 @@ pub(super) fn trusts(machine: &Machine, entries: &[Entry]) -> Result<(), (Verdic
     Err((Verdict::Red, format!("Codex skips the hook: it is {status}")))
 }
 
-/// The hooks that Codex knows for the project.
+/// Lists the hooks that Codex knows for the project.
 fn list(machine: &Machine) -> Result<Value, String> {
     let mut command = Command::new(machine.program("codex").ok_or("there is no `codex` on the path")?);
     command.arg("app-server").current_dir(&machine.project);
@@ -71,11 +71,11 @@ fn ask(child: &mut Child, machine: &Machine) -> Result<Value, String> {
         let mut answers = answers.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
         let _ = sender.send(answers.find(|answer| answer["id"] == 2));
     });
-    // The program starts slower than a hook.
+    // This program starts more slowly than a hook.
     let answer = receiver.recv_timeout(machine.patience.max(START)).ok().flatten();
     let answer = answer.ok_or("`codex app-server` does not answer `hooks/list`")?;
     answer.get("result").cloned().ok_or_else(|| format!("`codex app-server`: {}", answer["error"]))
 }
 
-/// The time that `codex app-server` has at least.
+/// Least time given to `codex app-server`.
 const START: std::time::Duration = std::time::Duration::from_secs(15);

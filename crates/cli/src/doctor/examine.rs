@@ -1,4 +1,4 @@
-//! One host examined: its settings, and probes fired through the command that they register.
+//! The examination of one host: its settings, and probes sent through the registered command.
 
 use std::path::Path;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::hook::dialects::{Dialect, Probe};
 use crate::hook::event::Host;
 use crate::hook::install::{Scope, events, registered};
 
-/// Whether the host has been used here, or Rulekeep is registered with it.
+/// Returns whether the host has been used here, or Rulekeep is registered with it.
 pub(super) fn is_here(host: Host, machine: &Machine) -> bool {
     let model = Model::of(host);
     let has = |path: &String| place(path, &machine.home, &machine.project).0.exists();
@@ -33,7 +33,7 @@ pub fn examine(host: Host, machine: &Machine) -> Report {
     examination.settings();
     examination.trust();
     if examination.fire_tools() {
-        // A hook that does not refuse the plain probe is not tried further.
+        // A hook that does not refuse the plain probe is not examined further.
         examination.fire_faults();
         examination.fire_many();
         examination.subagents();
@@ -46,7 +46,7 @@ struct Examination<'m> {
     model: &'static Model,
     machine: &'m Machine,
     settings: Settings,
-    /// The host's version behaves as the model says; where none was seen, nobody knows.
+    /// The host's version is known to behave as the model says.
     seen: bool,
     findings: Vec<Finding>,
     probes: Vec<(String, bool)>,
@@ -57,7 +57,7 @@ impl Examination<'_> {
         self.findings.push(Finding { fault, verdict, text: text.into(), remedy: fault.remedy().to_owned() });
     }
 
-    /// The entries as they stand in the settings.
+    /// Checks the entries in the settings.
     fn settings(&mut self) {
         for problem in std::mem::take(&mut self.settings.problems) {
             self.find(Fault::Edited, Verdict::Red, problem);
@@ -102,7 +102,7 @@ impl Examination<'_> {
         }
     }
 
-    /// What the host must trust before it runs the hook.
+    /// Checks the host's trust, without which it does not run the hook.
     fn trust(&mut self) {
         let entries = self.settings.ours.clone();
         if entries.is_empty() {
@@ -129,7 +129,7 @@ impl Examination<'_> {
         }
     }
 
-    /// A probe for each tool. Returns whether all were refused.
+    /// Sends a probe for each tool. Returns whether all were refused.
     fn fire_tools(&mut self) -> bool {
         let mut refused = !self.settings.ours.is_empty();
         for probe in Dialect::of(self.host).probes() {
@@ -161,7 +161,7 @@ impl Examination<'_> {
         refused
     }
 
-    /// The probe in other clothes: half an event, a byte order mark, a sub-agent, no user, no daemon.
+    /// Sends the probe under faults: half an event, a byte order mark, a sub-agent, no user, no daemon.
     fn fire_faults(&mut self) {
         let none = Map::new();
         let (sub, headless) = (self.model.sub.clone(), self.model.headless.clone());
@@ -184,7 +184,7 @@ impl Examination<'_> {
         }
     }
 
-    /// 64 probes at once, or one after the other where the host queues them, inside one time limit.
+    /// Sends 64 probes at once, or one after another if the host queues them, within one time limit.
     fn fire_many(&mut self) {
         let Some((probe, entries)) = self.first() else { return };
         let fire = || {
@@ -212,7 +212,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Where the calls of sub-agents may reach no hook, the start of one must be refused.
+    /// Checks that starting a sub-agent is refused if the calls of sub-agents may not reach a hook.
     fn subagents(&mut self) {
         if self.model.asks && self.seen {
             return;
@@ -225,7 +225,7 @@ impl Examination<'_> {
             if let Err(text) = self.refused(&entries, &event, "", &[]) {
                 let text =
                     format!("calls of sub-agents are not known to reach the hook, and {tool} starts one: {text}");
-                // A version that was not seen may ask all the same.
+                // An untested version may ask all the same.
                 let verdict = if self.model.asks { Verdict::NotProven } else { Verdict::Red };
                 let version = match &self.model.program {
                     Some((program, seen)) if self.model.asks => {
@@ -240,7 +240,7 @@ impl Examination<'_> {
         }
     }
 
-    /// The first probe and the entries that see it.
+    /// Returns the first probe and the entries that see it.
     fn first(&self) -> Option<(&'static Probe, Vec<Entry>)> {
         let probe = Dialect::of(self.host).probes().first()?;
         Some((probe, self.covering(probe.tool)))
@@ -250,7 +250,7 @@ impl Examination<'_> {
         self.settings.ours.iter().filter(|entry| entry.covers(self.model.matcher, tool)).cloned().collect()
     }
 
-    /// The event of a probe as the host writes it, with fields of the host's state.
+    /// Builds the event of a probe as the host writes it, with fields of the host's state.
     fn event(&self, probe: &Probe, nonce: &Nonce, state: &Map<String, Value>) -> String {
         let mut event = Dialect::of(self.host).probe_event(probe);
         let cwd = json!(self.machine.project);
@@ -258,13 +258,13 @@ impl Examination<'_> {
             event[field] = if value == "@tool" { probe.tool.into() } else { value.clone() };
         }
         event["cwd"] = cwd;
-        // Without a nonce it is no probe, which the daemon would refuse for that alone.
+        // Without a nonce it is not a probe, which the daemon would refuse for that reason alone.
         let mark =
             if nonce.0.is_empty() { "rulekeep-doctor".to_owned() } else { format!("{}-{}", Probe::MARK, nonce.0) };
         event.to_string().replace(Probe::MARK, &mark)
     }
 
-    /// Whether one of the entries refuses the event, as one refusal is enough for every host.
+    /// Checks that one of the entries refuses the event; one refusal is enough for every host.
     fn refused(&self, entries: &[Entry], event: &str, reason: &str, more: &[(&str, &Path)]) -> Result<(), String> {
         let mut failure = "no entry sees it".to_owned();
         for entry in entries {
@@ -277,7 +277,7 @@ impl Examination<'_> {
         Err(failure)
     }
 
-    /// Whether a failed hook blocks.
+    /// Returns whether a failed hook blocks the call.
     fn closes(&self) -> bool {
         self.settings.ours.iter().any(|entry| entry.closes) && (self.model.program.is_none() || self.seen)
     }
@@ -323,7 +323,7 @@ impl Nonce {
     }
 }
 
-/// Calls at once.
+/// Number of simultaneous calls.
 const MANY: usize = 64;
 /// A shorter time limit leaves a busy daemon no time.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! A probe, fired through the command that a host has registered, as the host fires it.
+//! Sending a probe through the command that a host has registered, the way the host runs it.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -10,35 +10,35 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The machine that the doctor looks at.
+/// The machine that the doctor examines.
 #[derive(Clone)]
 pub struct Machine {
     /// The home folder of the user.
     pub home: PathBuf,
     /// The folder of the project.
     pub project: PathBuf,
-    /// The environment that hosts give their hooks; that of this process where absent.
+    /// The environment that hosts give their hooks; `None` for that of this process.
     pub environment: Option<Vec<(OsString, OsString)>>,
-    /// The longest that a hook is waited for, however much longer the host would wait.
+    /// Longest time to wait for a hook, even if the host would wait longer.
     pub patience: Duration,
 }
 
 /// The end of a hook.
 #[derive(Debug)]
 pub(super) enum End {
-    /// It ended.
+    /// The hook ended.
     Done(Output),
-    /// It did not answer in time.
+    /// The hook did not answer in time.
     Late(Duration),
-    /// It did not start.
+    /// The hook did not start.
     Failed(String),
 }
 
 impl Machine {
-    /// The text of an event through a command line, with more variables.
+    /// Passes an event to a command line, with additional variables.
     pub(super) fn fire(&self, shell: &str, line: &str, event: &str, limit: Duration, more: &[(&str, &Path)]) -> End {
         let mut command = match line.split_once(HOOK) {
-            // A program that the host starts without a shell.
+            // The host starts this program without a shell.
             Some((program, host)) if shell == "none" => {
                 let mut command = Command::new(program);
                 command.args(["hook", "--host", host]);
@@ -54,7 +54,7 @@ impl Machine {
         self.run(command, event, limit)
     }
 
-    /// The program of a name on the path.
+    /// Finds a program on the path.
     pub(super) fn program(&self, name: &str) -> Option<PathBuf> {
         let path = match &self.environment {
             Some(environment) => environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()),
@@ -63,7 +63,7 @@ impl Machine {
         std::env::split_paths(&path?).map(|folder| folder.join(name)).find(|file| file.is_file())
     }
 
-    /// The version of a program on the path, by its own word.
+    /// The version that a program on the path reports.
     pub(super) fn version(&self, name: &str) -> Option<Vec<u64>> {
         let mut command = Command::new(self.program(name)?);
         command.arg("--version");
@@ -73,7 +73,7 @@ impl Machine {
         }
     }
 
-    /// A program of the environment, with a text on standard input.
+    /// Runs a program in the environment, with a text on standard input.
     pub(super) fn run(&self, mut command: Command, input: &str, limit: Duration) -> End {
         if let Some(environment) = &self.environment {
             let more: Vec<_> =
@@ -111,8 +111,8 @@ impl Machine {
 }
 
 impl End {
-    /// Checks for a refusal that the host honors and that gives `reason`: exit code 2 with the reason on standard error
-    /// and nothing on standard output, which every host honors; or "deny" on standard output where the host reads it.
+    /// Checks for a refusal that the host honors and that gives `reason`. Every host honors exit code 2 with the
+    /// reason on standard error and nothing on standard output; some hosts also read "deny" on standard output.
     pub(super) fn refusal(&self, decision: Option<&str>, reason: &str) -> Result<(), String> {
         let denies = |stdout: &str| {
             let answer: Value = serde_json::from_str(stdout).unwrap_or_default();
@@ -148,7 +148,7 @@ fn end(id: u32) {
     let _ = id;
 }
 
-/// The first version in a text: `codex-cli 0.169.0`, `2.1.332 (Claude Code)`.
+/// Returns the first version in a text: `codex-cli 0.169.0`, `2.1.332 (Claude Code)`.
 pub(super) fn version(text: &str) -> Option<Vec<u64>> {
     let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
     words
@@ -160,7 +160,7 @@ fn first_line(text: &str) -> String {
     text.trim().lines().next().unwrap_or("").chars().take(200).collect()
 }
 
-/// What stands between the program and the host in a command line that `rulekeep hook install` writes.
+/// The text between the program and the host in a command line that `rulekeep hook install` writes.
 const HOOK: &str = " hook --host ";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The trust of Gemini CLI in a folder: in one that it does not trust, it runs no hook, not even the user's.
+//! Gemini CLI's trust in a folder: in an untrusted folder it runs no hook, not even the user's.
 //!
 //! SOURCE: `trustedFolders.ts` and `hookRegistry.ts` of Gemini CLI 0.61.0.
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Whether the folder of a project is trusted.
+/// Returns an error if the folder of a project is not trusted.
 pub(super) fn trusts(home: &Path, project: &Path) -> Result<(), String> {
     let read = |name: &str| -> Value {
         let text = fs::read_to_string(home.join(".gemini").join(name)).ok();
@@ -17,7 +17,7 @@ pub(super) fn trusts(home: &Path, project: &Path) -> Result<(), String> {
         return Ok(());
     }
     let folders = read("trustedFolders.json");
-    // The rule of the innermost folder holds.
+    // The rule of the innermost folder applies.
     let rule = project.ancestors().find_map(|folder| {
         let rule = folders.get(&*folder.to_string_lossy()).and_then(Value::as_str)?;
         (rule != "TRUST_PARENT").then_some(rule)

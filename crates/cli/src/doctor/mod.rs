@@ -1,13 +1,13 @@
-//! `rulekeep doctor`: proves that a host asks the hook, by probes that must be refused, and lists where the host itself
-//! lets calls through.
+//! `rulekeep doctor`: proves that a host runs the hook, with probes that must be refused, and lists the conditions
+//! under which the host itself lets calls through.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `hosts.toml`, `model.rs` | how each host treats a hook; data |
+//! | `hosts.toml`, `model.rs` | how each host treats a hook, as data |
 //! | `settings.rs` | the entries in a host's settings, as the host sees them |
-//! | `fire.rs` | a probe through the registered command |
-//! | `examine.rs` | one host examined |
-//! | `codex.rs`, `gemini.rs` | what these hosts must trust before they run a hook |
+//! | `fire.rs` | sending a probe through the registered command |
+//! | `examine.rs` | examining one host |
+//! | `codex.rs`, `gemini.rs` | the trust that these hosts require before they run a hook |
 //! | `report.rs` | the verdict, the findings and the table of faults |
 
 mod codex;
@@ -32,11 +32,11 @@ pub use report::{Cell, Finding, Report, State, Verdict};
 use crate::client::OPERATOR_KEY;
 use crate::hook::event::Host;
 
-/// Options of `rulekeep doctor`.
+/// The options of `rulekeep doctor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep doctor\n  rulekeep doctor --host claude --json")]
 pub struct Options {
-    /// The host to examine; by default all that are used here
+    /// The host to examine (default: all that are used here)
     #[arg(long, value_enum)]
     host: Option<Host>,
     /// Prints the report as JSON
@@ -45,21 +45,21 @@ pub struct Options {
     /// The folder whose settings count as the user's, instead of the home folder
     #[arg(long, value_name = "FOLDER")]
     settings_root: Option<PathBuf>,
-    /// Seconds that a hook is waited for; a slower one is a failed one
+    /// Seconds to wait for a hook; a slower one counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     patience: u64,
 }
 
-/// Examines the hosts, and prints what was found. The exit code is 0 where all are green.
+/// Examines the hosts and prints the findings. The exit code is 0 if all are green.
 ///
 /// # Errors
 ///
-/// Says which folder is missing.
+/// Returns a message if no home or project folder is known.
 pub fn run(options: Options) -> Result<ExitCode, String> {
     let home = options.settings_root.or_else(std::env::home_dir);
     let home = home.ok_or("there is no home folder: name one with --settings-root")?;
     let project = std::env::current_dir().map_err(|error| format!("the folder of the project: {error}"))?;
-    // The operator's own shell is not the one that the host runs in.
+    // The operator's own shell is not the environment of the host.
     let environment = std::env::vars_os().filter(|(name, _)| name != OPERATOR_KEY).collect();
     let machine =
         Machine { home, project, environment: Some(environment), patience: Duration::from_secs(options.patience) };

@@ -1,4 +1,4 @@
-//! The models of hosts, `hosts.toml`: how each treats a hook before a tool.
+//! The models of hosts in `hosts.toml`: how each treats a hook before a tool.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::hook::event::Host;
 
-/// How a host treats a hook before a tool. `hosts.toml` explains the fields.
+/// The model of a host's behavior with a hook before a tool. `hosts.toml` explains the fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Model {
@@ -48,7 +48,7 @@ pub(super) struct Model {
     pub(super) cells: BTreeMap<Fault, Behavior>,
 }
 
-/// How the matcher of an entry selects tools.
+/// The way in which the matcher of an entry selects tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Matcher {
@@ -57,7 +57,7 @@ pub(super) enum Matcher {
     Ignored,
 }
 
-/// When hooks in the settings of a project run.
+/// The condition under which hooks in the settings of a project run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) enum ProjectHooks {
     #[serde(rename = "always")]
@@ -78,33 +78,33 @@ pub enum Fault {
     Hang,
     /// The hook is killed.
     Kill,
-    /// The program is gone or cannot be started.
+    /// The program is missing or cannot be started.
     Missing,
     /// The settings name another program.
     Typo,
-    /// The event, or what the hook prints, is no JSON that the other side knows.
+    /// The event, or the hook's output, is not JSON that the other side knows.
     Json,
     /// The hook refuses without a reason.
     Stderr,
     /// The event begins with a byte order mark.
     Bom,
-    /// The host's review of the entry does not hold for it.
+    /// The host's review does not cover the current entry.
     Trust,
     /// The host does not trust the folder.
     Folder,
     /// The entry was changed or removed.
     Edited,
-    /// 64 calls at once.
+    /// The host makes 64 calls at once.
     Parallel,
-    /// The call of a sub-agent.
+    /// A sub-agent makes the call.
     Subagent,
-    /// A host without a user.
+    /// The host runs without a user.
     Headless,
-    /// Another hook answers otherwise.
+    /// Another hook gives another answer.
     Other,
 }
 
-/// What a host does with the call under a fault.
+/// The host's treatment of a call under a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Behavior {
@@ -140,14 +140,14 @@ impl Fault {
         }
     }
 
-    /// What to do where a host runs the call.
+    /// The remedy if a host runs the call.
     pub(super) fn remedy(self) -> &'static str {
         MODELS.remedies.get(&self).map_or("", String::as_str)
     }
 }
 
 impl Model {
-    /// The model of `host`.
+    /// Returns the model of `host`.
     pub(super) fn of(host: Host) -> &'static Self {
         let models = &MODELS;
         match host {
@@ -176,7 +176,7 @@ struct Models {
     remedies: BTreeMap<Fault, String>,
 }
 
-// INVARIANT: the file is a part of the program, and a test reads it.
+// INVARIANT: the file is part of the program, and a test parses it.
 #[expect(clippy::expect_used)]
 static MODELS: LazyLock<Models> =
     LazyLock::new(|| toml::from_str(include_str!("hosts.toml")).expect("the models of hosts read"));

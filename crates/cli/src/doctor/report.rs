@@ -7,16 +7,16 @@ use serde::Serialize;
 use super::model::Fault;
 use crate::hook::event::Host;
 
-/// The examination of one host.
+/// The result of examining one host.
 #[derive(Debug)]
 pub struct Report {
-    /// The host.
+    /// The examined host.
     pub host: Host,
-    /// The verdict.
+    /// The verdict on the host.
     pub verdict: Verdict,
-    /// What stands against green.
+    /// The reasons against a green verdict.
     pub findings: Vec<Finding>,
-    /// What the host does with a call under each fault.
+    /// The host's treatment of a call under each fault.
     pub cells: Vec<Cell>,
     /// The tools, and whether the probe of each was refused.
     pub probes: Vec<(String, bool)>,
@@ -26,40 +26,40 @@ pub struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every probe was refused, and nothing keeps the host from asking.
+    /// Every probe was refused, and nothing keeps the host from running the hook.
     Green,
-    /// The host may skip the hook, and nobody can see whether it does.
+    /// The host may skip the hook, and it cannot be observed whether it does.
     NotProven,
     /// A probe got through, or the host skips the hook.
     Red,
 }
 
-/// Something that stands against green.
+/// A reason against a green verdict.
 #[derive(Debug, Serialize)]
 pub struct Finding {
-    /// The fault that it is an instance of.
+    /// The fault that the finding is an instance of.
     pub fault: Fault,
-    /// The best verdict that it leaves.
+    /// The best verdict that is possible with this finding.
     pub verdict: Verdict,
-    /// What was found.
+    /// Description of the finding.
     pub text: String,
-    /// What to do.
+    /// Description of the remedy.
     pub remedy: String,
 }
 
-/// What a host does with a call under a fault.
+/// The host's treatment of a call under a fault.
 #[derive(Debug, Serialize)]
 pub struct Cell {
-    /// The fault.
+    /// The fault that the cell is about.
     pub fault: Fault,
-    /// What the host does.
+    /// The host's treatment of the call.
     pub state: State,
-    /// What to do where the call may run; else empty.
+    /// Description of the remedy if the call may run; otherwise empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub remedy: String,
 }
 
-/// What a host does with a call.
+/// The host's treatment of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -69,12 +69,12 @@ pub enum State {
     Runs,
     /// The fault cannot happen on this host.
     Impossible,
-    /// Nobody can see what the host does.
+    /// The treatment cannot be observed.
     NotProven,
 }
 
 impl Report {
-    /// The report for programs.
+    /// Returns the report as JSON.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
         let probes: Vec<_> =

@@ -13,11 +13,11 @@ use crate::hook::install::{Scope, registered};
 /// The settings of a host.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
-    /// The entries of Rulekeep that count.
+    /// The effective entries of Rulekeep.
     pub(super) ours: Vec<Entry>,
-    /// The files that hold other hooks on the same event.
+    /// The files with other hooks on the same event.
     pub(super) others: Vec<PathBuf>,
-    /// What keeps an entry of Rulekeep from counting.
+    /// The reasons why entries of Rulekeep have no effect.
     pub(super) problems: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Entry {
     pub(super) command: String,
     pub(super) matcher: Option<String>,
     pub(super) limit: Duration,
-    /// A failed hook blocks.
+    /// A failed hook blocks the call.
     pub(super) closes: bool,
 }
 
@@ -67,7 +67,7 @@ impl Settings {
         settings
     }
 
-    /// A settings file of JSON.
+    /// Reads a settings file in JSON.
     fn file(&mut self, model: &Model, file: &Path, scope: Scope, text: &str, ours: &[&str]) -> Result<(), String> {
         let settings: Value = serde_json::from_str(text).map_err(|error| {
             format!("not every version of the host can read it: {error}; expected JSON without comments")
@@ -127,7 +127,8 @@ impl Settings {
         Ok(())
     }
 
-    /// A plugin in JavaScript. Ours counts as it is written and no other way: what else it does, only running it tells.
+    /// Reads a plugin in JavaScript. Ours counts only unchanged: the effect of any change cannot be told without
+    /// running it.
     fn plugin(&mut self, file: &Path, scope: Scope, text: &str, command: Option<&str>) {
         let bare = |text: &str| -> Vec<String> {
             text.lines().filter(|line| !line.starts_with("const command = ")).map(ToOwned::to_owned).collect()
@@ -149,7 +150,7 @@ impl Settings {
         }
     }
 
-    /// Switches in files of their own.
+    /// Reads switches that have files of their own.
     fn switches(&mut self, model: &Model, home: &Path, project: &Path) {
         for (file, at) in &model.off_files {
             let (file, _) = place(file, home, project);
@@ -164,7 +165,7 @@ impl Settings {
 }
 
 impl Entry {
-    /// Whether the host starts this entry before a tool.
+    /// Returns whether the host runs this entry before a tool.
     pub(super) fn covers(&self, matcher: Matcher, tool: &str) -> bool {
         let Some(pattern) = self.matcher.as_deref().map(str::trim) else { return true };
         let is_names = |pattern: &str| pattern.chars().all(|c| c.is_ascii_alphanumeric() || "_- ,|".contains(c));
@@ -176,13 +177,13 @@ impl Entry {
         }
     }
 
-    /// Whether the host runs hooks of this scope in every folder.
+    /// Returns whether the host runs hooks of this scope in every folder.
     pub(super) fn runs_anywhere(&self, model: &Model) -> bool {
         self.scope == Scope::User || model.project == ProjectHooks::Always
     }
 }
 
-/// A path of the models: `~` is the user's home and `.` the project.
+/// Resolves a path of the models: `~` is the user's home and `.` the project.
 pub(super) fn place(path: &str, home: &Path, project: &Path) -> (PathBuf, Scope) {
     match path.strip_prefix("~/") {
         Some(rest) => (home.join(rest), Scope::User),
@@ -190,7 +191,7 @@ pub(super) fn place(path: &str, home: &Path, project: &Path) -> (PathBuf, Scope)
     }
 }
 
-/// The files of a pattern that are there, by name. One part of it may hold a `*`.
+/// Returns the existing files of a pattern, by name. One part of it may contain a `*`.
 fn files(pattern: &str, home: &Path, project: &Path) -> Vec<(PathBuf, Scope)> {
     let (path, scope) = place(pattern, home, project);
     let text = path.to_string_lossy();
@@ -215,5 +216,5 @@ fn texts<'v>(settings: &'v Value, pointer: &str) -> impl Iterator<Item = &'v str
     settings.pointer(pointer).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Variables by which settings decide which daemon a hook asks, or what runs in its place.
+/// Variables with which settings decide which daemon a hook asks, or what runs in its place.
 const DECIDING: &[&str] = &["BASH_ENV", "ENV", "HOME", "LD_PRELOAD", "PATH", "RULEKEEP_HOME"];

@@ -1,4 +1,4 @@
-//! `rulekeep init`: makes the home, with a policy file, its cases, a configuration and the operator's key.
+//! `rulekeep init`: creates the home, with a policy file, its cases, a configuration and the operator's key.
 
 use std::fs;
 use std::io::{IsTerminal as _, Write as _};
@@ -12,11 +12,11 @@ use serde_json::json;
 use super::{Home, make_private};
 use crate::store::describe;
 
-/// Options of `rulekeep init`.
+/// The options of `rulekeep init`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep init --yes")]
 pub(crate) struct Options {
-    /// Asks nothing
+    /// Does not ask for confirmation
     #[arg(long)]
     yes: bool,
     /// Prints the result as JSON
@@ -33,14 +33,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     if !options.yes {
         confirm(&format!("Make {shown}, with a policy for coding agents?"))?;
     }
-    // Made beside its place and moved there whole, so that nothing half-made is left where it is looked for.
+    // Created beside its place and then moved there, so that no incomplete home is ever found.
     let parent = home.root().parent().ok_or_else(|| format!("{shown}: expected a folder below another"))?;
     make_private(parent)?;
     let failed = |error: std::io::Error| format!("{shown}: {error}");
     let made = tempfile::Builder::new().prefix(".rulekeep-").tempdir_in(parent).map_err(failed)?;
     let (draft, key) = draft(made.path())?;
     if home.root().exists() {
-        // An empty folder is taken; one with something in it is somebody's.
+        // An empty folder may be used; one with content belongs to somebody.
         fs::remove_dir(home.root()).map_err(failed)?;
     }
     fs::rename(draft.root(), home.root()).map_err(failed)?;
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the home in a folder; returns the operator's key.
+/// Creates the home in a folder. Returns the operator's key.
 fn draft(folder: &Path) -> Result<(Home, String), String> {
     let home = Home { root: folder.to_owned() };
     let shown = folder.display();
@@ -73,7 +73,7 @@ fn draft(folder: &Path) -> Result<(Home, String), String> {
     let config = home.config()?;
     let governor = home.builder(&config)?.open(home.store()).map_err(describe)?;
     let gateway = Gateway::new(&governor).map_err(describe)?;
-    // A dashboard makes several calls a second, and stopping an agent must never wait for it.
+    // A dashboard makes several calls per second, and the kill switch must never wait for the rate limit.
     let plan = Plan::enterprise(60_000_000, 1_000_000).map_err(describe)?;
     let draft = KeyDraft::new(Scope::Admin, plan).name("operator");
     let key = gateway.keys().create(draft).map_err(describe)?;
@@ -81,7 +81,7 @@ fn draft(folder: &Path) -> Result<(Home, String), String> {
     Ok((home, key.key.expose().to_owned()))
 }
 
-/// Asks on the terminal; an error without one, and for any answer but yes.
+/// Asks for confirmation on the terminal. Returns an error without a terminal, and for any answer except yes.
 pub(crate) fn confirm(question: &str) -> Result<(), String> {
     if !std::io::stdin().is_terminal() {
         return Err("there is no terminal to ask on: add --yes".to_owned());

@@ -1,4 +1,4 @@
-//! The folder that the tool keeps everything in: configuration, policies, store and sockets, open to their owner alone.
+//! The home: the folder with configuration, policies, store and sockets, accessible to its owner only.
 
 mod init;
 
@@ -24,16 +24,16 @@ pub(crate) struct Home {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// When a decision is answered.
+    /// The point at which a decision is answered.
     #[serde(deserialize_with = "durability")]
     durability: Durability,
     /// Minutes without a call after which the daemon ends; 0 for never.
     idle_exit_minutes: f64,
-    /// The address and port at which the daemon serves HTTP and the console; nowhere without one.
+    /// The address and port at which the daemon serves HTTP and the console; `None` for neither.
     pub(crate) listen: Option<String>,
-    /// Settings of hooks.
+    /// The settings of hooks.
     pub(crate) hooks: HookConfig,
-    /// The key that signs checkpoints, where there is one.
+    /// The key that signs checkpoints, if there is one.
     checkpoints: Option<CheckpointConfig>,
 }
 
@@ -41,9 +41,9 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CheckpointConfig {
-    /// Its name, for example `example.com/agents`.
+    /// The key's name, for example `example.com/agents`.
     name: String,
-    /// The file with its 32 secret bytes in hex; a relative one is below the home.
+    /// The file with the 32 secret bytes in hex; a relative path is relative to the home.
     seed: PathBuf,
 }
 
@@ -51,12 +51,12 @@ struct CheckpointConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HookConfig {
-    /// The tier that an agent starts at when it is first seen.
+    /// The tier of an agent that is seen for the first time.
     #[serde(deserialize_with = "tier")]
     pub(crate) tier: Tier,
-    /// Whether the user's words limit what is done for them.
+    /// The user's words limit the actions taken for them.
     pub(crate) mandates: bool,
-    /// Seconds that a hook waits for a reviewer where the host cannot ask its user; less where the host's own timeout is
+    /// Seconds that a hook waits for a reviewer if the host cannot ask its user; less if the host's own timeout is
     /// shorter.
     pub(crate) wait_seconds: u64,
 }
@@ -80,7 +80,7 @@ impl Default for HookConfig {
 }
 
 impl Config {
-    /// The time without a call after which the daemon ends, by so many minutes or the configured ones; `None` for never.
+    /// The time without a call after which the daemon ends, from `minutes` or the configuration; `None` for never.
     pub(crate) fn idle_exit(&self, minutes: Option<f64>) -> Result<Option<Duration>, String> {
         let minutes = minutes.unwrap_or(self.idle_exit_minutes);
         if minutes == 0.0 {
@@ -92,7 +92,7 @@ impl Config {
 }
 
 impl Home {
-    /// The home that `RULEKEEP_HOME` names, else `.rulekeep` in the user's own folder.
+    /// The home that `RULEKEEP_HOME` names, otherwise `.rulekeep` in the user's home folder.
     pub(crate) fn find() -> Result<Self, String> {
         let root = match std::env::var_os("RULEKEEP_HOME").filter(|home| !home.is_empty()) {
             Some(home) => PathBuf::from(home),
@@ -125,12 +125,12 @@ impl Home {
         self.root.join("config.toml")
     }
 
-    /// The socket that agents' hooks and gateways speak to.
+    /// The socket for agents' hooks and gateways.
     pub(crate) fn agent_socket(&self) -> PathBuf {
         self.root.join("agent.sock")
     }
 
-    /// The socket that people and their programs speak to.
+    /// The socket for operators and their programs.
     pub(crate) fn operator_socket(&self) -> PathBuf {
         self.root.join("operator.sock")
     }
@@ -139,7 +139,7 @@ impl Home {
         self.root.join("daemon.log")
     }
 
-    /// The configuration. The home must exist, and be its owner's alone.
+    /// Reads the configuration. The home must exist and be accessible to its owner only.
     pub(crate) fn config(&self) -> Result<Config, String> {
         self.check()?;
         let file = self.config_file();
@@ -159,7 +159,7 @@ impl Home {
         Ok(())
     }
 
-    /// A governor's settings by the configuration and the policies of the home.
+    /// Creates a governor's settings from the configuration and the policies of the home.
     pub(crate) fn builder(&self, config: &Config) -> Result<GovernorBuilder, String> {
         let policies = PolicySet::from_file(self.policy()).map_err(|error| error.to_string())?;
         let builder = Governor::builder().durability(config.durability).policies(policies);
@@ -170,7 +170,7 @@ impl Home {
     }
 }
 
-/// The folder of a store: the one that is named, else the home's.
+/// Returns the folder of a store: the named one, otherwise the home's.
 pub(crate) fn store_of(named: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(folder) = named {
         return Ok(folder.to_owned());
@@ -180,7 +180,7 @@ pub(crate) fn store_of(named: Option<&Path>) -> Result<PathBuf, String> {
     Ok(home.store())
 }
 
-/// Makes a folder that only its owner can use.
+/// Creates a folder that only its owner can use.
 fn make_private(folder: &Path) -> Result<(), String> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| format!("{}: {error}", folder.display()))

@@ -1,38 +1,38 @@
-//! Calls that were decided, until their outcome is told: a retry finds its question here, a result its record.
+//! Decided calls without an outcome: a retry finds its escalation here, a result its record.
 
 use std::collections::{HashMap, VecDeque};
 
 use rulekeep::Intent;
 use rulekeep::proof::ProofId;
 
-/// Calls that were decided and have no outcome yet, the oldest first; at most [`MOST_CALLS`].
+/// Decided calls that have no outcome yet, oldest first; at most [`MOST_CALLS`].
 #[derive(Default)]
 pub(super) struct Calls {
     by_key: HashMap<Key, Made>,
     order: VecDeque<Key>,
 }
 
-/// A call by keyed hashes of all that tells it from others: arguments can hold whole files.
+/// The key of a call: keyed hashes of everything that distinguishes it, because arguments can contain whole files.
 pub(super) type Key = [u64; 2];
 
-/// A call that was decided.
+/// A decided call.
 #[derive(Clone)]
 pub(super) struct Made {
     pub(super) conversation: String,
     pub(super) proof_id: ProofId,
-    /// The intent to claim an approval with, where a person was asked and has not agreed yet.
+    /// The intent with which to claim an approval, if a reviewer was asked and has not agreed yet.
     pub(super) asked: Option<Intent>,
-    /// The folder that the host worked in.
+    /// The folder in which the host worked.
     pub(super) cwd: Option<String>,
 }
 
 impl Calls {
-    /// A call that was decided.
+    /// Returns a decided call.
     pub(super) fn get(&self, key: &Key) -> Option<Made> {
         self.by_key.get(key).cloned()
     }
 
-    /// Keeps a call, in place of one that is the same.
+    /// Stores a call, replacing one with the same key.
     pub(super) fn put(&mut self, key: Key, made: Made) {
         if self.by_key.insert(key, made).is_none() {
             self.order.push_back(key);
@@ -43,14 +43,14 @@ impl Calls {
         }
     }
 
-    /// Takes out a call.
+    /// Removes and returns a call.
     pub(super) fn take(&mut self, key: &Key) -> Option<Made> {
         let made = self.by_key.remove(key)?;
         self.order.retain(|other| other != key);
         Some(made)
     }
 
-    /// Takes out what was asked in a conversation.
+    /// Removes and returns the pending calls of a conversation.
     pub(super) fn take_asked(&mut self, conversation: &str) -> Vec<Made> {
         let is_asked = |made: &Made| made.conversation == conversation && made.asked.is_some();
         let keys: Vec<Key> = self.by_key.iter().filter(|(_, made)| is_asked(made)).map(|(key, _)| *key).collect();
@@ -58,5 +58,5 @@ impl Calls {
     }
 }
 
-/// The most calls without an outcome that are kept.
+/// Largest number of calls without an outcome that are kept.
 const MOST_CALLS: usize = 10_000;

@@ -1,4 +1,4 @@
-//! `rulekeep hook`: one event of a host in, the host's answer out. Whatever goes wrong refuses.
+//! `rulekeep hook`: reads one event of a host and prints the host's answer. Any error is a refusal.
 
 use std::io::{Read as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,16 +12,16 @@ use super::install::{self, InstallArguments, UninstallArguments};
 use crate::client::{Client, OPERATOR_KEY};
 use crate::home::Home;
 
-/// Options of `rulekeep hook`.
+/// The options of `rulekeep hook`.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The host whose event stands on standard input
+    /// The host whose event is on standard input
     #[arg(long, value_enum)]
     host: Option<Host>,
-    /// The name under which the agent is governed, instead of the host's
+    /// The ID under which the agent is governed, instead of the host's name
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
 }
@@ -29,10 +29,10 @@ pub(crate) struct Options {
 #[derive(clap::Subcommand)]
 enum Command {
     #[command(after_help = "Examples:\n  rulekeep hook install --host claude --user --yes")]
-    /// Registers the hook in a host's settings, and shows the difference first
+    /// Registers the hook in a host's settings, after showing the difference
     Install(InstallArguments),
     #[command(after_help = "Examples:\n  rulekeep hook uninstall --host claude --user --yes")]
-    /// Takes the hook out of a host's settings; needs the operator's key
+    /// Removes the hook from a host's settings; needs the operator's key
     Uninstall(UninstallArguments),
 }
 
@@ -55,10 +55,10 @@ fn check_operator() -> Result<(), String> {
 }
 
 fn answer_event(options: &Options) -> ExitCode {
-    // A panic's message would stand beside the reason.
+    // A panic's message would be printed beside the reason.
     std::panic::set_hook(Box::new(|_| {}));
     refuse_in_time(options.host);
-    // Hosts share settings files: who asked is known once the event is read.
+    // Hosts share settings files, so the sender is known only after the event is read.
     let mut dialect = None;
     let answer = catch_unwind(AssertUnwindSafe(|| answer(options, &mut dialect)));
     let answer = answer.unwrap_or_else(|_| Err("rulekeep hook failed; this is a bug".to_owned()));
@@ -71,8 +71,8 @@ fn answer_event(options: &Options) -> ExitCode {
     ExitCode::from(if written.is_ok() { answer.exit } else { REFUSED })
 }
 
-/// The daemon's answer to the event, whose dialect is put into `dialect`.
-/// Refuses shortly before the host's timeout, whatever the process is at by then: most hosts run the call when it passes.
+/// Refuses shortly before the host's timeout, whatever the process is doing then, because most hosts run the call
+/// once it has passed.
 fn refuse_in_time(host: Option<Host>) {
     let Some(host) = host else { return };
     let deadline = Dialect::of(host).timeout().saturating_sub(MARGIN);
@@ -83,6 +83,7 @@ fn refuse_in_time(host: Option<Host>) {
     });
 }
 
+/// Asks the daemon for the answer to the event, and puts the event's dialect into `dialect`.
 fn answer(options: &Options, dialect: &mut Option<&'static Dialect>) -> Result<HookAnswer, String> {
     let host = options.host.ok_or("the host is missing: rulekeep hook --host claude")?;
     if std::env::var_os(OPERATOR_KEY).is_some() {
@@ -98,7 +99,7 @@ fn answer(options: &Options, dialect: &mut Option<&'static Dialect>) -> Result<H
     let event = read_input(&bytes)?;
     let of_event = Dialect::of_event(host, &event);
     *dialect = Some(of_event);
-    // Answered well inside the host's timeout: most hosts run the call when it passes.
+    // Answered well within the host's timeout, because most hosts run the call once it has passed.
     let patience = of_event.timeout().saturating_sub(std::time::Duration::from_millis(1_500));
     let home = Home::find()?;
     home.check()?;
@@ -113,5 +114,5 @@ fn answer(options: &Options, dialect: &mut Option<&'static Dialect>) -> Result<H
 
 /// The time before the host's timeout at which the hook gives up.
 const MARGIN: std::time::Duration = std::time::Duration::from_secs(3);
-/// The exit code by which every host refuses.
+/// The exit code with which every host refuses.
 const REFUSED: u8 = 2;

@@ -1,8 +1,8 @@
-//! The ruling on an event of a host, by the governor of the daemon.
+//! The ruling on an event of a host, made by the daemon's governor.
 //!
-//! The user's prompts open a task and extend it. A call is decided under the task of its conversation. Where a person has to
-//! agree, the host asks its user if it can; else the hook waits for a reviewer, and after that the call is refused with a
-//! ticket: once the escalation is approved, the same call goes through.
+//! The user's prompts open a task and extend it. A call is decided under the task of its conversation. If a reviewer
+//! has to agree, the host asks its user if it can; otherwise the hook waits for a reviewer. After that, the call is
+//! refused with a ticket: once the escalation is approved, the same call goes through.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -35,25 +35,25 @@ pub struct Engine {
     own: Own,
 }
 
-/// Settings of an engine.
+/// The settings of an engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The tier that an agent starts at.
+    /// The tier of an agent that is seen for the first time.
     pub tier: Tier,
-    /// Whether prompts open tasks.
+    /// The user's prompts open tasks.
     pub mandates: bool,
-    /// The longest wait for a reviewer.
+    /// Longest wait for a reviewer.
     pub wait: Duration,
-    /// The home of the tool, which only operators change.
+    /// The home of the tool, which only operators may change.
     pub home: PathBuf,
 }
 
 impl Engine {
-    /// An engine on a gateway, with the conversations that its store knows.
+    /// Creates an engine on a gateway, with the conversations that its store knows.
     ///
     /// # Errors
     ///
-    /// Those of writing to the store.
+    /// Returns an error if the store cannot be read or written.
     pub fn new(gateway: Gateway, settings: Settings) -> Result<Self, Error> {
         let mut conversations = HashMap::new();
         for (key, value) in Extension::of(gateway.governor()).states(&[CONVERSATION]) {
@@ -72,11 +72,11 @@ impl Engine {
         Ok(Self { gateway, settings, conversations: Mutex::new(conversations), calls, hashers, written, own })
     }
 
-    /// The answer to `hook/event {host, agent?, event}`. Whatever goes wrong is a refusal.
+    /// Answers `hook/event {host, agent?, event}`. Any problem with the event is a refusal.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for parameters that are missing or unknown.
+    /// [`Error::InvalidInput`] for missing or unknown parameters.
     pub fn answer(&self, params: &Map<String, Value>) -> Result<HookAnswer, Error> {
         if let Some(name) = params.keys().find(|name| !["host", "agent", "event"].contains(&name.as_str())) {
             return Err(Error::input("params", format!("{name:?}: expected host, agent and event")));
@@ -108,7 +108,7 @@ impl Engine {
     }
 }
 
-/// One event that is being ruled on.
+/// The processing of one event.
 struct Hearing<'a> {
     engine: &'a Engine,
     dialect: &'static Dialect,
@@ -149,7 +149,7 @@ impl Hearing<'_> {
                 Err(error) => return Err(error),
             }
         }
-        // The files that the user works on are not a stranger's values.
+        // The files that the user works on are trusted values.
         let folder = self.event.cwd.as_deref().filter(|folder| Path::new(folder).parent().is_some());
         let request = TaskRequest::new(self.agent, words)
             .trusting(folder)
@@ -209,7 +209,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// The refusal of a call that reaches for what governs the agent, other than to read it.
+    /// Refuses a call that accesses what governs the agent, except for reading.
     fn guard(&self, call: &HostCall) -> Result<Option<Ruling>, Error> {
         let Some(place) = self.engine.own.named(self.event, call) else { return Ok(None) };
         let mut params = self.params(call);
@@ -237,7 +237,7 @@ impl Hearing<'_> {
         })
     }
 
-    /// The call as parameters of `enforce`.
+    /// Builds the parameters of `enforce` from the call.
     fn params(&self, call: &HostCall) -> Value {
         let mut context = Map::new();
         context.insert("host".to_owned(), self.host.name().into());
@@ -258,13 +258,13 @@ impl Hearing<'_> {
         params
     }
 
-    /// Keeps what was decided on a call, for its retry and its result.
+    /// Stores the decision on a call, for its retry and its result.
     fn note(&self, call: &HostCall, proof_id: ProofId, asked: Option<Intent>) {
         let made = Made { conversation: self.conversation(), proof_id, asked, cwd: self.event.cwd.clone() };
         self.engine.calls().put(self.key(call), made);
     }
 
-    /// The ruling on a call that was asked about before; `None` where it has to be decided again.
+    /// Rules on a call that was escalated before; `None` if it has to be decided again.
     fn redeem(&self, call: &HostCall, id: EscalationId, intent: &Intent) -> Result<Option<Ruling>, Error> {
         match self.governor().escalations().get(id)?.state {
             EscalationState::Pending if !self.dialect.asks() => {
@@ -307,7 +307,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// Reports the outcome of a call, and shows its result to the task.
+    /// Reports the outcome of a call, and passes its result to the task.
     fn observe(&self, call: &HostCall, result: Option<&Value>, outcome: Option<Outcome>) -> Result<(), Error> {
         let Some(made) = self.engine.calls().take(&self.key(call)) else { return Ok(()) };
         let mut proof_id = made.proof_id;
@@ -315,7 +315,7 @@ impl Hearing<'_> {
             if !self.dialect.asks() {
                 return Ok(()); // nobody let it through, so this is not its result
             }
-            // The host asked its user, who agreed, or the tool would not have run.
+            // The host asked its user, who agreed; otherwise the tool would not have run.
             let id = EscalationId::of(proof_id);
             let escalations = self.governor().escalations();
             if escalations.get(id)?.state == EscalationState::Pending {
@@ -333,7 +333,7 @@ impl Hearing<'_> {
         if let (Some(result), Some(task)) = (result, self.task()?) {
             let mut observed = ToolCall::new(&call.tool, call.arguments.clone());
             observed.server.clone_from(&call.server);
-            // A result that cannot be read supplies no values; the call has run all the same.
+            // A result that cannot be parsed supplies no values; the call has run all the same.
             let _ = task.observe(&observed, result);
         }
         Ok(())
@@ -350,7 +350,7 @@ impl Hearing<'_> {
         Ok(())
     }
 
-    /// Rejects the questions that the host's user did not agree to.
+    /// Rejects the escalations that the host's user did not agree to.
     fn withdraw(&self, why: &str) -> Result<(), Error> {
         if !self.dialect.asks() {
             return Ok(());
@@ -359,7 +359,7 @@ impl Hearing<'_> {
         for made in self.engine.calls().take_asked(&conversation) {
             let id = EscalationId::of(made.proof_id);
             if self.governor().escalations().get(id)?.state == EscalationState::Pending {
-                // Policies of one's own may not name the host's user: then it stays open until it expires.
+                // Custom policies may not name the host's user; then the escalation stays open until it expires.
                 let _ = self.governor().escalations().reject(id, Review::by(HOST_USER).note(why));
             }
         }
@@ -395,7 +395,7 @@ impl Hearing<'_> {
     }
 }
 
-/// The nonce of a probe of `rulekeep doctor` in the arguments of a call; empty for a probe without one.
+/// Returns the nonce of a probe of `rulekeep doctor` in the arguments of a call; empty for a probe without one.
 fn probe(arguments: &Value) -> Option<String> {
     match arguments {
         Value::String(text) => {
@@ -408,7 +408,7 @@ fn probe(arguments: &Value) -> Option<String> {
     }
 }
 
-/// The beginning of a text that is at most so many bytes.
+/// Returns the start of a text, at most `most` bytes long.
 fn within(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {
@@ -417,5 +417,5 @@ fn within(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// The reviewer who stands for the user that a host asked.
+/// The reviewer that stands for the user whom a host asked.
 pub(crate) const HOST_USER: &str = "host-user";

@@ -1,26 +1,26 @@
-//! One event of any host, the ruling on it, and the answer to the host.
+//! An event of any host, the ruling on it, and the answer to the host.
 
 use rulekeep::Outcome;
 use serde_json::Value;
 
-/// A program that runs an agent and asks hooks before it runs a tool.
+/// A program that runs an agent and runs hooks before its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Host {
-    /// Claude Code.
+    /// Claude Code, the agent by Anthropic.
     Claude,
-    /// Codex CLI.
+    /// Codex CLI, the agent in the terminal.
     Codex,
-    /// Gemini CLI.
+    /// Gemini CLI, the agent by Google.
     Gemini,
     /// Cursor, the editor and `cursor-agent`.
     Cursor,
-    /// Copilot CLI.
+    /// Copilot CLI, the agent by GitHub.
     Copilot,
     /// Agent mode of Visual Studio Code.
     Vscode,
-    /// goose.
+    /// goose, an open-source agent.
     Goose,
-    /// opencode.
+    /// opencode, through a plugin.
     Opencode,
 }
 
@@ -41,25 +41,25 @@ impl Host {
     }
 }
 
-/// An event of a host, in words that all hosts share.
+/// An event of a host, in terms shared by all hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookEvent {
-    /// The host's name for the conversation; empty where it tells none.
+    /// The host's name for the conversation; empty if it sends none.
     pub session: String,
-    /// The folder the agent works in, where the host tells it.
+    /// The folder in which the agent works, if the host sends it.
     pub cwd: Option<String>,
-    /// The sub-agent that acts, where it is not the agent of the conversation.
+    /// The sub-agent that acts, if it is not the agent of the conversation.
     pub subagent: Option<String>,
     /// The host's own name of the event, which some answers repeat.
     pub name: String,
-    /// What happened.
+    /// The kind of event, with its content.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kind of an event, with its content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
-    /// The user's words. A prompt that an agent wrote is [`EventKind::Other`]: no agent speaks for the user.
+    /// The user's words. A prompt that an agent wrote is [`EventKind::Other`], because no agent speaks for the user.
     Prompt(String),
     /// A tool is about to run.
     Call(HostCall),
@@ -67,9 +67,9 @@ pub enum EventKind {
     Result {
         /// The call, as it was before it ran.
         call: HostCall,
-        /// What the tool returned; absent where the host hides it.
+        /// The tool's result; `None` if the host does not send it.
         result: Option<Value>,
-        /// How it ended; absent where the host hides it, which is reported as UNKNOWN.
+        /// The outcome; `None` if the host does not send it, which is reported as UNKNOWN.
         outcome: Option<Outcome>,
     },
     /// The conversation is over.
@@ -78,23 +78,23 @@ pub enum EventKind {
     Other,
 }
 
-/// A call of a tool, as the host tells it.
+/// A call of a tool, as sent by the host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostCall {
-    /// The host's id of the call, where it has one.
+    /// The host's ID of the call, if it has one.
     pub id: Option<String>,
     /// The tool's name, without its server.
     pub tool: String,
-    /// The MCP server of the tool.
+    /// The MCP server of the tool, if it has one.
     pub server: Option<String>,
-    /// The arguments.
+    /// The arguments of the call.
     pub arguments: Value,
 }
 
 /// The ruling on an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ruling {
-    /// The host goes on as it would without the hook.
+    /// The host continues as without the hook.
     Allow,
     /// The call must not run; the reason is for the model.
     Deny(String),
@@ -114,14 +114,15 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// The refusal that blocks on every host: exit code 2, the reason on standard error, nothing on standard output.
+    /// Builds the refusal that blocks on every host: exit code 2, the reason on standard error, nothing on standard
+    /// output.
     #[must_use]
     pub fn refusal(reason: &str) -> Self {
         let reason = if reason.trim().is_empty() { "Rulekeep refused the call" } else { reason };
         Self { exit: 2, stdout: String::new(), stderr: format!("{reason}\n") }
     }
 
-    /// The silent assent: exit code 0 and nothing on either stream.
+    /// Builds the silent consent: exit code 0 and no output.
     #[must_use]
     pub const fn silent() -> Self {
         Self { exit: 0, stdout: String::new(), stderr: String::new() }

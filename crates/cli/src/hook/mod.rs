@@ -1,14 +1,15 @@
-//! Hooks: the events of an agent's host, read, decided on by the daemon, and answered in the host's own words.
+//! Hooks: reading the events of an agent's host, deciding on them with the daemon, and answering in the host's
+//! format.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `event.rs` | one event of any host, the ruling on it, and the answer to the host |
-//! | `dialects/` | one file a host: how it writes events and reads answers |
-//! | `calls.rs` | calls that were decided and have no outcome yet |
+//! | `event.rs` | an event of any host, the ruling on it, and the answer to the host |
+//! | `dialects/` | one file per host: how it writes events and reads answers |
+//! | `calls.rs` | decided calls that have no outcome yet |
 //! | `client.rs` | `rulekeep hook`: the process that a host starts |
 //! | `engine.rs` | the ruling on an event, by a governor |
 //! | `written.rs` | the prompts that agents wrote, which are not the user's words |
-//! | `own.rs` | calls that reach for what governs the agent |
+//! | `own.rs` | calls that access what governs the agent |
 //! | `install/` | the entries in a host's settings |
 
 mod calls;

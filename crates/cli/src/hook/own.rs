@@ -1,7 +1,8 @@
-//! Calls that reach for what governs the agent: the home of the tool, the program, and the hook settings of hosts.
+//! Detecting calls that access what governs the agent: the home of the tool, the program, and the hook settings of
+//! hosts.
 //!
-//! The parser knows these by their usual names. The daemon also knows where they are on this machine and in which folder the
-//! host works, and follows links.
+//! The parser knows these by their usual names. The daemon also knows their locations on this machine and the folder
+//! in which the host works, and follows links.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,13 +11,13 @@ use serde_json::Value;
 use super::event::{HookEvent, Host, HostCall};
 use super::install::{Scope, settings_file};
 
-/// The places that only an operator changes.
+/// The places that only an operator may change.
 pub(super) struct Own {
     /// The home of the tool.
     root: PathBuf,
-    /// The user's own folder.
+    /// The user's home folder.
     user: Option<PathBuf>,
-    /// This program.
+    /// The path of this program.
     program: Option<PathBuf>,
 }
 
@@ -26,7 +27,8 @@ impl Own {
         Self { root: real(root), user, program: std::env::current_exe().ok().map(|program| real(&program)) }
     }
 
-    /// The first place among them that a call names, by any of its arguments, from the folder that the host works in.
+    /// Returns the first of these places that a call names in any argument, relative to the folder in which the host
+    /// works.
     pub(super) fn named(&self, event: &HookEvent, call: &HostCall) -> Option<PathBuf> {
         let cwd = event.cwd.as_deref().map(Path::new).filter(|cwd| cwd.is_absolute());
         let settings = self.settings(cwd);
@@ -37,7 +39,8 @@ impl Own {
         collect(&call.arguments, &mut texts);
         let words: Vec<&str> =
             texts.iter().flat_map(|text| text.split(is_between)).filter(|word| !word.is_empty()).collect();
-        // A line may go to a folder first: each word that is one counts as a beginning for the others.
+        // A command line may change the folder first, so each word that is a folder is tried as a base for the
+        // others.
         let mut folders: Vec<PathBuf> = cwd.map(Path::to_owned).into_iter().collect();
         for word in &words {
             let from: Vec<PathBuf> = self.paths(word, &folders).collect();
@@ -51,13 +54,13 @@ impl Own {
         None
     }
 
-    /// Whether the call names a socket of the daemon.
+    /// Returns whether the path is a socket of the daemon.
     pub(super) fn is_socket(&self, path: &Path) -> bool {
         let path = real(path);
         path.starts_with(&self.root) && path.extension().is_some_and(|extension| extension == "sock")
     }
 
-    /// The paths that a word can stand for.
+    /// Returns the paths that a word may mean.
     fn paths(&self, word: &str, folders: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
         let word = word.strip_prefix("file://").unwrap_or(word);
         let homes = [("~", &self.user), ("$HOME", &self.user), ("${HOME}", &self.user)];
@@ -74,7 +77,7 @@ impl Own {
         named.into_iter().chain(absolute).chain(joined)
     }
 
-    /// The settings files of all hosts, of the user and of the project, each with the folder that it stands below.
+    /// The settings files of all hosts, of the user and of the project, each with its base folder.
     fn settings(&self, project: Option<&Path>) -> Vec<(PathBuf, PathBuf)> {
         let Some(user) = self.user.as_deref() else { return Vec::new() };
         let bases = [(Scope::User, Some(user)), (Scope::Project, project)];
@@ -86,16 +89,17 @@ impl Own {
         .collect()
     }
 
-    /// Whether a real path is one of the places, lies in one, or is the folder of a settings file.
+    /// Returns whether a resolved path is one of the places, is inside one, or is the folder of a settings file.
     fn holds(&self, path: &Path, settings: &[(PathBuf, PathBuf)]) -> bool {
         path.starts_with(&self.root)
             || self.program.as_deref() == Some(path)
-            // The folder above a file moves it along; the base itself holds all else, too.
+            // Moving a parent folder moves the file too. The base itself is exempt, because it contains everything
+            // else.
             || settings.iter().any(|(file, base)| file.starts_with(path) && path.starts_with(base) && path != base)
     }
 }
 
-/// The path without links and dots, as far as it exists.
+/// Resolves links and dots in a path, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -129,9 +133,9 @@ fn is_between(c: char) -> bool {
     c.is_whitespace() || "\"'`();|&<>=,:".contains(c)
 }
 
-/// Arguments that are written into files, and name none.
+/// Arguments that are written to files and do not name any.
 const CONTENT: &[&str] = &["content", "file_text", "new_source", "new_string", "old_string"];
-/// The most folders that a line goes to.
+/// Largest number of folders to which a command line may change.
 const MOST_FOLDERS: usize = 16;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The prompts that agents wrote, which are not the user's words.
 //!
-//! Claude Code submits the prompt of a scheduled turn as if the user had written it, and the agent schedules turns by calls
-//! that hold the prompt. Taken for the user's, it would let an agent extend its own task.
+//! Claude Code submits the prompt of a scheduled turn as if the user had written it. The agent schedules turns with
+//! calls that contain the prompt. If such a prompt counted as the user's, an agent could extend its own task.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -26,7 +26,7 @@ impl Written {
         }
     }
 
-    /// Whether the agent wrote this prompt.
+    /// Returns whether the agent wrote this prompt.
     pub(super) fn holds(&self, agent: &str, prompt: &str) -> bool {
         self.hashes().contains(&self.hash(agent, prompt))
     }

@@ -14,19 +14,19 @@ use crate::operate::{Failed, holding, parameters};
 use crate::output;
 use crate::store::checkpoint_key;
 
-/// The log, the key that signs for it, and where the text goes.
+/// The log, the key that signs for it, and the destination of the text.
 #[derive(clap::Args)]
 pub(crate) struct Create {
-    /// The folder of a store that nothing has open; the home's without
+    /// The folder of a store that no process has open (default: the one in the home)
     #[arg(long, value_name = "DIR", requires = "checkpoint_name")]
     store: Option<PathBuf>,
-    /// The name of the key that signs; the home's stands in its config.toml, as [checkpoints]
+    /// The name of the key that signs; the home's key is in its config.toml, under [checkpoints]
     #[arg(long, value_name = "NAME", requires_all = ["checkpoint_seed", "store"])]
     checkpoint_name: Option<String>,
     /// The file with the 32 secret bytes of that key, in hex
     #[arg(long, value_name = "FILE", requires = "checkpoint_name")]
     checkpoint_seed: Option<PathBuf>,
-    /// The file to write; standard output without
+    /// The file to write (default: standard output)
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
     /// Prints the answer as JSON
@@ -34,14 +34,14 @@ pub(crate) struct Create {
     json: bool,
 }
 
-/// What is proved.
+/// The statement to prove.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Prove {
-    /// The record that is in the log
+    /// The record to prove to be in the log
     #[arg(value_name = "RECORD", required_unless_present = "from_size")]
     proof_id: Option<String>,
-    /// Proves that the log of so many entries is how the log of --to-size began
+    /// Proves that the log of --to-size entries begins with the log of this many entries
     #[arg(long, value_name = "N", requires = "to_size", conflicts_with = "proof_id")]
     from_size: Option<u64>,
     /// The later size
@@ -57,7 +57,7 @@ pub(super) fn create(options: &Create) -> Result<ExitCode, Failed> {
     options.show(&options.client(Client::operating)?.call("checkpoint/create", json!({}))?, "note")
 }
 
-/// Makes a proof.
+/// Creates a proof.
 pub(super) fn prove(options: &Prove) -> Result<ExitCode, Failed> {
     // A daemon has the key and proves to anybody; without one the store has to be opened with the key.
     let client = options.log.client(|home| Client::daemon(home)?.map_or_else(|| Client::operating(home), Ok))?;

@@ -1,4 +1,4 @@
-//! `rulekeep log export` and `import`: the log of a store as lines that can be checked without us.
+//! `rulekeep log export` and `import`: the log of a store as lines that can be verified without this program.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -15,26 +15,26 @@ use super::work::{Interrupt, Progress, open};
 use crate::operate::Failed;
 use crate::output;
 
-/// What is exported, and to where.
+/// The part to export, and the destination.
 #[allow(clippy::struct_excessive_bools)] // flags of the command line
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The folder of the store; the home's without
+    /// The folder of the store (default: the one in the home)
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Only the records of this agent
+    /// Exports only the records of this agent
     #[arg(long, value_name = "AGENT", conflicts_with = "entries")]
     agent: Option<AgentId>,
-    /// Leaves the evidence out
+    /// Leaves out the evidence
     #[arg(long)]
     no_evidence: bool,
-    /// Adds the entries that are no decisions, so that the file can be imported
+    /// Adds the entries that are not decisions, so that the file can be imported
     #[arg(long)]
     entries: bool,
-    /// The file to write; standard output without. It is FILE.part until it is whole
+    /// The file to write (default: standard output); it is called FILE.part until it is complete
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Goes on with FILE.part where it is there, and keeps it when interrupted
+    /// Continues FILE.part if it exists, and keeps it when interrupted
     #[arg(long, requires = "to")]
     resume: bool,
     /// Prints the report as JSON, on standard output
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// The store that an export is read into.
+/// The store into which an export is imported.
 #[derive(clap::Args)]
 pub(crate) struct Import {
     /// The folder of the new store
@@ -72,7 +72,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     tell(&report, options.json)
 }
 
-/// Makes a store of an export.
+/// Creates a store from an export.
 pub(super) fn import(options: &Import) -> Result<ExitCode, Failed> {
     let interrupt = Interrupt::watch()?;
     let progress = Progress::new("reading");
@@ -98,7 +98,7 @@ fn tell(report: &ExportReport, json: bool) -> Result<ExitCode, Failed> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a file beside the one that is named, which takes its name when it is whole.
+/// Writes a file beside the named one, which gets its name when it is complete.
 fn to_file(governor: &Governor, file: &Path, options: &Options, progress: &Progress) -> Result<ExportReport, Failed> {
     let shown = file.display();
     if file.exists() {
@@ -127,7 +127,7 @@ fn to_file(governor: &Governor, file: &Path, options: &Options, progress: &Progr
     Ok(report)
 }
 
-/// Writes the part: from its last whole line on where it is gone on with.
+/// Writes the partial file, continuing after its last whole line.
 fn write(
     governor: &Governor,
     part: &Path,

@@ -1,4 +1,4 @@
-//! `rulekeep log archive`, `erase` and `repair`: work on a store that nothing else has open.
+//! `rulekeep log archive`, `erase` and `repair`: work on a store that no other process has open.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,10 +16,10 @@ use crate::client::Client;
 use crate::home::{Home, confirm};
 use crate::operate::{Failed, Verb, holding, released};
 
-/// What moves, and to where.
+/// The entries to archive, and the destination.
 #[derive(clap::Args)]
 pub(crate) struct Archive {
-    /// Entries from before then move, as far as whole segments are older; those of the last 31 days stay
+    /// Archives entries from before this time, in whole segments; those of the last 31 days stay
     #[arg(long, value_name = "TIME")]
     before: Timestamp,
     /// The archive, a new file
@@ -29,37 +29,37 @@ pub(crate) struct Archive {
     place: Place,
 }
 
-/// Which evidence is erased.
+/// The evidence to erase.
 #[derive(clap::Args)]
 #[group(skip)]
 #[command(group = clap::ArgGroup::new("selection").required(true).multiple(true))]
 pub(crate) struct Erase {
-    /// The evidence of this record; may be given several times
+    /// Erases the evidence of this record; can be given several times
     #[arg(long = "record", value_name = "RECORD", group = "selection", conflicts_with_all = ["agent", "before"])]
     records: Vec<ProofId>,
-    /// The evidence of this agent's records
+    /// Erases the evidence of this agent's records
     #[arg(long, value_name = "AGENT", group = "selection")]
     agent: Option<AgentId>,
-    /// The evidence of records from before then
+    /// Erases the evidence of records from before this time
     #[arg(long, value_name = "TIME", group = "selection")]
     before: Option<Timestamp>,
-    /// Why, for the log
+    /// The reason, for the log
     #[arg(long, value_name = "TEXT")]
     cause: String,
-    /// Asks nothing
+    /// Does not ask for confirmation
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
     place: Place,
 }
 
-/// What is repaired.
+/// The store to repair.
 #[derive(clap::Args)]
 pub(crate) struct Repair {
-    /// The folder of the store; the home's without
+    /// The folder of the store (default: the one in the home)
     #[arg(value_name = "DIR")]
     store: Option<PathBuf>,
-    /// The same, as other verbs name it
+    /// The same, with the name that other commands use
     #[arg(long = "store", value_name = "DIR", conflicts_with = "store")]
     named: Option<PathBuf>,
     /// Suspends every agent
@@ -72,10 +72,10 @@ pub(crate) struct Repair {
     json: bool,
 }
 
-/// The store that is worked on.
+/// The store to work on.
 #[derive(clap::Args)]
 struct Place {
-    /// The folder of the store; the home's without, which needs the operator's key
+    /// The folder of the store (default: the one in the home, which needs the operator's key)
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
     /// Prints the report as JSON
@@ -99,7 +99,7 @@ impl Place {
     }
 }
 
-/// Moves old entries to an archive.
+/// Archives old entries.
 pub(super) fn archive(options: &Archive) -> Result<ExitCode, Failed> {
     let report = options.place.work("the archive", |governor| governor.log().archive(options.before, &options.to))?;
     let report = serde_json::to_value(report).map_err(|error| error.to_string())?;

@@ -1,6 +1,6 @@
-//! `rulekeep log`: looking at the log of the home or of any store, and work on it.
+//! `rulekeep log`: reading and maintaining the log of the home or of any store.
 //!
-//! | file | verbs |
+//! | file | commands |
 //! |---|---|
 //! | `read.rs` | `query`, `stats`, `show` |
 //! | `tail.rs` | `tail` |
@@ -8,7 +8,7 @@
 //! | `export.rs` | `export`, `import` |
 //! | `checkpoint.rs` | `checkpoint`, `prove` |
 //! | `maintain.rs` | `archive`, `erase`, `repair` |
-//! | `work.rs` | progress, Ctrl-C, and files that are there whole or not at all |
+//! | `work.rs` | progress, Ctrl-C, and files that are written completely or not at all |
 
 mod checkpoint;
 mod export;
@@ -28,7 +28,7 @@ use crate::operate::{Failed, finish};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Lists records, the newest first
+    /// Lists records, newest first
     #[command(
         after_help = "Examples:\n  rulekeep log query\n  rulekeep log query --agent support-1 --decision deny\n  rulekeep log query --from 2026-01-01T00:00:00Z --risk high --page-size 200 --json"
     )]
@@ -38,24 +38,24 @@ pub(crate) enum Command {
         after_help = "Examples:\n  rulekeep log stats support-1\n  rulekeep log stats support-1 --from 2026-01-01T00:00:00Z --json"
     )]
     Stats(read::Stats),
-    /// Shows the newest records, and with -f those that come
+    /// Shows the newest records, and with -f new ones as they come
     #[command(after_help = "Examples:\n  rulekeep log tail\n  rulekeep log tail -n 50 --json")]
     Tail(tail::Options),
     /// Shows a record
     #[command(after_help = "Examples:\n  rulekeep log show prf_01m89vy2x6z7e9r8r000000003 --evidence")]
     Show(read::Show),
-    /// Verifies the whole log; exit code 1 where it does not hold
+    /// Verifies the whole log; the exit code is 1 if it is broken
     #[command(after_help = "Examples:\n  rulekeep log verify\n  rulekeep log verify store --json")]
     Verify(verify::Options),
-    /// Checks an export or an archive by the file alone
+    /// Verifies an export or an archive from the file alone
     #[command(after_help = "Examples:\n  rulekeep log check export.jsonl")]
     Check(verify::Check),
-    /// Writes the log as lines that can be checked without this program
+    /// Exports the log as lines that can be verified without this program
     #[command(
         after_help = "Examples:\n  rulekeep log export --to log.jsonl\n  rulekeep log export --store store --agent support-1 --no-evidence --to support-1.jsonl"
     )]
     Export(export::Options),
-    /// Makes a store of an export that has all entries
+    /// Creates a store from an export with all entries
     #[command(after_help = "Examples:\n  rulekeep log import --store imported entries.jsonl")]
     Import(export::Import),
     /// Proves that a record is in the log, or that the log only grew
@@ -71,7 +71,7 @@ pub(crate) enum Command {
     /// Moves old entries to an archive file
     #[command(after_help = "Examples:\n  rulekeep log archive --before 2026-01-01T00:00:00Z --to 2025.rka")]
     Archive(maintain::Archive),
-    /// Puts a new log in place of a broken one, which is kept
+    /// Replaces a broken log by a new one, keeping the old one
     #[command(after_help = "Examples:\n  rulekeep log repair broken --suspend-all")]
     Repair(maintain::Repair),
     /// Erases the evidence of records for good; the records stay
@@ -104,7 +104,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
 /// A checkpoint of the log that was kept elsewhere.
 #[derive(clap::Args)]
 struct Kept {
-    /// A signed checkpoint of the log that was kept elsewhere: holds the log against it
+    /// A signed checkpoint of the log that was kept elsewhere, to verify the log against
     #[arg(long, value_name = "FILE", requires = "checkpoint_key")]
     checkpoint: Option<PathBuf>,
     /// The public key that signed the checkpoint, as text
@@ -120,7 +120,7 @@ impl Kept {
     }
 }
 
-/// The folder of a store: the one that is named, else the home's.
+/// Returns the folder of a store: the named one, otherwise the home's.
 fn folder(named: Option<&PathBuf>) -> Result<PathBuf, Failed> {
     Ok(crate::home::store_of(named.map(PathBuf::as_path))?)
 }

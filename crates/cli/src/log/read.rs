@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::operate::{Failed, Page, Reading, Verb, parameters, upper};
 use crate::output::Column;
 
-/// Which records: all that match every filter.
+/// A filter for records: those that match every condition.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Query {
@@ -21,35 +21,35 @@ pub(crate) struct Query {
     #[arg(long, value_name = "AGENT")]
     #[serde(rename = "entityId")]
     agent: Option<AgentId>,
-    /// Only decisions from then on, in ISO 8601 with an offset
+    /// Only decisions from this time on, in ISO 8601 with an offset
     #[arg(long, value_name = "TIME")]
     from: Option<Timestamp>,
-    /// Only decisions until then, inclusive
+    /// Only decisions up to this time, inclusive
     #[arg(long, value_name = "TIME")]
     to: Option<Timestamp>,
     /// Only this decision: allow, deny, escalate or degrade
     #[arg(long, value_parser = upper::<Decision>)]
     decision: Option<Decision>,
-    /// Only this risk: low, medium, high or critical
+    /// Only this effective risk: low, medium, high or critical
     #[arg(long, value_parser = upper::<RiskLevel>)]
     risk: Option<RiskLevel>,
     /// Only this outcome: success, failure or escalated
     #[arg(long, value_parser = upper::<Outcome>)]
     outcome: Option<Outcome>,
-    /// Only what was granted or asked and has no outcome yet
+    /// Only granted actions and pending escalations without an outcome
     #[arg(long)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     open: bool,
     /// Only decisions on this intent
     #[arg(long = "intent", value_name = "INTENT")]
     intent_id: Option<IntentId>,
-    /// Only the request to which its caller gave this id
+    /// Only the request to which its caller gave this ID
     #[arg(long = "call", value_name = "CALL", requires = "agent")]
     call_id: Option<String>,
-    /// newest or oldest first
+    /// newest or oldest first (default: newest)
     #[arg(long)]
     order: Option<Order>,
-    /// start, or the nextCursor of the page before: pages that do not shift while the log grows
+    /// start, or the nextCursor of the previous page; such pages do not shift while the log grows
     #[arg(long, conflicts_with = "page")]
     cursor: Option<ProofCursor>,
     #[command(flatten)]
@@ -60,18 +60,18 @@ pub(crate) struct Query {
     from_where: Reading,
 }
 
-/// What is counted.
+/// The records to count.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stats {
-    /// The agent's id
+    /// The agent's ID
     #[arg(value_name = "AGENT")]
     #[serde(rename = "entityId")]
     agent: AgentId,
-    /// Only decisions from then on, in ISO 8601 with an offset
+    /// Only decisions from this time on, in ISO 8601 with an offset
     #[arg(long, value_name = "TIME")]
     from: Option<Timestamp>,
-    /// Only decisions until then, inclusive
+    /// Only decisions up to this time, inclusive
     #[arg(long, value_name = "TIME")]
     to: Option<Timestamp>,
     #[command(flatten)]
@@ -79,14 +79,14 @@ pub(crate) struct Stats {
     from_where: Reading,
 }
 
-/// Which record.
+/// The record to show.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Show {
-    /// The record's id
+    /// The record's ID
     #[arg(value_name = "RECORD")]
     proof_id: String,
-    /// Shows what the decision depended on, too
+    /// Also shows what the decision depended on
     #[arg(long)]
     evidence: bool,
     #[command(flatten)]
@@ -94,7 +94,7 @@ pub(crate) struct Show {
     from_where: Reading,
 }
 
-/// The columns of records.
+/// The columns of a table of records.
 pub(super) const RECORDS: &[Column] = &[
     ("time", "/timestamp"),
     ("id", "/id"),
@@ -111,7 +111,7 @@ pub(super) fn query(query: &Query) -> Result<ExitCode, Failed> {
     let method = if query.agent.is_some() { "proof/query" } else { "proof/list" };
     let answer = client.call(method, parameters(query)?)?;
     if let (Some(agent), Some(0)) = (&query.agent, answer["total"].as_u64()) {
-        // An agent that is not known was mistyped.
+        // An unknown agent is probably a typing error.
         client.call("agent/get", json!({ "agentId": agent }))?;
     }
     if let (Some(next), false) = (answer["nextCursor"].as_str(), query.from_where.json) {

@@ -12,20 +12,20 @@ use crate::home::Home;
 use crate::operate::{Failed, Reading};
 use crate::output;
 
-/// How much of the end.
+/// The part of the log to show.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Waits for further records and prints each as it comes; ends with Ctrl-C
     #[arg(short, long, conflicts_with = "store")]
     follow: bool,
-    /// How many records to begin with, 200 at most
+    /// Number of records to begin with, at most 200
     #[arg(short = 'n', long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u64).range(1..=200))]
     lines: u64,
     #[command(flatten)]
     from: Reading,
 }
 
-/// Prints the newest records, the oldest of them first.
+/// Prints the newest records, oldest first.
 pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     let client = if options.follow {
         let home = Home::find()?;
@@ -50,7 +50,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The records behind one, the oldest first. Times never go back, so the one itself is among those of its time.
+/// Returns the records after one, oldest first. Times never go back, so the record itself is among those of its time.
 fn since(client: &Client, last: Option<&Value>) -> Result<Vec<Value>, Failed> {
     let mut found = Vec::new();
     for number in 1.. {
@@ -74,17 +74,17 @@ fn page(client: &Client, params: &Value) -> Result<(Vec<Value>, bool), Failed> {
     Ok((answer["items"].as_array_mut().map(std::mem::take).unwrap_or_default(), has_more))
 }
 
-/// Prints records; false where nobody reads them any more.
+/// Prints records. Returns false if the reader of the output has gone.
 fn print(records: &[Value], options: &Options, is_first: bool) -> Result<bool, Failed> {
     let text = if options.from.json {
         records.iter().map(output::json).collect::<Vec<_>>().join("\n")
     } else {
         let table = output::table(records, RECORDS);
-        // Its headings once.
+        // The headings are printed once.
         if is_first { table } else { table.split_once('\n').map_or("", |(_, rows)| rows).to_owned() }
     };
     if text.is_empty() { Ok(true) } else { Ok(output::print(&text)?) }
 }
 
-/// The time between two looks at the log.
+/// The time between two queries of the log.
 const BETWEEN: Duration = Duration::from_millis(300);

@@ -14,16 +14,16 @@ use super::{Kept, folder};
 use crate::operate::{Failed, Verb};
 use crate::output;
 
-/// What is verified.
+/// The log to verify.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The folder of the store; the home's without
+    /// The folder of the store (default: the one in the home)
     #[arg(value_name = "DIR")]
     store: Option<PathBuf>,
-    /// The same, as other verbs name it
+    /// The same, with the name that other commands use
     #[arg(long = "store", value_name = "DIR", conflicts_with = "store")]
     named: Option<PathBuf>,
-    /// An archive that the log goes on from, the oldest first; may be given several times
+    /// An archive of earlier entries, oldest first; can be given several times
     #[arg(long = "archive", value_name = "FILE", conflicts_with = "checkpoint")]
     archives: Vec<PathBuf>,
     #[command(flatten)]
@@ -33,12 +33,12 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// What is checked.
+/// The file to verify.
 #[derive(clap::Args)]
 pub(crate) struct Check {
     /// The export or the archive
     file: PathBuf,
-    /// The public key that must have signed the archive
+    /// The public key that must have signed the archive's checkpoint
     #[arg(long, value_name = "KEY")]
     key: Option<VerifierKey>,
     /// Prints the result as JSON
@@ -46,7 +46,7 @@ pub(crate) struct Check {
     json: bool,
 }
 
-/// Verifies the log in its files, also beside a daemon that writes to it.
+/// Verifies the log from its files, even while a daemon writes to it.
 pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     let kept = options.kept.read()?;
     let store = folder(options.store.as_ref().or(options.named.as_ref()))?;
@@ -73,7 +73,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Checks a file by itself.
+/// Verifies a file by itself.
 pub(super) fn check(options: &Check) -> Result<ExitCode, Failed> {
     let file = &options.file;
     let mut beginning = Vec::new();

@@ -1,4 +1,4 @@
-//! Long work: progress, Ctrl-C, and files that are there whole or not at all.
+//! Long work: progress, Ctrl-C, and files that are written completely or not at all.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use crate::operate::Failed;
 use crate::signals;
 
-/// How far a piece of work has come, on standard error where that is a terminal.
+/// A progress display on standard error, if that is a terminal.
 #[derive(Clone)]
 pub(super) struct Progress(ProgressBar);
 
@@ -24,7 +24,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// So many of so many entries.
+    /// Shows the number of entries done, and of all entries.
     pub(super) fn set(&self, done: u64, of: u64) {
         if self.0.length().is_none() {
             let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} entries, {eta} left");
@@ -34,7 +34,7 @@ impl Progress {
         self.0.set_position(done);
     }
 
-    /// So many bytes, of a number that is not known.
+    /// Shows the number of bytes done, without a total.
     pub(super) fn bytes(&self, done: u64) {
         if self.0.position() == 0 {
             let style = ProgressStyle::with_template("{spinner} {msg} {bytes}, {bytes_per_sec}");
@@ -48,12 +48,13 @@ impl Progress {
     }
 }
 
-/// Whether Ctrl-C was pressed.
+/// A flag that is set when Ctrl-C is pressed.
 #[derive(Clone)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// From here on Ctrl-C only makes reads and writes through this fail, so that what was begun can be taken back.
+    /// From here on, Ctrl-C only makes reads and writes through this value fail, so that unfinished work can be
+    /// undone.
     pub(super) fn watch() -> Result<Self, Failed> {
         let interrupt = Self(Arc::new(AtomicBool::new(false)));
         let asked = interrupt.clone();
@@ -74,7 +75,7 @@ impl Interrupt {
     }
 }
 
-/// A reader or writer that fails once Ctrl-C was pressed.
+/// A reader or writer that fails after Ctrl-C was pressed.
 pub(super) struct Interruptible<T> {
     inner: T,
     interrupt: Interrupt,
@@ -98,20 +99,20 @@ impl<T: Read> Read for Interruptible<T> {
     }
 }
 
-/// Has Ctrl-C wait for work that must not be left in the middle. Pressed again, it ends the process at once: the log is
-/// then brought in order when it is opened next.
+/// Makes Ctrl-C wait for work that must not be interrupted. Pressed again, it ends the process at once; the log is
+/// then recovered by the next open.
 pub(super) fn finish_first(what: &'static str) -> Result<(), Failed> {
     let tell = move || eprintln!("\n{what} is being finished; Ctrl-C once more ends it at once");
     Ok(signals::on_end(tell)?)
 }
 
-/// A file to read, through a large buffer.
+/// Opens a file for reading, with a large buffer.
 pub(super) fn open(path: &Path) -> Result<impl BufRead + use<>, Failed> {
     let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(BufReader::with_capacity(1 << 20, file))
 }
 
-/// Writes a new file, which is there with all of the text or not at all.
+/// Writes a new file, completely or not at all.
 pub(super) fn write_new(path: &Path, text: &str) -> Result<(), Failed> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

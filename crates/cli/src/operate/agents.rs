@@ -19,7 +19,7 @@ pub(crate) enum Agents {
         #[command(flatten)]
         from: Reading,
     },
-    /// Shows all that is known of an agent
+    /// Shows everything known about an agent
     #[command(after_help = "Examples:\n  rulekeep agents show support-1")]
     Show {
         #[arg(value_name = "AGENT", help = "The agent's id")]
@@ -37,7 +37,7 @@ pub(crate) enum Agents {
         #[command(flatten)]
         to: Writing,
     },
-    /// Suspends an agent: all that it asks is denied until it is resumed
+    /// Suspends an agent: all its requests are denied until it is resumed
     #[command(after_help = "Examples:\n  rulekeep agents suspend support-1 --note \"acts oddly\"")]
     Suspend(Standing),
     /// Lets a suspended agent act again
@@ -59,27 +59,27 @@ pub(crate) enum Agents {
 pub(crate) struct Registration {
     #[arg(value_name = "AGENT", help = "The agent's id")]
     agent_id: String,
-    /// The score that it starts at, 0 to 1000
+    /// The initial score, 0 to 1000
     #[arg(long, conflicts_with = "tier")]
     score: Option<u16>,
-    /// The tier that it starts in the middle of, T0 to T5
+    /// The initial tier, T0 to T5; the score is in the middle of it
     #[arg(long, value_parser = super::upper::<rulekeep::Tier>)]
     tier: Option<rulekeep::Tier>,
-    /// A label; may be given several times
+    /// A label; can be given several times
     #[arg(long = "label", value_name = "LABEL")]
     labels: Vec<String>,
-    /// A group that it belongs to; may be given several times
+    /// A group of the agent; can be given several times
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
-    /// The person who answers for it
+    /// The person responsible for the agent
     #[arg(long)]
     owner: Option<String>,
-    /// The highest score that it can reach
+    /// The highest score that the agent can reach, 0 to 1000
     #[arg(long)]
     ceiling: Option<u16>,
 }
 
-/// A change of what an agent may do.
+/// A change of an agent's state.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Standing {
@@ -102,7 +102,7 @@ pub(crate) struct Trust {
     /// Sets the score, 0 to 1000; needs the operator's key
     #[arg(long, requires = "note", conflicts_with = "store")]
     score: Option<u16>,
-    /// Why the score is set
+    /// The reason for setting the score
     #[arg(long, value_name = "TEXT", requires = "score")]
     note: Option<String>,
     #[command(flatten)]
@@ -156,7 +156,7 @@ pub(crate) fn agents(command: Agents) -> Result<ExitCode, Failed> {
     }
 }
 
-/// `agent/get` tells the trust alone; all of an agent stands in the list, which is sorted by id.
+/// Shows an agent. `agent/get` returns the trust only; the list, sorted by ID, has everything.
 fn show(agent_id: &str, from: &Reading) -> Result<ExitCode, Failed> {
     let client = from.client()?;
     let mut found = client.call("agent/get", json!({ "agentId": agent_id }))?;

@@ -14,7 +14,7 @@ use crate::output;
 /// A subcommand of `rulekeep escalations`.
 #[derive(Subcommand)]
 pub(crate) enum Escalations {
-    /// Lists the escalations, the newest first
+    /// Lists the escalations, newest first
     #[command(
         after_help = "Examples:\n  rulekeep escalations list\n  rulekeep escalations list --state pending --json"
     )]
@@ -24,33 +24,33 @@ pub(crate) enum Escalations {
         #[command(flatten)]
         from: Reading,
     },
-    /// Shows the whole question: what was asked, why a reviewer is asked, and the digest that an approval binds to
+    /// Shows an escalation: the request, the reason for asking a reviewer, and the digest that an approval binds to
     #[command(after_help = "Examples:\n  rulekeep escalations show esc_01m89vy2x6z7e9r8r000000003")]
     Show {
-        /// The escalation's id, or that of the record that asks
+        /// The escalation's ID, or that of its record
         id: String,
         #[command(flatten)]
         from: Reading,
     },
-    /// Approves what was asked, as it is shown; the approval binds to the digest of that
+    /// Approves the request as shown; the approval binds to its digest
     #[command(
         after_help = "Examples:\n  rulekeep escalations approve esc_01m89vy2x6z7e9r8r000000003 --note \"as agreed\""
     )]
     Approve {
         #[command(flatten)]
         answer: Answer,
-        /// Adds what was asked about to the task's mandate, and not to this call alone
+        /// Adds the approved values to the task's mandate, instead of approving this call only
         #[arg(long)]
         for_task: bool,
     },
-    /// Rejects what was asked
+    /// Rejects the request
     #[command(
         after_help = "Examples:\n  rulekeep escalations reject esc_01m89vy2x6z7e9r8r000000003 --note \"not on a Friday\""
     )]
     Reject(Answer),
 }
 
-/// Which escalations.
+/// A filter for escalations.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Filters {
@@ -69,15 +69,15 @@ pub(crate) struct Filters {
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Answer {
-    /// The escalation's id, or that of the record that asks
+    /// The escalation's ID, or that of its record
     id: String,
-    /// Who answers
+    /// The reviewer who answers
     #[arg(long, value_name = "NAME", default_value = "operator")]
     reviewer: String,
-    /// Why, for the log
+    /// The reason, for the log
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// The digest of what was looked at; refused where it is another by now
+    /// The digest of what the reviewer saw; refused if the request has another one by now
     #[arg(long)]
     digest: Option<String>,
     #[arg(skip)]
@@ -113,7 +113,7 @@ pub(crate) fn escalations(command: Escalations) -> Result<ExitCode, Failed> {
     }
 }
 
-/// Shows what is approved, and approves exactly that.
+/// Shows the request, and approves exactly what was shown.
 fn approve(mut answer: Answer) -> Result<ExitCode, Failed> {
     let client = Client::operating(&Home::find()?)?;
     if answer.digest.is_none() {

@@ -1,20 +1,20 @@
-//! Failures of verbs, with their exit codes and what to do next.
+//! Failures of commands, with their exit codes and advice.
 
 use std::fmt;
 use std::process::ExitCode;
 
 use crate::client::Failure;
 
-/// Something failed, or was found.
+/// The command failed or found a problem.
 pub(crate) const FAILED: u8 = 1;
-/// The arguments are not what was expected; clap's own code too.
+/// The arguments are invalid; clap uses this code too.
 pub(crate) const WRONG_USE: u8 = 2;
-/// The daemon does not run, and is needed.
+/// The daemon does not run, but is needed.
 pub(crate) const NOT_RUNNING: u8 = 3;
-/// Ended by Ctrl-C, as shells say it.
+/// The command was ended by Ctrl-C; the usual code of shells.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// A failure of a verb.
+/// A failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failed {
     exit: u8,
@@ -22,17 +22,17 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// Arguments that do not fit.
+    /// A failure because of invalid arguments.
     pub(crate) fn usage(message: &str) -> Self {
         Self { exit: WRONG_USE, message: message.to_owned() }
     }
 
-    /// The daemon that is needed does not run.
+    /// A failure because the daemon does not run.
     pub(crate) fn not_running(why: &str) -> Self {
         Self { exit: NOT_RUNNING, message: format!("{why}; start the daemon with: rulekeep up") }
     }
 
-    /// Ctrl-C came.
+    /// A failure because of Ctrl-C.
     pub(crate) fn interrupted(message: String) -> Self {
         Self { exit: INTERRUPTED, message }
     }
@@ -76,7 +76,7 @@ impl From<rulekeep::Error> for Failed {
     }
 }
 
-/// Ends a verb: prints a failure on standard error, and returns the exit code.
+/// Ends a command: prints a failure on standard error, and returns the exit code.
 pub(crate) fn finish(name: &str, done: Result<ExitCode, Failed>) -> ExitCode {
     done.unwrap_or_else(|failed| {
         eprintln!("{name}: {failed}");

@@ -12,13 +12,13 @@ use super::{Failed, Id, Note, Nothing, Reading, Verb, Writing};
 /// A subcommand of `rulekeep keys`.
 #[derive(Subcommand)]
 pub(crate) enum Keys {
-    /// Lists the API keys, without their texts
+    /// Lists the API keys, without their text
     #[command(after_help = "Examples:\n  rulekeep keys list")]
     List {
         #[command(flatten)]
         from: Reading,
     },
-    /// Makes an API key and prints its text, which is shown only here
+    /// Creates an API key and prints its text, which is shown only once
     #[command(
         after_help = "Examples:\n  rulekeep keys create --name runtime --scope agent --agent support-1\n  rulekeep keys create --scope admin --plan pro --json"
     )]
@@ -31,34 +31,34 @@ pub(crate) enum Keys {
     /// Revokes an API key
     #[command(after_help = "Examples:\n  rulekeep keys revoke key_01m89vy2x6z7e9r8r000000003")]
     Revoke {
-        /// The key's id
+        /// The key's ID
         id: String,
         #[command(flatten)]
         to: Writing,
     },
 }
 
-/// A key to make.
+/// A key to create.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Draft {
-    /// Whom it is for: agent, or admin, which may do everything
+    /// The scope: agent, or admin, which permits everything
     #[arg(long)]
     scope: String,
-    /// How many calls it may make: free, pro, or a number a minute and a burst, as 60:10
+    /// The rate limit: free, pro, or calls per minute and a burst, such as 60:10
     #[arg(long, default_value = "free", value_parser = plan)]
     plan: Value,
-    /// A name, to know it by
+    /// A name by which to recognize the key
     #[arg(long)]
     name: Option<String>,
-    /// An agent that it is limited to; may be given several times
+    /// An agent that the key is limited to; can be given several times
     #[arg(long = "agent", value_name = "AGENT")]
     agents: Vec<String>,
-    /// Lets it enforce intents that its caller built
+    /// Lets the key enforce intents that its caller built
     #[arg(long)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     built_intents: bool,
-    /// When it expires, in ISO 8601
+    /// The time at which the key expires, in ISO 8601
     #[arg(long, value_name = "TIME")]
     expires_at: Option<Timestamp>,
 }
@@ -66,13 +66,13 @@ pub(crate) struct Draft {
 /// A subcommand of `rulekeep kill-switch`.
 #[derive(Subcommand)]
 pub(crate) enum KillSwitch {
-    /// Lists the kill switches that are set, the oldest first
+    /// Lists the kill switches that are set, oldest first
     #[command(after_help = "Examples:\n  rulekeep kill-switch list")]
     List {
         #[command(flatten)]
         from: Reading,
     },
-    /// Denies everything to an agent, a group or all, from now on
+    /// Denies everything to an agent, a group or all agents from now on
     #[command(
         after_help = "Examples:\n  rulekeep kill-switch set --all --note \"an incident\"\n  rulekeep kill-switch set --agent support-1 --by dana"
     )]
@@ -87,22 +87,22 @@ pub(crate) enum KillSwitch {
     },
 }
 
-/// Whom a kill switch is set for.
+/// The scope of a kill switch.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[group(skip)]
 #[command(group = clap::ArgGroup::new("scope").required(true))]
 pub(crate) struct Stop {
-    /// This agent
+    /// Stops this agent
     #[arg(long = "agent", value_name = "AGENT", group = "scope")]
     agent_id: Option<String>,
-    /// The agents of this group
+    /// Stops the agents of this group
     #[arg(long, value_name = "GROUP", group = "scope")]
     group: Option<String>,
-    /// All agents
+    /// Stops all agents
     #[arg(long, group = "scope")]
     all: bool,
-    /// Who sets it
+    /// The person who sets the kill switch
     #[arg(long, value_name = "NAME", default_value = "operator")]
     by: String,
     #[command(flatten)]
@@ -113,12 +113,12 @@ pub(crate) struct Stop {
     to: Writing,
 }
 
-/// Which kill switch is lifted.
+/// The kill switch to lift.
 #[derive(clap::Args, Serialize)]
 pub(crate) struct Lifting {
-    /// The kill switch's id
+    /// The kill switch's ID
     id: String,
-    /// Who lifts it
+    /// The person who lifts the kill switch
     #[arg(long, value_name = "NAME", default_value = "operator")]
     by: String,
     #[command(flatten)]

@@ -1,13 +1,13 @@
-//! Verbs that are each one call of the sidecar's protocol: a clap structure that is its parameters, and what is shown of
-//! its answer.
+//! Commands that are one call of the sidecar's protocol each: a clap structure with its parameters, and the display
+//! of its answer.
 //!
-//! | file | verbs |
+//! | file | commands |
 //! |---|---|
 //! | `agents.rs` | `agents` |
 //! | `escalations.rs` | `escalations` |
 //! | `failed.rs` | failures, with their exit codes |
 //! | `keys.rs` | `keys` and `kill-switch` |
-//! | `tasks.rs` | `tasks`, but for replays |
+//! | `tasks.rs` | `tasks`, except for replays |
 //! | `webhooks.rs` | `webhooks` |
 
 mod agents;
@@ -35,24 +35,24 @@ use crate::client::Client;
 use crate::home::Home;
 use crate::output::{self, Column};
 
-/// A call, and what people see of its answer.
+/// A call, and the display of its answer.
 pub(crate) struct Verb {
-    /// Its name in the sidecar's protocol.
+    /// The call's name in the sidecar's protocol.
     pub(crate) method: &'static str,
-    /// Where in the answer the rows stand; none where the answer is one thing.
+    /// The location of the rows in the answer; `None` if the answer is one object.
     pub(crate) rows: Option<&'static str>,
     pub(crate) columns: &'static [Column],
-    /// What is said behind the answer, on standard error.
+    /// A remark printed after the answer, on standard error.
     pub(crate) remark: &'static str,
 }
 
 impl Verb {
-    /// A call that answers one thing.
+    /// A call whose answer is one object.
     pub(crate) const fn one(method: &'static str) -> Self {
         Self { method, rows: None, columns: &[], remark: "" }
     }
 
-    /// A call that answers rows.
+    /// A call whose answer is a list of rows.
     pub(crate) const fn list(method: &'static str, rows: &'static str, columns: &'static [Column]) -> Self {
         Self { method, rows: Some(rows), columns, remark: "" }
     }
@@ -90,10 +90,10 @@ impl Verb {
     }
 }
 
-/// Where a reading verb looks, and how it answers.
+/// The options of a reading command: the store, and the format of the answer.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Reading {
-    /// Reads the store in this folder instead of the home's
+    /// Reads the store in this folder instead of the one in the home
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
     /// Prints the answer as JSON
@@ -102,7 +102,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// A client for calls that change nothing.
+    /// Creates a client for reading calls.
     pub(crate) fn client(&self) -> Result<Client, Failed> {
         match &self.store {
             Some(store) => Ok(Client::of_folder(store)?),
@@ -115,7 +115,7 @@ impl Reading {
     }
 }
 
-/// How a verb answers that changes something. It needs the operator's key.
+/// The options of a command that changes something, which needs the operator's key.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Writing {
     /// Prints the answer as JSON
@@ -129,14 +129,14 @@ impl Writing {
     }
 }
 
-/// Which part of a long list.
+/// The part of a long list to show.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Page {
     /// The page, counted from 1
     #[arg(long, value_name = "N")]
     page: Option<u64>,
-    /// Rows a page, 200 at most
+    /// Rows per page, at most 200
     #[arg(long, value_name = "N")]
     page_size: Option<u64>,
 }
@@ -144,22 +144,22 @@ pub(crate) struct Page {
 /// A note that the log keeps.
 #[derive(clap::Args, Serialize)]
 struct Note {
-    /// Why, for the log
+    /// The reason, for the log
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }
 
-/// No parameters.
+/// A call without parameters.
 #[derive(Serialize)]
 struct Nothing {}
 
-/// The thing with an id.
+/// The parameters of a call on one object.
 #[derive(Serialize)]
 struct Id<'a> {
     id: &'a str,
 }
 
-/// The parameters of a call: what was not given is left out.
+/// Returns the parameters of a call, without those that were not given.
 pub(crate) fn parameters(params: &impl Serialize) -> Result<Value, Failed> {
     let mut params = serde_json::to_value(params).map_err(|error| error.to_string())?;
     if let Value::Object(fields) = &mut params {
@@ -168,8 +168,8 @@ pub(crate) fn parameters(params: &impl Serialize) -> Result<Value, Failed> {
     Ok(params)
 }
 
-/// A client on a store that this process alone has open, to write to it: the one in a folder, else the home's, which
-/// needs the operator's key.
+/// Creates a client on a store that only this process has open, to write to it: the one in a folder, otherwise the
+/// home's, which needs the operator's key.
 pub(crate) fn holding(
     store: Option<&Path>,
     key: Option<rulekeep::checkpoint::CheckpointKey>,
@@ -202,7 +202,7 @@ pub(crate) fn released(home: &Home) -> Result<(), Failed> {
     }
 }
 
-/// Reads one of a list of words, in any case.
+/// Parses one of a list of words, in upper or lower case.
 pub(crate) fn upper<T: FromStr<Err: ToString>>(text: &str) -> Result<T, String> {
     text.to_ascii_uppercase().parse().map_err(|error: T::Err| error.to_string())
 }

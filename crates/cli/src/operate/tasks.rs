@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::{Failed, Reading, Verb, Writing};
 
-/// A subcommand of `rulekeep tasks` that is a call.
+/// A subcommand of `rulekeep tasks` that is one call.
 #[derive(Subcommand)]
 pub(crate) enum Tasks {
-    /// Opens a task: its user's own words limit what is done under it
+    /// Opens a task: the user's own words limit what is done under it
     #[command(after_help = "Examples:\n  rulekeep tasks open support-1 \"Read the file notes.txt\" --max-calls 20")]
     Open {
         #[command(flatten)]
@@ -32,7 +32,7 @@ pub(crate) enum Tasks {
     Close {
         #[command(flatten)]
         task: Task,
-        /// What became of it: success, failure or escalated
+        /// The outcome of the task: success, failure or escalated
         #[arg(long, value_parser = super::upper::<Outcome>)]
         outcome: Option<Outcome>,
         #[command(flatten)]
@@ -48,13 +48,13 @@ pub(crate) struct Opening {
     agent_id: String,
     /// The user's own words
     input: String,
-    /// A value that may be used although the words do not name it; may be given several times
+    /// A value that may be used although the words do not name it; can be given several times
     #[arg(long, value_name = "VALUE")]
     trusted: Vec<String>,
-    /// How many calls it may take
+    /// Largest number of calls under the task
     #[arg(long, value_name = "N")]
     max_calls: Option<u64>,
-    /// When it ends, in seconds from now
+    /// Seconds until the task expires
     #[arg(long, value_name = "SECONDS")]
     expires_in: Option<u64>,
 }

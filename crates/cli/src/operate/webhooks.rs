@@ -11,13 +11,13 @@ use super::{Failed, Id, Nothing, Reading, Verb, Writing};
 /// A subcommand of `rulekeep webhooks`.
 #[derive(Subcommand)]
 pub(crate) enum Webhooks {
-    /// Lists the endpoints that events are sent to
+    /// Lists the endpoints to which events are sent
     #[command(after_help = "Examples:\n  rulekeep webhooks list")]
     List {
         #[command(flatten)]
         from: Reading,
     },
-    /// Adds an endpoint and prints the secret that signs its events, which is shown only here
+    /// Adds an endpoint and prints the secret that signs its events, which is shown only once
     #[command(
         after_help = "Examples:\n  rulekeep webhooks add https://audit.example/rulekeep\n  rulekeep webhooks add https://audit.example/rulekeep --event alert.triggered --agent support-1"
     )]
@@ -30,12 +30,12 @@ pub(crate) enum Webhooks {
     /// Removes an endpoint
     #[command(after_help = "Examples:\n  rulekeep webhooks remove whk_01m89vy2x6z7e9r8r000000003")]
     Remove {
-        /// The endpoint's id
+        /// The endpoint's ID
         id: String,
         #[command(flatten)]
         to: Writing,
     },
-    /// Gives an endpoint a new secret; the old one signs beside it for a while
+    /// Gives an endpoint a new secret; the old one also signs for a while
     #[command(
         after_help = "Examples:\n  rulekeep webhooks rotate whk_01m89vy2x6z7e9r8r000000003 --overlap-seconds 3600"
     )]
@@ -45,7 +45,7 @@ pub(crate) enum Webhooks {
         #[command(flatten)]
         to: Writing,
     },
-    /// Shows what was sent to an endpoint last, or what was given up
+    /// Shows the latest deliveries to an endpoint, or the parked ones
     #[command(
         after_help = "Examples:\n  rulekeep webhooks deliveries whk_01m89vy2x6z7e9r8r000000003\n  rulekeep webhooks deliveries whk_01m89vy2x6z7e9r8r000000003 --state parked"
     )]
@@ -55,7 +55,7 @@ pub(crate) enum Webhooks {
         #[command(flatten)]
         from: Reading,
     },
-    /// Sends an event once more
+    /// Sends an event again
     #[command(after_help = "Examples:\n  rulekeep webhooks redeliver evt_01m89vy2x6z7e9r8r000000003")]
     Redeliver {
         #[command(flatten)]
@@ -69,33 +69,33 @@ pub(crate) enum Webhooks {
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Endpoint {
-    /// Its address: https, and public
+    /// The endpoint's URL: https, and public
     url: String,
-    /// A type of events that it is sent; may be given several times; all without
+    /// A type of events to send; can be given several times (default: all types)
     #[arg(long = "event", value_name = "TYPE")]
     events: Vec<EventType>,
-    /// Only events of this agent
+    /// Sends only events of this agent
     #[arg(long = "agent", value_name = "AGENT")]
     agent_id: Option<String>,
 }
 
-/// A secret to replace.
+/// A secret to rotate.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Rotation {
-    /// The endpoint's id
+    /// The endpoint's ID
     id: String,
-    /// How long the old secret signs too, in seconds; a day without
+    /// Seconds for which the old secret also signs (default: one day)
     #[arg(long, value_name = "N")]
     overlap_seconds: Option<u64>,
 }
 
-/// Which deliveries.
+/// A filter for deliveries.
 #[derive(clap::Args, Serialize)]
 pub(crate) struct Attempts {
-    /// The endpoint's id
+    /// The endpoint's ID
     id: String,
-    /// parked: what was given up and has not arrived
+    /// parked: deliveries that were given up
     #[arg(long)]
     state: Option<String>,
     /// The page, counted from 1
@@ -103,13 +103,13 @@ pub(crate) struct Attempts {
     page: Option<u64>,
 }
 
-/// What is sent once more.
+/// An event to send again.
 #[derive(clap::Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Redelivery {
-    /// The event's id
+    /// The event's ID
     event_id: String,
-    /// The endpoint; all that want it without
+    /// The endpoint (default: all endpoints that want the event)
     #[arg(long)]
     id: Option<String>,
 }

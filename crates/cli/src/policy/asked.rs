@@ -1,4 +1,4 @@
-//! The request of `rulekeep policy explain`: a text, a tool call in any of its forms, or an intent.
+//! The request of `rulekeep policy explain`: a text, a tool call in any format, or an intent.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use serde_json::Value;
 #[derive(Args, Default)]
 #[group(required = true, multiple = false)]
 pub(super) struct Asked {
-    /// A text as an agent sends it: words, a command line, a query, a call; `-` reads standard input
+    /// A text as an agent sends it: natural language, a command line, a query, a call; `-` reads standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     input: Option<String>,
     /// A tool call as JSON: `{"tool", "arguments", "server"?}`, the parameters of `tools/call`, or a whole JSON-RPC
@@ -30,7 +30,7 @@ pub(super) struct Asked {
     pub(super) files: Vec<PathBuf>,
 }
 
-/// A request in the form that a governor takes.
+/// A request in the form that a governor accepts.
 pub(super) enum Request {
     Text(String),
     Intent(Box<Intent>),
@@ -54,7 +54,7 @@ impl Asked {
     }
 }
 
-/// The text itself, or standard input for `-`; one byte past the limit is enough for the parser to refuse it.
+/// Returns the text itself, or standard input for `-`. One byte more than the limit makes the parser refuse it.
 fn given(text: String) -> Result<String, Box<dyn Error>> {
     if text != "-" {
         return Ok(text);
@@ -69,7 +69,7 @@ fn given(text: String) -> Result<String, Box<dyn Error>> {
     String::from_utf8(bytes).map_err(|error| format!("standard input: expected UTF-8: {error}").into())
 }
 
-/// Whether a JSON text is a tool call that names its tool: without one it would be read as any other text.
+/// Checks that a JSON text is a tool call that names its tool; otherwise it would be parsed as text.
 fn check_call(text: &str) -> Result<(), Box<dyn Error>> {
     const EXPECTED: &str = "expected a tool call: {\"tool\": \"send_email\", \"arguments\": {...}}, {\"name\", \"arguments\"}, or a \
                             JSON-RPC message of the method tools/call; any other text goes with --input";
@@ -85,13 +85,13 @@ fn check_call(text: &str) -> Result<(), Box<dyn Error>> {
     if named { Ok(()) } else { Err(refused(&"it names no tool").into()) }
 }
 
-/// The parse of a request for people. Texts of the request are quoted: they must not steer the terminal.
+/// Shows the parse of a request to people. Texts of the request are quoted, so that they cannot control the terminal.
 pub(super) fn told(explained: &ParseExplanation) -> String {
     let (mut text, parse) = (String::new(), &explained.parse);
     let intent = &parse.intent;
     let capabilities: Vec<&str> = intent.required_capabilities.iter().map(Capability::as_str).collect();
     let (action, risk) = (&intent.parsed_action, intent.risk_level);
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let mut line = |indent: &str, name: &str, value: &str| {
         let _ = writeln!(text, "{indent}{name}: {value}");
     };

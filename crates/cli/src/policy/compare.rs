@@ -21,15 +21,15 @@ pub struct Arguments {
     before: PathBuf,
     /// The policy document after
     after: PathBuf,
-    /// Compare the decisions on these cases: .toml or .json
+    /// Compares the decisions on these cases: .toml or .json
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
-    /// Compare the decisions on the log of this store, which is only read
+    /// Compares the decisions on the log of this store, which is only read
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
     #[command(flatten)]
     range: Range,
-    /// Print the differences as JSON
+    /// Prints the differences as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -38,20 +38,20 @@ pub struct Arguments {
 #[derive(Default, Serialize)]
 struct Differences {
     rules: Vec<RuleDifference>,
-    /// Changed decisions, the most loosened first.
+    /// Changed decisions, those that became most permissive first.
     decisions: Vec<DecisionDifference>,
-    /// Requests that both sets decided on.
+    /// Number of requests that both sets decided.
     compared: u64,
-    /// Records whose evidence cannot be read: erased, or of another form.
+    /// Number of records whose evidence cannot be read: erased, or in another format.
     unreadable: u64,
 }
 
 #[derive(Serialize)]
 struct RuleDifference {
     rule: String,
-    /// `added`, `removed` or `changed`.
+    /// The kind of change: `added`, `removed` or `changed`.
     change: &'static str,
-    /// The clauses that differ, as documents write them.
+    /// The clauses that differ, as written in the documents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     clauses: Vec<ClauseDifference>,
 }
@@ -66,7 +66,7 @@ struct ClauseDifference {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DecisionDifference {
-    /// The name of a case, or the id of a record.
+    /// The name of a case, or the ID of a record.
     request: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
@@ -80,14 +80,14 @@ struct DecisionDifference {
 
 #[derive(PartialEq, Serialize)]
 struct Outcome {
-    /// None where a condition failed.
+    /// The decision; `None` if a condition failed.
     decision: Option<Decision>,
     granted: Vec<String>,
     constraints: Value,
     rules: Vec<String>,
 }
 
-/// Compares two sets. Returns whether nothing differs.
+/// Compares two sets. Returns whether there is no difference.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let (before, after) = (PolicySet::from_file(&arguments.before)?, PolicySet::from_file(&arguments.after)?);
     let mut found = Differences { rules: rules(&before, &after), ..Differences::default() };
@@ -158,7 +158,7 @@ impl Outcome {
     }
 }
 
-/// The rank of a decision by what it lets through; a failed one lets nothing through.
+/// The rank of a decision by what it permits; a failed one permits nothing.
 fn freedom(decision: Option<Decision>) -> i8 {
     match decision {
         None | Some(Decision::Deny) => 0,
@@ -168,7 +168,7 @@ fn freedom(decision: Option<Decision>) -> i8 {
     }
 }
 
-/// The rules of two sets by their ids. Another format, order or name of a document is no difference.
+/// Compares the rules of two sets by their IDs. The format, order and name of a document are not compared.
 fn rules(before: &PolicySet, after: &PolicySet) -> Vec<RuleDifference> {
     let (old, new) = (Written::of(before).rules, Written::of(after).rules);
     let find =
@@ -187,7 +187,8 @@ fn rules(before: &PolicySet, after: &PolicySet) -> Vec<RuleDifference> {
             if change == "changed" {
                 differing("", &old.unwrap_or_default(), &new.unwrap_or_default(), &mut clauses);
                 if clauses.is_empty() {
-                    // The rule reads alike, and its digest differs: the list of people behind its reviewer.
+                    // The rule's text is the same but its digest differs, so the list of people behind its reviewer
+                    // differs.
                     clauses.push(ClauseDifference { clause: "reviewers".to_owned(), before: None, after: None });
                 }
             }

@@ -1,4 +1,4 @@
-//! `rulekeep policy explain`: how a request is read, and the decision on it, rule by rule.
+//! `rulekeep policy explain`: the parse of a request and the decision on it, rule by rule.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -21,13 +21,13 @@ use super::asked::{Asked, Request, told};
 pub struct Arguments {
     #[command(flatten)]
     asked: Asked,
-    /// The policy document: .toml or .json; the home's without, or the recommended policies where there is no home
+    /// The policy document: .toml or .json (default: the one in the home, or the recommended policies without a home)
     #[arg(long, value_name = "FILE", conflicts_with = "files")]
     policy: Option<PathBuf>,
-    /// A key of the request's context; a value is JSON, or else a text
+    /// A key of the request's context; the value is JSON, otherwise text
     #[arg(long, value_name = "KEY=VALUE", value_parser = attribute)]
     context: Vec<(String, Value)>,
-    /// The agent that asks; without, the agent of the intent, or `example`
+    /// The agent that asks (default: the agent of the intent, or `example`)
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
     /// The agent's tier, T0 to T5
@@ -36,27 +36,27 @@ pub struct Arguments {
     /// The agent's score, 0 to 1000
     #[arg(long, value_parser = score)]
     score: Option<Score>,
-    /// A label of the agent
+    /// A label of the agent; can be given several times
     #[arg(long = "label", value_name = "NAME")]
     labels: Vec<String>,
-    /// A group of the agent
+    /// A group of the agent; can be given several times
     #[arg(long = "group", value_name = "NAME")]
     groups: Vec<String>,
-    /// An attribute of the agent; a value is JSON, or else a text
+    /// An attribute of the agent; the value is JSON, otherwise text
     #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = attribute)]
     attributes: Vec<(String, Value)>,
-    /// The time of the decision, ISO 8601 with an offset
+    /// The time of the decision, in ISO 8601 with an offset
     #[arg(long, value_name = "TIME")]
     at: Option<Timestamp>,
-    /// Print the explanation as JSON
+    /// Prints the explanation as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// The reading of a request, and the decision on it.
+/// The parse of a request, and the decision on it.
 #[derive(Serialize)]
 struct Explained {
-    /// Absent for an intent that was given as one.
+    /// The parse; `None` if an intent was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     parse: Option<ParseExplanation>,
     #[serde(flatten)]
@@ -105,7 +105,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     Ok(true)
 }
 
-/// The decision for people, and each rule's part in it.
+/// Shows the decision to people, and each rule's part in it.
 fn decided(text: &mut String, action: &str, explanation: &Explanation) -> std::fmt::Result {
     let preview = &explanation.preview;
     let outcome = match &preview.error {
@@ -115,7 +115,7 @@ fn decided(text: &mut String, action: &str, explanation: &Explanation) -> std::f
     let (tier, risk) = (preview.trust_snapshot.tier, preview.risk_level);
     writeln!(text, "{action} at {tier}, risk {risk}: {outcome}")?;
     writeln!(text, "{}", preview.error.as_ref().map_or(&preview.reasoning, |error| &error.message))?;
-    // Where nothing is decided no rule decides.
+    // If nothing is decided, no rule decides.
     let decides = |rule: &RuleTrace| rule.decided && preview.error.is_none();
     for (title, is_decided) in [("decided by", true), ("without a part in it", false)] {
         let rules: Vec<&RuleTrace> = explanation.rules.iter().filter(|rule| decides(rule) == is_decided).collect();
@@ -131,7 +131,7 @@ fn decided(text: &mut String, action: &str, explanation: &Explanation) -> std::f
 }
 
 impl Arguments {
-    /// The agent that asks.
+    /// Returns the agent that asks.
     fn agent(self, id: &str) -> Agent {
         let mut agent = Agent::new(id);
         if let Some(tier) = self.tier {
@@ -151,14 +151,14 @@ fn score(text: &str) -> Result<Score, String> {
     Score::try_from(number).map_err(|error| error.to_string())
 }
 
-/// Reads `name=value`; the value is JSON, or else a text.
+/// Parses `name=value`; the value is JSON, otherwise text.
 fn attribute(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').ok_or("expected name=value")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
     Ok((name.to_owned(), value))
 }
 
-/// A clock that shows one moment.
+/// A clock that always shows the same time.
 struct Stopped(Timestamp);
 
 impl Clock for Stopped {

@@ -1,4 +1,4 @@
-//! `rulekeep policy fmt`: policy documents in one layout, with their comments and their meaning.
+//! `rulekeep policy fmt`: formats policy documents in one layout, preserving comments and meaning.
 
 use std::error::Error;
 use std::fs;
@@ -18,17 +18,17 @@ pub struct Arguments {
     /// The policy documents: .toml
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Change nothing; list the files that are formatted otherwise, and exit with 1 if there are any
+    /// Changes nothing; lists the files that would change, and exits with 1 if there are any
     #[arg(long)]
     check: bool,
-    /// Print the result as JSON
+    /// Prints the result as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// Formats files. Returns whether nothing is left to do, which without `--check` is always so.
+/// Formats files. Returns whether nothing is left to do, which is always the case without `--check`.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
-    // All are read before one is written, so that a faulty one leaves the others as they are.
+    // All files are read before one is written, so that a faulty one leaves the others unchanged.
     let formatted: Vec<(&PathBuf, Option<String>)> =
         arguments.files.iter().map(|path| Ok((path, reformatted(path)?))).collect::<Result<_, Box<dyn Error>>>()?;
     let mut report = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     Ok(is_done)
 }
 
-/// The text of a document as it is formatted; none where it is already.
+/// Returns the formatted text of a document; `None` if it is formatted already.
 fn reformatted(path: &Path) -> Result<Option<String>, Box<dyn Error>> {
     let File { name, format, text } = File::read(path, "policy", PolicySet::MAX_BYTES, super::too_large)?;
     if format != PolicyFormat::Toml {
@@ -68,8 +68,8 @@ fn reformatted(path: &Path) -> Result<Option<String>, Box<dyn Error>> {
     Ok((formatted != text).then_some(formatted))
 }
 
-/// The one layout: a space around `=`, an indent of four blanks in lists of several lines, one blank line at most. Lists and
-/// inline tables stay on the lines on which their author put them.
+/// Formats a text: a space around `=`, four blanks of indent in lists of several lines, at most one blank line. Lists
+/// and inline tables keep the author's line breaks.
 fn layout(text: &str) -> String {
     let options = taplo::formatter::Options {
         column_width: 120,
@@ -83,13 +83,14 @@ fn layout(text: &str) -> String {
     taplo::formatter::format(text, options)
 }
 
-/// All that a document says, which is more than decisions depend on: alerts, examples, descriptions.
+/// Returns everything that a document says, including parts without effect on decisions: alerts, examples,
+/// descriptions.
 fn content(text: &str) -> Option<Value> {
     let too_large = |_| String::new();
     document::read(text, PolicyFormat::Toml, PolicySet::MAX_BYTES, too_large, |root, _| root.into_json()).0
 }
 
-/// Replaces a file at once: whoever reads meanwhile sees all of the old text or all of the new.
+/// Replaces a file atomically: readers see either the old text or the new.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     // A link stays a link.
     let path = path.canonicalize()?;

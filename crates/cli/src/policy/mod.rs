@@ -1,18 +1,18 @@
-//! `rulekeep policy`: work on policy documents, and on the decisions that they make of requests and of a log.
+//! `rulekeep policy`: work on policy documents, and on the decisions they make on requests and on a log.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `cases/` | `test`: cases held against a set, with coverage and mutants |
-//! | `explain.rs`, `asked.rs` | `explain`: a request of any form, how it is read, and the decision rule by rule |
+//! | `cases/` | `test`: cases run against a set, with coverage and mutants |
+//! | `explain.rs`, `asked.rs` | `explain`: the parse of a request in any form, and the decision rule by rule |
 //! | `compare.rs` | `diff`: two sets, rule by rule and decision by decision |
 //! | `replay.rs` | `replay` and `shadow`: a candidate on past decisions, and beside the set in force |
-//! | `suggest/` | `suggest`: the least set for the habits of a log |
+//! | `suggest/` | `suggest`: the smallest set for the habits in a log |
 //! | `import/` | `import`: the permissions of agents' hosts |
 //! | `format.rs` | `fmt`: the layout of a document |
-//! | `past.rs` | the decisions of a store, for the verbs that read a log |
+//! | `past.rs` | the past decisions of a store, for commands that read a log |
 //!
-//! Every verb exits with 0 when all is well, with 1 for a finding, and with 2 for wrong use: arguments, files and stores that
-//! cannot be read, documents that do not load.
+//! Every command exits with 0 if all is well, with 1 for a finding, and with 2 for wrong use: invalid arguments,
+//! files and stores that cannot be read, documents that do not load.
 
 mod asked;
 mod cases;
@@ -48,34 +48,34 @@ pub use cases::{
 
 pub use replay::{ShadowArguments, run_shadow};
 
-/// A verb of `rulekeep policy`.
+/// A subcommand of `rulekeep policy`.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Tests a policy by a document of cases
+    /// Tests a policy with a document of cases
     #[command(after_help = "Examples:\n  rulekeep policy test policy.toml policy.cases.toml")]
     Test(TestArguments),
     /// Lists every problem of a policy document as `file:line:column`
     #[command(after_help = "Examples:\n  rulekeep policy check policy.toml")]
     Check(CheckArguments),
-    /// Formats policy documents, comments kept
+    /// Formats policy documents, keeping comments
     #[command(after_help = "Examples:\n  rulekeep policy fmt policy.toml")]
     Fmt(format::Arguments),
-    /// Explains how a request is read, what would be decided on it, and why each rule matches or does not
+    /// Explains how a request is parsed, what would be decided on it, and why each rule matches or not
     #[command(
         after_help = "Examples:\n  rulekeep policy explain --input \"Delete all customer records\"\n  rulekeep policy explain --tool '{\"tool\": \"Bash\", \"arguments\": {\"command\": \"ls\"}}' --context environment=production"
     )]
     Explain(Box<explain::Arguments>),
-    /// Tells what differs between two policy sets: rules, and decisions on cases or on a log
+    /// Shows the differences between two policy sets: rules, and decisions on cases or on a log
     #[command(after_help = "Examples:\n  rulekeep policy diff policy.toml policy.toml --cases policy.cases.toml")]
     Diff(compare::Arguments),
-    /// Decides the past again by a candidate set, and lists what would come out otherwise
+    /// Decides past requests again with a candidate set, and lists the decisions that would change
     #[command(after_help = "Examples:\n  rulekeep policy replay policy.toml --agent nobody")]
     Replay(replay::Arguments),
-    /// Decides beside the set in force by a candidate, and tells what came out otherwise; needs the daemon and the
-    /// operator's key
+    /// Evaluates a candidate beside the set in force, and shows the decisions that would change; needs the daemon and
+    /// the operator's key
     #[command(after_help = "Examples:\n  rulekeep policy shadow policy.toml\n  rulekeep policy shadow --clear")]
     Shadow(ShadowArguments),
-    /// Suggests the least set that would have allowed what a log shows to be habit
+    /// Suggests the smallest set that would have allowed the habits in a log
     #[command(after_help = "Examples:\n  rulekeep policy suggest --max-rules 20")]
     Suggest(suggest::Arguments),
     /// Imports the permissions of an agent's host
@@ -84,7 +84,7 @@ pub enum Command {
     /// Prints the JSON Schema of policy documents
     #[command(after_help = "Examples:\n  rulekeep policy schema\n  rulekeep policy schema --cases")]
     Schema {
-        /// Print the schema of documents of cases instead
+        /// Prints the schema of documents of cases instead
         #[arg(long)]
         cases: bool,
     },
@@ -97,13 +97,13 @@ pub struct TestArguments {
     policy: PathBuf,
     /// The document of cases: .toml or .json
     cases: PathBuf,
-    /// Change each rule in small ways, and list the changes that no case notices
+    /// Changes each rule in small ways, and lists the changes that no case notices
     #[arg(long)]
     mutants: bool,
-    /// Fail below this coverage in percent, of rules, clauses and mutants alike
+    /// Fails below this coverage in percent, which applies to rules, clauses and mutants
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     min_coverage: Option<f64>,
-    /// Print the report as JSON
+    /// Prints the report as JSON
     #[arg(long)]
     json: bool,
 }
@@ -113,12 +113,12 @@ pub struct TestArguments {
 pub struct CheckArguments {
     /// The policy document: .toml or .json
     policy: PathBuf,
-    /// Print the problems as JSON
+    /// Prints the problems as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Runs a verb. The exit code is 0 when all is well, 1 for a finding, 2 for wrong use.
+/// Runs a command. The exit code is 0 if all is well, 1 for a finding, 2 for wrong use.
 pub fn main(command: Command) -> ExitCode {
     let as_json = command.is_json();
     let result = match command {
@@ -140,7 +140,7 @@ pub fn main(command: Command) -> ExitCode {
         Err(error) => {
             let code = error.downcast_ref().map_or("INVALID_USE", rulekeep::Error::code);
             if as_json {
-                // The error on standard error is the one that counts where this fails too.
+                // If this fails too, the error on standard error still tells the cause.
                 let _ = print_json(&json!({ "error": { "code": code, "message": error.to_string() } }));
             }
             eprintln!("{code}: {error}");
@@ -166,7 +166,7 @@ impl Command {
     }
 }
 
-/// The policies that a verb decides by where it is given none.
+/// Returns the policies of a command that is given none.
 fn default_policy() -> Result<PolicySet, rulekeep::Error> {
     match Home::find().map(|home| home.policy()).ok().filter(|file| file.exists()) {
         Some(file) => PolicySet::from_file(file),
@@ -196,7 +196,7 @@ fn test(arguments: &TestArguments) -> Result<bool, Box<dyn Error>> {
     Ok(report.passed() && !is_refuted && is_enough(&report, arguments.min_coverage))
 }
 
-/// Whether coverage reaches the minimum; a surviving mutant counts too.
+/// Returns whether coverage reaches the minimum. A surviving mutant counts too.
 fn is_enough(report: &CaseReport, least: Option<f64>) -> bool {
     let Some(least) = least else { return true };
     let mutants = report.mutants.as_ref().map(|mutants| mutants.percent);
@@ -243,18 +243,18 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number from 0 to 100".to_owned())
 }
 
-/// Prints to standard output; unlike `println!`, it does not panic when the reader has gone.
+/// Prints to standard output. Unlike `println!`, it does not panic if the reader has gone.
 fn print(text: impl Display) -> Result<(), Box<dyn Error>> {
     Ok(write!(io::stdout(), "{text}")?)
 }
 
-/// A text as a basic string of TOML.
+/// Returns a text as a basic string of TOML.
 fn toml_text(text: &str) -> String {
-    // The escapes of JSON are escapes of TOML too; JSON leaves out the one character that TOML wants escaped beside.
+    // The escapes of JSON are valid in TOML. TOML requires one more character to be escaped.
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// A text of somebody else's on one line of a comment or a terminal, which it must not steer.
+/// Shows a foreign text on one line of a comment or a terminal, which it must not control.
 fn shown(text: &str) -> String {
     let steers = |c: char| {
         c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,4 +1,4 @@
-//! The past decisions of a store, as policies can decide on them again.
+//! The past decisions of a store, in a form that policies can decide again.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use rulekeep::{Governor, Intent, ProofQuery, ProofRecord, RiskLevel};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// The stretch of a log that a verb looks at.
+/// The part of a log that a command reads.
 #[derive(Args)]
 pub(super) struct Range {
-    /// Only decisions from this time on: ISO 8601 with an offset
+    /// Only decisions from this time on, in ISO 8601 with an offset
     #[arg(long, value_name = "TIME")]
     from: Option<Timestamp>,
     /// Only decisions up to this time
@@ -42,7 +42,8 @@ impl Range {
         self.to.into_iter().fold(query, ProofQuery::to).order(Order::OldestFirst)
     }
 
-    /// Hands over every decision in it whose evidence can be read, the oldest first. Returns the number of the others.
+    /// Passes every decision in the range whose evidence can be read to `look`, oldest first. Returns the number of
+    /// the others.
     pub(super) fn each(&self, governor: &Governor, mut look: impl FnMut(Past)) -> Result<u64, Box<dyn Error>> {
         let mut unreadable = 0;
         for record in governor.log().records(&self.to_query()) {
@@ -56,15 +57,15 @@ impl Range {
     }
 }
 
-/// Opens a store to read it; a service may write to it meanwhile.
+/// Opens a store for reading. A service may write to it meanwhile.
 pub(super) fn open(store: &Path) -> Result<Governor, Box<dyn Error>> {
     Ok(Governor::open_read_only(store)?)
 }
 
-/// The store that a verb reads.
+/// The store that a command reads.
 #[derive(Args)]
 pub(super) struct Store {
-    /// The folder of the store, the home's without; it is only read
+    /// The folder of the store, which is only read (default: the one in the home)
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
     #[command(flatten)]
@@ -77,14 +78,14 @@ impl Store {
     }
 }
 
-/// A past decision with what it rested on.
+/// A past decision with its evidence.
 pub(super) struct Past {
     pub(super) record: ProofRecord,
     pub(super) intent: Intent,
     pub(super) detail: Detail,
 }
 
-/// The part of a decision's evidence that is beside the intent.
+/// The part of a decision's evidence other than the intent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Detail {
@@ -104,13 +105,13 @@ impl Past {
         Some(Self { record, intent, detail: serde_json::from_value(evidence.detail).ok()? })
     }
 
-    /// Whether the kill switch, the agent's state or a task's mandate refused it, and no policy.
+    /// Returns whether the kill switch, the agent's state or a task's mandate denied it, rather than a policy.
     pub(super) fn is_barred(&self) -> bool {
         let Detail { stop, agent_state, denial_class, .. } = &self.detail;
         stop.is_some() || *agent_state != AgentState::Active || *denial_class == Some(DenialClass::Mandate)
     }
 
-    /// Whether a limit without room refused it, which says nothing against the request.
+    /// Returns whether an exhausted limit denied it, which says nothing against the request.
     pub(super) fn is_over_limit(&self) -> bool {
         self.detail.denial_class == Some(DenialClass::Limit)
     }
@@ -120,7 +121,7 @@ impl Past {
         self.detail.risk_level
     }
 
-    /// The request as policies decide on it, at the trust and the time of then.
+    /// Returns the request as policies decide it, with the trust and the time of the original decision.
     pub(super) fn request(&self) -> PolicyRequest<'_> {
         let now = self.detail.now.unwrap_or(self.record.timestamp);
         PolicyRequest::new(&self.intent, self.detail.trust_snapshot)

@@ -21,7 +21,7 @@ pub struct Arguments {
     store: Store,
     /// The candidate: .toml or .json
     policy: PathBuf,
-    /// Print the result as JSON
+    /// Prints the result as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -29,29 +29,29 @@ pub struct Arguments {
 /// The arguments of `rulekeep policy shadow`.
 #[derive(Args)]
 pub struct ShadowArguments {
-    /// Set this document beside the set in force; without, tell what the set in the shadow has come to
+    /// Sets this document as the shadow of the set in force; without it, shows the results of the current shadow
     #[arg(value_name = "POLICY", conflicts_with = "clear")]
     policy: Option<PathBuf>,
-    /// Take the set in the shadow away
+    /// Removes the shadow set
     #[arg(long)]
     clear: bool,
-    /// Print the report as JSON
+    /// Prints the report as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// A decision that would come out otherwise, with what its record says.
+/// A decision that would change, with data from its record.
 #[derive(Serialize)]
 struct Changed<'a> {
     agent: String,
-    /// None where the evidence can no longer be read.
+    /// The action; `None` if the evidence can no longer be read.
     action: Option<String>,
     at: Timestamp,
     #[serde(flatten)]
     change: &'a ReplayChange,
 }
 
-/// Replays a log. Returns whether nothing would change.
+/// Replays a log. Returns whether no decision would change.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let candidate = PolicySet::from_file(&arguments.policy)?;
     let governor = arguments.store.open()?;
@@ -126,13 +126,13 @@ fn told(replay: &Replay, changes: &[Changed<'_>], hanging: &[Changed<'_>]) -> Re
     Ok(text)
 }
 
-/// Sets a policy set beside the one in force of a running service, takes it away, or tells what it has come to. `calls`
-/// makes a call of the service by its name and parameters. The exit code is 1 where the set in the shadow would have decided
-/// otherwise or fails.
+/// Sets a shadow policy set in a running service, removes it, or reports its results. `calls` makes a call of the
+/// service, given its name and parameters. The exit code is 1 if the shadow set would have decided differently or
+/// fails.
 ///
 /// # Errors
 ///
-/// Why the document does not load, or the call fails.
+/// Returns a message if the document does not load or the call fails.
 pub fn run_shadow(
     arguments: &ShadowArguments,
     calls: &dyn Fn(&str, Value) -> Result<Value, String>,
@@ -141,7 +141,7 @@ pub fn run_shadow(
         _ if arguments.clear => json!({ "clear": true }),
         Some(path) => {
             let File { name, format, text } = File::read(path, "policy", PolicySet::MAX_BYTES, super::too_large)?;
-            // What is wrong is told with the name of the file.
+            // Problems are reported with the name of the file.
             PolicySet::parse(&text, format, &name)?;
             json!({ "text": text, "format": format })
         }

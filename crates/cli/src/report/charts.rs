@@ -1,4 +1,4 @@
-//! Charts as SVG. Nothing in them comes from the log but numbers and times.
+//! Charts as SVG. Only numbers and times from the log are used in them.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use rulekeep::Decision;
 use super::span::Span;
 use super::tally::Decisions;
 
-/// The color of a decision, also in print without colors told apart by its lightness.
+/// The color of a decision. Decisions differ in lightness too, for print without colors.
 pub(super) const fn color(decision: Decision) -> RGBColor {
     match decision {
         Decision::Allow => RGBColor(0x8f, 0xc9, 0xa3),
@@ -19,11 +19,11 @@ pub(super) const fn color(decision: Decision) -> RGBColor {
     }
 }
 
-/// Decisions as they are stacked, from the bottom.
+/// Decisions in the order in which they are stacked, from the bottom.
 pub(super) const STACKED: [Decision; Decision::ALL.len()] =
     [Decision::Allow, Decision::Degrade, Decision::Escalate, Decision::Deny];
 
-/// The colors of curves: those of Okabe and Ito, which people with defective color vision tell apart.
+/// The colors of curves: those of Okabe and Ito, which people with defective color vision can distinguish.
 pub(super) const CURVES: [RGBColor; 8] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -35,10 +35,10 @@ pub(super) const CURVES: [RGBColor; 8] = [
     RGBColor(0x8c, 0x8c, 0x2e),
 ];
 
-/// A chart that could not be drawn.
+/// A chart as SVG, or the error of drawing it.
 pub(super) type Drawn = Result<String, Box<dyn std::error::Error>>;
 
-/// The decisions of each interval as stacked columns.
+/// Draws the decisions of each interval as stacked columns.
 pub(super) fn decisions(span: &Span, by_interval: &[Decisions]) -> Drawn {
     let most = by_interval.iter().map(|interval| interval.iter().sum()).max().unwrap_or(1).max(1);
     let columns = by_interval.iter().enumerate().flat_map(|(place, interval)| {
@@ -61,7 +61,7 @@ pub(super) fn decisions(span: &Span, by_interval: &[Decisions]) -> Drawn {
     })
 }
 
-/// The trust scores of agents over time, as steps.
+/// Draws the trust scores of agents over time, as steps.
 pub(super) fn scores(span: &Span, agents: &[&[(u32, u16)]]) -> Drawn {
     let all = || agents.iter().flat_map(|scores| scores.iter().map(|(_, score)| *score));
     let bottom = all().min().unwrap_or(0) / 100 * 100;
@@ -83,7 +83,7 @@ pub(super) fn scores(span: &Span, agents: &[&[(u32, u16)]]) -> Drawn {
     })
 }
 
-/// One bar of decisions, as long as their share of `most`.
+/// Draws one bar of decisions, as long as their share of `most`.
 pub(super) fn bar(decisions: &Decisions, most: u64) -> Drawn {
     drawn(BAR, |root| {
         let scale = f64::from(BAR.0) / as_f64(most.max(1));
@@ -115,7 +115,7 @@ fn drawn(size: (u32, u32), draw: impl FnOnce(Area<'_>) -> Result<(), Failure>) -
     Ok(text)
 }
 
-/// Axes with the period below and values beside it.
+/// Draws axes with the period below and values beside it.
 fn over_time<'a, 'b>(
     span: &Span,
     values: Range<f64>,
@@ -163,7 +163,7 @@ fn in_pixels(length: f64) -> i32 {
 
 const CHART: (u32, u32) = (860, 250);
 const BAR: (u32, u32) = (200, 12);
-/// Half of what is between two columns, of an interval.
+/// Half of the gap between two columns, as a share of an interval.
 const GAP: f64 = 0.06;
-/// Room above the highest column.
+/// The room above the highest column.
 const HEADROOM: f64 = 1.05;

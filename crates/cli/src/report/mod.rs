@@ -1,8 +1,8 @@
 //! `rulekeep report`: one HTML file about a period of a store's log, for reading and for printing.
 //!
-//! The store is opened read-only, also beside a service that writes to it, and its records are read once, in memory that
-//! grows with the number of agents and of escalations and not with that of records. The page has neither scripts nor
-//! outside resources, and everything from the log is escaped.
+//! The store is opened read-only, even while a service writes to it. Its records are read once, in memory that grows
+//! with the number of agents and escalations, but not with that of records. The page has neither scripts nor external
+//! resources, and everything from the log is escaped.
 //!
 //! | file | subject |
 //! |---|---|
@@ -29,39 +29,39 @@ use rulekeep::{Error, Governor, ProofQuery};
 use span::Span;
 use tally::Tally;
 
-/// The contents of a report, and where it goes.
+/// The contents and the destination of a report.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep report --to report.html")]
 pub struct Options {
-    /// The folder of the store; the home's without
+    /// The folder of the store (default: the one in the home)
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// The first moment of the period, as 2026-01-31T00:00:00Z; the first record without.
+    /// The first moment of the period, as 2026-01-31T00:00:00Z (default: the first record)
     #[arg(long, value_name = "TIME")]
     from: Option<Timestamp>,
-    /// The last moment of the period, inclusive; the last record without.
+    /// The last moment of the period, inclusive (default: the last record)
     #[arg(long, value_name = "TIME")]
     until: Option<Timestamp>,
-    /// Only the records of this agent.
+    /// Only the records of this agent
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// A signed checkpoint of the log that was kept elsewhere: the log is verified against it.
+    /// A signed checkpoint of the log that was kept elsewhere, to verify the log against
     #[arg(long, value_name = "FILE", requires = "checkpoint_key")]
     checkpoint: Option<PathBuf>,
-    /// The public key that signed the checkpoint, as text.
+    /// The public key that signed the checkpoint, as text
     #[arg(long, value_name = "KEY", requires = "checkpoint")]
     checkpoint_key: Option<String>,
-    /// The HTML file to write; it must not exist.
+    /// The HTML file to write; it must not exist
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
 }
 
-/// Writes a report. The exit code is a failure where the log does not verify; the report is written then too.
+/// Writes a report. If the log does not verify, the report is written too, and the exit code is a failure.
 ///
 /// # Errors
 ///
-/// A store that cannot be opened, a checkpoint that cannot be read or is not signed by the key, and a file that cannot be
-/// written, as a message for the user.
+/// Returns a message if the store cannot be opened, the checkpoint cannot be read or is not signed by the key, or the
+/// file cannot be written.
 pub fn run(options: &Options) -> Result<ExitCode, String> {
     if options.from.zip(options.until).is_some_and(|(from, until)| from > until) {
         return Err("--from is later than --until: expected the earlier moment first".to_owned());
@@ -88,14 +88,14 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything that a report shows.
+/// The data shown in a report.
 struct Report<'a> {
     options: &'a Options,
     store: PathBuf,
     verification: Verification,
     kept: Option<KeptCheckpoint>,
     tally: Tally,
-    /// Why the records could not be read to their end.
+    /// The reason why not all records could be read.
     unread: Option<String>,
     written_at: Timestamp,
 }
@@ -116,7 +116,7 @@ impl Options {
         Ok(Some(KeptCheckpoint { note, key, checkpoint }))
     }
 
-    /// The counts, and why not all records could be read, where the log is broken.
+    /// Returns the counts, and the reason why not all records could be read if the log is broken.
     fn tally(&self, governor: &Governor) -> Result<(Tally, Option<String>), String> {
         let mut range = ExportRange::all();
         if let Some(agent) = &self.agent {
@@ -131,7 +131,7 @@ impl Options {
         }
     }
 
-    /// The period asked for; from the first to the last record where an end is open. `None` without records.
+    /// Returns the requested period; open ends are those of the first and last record. `None` without records.
     fn span(&self, governor: &Governor) -> Option<Span> {
         let mut query = self.agent.as_deref().map_or_else(ProofQuery::all, ProofQuery::entity);
         if let Some(from) = self.from {

@@ -1,4 +1,4 @@
-//! The page of a report.
+//! The HTML page of a report.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::tally::{AgentTally, Decisions, Escalations, Table};
 use super::{KeptCheckpoint, Report};
 use crate::plain::plain;
 
-/// The whole page; all text from the log is escaped.
+/// Returns the whole page; all text from the log is escaped.
 pub(super) fn html(report: &Report<'_>) -> Drawn {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -69,7 +69,7 @@ fn verdict(report: &Report<'_>) -> String {
     shown
 }
 
-/// Everything that is counted.
+/// Returns all counts.
 fn figures(report: &Report<'_>, span: &Span) -> Drawn {
     let tally = &report.tally;
     let mut agents: Vec<(&str, &AgentTally)> = tally.agents.iter().map(|(id, agent)| (id.as_str(), agent)).collect();
@@ -123,7 +123,7 @@ fn capabilities(table: &Table<Decisions>, without_evidence: u64) -> Drawn {
     Ok(shown)
 }
 
-/// A row for each name, which is HTML, with its decisions and a bar.
+/// Returns a table with a row for each name, which is HTML, with its decisions and a bar.
 fn decision_table(what: &str, rows: Vec<(String, Decisions)>, left_out: usize) -> Drawn {
     let most = rows.iter().map(|(_, decisions)| decisions.iter().sum()).max().unwrap_or(0);
     let mut shown = format!(
@@ -281,7 +281,7 @@ fn section(title: &str, body: &str) -> String {
     format!("<section>\n<h2>{title}</h2>\n{body}</section>\n")
 }
 
-/// The rows with the highest counts, and how many are left out.
+/// Returns the rows with the highest counts, and the number of rows left out.
 fn most<T>(rows: &std::collections::HashMap<String, T>, number: impl Fn(&T) -> u64) -> (Vec<(&str, &T)>, usize) {
     let mut sorted: Vec<(&str, &T)> = rows.iter().map(|(name, row)| (name.as_str(), row)).collect();
     sorted.sort_unstable_by(|(a, first), (b, second)| number(second).cmp(&number(first)).then(a.cmp(b)));
@@ -294,7 +294,7 @@ fn and_more(left_out: usize) -> String {
     if left_out == 0 { String::new() } else { format!("<p class=\"small\">And {} more.</p>\n", count(left_out as u64)) }
 }
 
-/// Text from outside as HTML.
+/// Escapes foreign text as HTML.
 fn text(raw: &str) -> String {
     plain(raw)
         .replace('&', "&amp;")
@@ -309,7 +309,7 @@ fn moment(at: rulekeep::system::Timestamp) -> String {
     text.get(..19).unwrap_or(&text).replace('T', " ")
 }
 
-/// A number with a comma before each three digits.
+/// Formats a number with a comma between groups of three digits.
 fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut shown = String::with_capacity(digits.len() * 4 / 3);
@@ -343,7 +343,7 @@ fn hex(color: plotters::style::RGBColor) -> String {
     format!("#{:02x}{:02x}{:02x}", color.0, color.1, color.2)
 }
 
-/// Rows of a table whose names come from the log.
+/// Largest number of rows in a table whose names come from the log.
 const MOST_ROWS: usize = 20;
 
 #[cfg(test)]

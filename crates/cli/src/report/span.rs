@@ -1,8 +1,8 @@
-//! A period, divided into intervals of a length that people count in.
+//! A period, divided into intervals of a common length such as an hour or a day.
 
 use rulekeep::system::Timestamp;
 
-/// A period with both ends, as intervals of equal length; the first begins at a multiple of the length.
+/// A period, divided into intervals of equal length; the first begins at a multiple of the length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) from: Timestamp,
@@ -10,11 +10,11 @@ pub(super) struct Span {
     interval: Interval,
     /// The first interval's start, in milliseconds since 1970.
     start: i64,
-    /// The number of intervals.
+    /// Number of intervals.
     pub(super) count: usize,
 }
 
-/// A length of time with its name.
+/// A length of time in milliseconds, and its name.
 type Interval = (i64, &'static str);
 
 impl Span {
@@ -26,12 +26,12 @@ impl Span {
         Self { from, to, interval, start, count }
     }
 
-    /// The name of an interval's length, as "hour".
+    /// The name of an interval's length, such as "hour".
     pub(super) const fn unit(&self) -> &'static str {
         self.interval.1
     }
 
-    /// The interval that a moment is in; `None` outside of the period.
+    /// Returns the number of the interval that contains a moment; `None` outside the period.
     pub(super) fn place(&self, at: Timestamp) -> Option<usize> {
         if at < self.from || at > self.to {
             return None;
@@ -39,7 +39,7 @@ impl Span {
         usize::try_from((at.as_millis() - self.start) / self.interval.0).ok()
     }
 
-    /// The start of an interval as text, no finer than the interval is long.
+    /// Returns the start of an interval as text, only as precise as the interval is long.
     pub(super) fn label(&self, place: usize) -> String {
         let at = i64::try_from(place).unwrap_or(i64::MAX).saturating_mul(self.interval.0).saturating_add(self.start);
         let text = Timestamp::from_millis(at).to_string();
@@ -70,7 +70,7 @@ const INTERVALS: &[Interval] = &[
     (365 * DAY, "365 days"),
 ];
 const LONGEST: Interval = (36_525 * DAY, "100 years");
-/// More columns than these cannot be told apart on a printed page.
+/// Largest number of intervals: more columns cannot be distinguished on a printed page.
 const MOST_INTERVALS: i64 = 120;
 
 #[cfg(test)]

@@ -13,24 +13,24 @@ use serde::Deserialize;
 
 use super::span::Span;
 
-/// The number of decisions of each kind, in the order of [`Decision::ALL`].
+/// Number of decisions of each kind, in the order of [`Decision::ALL`].
 pub(super) type Decisions = [u64; Decision::ALL.len()];
 
-/// Everything that is counted in a period. Lines of an export are written to it.
+/// The counts of a period. The lines of an export are written to it.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// `None` without records.
+    /// The period; `None` without records.
     pub(super) span: Option<Span>,
     pub(super) records: u64,
-    /// Records whose evidence was erased: their capabilities and reasons are unknown.
+    /// Number of records whose evidence was erased, so that their capabilities and reasons are unknown.
     pub(super) without_evidence: u64,
     pub(super) decisions: Decisions,
-    /// In each interval of the period.
+    /// The decisions in each interval of the period.
     pub(super) by_interval: Vec<Decisions>,
-    /// In the order of [`RiskLevel::ALL`].
+    /// The decisions at each risk, in the order of [`RiskLevel::ALL`].
     pub(super) by_risk: [Decisions; RiskLevel::ALL.len()],
     pub(super) by_capability: Table<Decisions>,
-    /// By what refused, and the rule.
+    /// Denials by what denied, and by rule.
     pub(super) refusals: Table<u64>,
     pub(super) agents: HashMap<String, AgentTally>,
     pub(super) escalations: Escalations,
@@ -41,7 +41,7 @@ pub(super) struct Tally {
 /// Counts by a name that comes from the log. Names past [`MOST_NAMES`] are counted together.
 pub(super) struct Table<T> {
     pub(super) rows: HashMap<String, T>,
-    /// Of names that are not in the rows.
+    /// The count of all names that have no row.
     pub(super) others: T,
 }
 
@@ -63,7 +63,7 @@ impl<T: Default> Table<T> {
     }
 }
 
-/// One agent's part.
+/// The counts of one agent.
 pub(super) struct AgentTally {
     pub(super) decisions: Decisions,
     pub(super) successes: u64,
@@ -79,10 +79,10 @@ impl AgentTally {
     }
 }
 
-/// Escalations asked in the period, as they stand at the end of the log.
+/// Escalations opened in the period, in their state at the end of the log.
 #[derive(Default)]
 pub(super) struct Escalations {
-    /// When each was asked that no record answers, and whether it is over all the same.
+    /// Unanswered escalations: the time of each, and whether it is over all the same.
     unanswered: HashMap<ProofId, (Timestamp, bool)>,
     pub(super) approved: u64,
     pub(super) rejected: u64,
@@ -94,12 +94,12 @@ pub(super) struct Escalations {
 }
 
 impl Escalations {
-    /// When those were asked that wait for a reviewer, or were not ended since their time was over.
+    /// The times of escalations that wait for a reviewer, or have expired without being closed.
     pub(super) fn pending(&self) -> impl Iterator<Item = Timestamp> {
         self.unanswered.values().filter(|(_, is_over)| !is_over).map(|(asked, _)| *asked)
     }
 
-    /// The number of those that were withdrawn: an outcome was reported before anybody answered.
+    /// Number of withdrawn escalations: an outcome was reported before anybody answered.
     pub(super) fn withdrawn(&self) -> usize {
         self.unanswered.values().filter(|(_, is_over)| *is_over).count()
     }
@@ -128,7 +128,7 @@ struct Record<'a> {
     timestamp: Timestamp,
 }
 
-/// The intent, the detail of the decision, and what is of no use here, each as the text of a JSON object.
+/// The intent, the detail of the decision, and unused parts, each as the text of a JSON object.
 #[derive(Deserialize)]
 struct Evidence<'a> {
     #[serde(borrow)]
@@ -163,7 +163,7 @@ impl Tally {
     }
 
     fn line(&mut self, line: &[u8]) -> serde_json::Result<()> {
-        // The first key tells what a line is; the first and the last one have no record.
+        // The first key identifies the kind of line; the first and the last line have no record.
         if !line.starts_with(b"{\"record\":") {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl Tally {
         let detail: Option<Detail<'_>> = part(1).map(|text| serde_json::from_str(text)).transpose()?;
         self.escalation(&record, detail.as_ref(), outcome, place.is_some());
         let Some(place) = place else { return Ok(()) };
-        // What answers an escalation that cannot be read any more has no intent.
+        // An answer to an escalation that cannot be read any more has no intent.
         let asked: Option<Option<Asked<'_>>> = part(0).map(|text| serde_json::from_str(text)).transpose()?;
         let decision = record.decision as usize;
         self.records += 1;
@@ -269,5 +269,5 @@ impl Write for Tally {
     }
 }
 
-/// More names than these are no vocabulary that somebody reads.
+/// Largest number of different names counted; nobody reads more.
 const MOST_NAMES: usize = 10_000;

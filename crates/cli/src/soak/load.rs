@@ -1,12 +1,12 @@
-//! What is decided: many agents and intents, none like the last.
+//! The load: many agents and intents, each different from the last.
 
 use rulekeep::{Agent, Error, Governor, Intent, Tier};
 use serde_json::json;
 
-/// The entity that holds a tenth of the records.
+/// The agent with a tenth of the records.
 pub(crate) const BUSY: &str = "agent-0";
 const AGENTS: u64 = 1_000;
-/// What agents ask for, by the policies that are recommended.
+/// The requests of agents, for the recommended policies.
 const ASKED: [(&str, &[&str]); 6] = [
     ("read_document", &["document:read"]),
     ("send_email", &["email:send"]),
@@ -23,9 +23,9 @@ pub(crate) fn register(governor: &Governor) -> Result<(), Error> {
     Ok(())
 }
 
-/// The intent of that number. A tenth of them are the busy agent's.
+/// Returns the intent with this number. A tenth of the intents are the busy agent's.
 pub(crate) fn intent(number: u64) -> Result<Intent, Error> {
-    // Any odd factor would do: neighbours shall differ.
+    // Any odd factor would do; consecutive numbers must give different results.
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let agent =
         if number.is_multiple_of(10) { BUSY.to_owned() } else { format!("agent-{}", 1 + (mixed >> 32) % (AGENTS - 1)) };

@@ -1,11 +1,11 @@
-//! What the machine says: memory, disk, and how long a bare sync takes.
+//! Measurements of the machine: memory, disk, and the time of a bare sync.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The most memory that the process has held, in bytes; none where the system does not tell.
+/// The peak memory of the process in bytes; `None` if the system does not report it.
 pub(crate) fn peak_memory() -> Option<f64> {
     status("VmHWM:")
 }
@@ -16,7 +16,7 @@ fn status(name: &str) -> Option<f64> {
     line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok().map(|kilobytes| kilobytes * 1024.0)
 }
 
-/// The bytes of all files below a folder.
+/// The size of all files below a folder, in bytes.
 pub(crate) fn bytes_below(folder: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
@@ -26,7 +26,7 @@ pub(crate) fn bytes_below(folder: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// A file that is filled ahead, to be written and synced bare.
+/// A preallocated file, for bare writes and syncs.
 pub(crate) struct BareFile {
     file: File,
     at: u64,
@@ -40,7 +40,7 @@ impl BareFile {
         Ok(Self { file, at: 0 })
     }
 
-    /// One write of an entry's size and one `fdatasync`.
+    /// Measures one write of an entry's size and one `fdatasync`.
     pub(crate) fn sync(&mut self) -> io::Result<Duration> {
         self.at = (self.at + ENTRY as u64) % (ROOM - ENTRY) as u64;
         let started = Instant::now();

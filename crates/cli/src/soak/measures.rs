@@ -1,4 +1,4 @@
-//! The measures, in the order in which a log lives.
+//! The measurements, in the order of a log's life.
 
 #![allow(clippy::cast_precision_loss)] // counts stay far below 2^53
 
@@ -32,7 +32,7 @@ fn open(store: &Path, durability: Durability) -> Result<Governor, rulekeep::Erro
     Governor::builder().durability(durability).cache_bytes(CACHE).open(store)
 }
 
-/// Writes the log, with the latency of single calls on the way.
+/// Writes the log, and measures the latency of single calls meanwhile.
 fn write(options: &Options, table: &mut Table, store: &Path) -> Done {
     let governor = open(store, Durability::Buffered)?;
     load::register(&governor)?;
@@ -42,7 +42,7 @@ fn write(options: &Options, table: &mut Table, store: &Path) -> Done {
     for start in (0..options.records).step_by(usize::try_from(part)?) {
         let mut elapsed = Duration::ZERO;
         for chunk in (start..start + part).step_by(CHUNK) {
-            // Made before the clock runs, and few at a time: they are not what is measured, nor is their memory.
+            // Created outside the measured time, and few at a time so that their memory does not count.
             let until = (start + part).min(chunk + CHUNK as u64);
             let intents: Vec<_> = (chunk..until).map(load::intent).collect::<Result<_, _>>()?;
             let started = Instant::now();
@@ -112,7 +112,7 @@ fn reopen(table: &mut Table, store: &Path) -> Done {
     let seconds = started.elapsed().as_secs_f64();
     eprintln!("soak: opened in {seconds:.1} s");
     tell_memory("opened");
-    // The target is for ten million: what is measured is brought to that size.
+    // The target is for ten million records, so the result is scaled to that number.
     let for_ten_million = seconds * 1e7 / governor.status().metrics.proof_chain_length as f64;
     table.add("open, chain verified, for ten million records", "s", vec![for_ten_million], Target::Under(15.0));
 
@@ -160,7 +160,7 @@ fn reopen(table: &mut Table, store: &Path) -> Done {
     Ok(governor.close()?)
 }
 
-/// Opens the log with its verification behind, and decides at once.
+/// Opens the log with background verification, and decides at once.
 fn reopen_behind(table: &mut Table, store: &Path) -> Done {
     let mut times = Vec::new();
     for round in 0..3 {
@@ -178,7 +178,7 @@ fn reopen_behind(table: &mut Table, store: &Path) -> Done {
     Ok(())
 }
 
-/// One caller in Sync, beside a bare sync, taking turns: the disk is not the same from one moment to the next.
+/// One caller in Sync mode, alternating with a bare sync, because the disk's speed varies.
 fn sync_alone(options: &Options, table: &mut Table, folder: &Path) -> Done {
     let governor = open(&folder.join("alone"), Durability::Sync)?;
     load::register(&governor)?;
@@ -197,7 +197,7 @@ fn sync_alone(options: &Options, table: &mut Table, folder: &Path) -> Done {
     Ok(governor.close()?)
 }
 
-/// Many callers in Sync: how many a sync serves.
+/// Many callers in Sync mode: the number of callers that one sync serves.
 fn sync_together(options: &Options, table: &mut Table, folder: &Path) -> Done {
     let governor = open(&folder.join("together"), Durability::Sync)?;
     load::register(&governor)?;

@@ -1,7 +1,7 @@
-//! Measures what takes long: a log of many records, written, reopened, asked and verified.
+//! `rulekeep soak`: measures a log of many records while it is written, reopened, queried and verified.
 //!
-//! The store is made in a new folder below DIR (default: the system's temporary one) and removed afterwards. A record takes some
-//! 1.4 KB there until its segment is sealed, some 0.5 KB then. Progress goes to standard error.
+//! The store is created in a new folder below DIR (default: the system's temporary folder) and removed afterwards. A
+//! record takes about 1.4 KB there until its segment is sealed, then about 0.5 KB. Progress goes to standard error.
 
 mod load;
 mod machine;
@@ -13,20 +13,20 @@ use std::process::ExitCode;
 
 use table::Table;
 
-/// What is measured.
+/// The options of `rulekeep soak`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep soak --records 1_000 --sync-decisions 100 --json")]
 pub(crate) struct Options {
-    /// The number of records in the log.
+    /// Number of records in the log
     #[arg(long, default_value = "200000", value_parser = at_least::<1_000>)]
     records: u64,
-    /// The number of decisions in Sync.
+    /// Number of decisions in Sync mode
     #[arg(long, default_value = "2000", value_parser = at_least::<100>)]
     sync_decisions: u64,
-    /// The folder in which the store is made; the system's temporary one without.
+    /// The folder in which the store is created
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     store: PathBuf,
-    /// Prints one line of JSON a measure.
+    /// Prints one line of JSON per measure
     #[arg(long)]
     json: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A whole number, with `_` between digits where that reads better; below `LEAST` the figures say nothing.
+/// Parses a whole number, optionally with `_` between digits. Below `LEAST` the figures mean nothing.
 fn at_least<const LEAST: u64>(text: &str) -> Result<u64, String> {
     let number: u64 = text.replace('_', "").parse().map_err(|_| "expected a whole number".to_owned())?;
     if number < LEAST { Err(format!("expected at least {LEAST}")) } else { Ok(number) }

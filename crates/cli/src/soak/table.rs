@@ -1,10 +1,10 @@
-//! The figures: minimum, median and maximum of each measure, beside its target.
+//! The results: minimum, median and maximum of each measure, with its target.
 
 use std::fmt::Write;
 
 use serde_json::json;
 
-/// All rows.
+/// All rows of the table.
 #[derive(Default)]
 pub(crate) struct Table(Vec<Row>);
 
@@ -12,12 +12,12 @@ struct Row {
     measure: String,
     unit: &'static str,
     samples: Vec<f64>,
-    /// What is held against the target.
+    /// The value that is compared with the target.
     value: f64,
     target: Target,
 }
 
-/// What a measure should come to.
+/// The target of a measure.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     Under(f64),
@@ -25,14 +25,14 @@ pub(crate) enum Target {
 }
 
 impl Table {
-    /// Adds a measure by its samples; their median is what counts.
+    /// Adds a measure with its samples; their median is compared with the target.
     pub(crate) fn add(&mut self, measure: &str, unit: &'static str, mut samples: Vec<f64>, target: Target) {
         samples.sort_by(f64::total_cmp);
         let value = at_share(&samples, 0.5);
         self.0.push(Row { measure: measure.to_owned(), unit, samples, value, target });
     }
 
-    /// Adds a measure of which a share of the samples stays below the value that counts.
+    /// Adds a measure with its samples; a percentile is compared with the target.
     pub(crate) fn add_tail(
         &mut self,
         measure: &str,
@@ -65,7 +65,7 @@ impl Table {
         text
     }
 
-    /// One object a line.
+    /// Returns one JSON object per line.
     pub(crate) fn json(&self) -> String {
         self.0.iter().fold(String::new(), |mut lines, row| {
             let object = json!({

@@ -1,4 +1,4 @@
-//! The Berkeley Function-Calling Leaderboard: requests, the tools on offer, and the call that serves each.
+//! The Berkeley Function-Calling Leaderboard: requests, the offered tools, and the correct call for each.
 
 use std::error::Error;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::table::Table;
 use super::world::{World, call_of};
 
-/// Replays every row: its own call, and the calls of other rows with their tools on offer too.
+/// Replays every row: its own call, and the calls of other rows with their tools offered too.
 pub(super) fn replay(rows: &[Value], table: &mut Table) -> Result<(), Box<dyn Error>> {
     let tools_of = |row: &Value| row["tools"].as_array().cloned().unwrap_or_default();
     for (number, row) in rows.iter().enumerate() {
         let mut tools = tools_of(row);
         let mut strangers = Vec::new();
-        // Rows that lie far apart in the file: of other sources, and the same ones each time.
+        // Rows far apart in the file have other sources; the same ones are used each time.
         for step in 1..=STRANGERS {
             let other = &rows[(number + step * 101) % rows.len()];
             let tool = tools_of(other).into_iter().find(|tool| tool["name"] == other["call"]["name"]);
@@ -48,5 +48,5 @@ pub(super) fn replay(rows: &[Value], table: &mut Table) -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// Other rows whose calls are tried on each request.
+/// Number of other rows whose calls are tried on each request.
 const STRANGERS: usize = 5;

@@ -1,14 +1,14 @@
-//! Whether two calls are the same in their tool and their critical arguments.
+//! Comparing two calls by their tool and critical arguments.
 
 use rulekeep::task::ToolCall;
 use serde_json::Value;
 
-/// Whether a call is one of these in tool and critical arguments.
+/// Returns whether a call is one of these, by tool and critical arguments.
 pub(super) fn is_one_of(call: &ToolCall, calls: &[ToolCall]) -> bool {
     calls.iter().any(|known| known.name == call.name && critical(known) == critical(call))
 }
 
-/// The recipients, accounts, addresses, paths, amounts, ids and attachments of a call, in order.
+/// Returns the recipients, accounts, addresses, paths, amounts, IDs and attachments of a call, in order.
 pub(super) fn critical(call: &ToolCall) -> Vec<String> {
     let mut found = Vec::new();
     for (key, value) in &call.arguments {

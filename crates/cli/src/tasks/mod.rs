@@ -1,7 +1,7 @@
 //! `rulekeep tasks`: recorded tasks replayed under mandates.
 //!
-//! The policies allow everything, so that the mandate alone is judged. No model takes part: the calls are those of the
-//! files, and the attacker asks for every effect in turn.
+//! The policies allow everything, so that only the mandate decides. No model takes part: the calls are those in the
+//! files, and the attacker requests every effect in turn.
 
 mod adaptive;
 mod asb;
@@ -22,7 +22,7 @@ use table::Table;
 /// A subcommand of `rulekeep tasks`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Replays recorded tasks, attacks and calls under mandates, and counts what came through
+    /// Replays recorded tasks, attacks and calls under mandates, and counts the results
     #[command(
         after_help = "Examples:\n  rulekeep tasks replay suites.json --adaptive\n  rulekeep tasks replay suites.json --quiet --json"
     )]
@@ -31,10 +31,10 @@ pub(crate) enum Command {
     Call(crate::operate::Tasks),
 }
 
-/// Options of a replay.
+/// The options of a replay.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    // Written as an attribute, for the help shows backticks as they are.
+    // Written as an attribute, because the help shows backticks unchanged.
     #[arg(
         required = true,
         help = "Files of AgentDojo suites, of Agent Security Bench, or of calls of the Berkeley Function-Calling Leaderboard"
@@ -45,7 +45,7 @@ pub(crate) struct Options {
         help = "Also tries attackers that know how mandates work, one family after another; AgentDojo suites only"
     )]
     adaptive: bool,
-    /// Prints only the table of figures.
+    /// Prints only the table of figures
     #[arg(long)]
     quiet: bool,
     /// Prints the figures as JSON, and nothing else
@@ -87,5 +87,5 @@ fn replay_file(file: &Path, options: &Options, table: &mut Table) -> Result<(), 
     Ok(())
 }
 
-/// The forms of files that are replayed.
+/// The formats of files that can be replayed.
 const EXPECTED: &str = "expected suites of AgentDojo, agents of Agent Security Bench, or rows of the Berkeley Function-Calling Leaderboard";

@@ -1,11 +1,11 @@
-//! Figures, and the cases that failed.
+//! The results of a replay, and the cases that failed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::json;
 
-/// The figures of a replay.
+/// The results of a replay.
 pub(super) struct Table {
     rows: Vec<Row>,
     is_quiet: bool,
@@ -36,7 +36,7 @@ impl Table {
         }
     }
 
-    /// Tells of a case that failed.
+    /// Prints a case that failed.
     pub(super) fn tell(&self, text: &str) {
         if !self.is_quiet {
             println!("{text}");
@@ -59,7 +59,7 @@ impl Table {
     }
 }
 
-/// Counts of causes.
+/// Numbers of faults by cause.
 #[derive(Default)]
 pub(super) struct Causes(BTreeMap<String, usize>);
 

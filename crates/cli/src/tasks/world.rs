@@ -6,7 +6,7 @@ use rulekeep::task::{Task, TaskRequest, ToolCall};
 use rulekeep::{Agent, Decision, Durability, Enforcement, Governor, PolicySet, Tier};
 use serde_json::Value;
 
-/// A governor that mandates alone limit.
+/// A governor that is limited only by mandates.
 pub(super) struct World {
     governor: Governor,
 }
@@ -15,7 +15,7 @@ pub(super) struct World {
 pub(super) struct Decided {
     pub(super) decision: Decision,
     pub(super) reasoning: String,
-    /// The faults that the mandate found, by kind.
+    /// The kinds of the faults that the mandate found.
     pub(super) faults: Vec<String>,
     /// The call changes something, as far as the parser can tell.
     pub(super) is_effect: bool,
@@ -32,7 +32,7 @@ impl Decided {
 }
 
 impl World {
-    /// A world with these tools.
+    /// Creates a world with these tools.
     pub(super) fn new(tools: &[Value]) -> Result<Self, Box<dyn Error>> {
         let open = PolicySet::from_toml("name = \"open\"\n[[rule]]\nid = \"everything\"\neffect = \"allow\"\n")?;
         let governor = Governor::builder().policies(open).durability(Durability::Buffered).open_in_memory()?;
@@ -53,7 +53,7 @@ impl World {
         Ok(decided)
     }
 
-    /// Decides on a call; one after the end of its task is denied.
+    /// Decides on a call; after the end of its task it is denied.
     pub(super) fn enforce(&self, task: &Task, call: &ToolCall) -> Result<Decided, rulekeep::Error> {
         let decided = match task.enforce(call) {
             Ok(decided) => decided,
@@ -79,12 +79,12 @@ impl World {
     }
 }
 
-/// Closes a task, which may have ended by itself.
+/// Closes a task, which may already have ended.
 pub(super) fn close(task: &Task) {
     let _ended = task.close(None);
 }
 
-/// A call as the files have it.
+/// Reads a call from the files' format.
 pub(super) fn call_of(value: &Value) -> ToolCall {
     ToolCall::new(value["name"].as_str().unwrap_or_default(), value["arguments"].clone())
 }

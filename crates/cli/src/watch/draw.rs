@@ -103,7 +103,7 @@ fn foot_line(screen: &Screen) -> Line<'_> {
     }
 }
 
-/// All of an escalation, in front of the lists.
+/// Draws an escalation in full, in front of the lists.
 fn draw_escalation(frame: &mut Frame<'_>, screen: &Screen, of: &Pending, question: Option<Verdict>, scrolled: u16) {
     let [_, area, _] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(frame.area());
@@ -152,5 +152,5 @@ fn of_health(health: &str) -> Style {
     }
 }
 
-/// Lines for escalations; with more of them the list scrolls.
+/// Number of lines for escalations; with more of them the list scrolls.
 const MOST_PENDING: usize = 8;

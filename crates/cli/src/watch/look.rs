@@ -1,4 +1,4 @@
-//! What the calls tell, as it is shown: nothing of it moves a cursor or changes the direction of text.
+//! The data on the screen, from the answers of calls. No text in it moves a cursor or changes the direction of text.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Calls;
 use crate::plain::plain;
 
-/// All that is shown at one moment.
+/// The data shown at one moment.
 #[derive(Default, Clone)]
 pub(super) struct Look {
     pub(super) health: String,
@@ -17,14 +17,14 @@ pub(super) struct Look {
     pub(super) warnings: Vec<String>,
     pub(super) time: String,
     pub(super) records: u64,
-    /// Records a second, over the last ten seconds.
+    /// Records per second, over the last ten seconds.
     pub(super) rate: f64,
-    /// The newest first.
+    /// The newest decisions, newest first.
     pub(super) decisions: Vec<Decided>,
-    /// Decisions of each minute, the oldest first.
+    /// Number of decisions in each minute, oldest first.
     pub(super) minutes: Vec<u64>,
     pub(super) pending: Vec<Pending>,
-    /// How many wait in all.
+    /// Number of all pending escalations.
     pub(super) pending_total: u64,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Decided {
     pub(super) reason: String,
 }
 
-/// An escalation that waits for a reviewer.
+/// A pending escalation.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Pending {
     pub(super) id: String,
-    /// What an answer binds to.
+    /// The digest that an answer binds to.
     pub(super) digest: String,
     pub(super) agent: String,
     pub(super) risk: String,
@@ -54,12 +54,12 @@ pub(super) struct Pending {
     pub(super) details: Vec<(&'static str, String)>,
 }
 
-/// Makes the calls, and keeps what need not be asked again.
+/// Makes the calls, and caches answers that do not change.
 #[derive(Default)]
 pub(super) struct Looking {
-    /// The actions of the records that are shown, by id.
+    /// The actions of the records that are shown, by ID.
     actions: HashMap<String, String>,
-    /// Decisions by minute since 1970.
+    /// Number of decisions by minute since 1970.
     minutes: BTreeMap<i64, u64>,
     totals: VecDeque<(Instant, u64)>,
 }
@@ -119,7 +119,7 @@ impl Looking {
         shown
     }
 
-    /// Minutes that are over are asked for once.
+    /// Returns the decisions of each minute. Past minutes are queried only once.
     fn by_minute(&mut self, call: &Calls<'_>, status: &Value) -> Result<Vec<u64>, String> {
         let now: Timestamp = text(status, "/timestamp").parse().map_err(|error| format!("admin/status: {error}"))?;
         let this = now.as_millis().div_euclid(MINUTE);
@@ -134,7 +134,7 @@ impl Looking {
                 let [from, to] = [minute * MINUTE, (minute + 1) * MINUTE - 1].map(Timestamp::from_millis);
                 number(&call("proof/list", json!({ "from": from, "to": to, "pageSize": 1 }))?, "/total")
             };
-            // One that has just ended may get records still whose time was taken before.
+            // A minute that has just ended may still get records.
             if minute < this - 1 {
                 self.minutes.insert(minute, total);
             }
@@ -144,7 +144,7 @@ impl Looking {
     }
 }
 
-/// The action of a record: it stands in the evidence, which may be erased.
+/// Returns the action of a record. It is in the evidence, which may be erased.
 fn action(call: &Calls<'_>, id: &str) -> String {
     let record = call("proof/get", json!({ "proofId": id, "evidence": true }));
     let action = record.map(|record| text(&record, "/evidence/intent/parsedAction")).unwrap_or_default();
@@ -201,13 +201,13 @@ fn text(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).and_then(Value::as_str).map(plain).unwrap_or_default()
 }
 
-/// JSON on one line; nothing where it is empty.
+/// Returns JSON on one line; an empty text for an empty object.
 fn compact(value: &Value, pointer: &str) -> String {
     let found = value.pointer(pointer).filter(|found| !found.is_null() && **found != json!({}));
     found.map(|found| plain(&found.to_string())).unwrap_or_default()
 }
 
-/// The time of day of a timestamp.
+/// Returns the time of day of a timestamp.
 fn clock(value: &Value, pointer: &str) -> String {
     let text = text(value, pointer);
     text.get(11..19).unwrap_or(&text).to_owned()
@@ -221,7 +221,7 @@ fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// As many as a tall terminal has lines.
+/// Number of decisions: the lines of a tall terminal.
 const DECISIONS: u64 = 60;
 const PENDING: u64 = 100;
 const MINUTE: i64 = 60_000;

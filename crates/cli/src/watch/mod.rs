@@ -1,14 +1,15 @@
-//! `rulekeep watch`: a dashboard in the terminal. It shows decisions as they come and has escalations answered by key press.
+//! `rulekeep watch`: a dashboard in the terminal. It shows decisions as they come, and escalations can be answered by
+//! key press.
 //!
-//! It makes calls of the sidecar's protocol through a closure, so it works with a running service and with a store that
-//! it opens itself. A thread makes the calls; the screen answers to keys also while one of them takes long.
+//! It makes calls of the sidecar's protocol through a closure, so it works with a running service and with a store
+//! that it opens itself. A thread makes the calls, so that the screen reacts to keys even during a long call.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `look.rs` | what the calls tell, as it is shown |
+//! | `look.rs` | the data on the screen, from the answers of calls |
 //! | `screen.rs` | the state of the screen, and keys |
-//! | `draw.rs` | drawing it |
-//! | `tests.rs` | the screen over the calls of a gateway |
+//! | `draw.rs` | drawing the screen |
+//! | `tests.rs` | the screen with the calls of a gateway |
 
 mod draw;
 mod look;
@@ -34,22 +35,23 @@ use crate::home::Home;
 use look::{Look, Looking};
 use screen::{Answer, Asked, Screen};
 
-/// Makes a call of the sidecar's protocol: a method and its parameters. The error is a message for the user.
+/// A function that makes a call of the sidecar's protocol, given method and parameters. The error is a message for
+/// the user.
 pub type Calls<'a> = dyn Fn(&str, Value) -> Result<Value, String> + Sync + 'a;
 
-/// The person at the screen, and the store.
+/// The reviewer at the screen, and the store.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  rulekeep watch\n  rulekeep watch --reviewer operator")]
 pub struct Options {
     /// The folder of a store that no other process has open, instead of the one in the home
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// The reviewer in whose name escalations are answered; without it, they are only shown.
+    /// The reviewer in whose name escalations are answered; without it, they are only shown
     #[arg(long, value_name = "NAME")]
     reviewer: Option<String>,
 }
 
-/// Shows the dashboard of a store, or of the one in the home. Answering needs the operator's key there.
+/// Shows the dashboard of a store, or of the one in the home, for which answering needs the operator's key.
 pub(crate) fn main(options: &Options) -> Result<ExitCode, String> {
     if let Some(store) = &options.store {
         return run_on_store(store, options).map(|()| ExitCode::SUCCESS);
@@ -59,18 +61,19 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode, String> {
     run(&|method, params| Ok(client.call(method, params)?), options).map(|()| ExitCode::SUCCESS)
 }
 
-/// Shows the dashboard until the user quits. The terminal is restored on every way out.
+/// Shows the dashboard until the user quits. The terminal is always restored.
 ///
 /// # Errors
 ///
-/// Standard input or output that is no terminal, a first call that fails, and a terminal that cannot be used.
+/// Returns a message if standard input or output is not a terminal, the first call fails, or the terminal cannot be
+/// used.
 pub fn run(call: &Calls<'_>, options: &Options) -> Result<(), String> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err("expected a terminal on standard input and output; use `rulekeep report` for a file".to_owned());
     }
     let unusable = |error: io::Error| format!("the terminal cannot be used: {error}");
     let is_ended = ended_by_signals().map_err(unusable)?;
-    // A service that does not answer is told before the screen is taken.
+    // A service that does not answer is reported before the screen is taken over.
     let mut looking = Looking::default();
     let first = looking.look(call)?;
     let mut screen = Screen::new(options.reviewer.clone(), first);
@@ -80,7 +83,7 @@ pub fn run(call: &Calls<'_>, options: &Options) -> Result<(), String> {
         scope.spawn(move || keep_looking(call, looking, &answers, &tell));
         let shown =
             ratatui::try_init().and_then(|mut terminal| show(&mut terminal, &mut screen, &answer, &told, &is_ended));
-        // Before the thread is waited for, which may be in a call that takes long.
+        // Restored before waiting for the thread, which may be in a long call.
         let restored = ratatui::try_restore();
         drop(answer);
         shown.and(restored).map_err(unusable)
@@ -91,7 +94,7 @@ pub fn run(call: &Calls<'_>, options: &Options) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// As [`run`]; a store that cannot be opened.
+/// Returns the errors of [`run`], and a message if the store cannot be opened.
 pub fn run_on_store(store: &Path, options: &Options) -> Result<(), String> {
     let described = |error: rulekeep::Error| format!("{}: {error}", error.code());
     let governor = Governor::open(store).map_err(described)?;
@@ -101,7 +104,7 @@ pub fn run_on_store(store: &Path, options: &Options) -> Result<(), String> {
     shown.and(governor.close().map_err(described))
 }
 
-/// Something new for the screen.
+/// An event for the screen.
 enum News {
     Look(Result<Look, String>),
     Answered(Result<String, String>),
@@ -116,7 +119,7 @@ fn keep_looking(call: &Calls<'_>, mut looking: Looking, answers: &Receiver<Answe
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let is_answer = matches!(news, News::Answered(_));
-        // The screen may have gone meanwhile; the next turn tells.
+        // If the screen has gone, the next iteration ends the loop.
         let _ = tell.send(news);
         if is_answer {
             let _ = tell.send(News::Look(looking.look(call)));
@@ -152,12 +155,12 @@ fn show(
     Ok(())
 }
 
-/// A flag that SIGTERM, SIGHUP and SIGINT set, so that they end the dashboard as its own key does.
+/// Returns a flag that SIGTERM, SIGHUP and SIGINT set, so that they end the dashboard like its own key.
 fn ended_by_signals() -> io::Result<Arc<AtomicBool>> {
     let is_ended = Arc::new(AtomicBool::new(false));
     #[cfg(unix)]
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP, signal_hook::consts::SIGINT] {
-        // The second one ends the process, also where a call hangs.
+        // The second signal ends the process, even if a call hangs.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_ended))?;
         signal_hook::flag::register(signal, Arc::clone(&is_ended))?;
     }

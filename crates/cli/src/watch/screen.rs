@@ -1,4 +1,4 @@
-//! The state of the screen, and what keys do to it.
+//! The state of the screen, and the effect of keys on it.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use serde_json::json;
@@ -10,19 +10,19 @@ use super::look::{Look, Pending};
 pub(super) struct Screen {
     reviewer: Option<String>,
     pub(super) look: Look,
-    /// Why the figures are not the newest.
+    /// The reason why the figures are not current, if so.
     pub(super) failure: Option<String>,
-    /// The id of the escalation that is selected.
+    /// The ID of the selected escalation.
     selected: Option<String>,
     pub(super) shown: Shown,
-    /// What came of the last key.
+    /// The result of the last key.
     pub(super) message: Option<String>,
 }
 
-/// What is in front.
+/// The part of the screen in front.
 pub(super) enum Shown {
     Lists,
-    /// An escalation as it was when it was opened; with a question where it is to be answered.
+    /// An escalation in its state when it was opened, with a question if it is to be answered.
     Escalation {
         of: Box<Pending>,
         question: Option<Verdict>,
@@ -50,14 +50,14 @@ impl Verdict {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     id: String,
-    /// Of the escalation as it was shown: another one is refused.
+    /// The digest of the escalation as shown. The answer is refused if it is another one by then.
     digest: String,
     reviewer: String,
     verdict: Verdict,
 }
 
 impl Answer {
-    /// Sends it; what came of it, in words.
+    /// Sends the answer. Returns a description of the result.
     pub(super) fn send(&self, call: &Calls<'_>) -> Result<String, String> {
         let Self { id, digest, reviewer, verdict } = self;
         let method = format!("escalation/{}", verdict.word());
@@ -67,7 +67,7 @@ impl Answer {
     }
 }
 
-/// What a key asks for beyond the screen.
+/// An action that a key requests beyond the screen.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Nothing,
@@ -80,7 +80,7 @@ impl Screen {
         Self { reviewer, look, failure: None, selected: None, shown: Shown::Lists, message: None }
     }
 
-    /// Takes over what was looked up; the last one stays where that failed.
+    /// Replaces the data on the screen; the old data stays if the calls failed.
     pub(super) fn take(&mut self, look: Result<Look, String>) {
         match look {
             Ok(look) => (self.look, self.failure) = (look, None),
@@ -92,7 +92,7 @@ impl Screen {
         self.reviewer.as_deref().unwrap_or("nobody: start with --reviewer NAME to answer")
     }
 
-    /// The place of the selected escalation; the first one's where it is gone.
+    /// The position of the selected escalation; the first one if it is gone.
     pub(super) fn selected(&self) -> Option<usize> {
         let pending = &self.look.pending;
         let place = pending.iter().position(|pending| Some(&pending.id) == self.selected.as_ref());
@@ -159,7 +159,7 @@ impl Screen {
                 let Pending { id, digest, .. } = *of;
                 return Asked::Answer(Answer { id, digest, reviewer, verdict });
             }
-            // Any other key goes back to the lists.
+            // Any other key returns to the lists.
             (_, Some(_)) => {
                 self.message = Some("Nothing was sent.".to_owned());
                 return Asked::Nothing;

@@ -10,7 +10,7 @@ use super::draw;
 use super::look::{Look, Looking};
 use super::screen::{Answer, Asked, Screen};
 
-/// A governor with two escalations that wait, behind its calls.
+/// A governor with two pending escalations, and its calls.
 struct Service {
     gateway: Gateway,
 }
@@ -80,7 +80,7 @@ fn a_decision_shows_up_with_the_next_look() {
 fn the_selected_escalation_is_the_one_that_is_answered() {
     let service = Service::start();
     let mut screen = service.screen(Some("ann"));
-    // The newest is the first.
+    // The newest one comes first.
     let asked = press(&mut screen, &[KeyCode::Down, KeyCode::Char('r'), KeyCode::Char('y')]);
     let Asked::Answer(answer) = asked else { panic!("{asked:?}") };
     assert!(answer.send(&|method, params| service.call(method, params)).unwrap().ends_with("is rejected"));

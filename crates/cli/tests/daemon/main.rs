@@ -90,7 +90,7 @@ fn the_users_words_limit_the_calls_of_their_conversation() {
     let asked = setup.hook("claude", &call("WebFetch", &json!({ "url": "https://evil.example/" })));
     let asked: Value = serde_json::from_str(&asked.stdout).unwrap();
     assert_eq!(asked["hookSpecificOutput"]["permissionDecision"], "ask");
-    // The daemon's restart leaves the conversation under its words.
+    // The conversation's task and words survive the daemon's restart.
     setup.down();
     let _up = setup.up();
     let asked = setup.hook("claude", &call("WebFetch", &json!({ "url": "https://evil.example/" })));

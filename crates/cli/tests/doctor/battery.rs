@@ -1,4 +1,4 @@
-//! The battery: 8 hosts and 15 faults. Each cell runs the doctor and the double of the host on the same machine.
+//! The battery: 8 hosts and 15 faults. Each cell runs the doctor and the test double of the host on the same machine.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -84,7 +84,7 @@ fn an_older_version_is_not_believed_to_do_what_a_newer_one_was_seen_to_do() {
     assert_eq!(crash(&world), State::Runs);
 }
 
-/// Faults that the doctor tries with the hook that is registered: with another hook, the cell says something else.
+/// Faults that the doctor tries with the registered hook; with another hook, the cell has another meaning.
 const TRIED: &[&str] = &["byte order mark", "64 in parallel", "sub-agent", "headless"];
 
 /// The cell of a host and a fault.
@@ -160,7 +160,7 @@ fn every_correct_installation_is_green_with_the_daemon_and_the_policy_that_init_
     for host in Host::value_variants() {
         let world = World::installed(*host, Scope::User);
         let (home, program) = (setup.home().display(), env!("CARGO_BIN_EXE_rulekeep"));
-        // The doctor names another home where it tries what happens without a daemon.
+        // The doctor uses another home to test a missing daemon.
         world.hook(&format!(
             "#!/bin/sh\n: \"${{RULEKEEP_HOME:={home}}}\"\nexport RULEKEEP_HOME\nexec {program} \"$@\"\n"
         ));

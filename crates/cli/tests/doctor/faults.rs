@@ -1,4 +1,4 @@
-//! The battery: what can go wrong between a host and the hook, and how each fault is made.
+//! The battery: faults between a host and the hook, and how each is produced.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::double::{Call, Way};
 use crate::world::{REFUSES, Scope, World};
 
-/// One way in which a fault shows.
+/// One way to produce a fault.
 pub(crate) struct Variant {
     pub(crate) name: &'static str,
     pub(crate) scope: Scope,
@@ -17,7 +17,7 @@ pub(crate) struct Variant {
     pub(crate) call: Call,
 }
 
-/// The faults of the battery, and for one host the ways in which each shows. A fault without one cannot happen there.
+/// The faults of the battery, each with the ways to produce it on a host. A fault without one cannot happen there.
 pub(crate) fn battery(host: Host) -> Vec<(&'static str, Vec<Variant>)> {
     vec![
         (
@@ -98,12 +98,12 @@ fn variant(name: &'static str, inject: impl Fn(&World) + 'static) -> Variant {
     Variant { name, scope: Scope::User, inject: Box::new(inject), call: Call::made(Way::Plain) }
 }
 
-/// The program of the hook does this instead.
+/// Makes the hook's program run `script` instead.
 fn hook(name: &'static str, script: &'static str) -> Variant {
     variant(name, move |world| world.hook(&format!("#!/bin/sh\n{}\n", script.replace("REFUSE", refuse()))))
 }
 
-/// The sound hook, without its first line.
+/// The working hook, without its first line.
 fn refuse() -> &'static str {
     REFUSES.trim_start_matches("#!/bin/sh\n")
 }
@@ -131,7 +131,7 @@ fn untrusted(host: Host) -> Vec<Variant> {
             let forget = |world: &World| fs::remove_file(world.home.join(".gemini/trustedFolders.json")).unwrap();
             vec![project(forget), variant("hook of the user", forget)]
         }
-        // The others run the hooks of a project unasked, or no session at all.
+        // The others run the hooks of a project without asking, or no session at all.
         _ => vec![project(|_| {})],
     }
 }
@@ -148,7 +148,7 @@ fn edited(host: Host) -> Vec<Variant> {
         variant(name, move |world| {
             world.edit(&world.settings_file(Scope::User), |settings| change(settings, event));
             if host == Host::Codex {
-                // The user reviews what is left.
+                // The user reviews the rest.
                 world.trust();
             }
         })
@@ -234,7 +234,7 @@ fn edited(host: Host) -> Vec<Variant> {
     all
 }
 
-/// Another hook that allows every call, behind ours.
+/// Another hook that allows every call, after ours.
 fn others(host: Host) -> Vec<Variant> {
     let allow = r#"{"decision":"allow","permission":"allow","permissionDecision":"allow","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}"#;
     if host == Host::Opencode {
@@ -287,7 +287,7 @@ const LETS_SUBAGENTS_GO: &str = r#"input=$(cat)
 case "$input" in *agent_id*|*agentId*|*look*around*) exit 0 ;; esac
 printf %s "$input" | (REFUSE)
 exit 2"#;
-/// As a policy that forbids the probe alone.
+/// Like a policy that forbids only the probe.
 const LETS_SUBAGENTS_START: &str = r#"input=$(cat)
 case "$input" in *rulekeep-doctor-probe*) ;; *) exit 0 ;; esac
 printf %s "$input" | (REFUSE)

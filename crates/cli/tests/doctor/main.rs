@@ -1,4 +1,4 @@
-//! `rulekeep doctor` held against test doubles of the eight hosts, under every fault of the battery.
+//! Compares `rulekeep doctor` with test doubles of the eight hosts, under every fault of the battery.
 
 #![allow(clippy::unwrap_used)]
 

@@ -42,7 +42,7 @@ impl World {
         world
     }
 
-    /// The program of the host on the path, as far as it tells its version and Codex its hooks.
+    /// Puts the program of the host on the path, with its version, and with Codex's answers about hooks.
     pub(crate) fn version(&self, version: &str) {
         let script = CODEX.replace("VERSION", version);
         for name in ["claude", "codex", "gemini", "copilot", "goose", "opencode"] {
@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// The user reviews all hooks of Codex, and trusts the project.
+    /// Lets the user review all hooks of Codex and trust the project.
     pub(crate) fn trust(&self) {
         let trusts = |world: &Self, states: &str| {
             let project = world.project.display();
@@ -66,7 +66,7 @@ impl World {
         trusts(self, &states);
     }
 
-    /// Lets `codex app-server` on the path answer as the host would now.
+    /// Makes `codex app-server` on the path answer as the host would now.
     pub(crate) fn settle(&self) {
         if self.host == Host::Codex {
             self.write(&self.home.join("hooks-list.json"), &(crate::double::list_hooks(self) + "\n"));
@@ -80,7 +80,7 @@ impl World {
 
     pub(crate) fn script(&self, name: &str, text: &str) {
         let file = self.bin().join(name);
-        // A new file: the old one may still be running.
+        // Written as a new file, because the old one may still be running.
         drop(fs::remove_file(&file));
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
@@ -109,7 +109,7 @@ impl World {
         fs::read_to_string(file).ok()
     }
 
-    /// A settings file, as a host reads it that takes objects only.
+    /// Reads a settings file like a host that accepts only objects.
     pub(crate) fn json(&self, file: &Path) -> Option<Value> {
         serde_json::from_str(&self.text(file)?).ok().filter(Value::is_object)
     }
@@ -120,7 +120,7 @@ impl World {
         fs::write(file, text).unwrap();
     }
 
-    /// Changes a settings file of JSON.
+    /// Changes a JSON settings file.
     pub(crate) fn edit(&self, file: &Path, change: impl FnOnce(&mut Value)) {
         let mut settings = self.json(file).unwrap_or_else(|| json!({}));
         change(&mut settings);
@@ -128,10 +128,10 @@ impl World {
     }
 }
 
-/// A version that is at least the one that was seen of every host.
+/// A version that is at least the one observed of every host.
 pub(crate) const NEWEST: &str = "99.0.0";
 
-/// A hook that refuses every call, as the daemon refuses the doctor's, and what it cannot read.
+/// A hook that refuses every call, like the daemon refuses the doctor's, and everything it cannot read.
 pub(crate) const REFUSES: &str = r#"#!/bin/sh
 nonce=$(sed -n 's/.*rulekeep-doctor-probe-\([0-9a-f]*\).*/\1/p')
 echo "rulekeep doctor probe $nonce: refused" >&2

@@ -1,4 +1,4 @@
-//! Each dialect by its fixtures, and the reader by input of all kinds.
+//! Tests each dialect with its fixtures, and the reader with input of all kinds.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -137,7 +137,7 @@ proptest! {
     }
 }
 
-/// A refusal in the form of a host: only Copilot CLI reads standard output beside exit code 2.
+/// Checks a refusal in the form of a host: only Copilot CLI reads standard output with exit code 2.
 fn assert_refused(host: Host, answer: &HookAnswer) {
     let reason = answer.stderr.trim_end();
     assert!(answer.exit == 2 && !reason.is_empty(), "{answer:?}");
@@ -186,7 +186,7 @@ fn fixtures() -> Vec<(Host, String, Value)> {
     fixtures
 }
 
-/// An event as the fixtures write it.
+/// An event in the format of the fixtures.
 fn told(event: &HookEvent) -> Value {
     let call =
         |call: &HostCall| json!({"id": call.id, "tool": call.tool, "server": call.server, "arguments": call.arguments});

@@ -78,7 +78,7 @@ fn an_entry_that_others_have_changed_is_told_from_one_that_stands() {
     }
 }
 
-/// The hosts have one file together.
+/// The hosts share one file.
 #[test]
 fn one_entry_governs_copilot_and_vs_code() {
     let place = Place::new();
@@ -298,7 +298,7 @@ proptest! {
     }
 }
 
-/// Installs into settings and removes again; in between, whatever was there is there.
+/// Installs the hook into settings and removes it again; in between, everything that was there is still there.
 fn check_round_trip(host: Host, file: &str, settings: &str) {
     let place = Place::new();
     place.write(file, settings);
@@ -313,7 +313,7 @@ fn check_round_trip(host: Host, file: &str, settings: &str) {
     assert_eq!(place.files(), [(file.to_owned(), settings.to_owned())], "{host:?}: from {installed}");
 }
 
-/// Whether `after` holds all that `before` held, in objects by their keys and in lists in order.
+/// Returns whether `after` contains everything in `before`, in objects by key and in lists in order.
 fn holds(after: &Value, before: &Value) -> bool {
     match (after, before) {
         (Value::Object(after), Value::Object(before)) => {
@@ -341,11 +341,11 @@ fn objects() -> impl Strategy<Value = Value> {
                 .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     });
-    // A version of its own would void the file of Codex.
+    // A version field would invalidate the file for Codex.
     prop::collection::btree_map("[a-u]{1,6}", value, 0..4).prop_map(|map| Value::Object(map.into_iter().collect()))
 }
 
-/// A home folder and a project in folders of their own.
+/// A home folder and a project folder.
 struct Place {
     home: PathBuf,
     project: PathBuf,

@@ -12,7 +12,8 @@ use rulekeep_cli::hook::install::{Scope, apply, plan_install};
 
 use crate::programs;
 
-/// What opencode does in a session of the user and in one of a sub-agent, with a line for each hook: `ok` or its error.
+/// The actions of opencode in a session of the user and in one of a sub-agent. It prints a line for each hook: `ok`
+/// or its error.
 const SESSION: &str = r#"
 import { Rulekeep } from "./rulekeep.mjs"
 const parents = { ses_1: undefined, ses_2: "ses_1" }
@@ -71,7 +72,7 @@ fn the_plugin_throws_when_the_hook_crashes_or_is_missing() {
     }
 }
 
-/// Runs the session with a hook program of this shell text. Returns what it said, and the events that came to the program.
+/// Runs the session with a hook program of this shell text. Returns its output, and the events that the program got.
 fn run(program: Option<&str>) -> Option<(Vec<String>, Vec<String>)> {
     if !programs::is_there("node") {
         return None;

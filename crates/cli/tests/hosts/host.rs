@@ -1,4 +1,4 @@
-//! A real agent host: npm installs it, and the model of `model.py` makes its calls.
+//! A real agent host: npm installs it, and the model in `model.py` makes its calls.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,7 +82,8 @@ impl Host {
         }
     }
 
-    /// Runs the host on a model that calls for the shell commands, one after the other. Returns the result of each as the model got it.
+    /// Runs the host with a model that calls the shell commands one after another. Returns the result of each as the
+    /// model got it.
     pub(crate) fn run(&self, program: &Path, place: &Place<'_>, commands: &[String]) -> Vec<String> {
         let calls: Vec<_> = commands.iter().map(|command| self.call(command)).collect();
         let model = Model::start(&json!(calls));
@@ -98,7 +99,7 @@ impl Host {
         }
         host.env("HOME", place.home).env("RULEKEEP_HOME", place.home.join("home"));
         host.envs([("NO_COLOR", "1"), ("CI", "1"), ("DO_NOT_TRACK", "1")]);
-        // Other connections that a host opens end on this machine.
+        // Other connections of a host end on this machine.
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "npm_config_registry"] {
             host.env(name, "http://127.0.0.1:9");
         }

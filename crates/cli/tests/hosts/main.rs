@@ -39,8 +39,8 @@ reason = "Anything else is allowed here."
 match = { risk = { max = "HIGH" } }
 "#;
 
-/// The faults of a hook: its action on a call, and its action on the events before the call. A late hook refuses at last, so
-/// its call runs only if the host enforces its time limit.
+/// The faults of a hook: its action on a call, and its action on the events before the call. A late hook refuses in
+/// the end, so its call runs only if the host enforces its time limit.
 const FAULTS: [(&str, &str, &str); 6] = [
     ("silent", "exit 2", ""),
     ("crash", "echo trouble >&2; exit 1", ""),

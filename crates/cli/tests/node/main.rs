@@ -1,6 +1,6 @@
-//! The Node client and its adapter, with packages of npm, against this program. It takes a while, and runs where
-//! `RULEKEEP_NIGHTLY` is set. Where there is no Node or npm this is said on standard error, and the test is passed over;
-//! with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
+//! Tests the Node client and its adapter, with npm packages, against this program. It takes a while, and runs only if
+//! `RULEKEEP_NIGHTLY` is set. Without Node or npm, it prints that on standard error and is skipped; with
+//! `RULEKEEP_REQUIRE_PEERS` set it fails instead.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 #[path = "../../../server/tests/common/programs.rs"]

@@ -1,6 +1,5 @@
-//! Tests for policies, through the public face: what a case says when it fails, what
-//! counts as covered, which changes to a rule are noticed, and where a document of
-//! cases is wrong.
+//! Tests of policy cases through the public API: the output of a failing case, coverage, the changes to a rule that
+//! are noticed, and errors in a document of cases.
 
 use rulekeep::intent::Parser;
 use rulekeep::policy::PolicyFormat;
@@ -96,7 +95,7 @@ rules = ["ask"]
 
 #[test]
 fn coverage_is_what_can_be_counted_by_hand() {
-    // "send" has two clauses and "ask" two. T3 at LOW: "send" matches, and "ask" fails by its risk alone.
+    // "send" has two clauses and "ask" has two. T3 at LOW: "send" matches, and "ask" fails only because of its risk.
     let report = run(MAIL, SENDS);
     let [send, ask] = &report.coverage.rules[..] else { panic!("two rules") };
     let clauses = |rule: &rulekeep_cli::policy::RuleCoverage| -> Vec<(String, usize, usize)> {
@@ -107,7 +106,7 @@ fn coverage_is_what_can_be_counted_by_hand() {
     assert_eq!(clauses(ask), [("capabilities".to_owned(), 0, 0), ("risk".to_owned(), 0, 1)]);
     assert_eq!((report.coverage.rules_percent, report.coverage.clauses_percent), (50.0, 0.0));
 
-    // The newcomer: "send" fails by its tier alone. One clause of four is seen both ways.
+    // The newcomer: "send" fails only because of its tier. One clause of four is seen to hold and to fail.
     let report = run(MAIL, &format!("{SENDS}{NEWCOMER}"));
     assert_eq!((report.coverage.rules_percent, report.coverage.clauses_percent), (50.0, 25.0));
 }
@@ -308,7 +307,7 @@ fn a_malformed_document_is_refused_with_its_place() {
         let told = problems.iter().map(|one| format!("line {} column {}: {}", one.line, one.column, one.message));
         let told: Vec<String> = told.collect();
         assert!(told.iter().any(|one| one.starts_with(expected)), "{expected} is not in {told:#?}");
-        // The first is told, but of a mistyped field what is missing is only what follows.
+        // The first problem is reported; missing fields after a mistyped one are only a consequence.
         let first = problems.iter().find(|one| one.message.starts_with("unknown field")).unwrap_or(&problems[0]);
         let start = format!("cases \"c.toml\" line {} column {}: {}", first.line, first.column, first.message);
         assert!(message.starts_with(&start), "{message}");
@@ -368,7 +367,7 @@ fn a_case_can_expect_that_a_condition_fails() {
     assert!(report.passed(), "{report}");
     assert_eq!(report.cases[0].decision, None);
     assert!(report.cases[0].reasoning.contains("amount < 50"), "{}", report.cases[0].reasoning);
-    // Nothing was decided: it covers nothing, and yet notices that the condition is gone.
+    // Nothing was decided: the case covers nothing, but notices that the condition is gone.
     assert_eq!((report.coverage.rules_percent, report.coverage.clauses_percent), (0.0, 0.0));
     let mutants = report.mutants.as_ref().unwrap();
     assert!(!mutants.survivors.iter().any(|one| one.mutation == "without when"), "{report}");
@@ -402,7 +401,7 @@ fn what_a_degrade_leaves_and_what_an_example_must_not_match_tell_a_change() {
 
 #[test]
 fn a_declaration_that_a_request_refutes_is_told_and_its_change_survives() {
-    // Only what another rule grants tells that the deny would deny more.
+    // Only what another rule grants shows that the deny would deny more.
     let rules = "name = \"m\"\n[[rule]]\nid = \"no-sending\"\neffect = \"deny\"\nmatch = { capabilities = [\"email:send\"], labels = [\"out\"] }\n[[rule]]\nid = \"booking\"\neffect = \"allow\"\nmatch = { capabilities = [\"booking:write\"], groups = [\"desk\"] }\n";
     let cases = format!(
         "{}\n[[equivalent]]\nrule = \"no-sending\"\nmutation = \"without capabilities\"\nreason = \"No request that was tried tells it.\"\n",

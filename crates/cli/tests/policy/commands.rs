@@ -1,4 +1,4 @@
-//! The command line: exit codes and what is printed.
+//! Tests of the command line: exit codes and output.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// A file in a folder of its own, which the operating system clears.
+/// Creates a file in a temporary folder that the operating system cleans up.
 pub(crate) fn file(name: &str, text: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! `policy explain` on anything that an agent could send.
+//! Tests of `policy explain` with everything that an agent could send.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -16,7 +16,7 @@ fn explain(option: &str, text: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may stop reading once the text is too long.
+    // The program may stop reading once the text is too long.
     let _ = child.stdin.take().unwrap().write_all(text);
     child.wait_with_output().unwrap()
 }

@@ -1,4 +1,4 @@
-//! `policy fmt`: one layout, with comments and meaning kept.
+//! Tests of `policy fmt`: one layout, with comments and meaning preserved.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `policy import`: no host's permission is widened, and what rules cannot express is told.
+//! Tests of `policy import`: no host's permission is widened, and what rules cannot express is reported.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `policy diff`, `replay` and `shadow`: what another set does to decisions.
+//! Tests of `policy diff`, `replay` and `shadow`: the effect of another set on decisions.
 
 use std::io::Cursor;
 use std::path::Path;

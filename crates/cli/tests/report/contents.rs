@@ -23,7 +23,7 @@ impl Store {
         self.folder.path().join("store")
     }
 
-    /// The page of a report that is written, and whether the log verified.
+    /// Writes a report. Returns its page, and whether the log verified.
     fn report(&self, more: &[&str]) -> (String, bool) {
         let page = self.folder.path().join("report.html");
         let output = report(&self.path(), &page, more);
@@ -37,7 +37,7 @@ impl Store {
     }
 }
 
-/// The cells of the row that begins with this one, tags removed.
+/// Returns the cells of the row that begins with `first`, without tags.
 fn row(page: &str, first: &str) -> Vec<String> {
     let start = page.find(&format!("<tr><td>{first}</td>")).unwrap_or_else(|| panic!("no row {first}"));
     let row = page[start..].split("</tr>").next().unwrap();
@@ -73,7 +73,7 @@ fn the_figures_are_those_of_the_log() {
         .iter()
         .sum();
     assert_eq!(states, answered.total);
-    // No request here is refused by several rules.
+    // No request here is denied by several rules.
     let (reasons, _) = page.split_once("Reasons of refusal</h2>").unwrap().1.split_once("</table>").unwrap();
     let refused = reasons.split("<tr><td>").skip(1).map(|row| row.split("class=\"n\">").nth(1).unwrap());
     let refused: u64 = refused.map(|cell| cell.split('<').next().unwrap().parse::<u64>().unwrap()).sum();
@@ -122,7 +122,7 @@ fn a_log_that_does_not_verify_is_reported_and_the_command_fails() {
     assert!(!page.contains("The log verifies"));
 }
 
-/// Changes a byte in the middle of what a segment holds.
+/// Changes a byte in the middle of a segment's content.
 fn flip(segment: &Path) {
     let mut bytes = std::fs::read(segment).unwrap();
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();

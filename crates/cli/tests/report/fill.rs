@@ -1,4 +1,4 @@
-//! Stores to report about: 90 days of a few agents' decisions, as many as a test wants.
+//! Stores to report about: 90 days of a few agents' decisions, any number of them.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -52,7 +52,7 @@ impl Clock for Set {
     }
 }
 
-/// Makes a store of so many requests; answers to escalations are records beside them.
+/// Creates a store with this number of requests; answers to escalations are additional records.
 pub(crate) fn fill(store: &Path, requests: u64) {
     let clock = Set(Arc::new(AtomicI64::new(BEGIN)));
     let builder = Governor::builder().durability(Durability::Buffered).clock(clock.clone());
@@ -102,7 +102,7 @@ fn answer(governor: &Governor, clock: &Set, request: u64, at: i64) {
     }
 }
 
-/// An agent whose name is markup is among them.
+/// Includes an agent whose name is markup.
 fn named(agent: u64) -> String {
     if agent == 9 { "<img/src=x/onerror=alert(1)>".to_owned() } else { format!("agent-{agent}") }
 }

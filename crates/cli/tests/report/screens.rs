@@ -1,6 +1,6 @@
-//! The report in a headless browser, which is passed over where there is none; with `RULEKEEP_REQUIRE_PEERS` set it fails
-//! instead. `RULEKEEP_REPORT_RECORDS` says how many requests the busy log has (2,000); `RULEKEEP_REPORT_KEEP` names a
-//! folder in which the pages and pictures stay.
+//! The report in a headless browser. Without a browser the test is skipped; with `RULEKEEP_REQUIRE_PEERS` set it
+//! fails instead. `RULEKEEP_REPORT_RECORDS` sets the number of requests in the busy log (2,000);
+//! `RULEKEEP_REPORT_KEEP` names a folder in which the pages and pictures stay.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,7 +34,7 @@ fn a_browser_shows_an_empty_and_a_busy_log() {
     }
 }
 
-/// Has the browser make a file of a page.
+/// Lets the browser make a file from a page.
 fn take(page: &Path, options: &[&str], what: &str, to: &Path) {
     let profile = tempfile::tempdir().unwrap();
     let mut browser = Command::new("chromium");
@@ -49,7 +49,7 @@ fn take(page: &Path, options: &[&str], what: &str, to: &Path) {
     succeeded(&mut browser, &[], deadline);
 }
 
-/// The picture has the size of the window and is more than a blank page, which compresses to a few kilobytes.
+/// Checks that the picture has the size of the window and is not a blank page, which compresses to a few kilobytes.
 fn check(png: &[u8], height: u32) {
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"), "no picture");
     let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());

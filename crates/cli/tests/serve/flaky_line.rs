@@ -1,4 +1,4 @@
-//! A line between a client and a server that goes wrong as it is told, and keeps what passed.
+//! A connection between a client and a server that fails as instructed, and records what passed.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,28 +6,28 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What happens to a request instead of its answer.
+/// The fault that a request gets instead of its answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
-    /// It reaches the server, and what that answers reaches nobody.
+    /// The request reaches the server, but the answer is lost.
     LoseTheAnswer,
-    /// It does not reach the server: status, headers, body.
+    /// The request does not reach the server; the answer has this status, headers and body.
     Answer(&'static str, &'static str, &'static str),
 }
 
-/// A request that came, and what became of it.
+/// A request that came, and its result.
 #[derive(Debug, Clone)]
 pub(crate) struct Passed {
     /// Method and path, without the query.
     pub(crate) asked: String,
     pub(crate) idempotency_key: Option<String>,
-    /// 0 where nobody was told.
+    /// The status; 0 if the client got none.
     pub(crate) status: u16,
-    /// Whether the server says that it gave this answer before.
+    /// The server says that it gave this answer before.
     pub(crate) is_replayed: bool,
 }
 
-/// One request a connection. It ends with the process.
+/// A proxy that handles one request per connection. It ends with the process.
 pub(crate) struct FlakyLine {
     pub(crate) url: String,
     passed: Arc<Mutex<Vec<Passed>>>,
@@ -36,7 +36,7 @@ pub(crate) struct FlakyLine {
 type Faults = Arc<Mutex<HashMap<String, Vec<Fault>>>>;
 
 impl FlakyLine {
-    /// A line to that address, with what happens to the first requests of a method and path.
+    /// Creates a connection to that address, with faults for the first requests of a method and path.
     pub(crate) fn to(server: &str, faults: &[(&str, &[Fault])]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -48,7 +48,7 @@ impl FlakyLine {
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let (server, faults, passed) = (server.clone(), Arc::clone(&faults), Arc::clone(&keeps));
-                // A client that opens a connection and sends nothing holds up no other.
+                // A client that opens a connection and sends nothing must not block others.
                 thread::spawn(move || pass(&client, &server, &faults, &passed));
             }
         });
@@ -92,12 +92,12 @@ fn pass(mut client: &TcpStream, server: &str, faults: &Faults, passed: &Mutex<Ve
     let is_replayed = header(told, "idempotent-replayed").is_some();
     passed.lock().unwrap().push(Passed { asked, idempotency_key, status, is_replayed });
     if !is_lost {
-        // A client that has gone is not told.
+        // The client may have gone.
         let _ = client.write_all(&answer);
     }
 }
 
-/// The head of a request without the empty line at its end, and its body.
+/// Reads the head of a request, without the empty line at its end, and its body.
 fn read(client: &TcpStream) -> Option<(String, Vec<u8>)> {
     let mut reader = BufReader::new(client);
     let mut head = String::new();

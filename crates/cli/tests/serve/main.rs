@@ -1,4 +1,4 @@
-//! `rulekeep` as a process, and the clients that talk to it.
+//! Tests of `rulekeep` as a process, and of the clients that call it.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 

@@ -12,7 +12,7 @@ use crate::programs::SOON;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rulekeep");
 
-/// Killed when dropped.
+/// A server process that is killed when dropped.
 pub(crate) struct Serve {
     pub(crate) child: Child,
     pub(crate) url: String,
@@ -25,7 +25,7 @@ impl Serve {
         Self::by(Command::new(PROGRAM))
     }
 
-    /// One that may have so many files open.
+    /// Starts a server that may have only this many files open.
     pub(crate) fn with_descriptors(most: usize) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]).arg(PROGRAM);
@@ -60,13 +60,13 @@ impl Serve {
         self.url.trim_start_matches("http://").trim_end_matches("/v1").to_owned()
     }
 
-    /// Asks it to end.
+    /// Asks the server to end.
     pub(crate) fn terminate(&self) {
         let kill = format!("kill -TERM {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     }
 
-    /// Asks it to end, which it does well.
+    /// Asks the server to end, and checks that it ends successfully.
     pub(crate) fn end(mut self) {
         self.terminate();
         assert!(self.child.wait().unwrap().success());
@@ -75,7 +75,7 @@ impl Serve {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // It may have ended; then there is nothing to kill.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The option that says how long deliveries of webhooks wait.
+//! Tests of the option that sets the waits between deliveries of webhooks.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

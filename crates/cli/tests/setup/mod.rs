@@ -1,4 +1,4 @@
-//! A home in a temporary folder, and the tool run on it.
+//! A home in a temporary folder, for running the tool on it.
 #![allow(dead_code, clippy::unwrap_used, clippy::assigning_clones)] // each test program uses a part
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -16,7 +16,7 @@ pub(crate) struct Setup {
     key: String,
 }
 
-/// What a process answered.
+/// The result of a process.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: i32,
@@ -97,7 +97,7 @@ impl Setup {
     pub(crate) fn hook_bytes(&self, host: &str, event: &[u8]) -> Answer {
         let mut command = self.command(&["hook", "--host", host]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // One that refuses for another reason does not read to the end.
+        // A process that refuses for another reason does not read to the end.
         let _ = child.stdin.take().unwrap().write_all(event);
         Answer::of(&child.wait_with_output().unwrap())
     }

@@ -1,11 +1,11 @@
-//! `rulekeep tasks replay` on tasks of a bank and of a travel agency, written for this test in the form of `AgentDojo`; names
-//! and arguments of their tools follow that benchmark's (MIT).
+//! Tests of `rulekeep tasks replay` with tasks of a bank and of a travel agency, written for this test in the format
+//! of `AgentDojo`. Names and arguments of their tools follow that benchmark's (MIT).
 #![allow(clippy::expect_used)] // a test fails where it cannot go on
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Replays the suites, and returns the count and the number of cases of each measure.
+/// Replays the suites. Returns the count and the number of cases of each measure.
 fn replayed() -> BTreeMap<String, (u32, u32)> {
     let suites = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tasks/suites.json");
     let done = Command::new(env!("CARGO_BIN_EXE_rulekeep"))

@@ -1,4 +1,4 @@
-//! Every example of every `--help` runs.
+//! Tests that every example in every `--help` runs.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -7,23 +7,23 @@ use std::thread;
 
 use crate::fixture::{PROGRAM, Place, until};
 
-/// Examples that find something here, and so end with 1: nothing is installed, changed or frequent enough, and there is no
-/// terminal.
+/// Examples that end with 1 here because of a finding: nothing is installed, changed or frequent enough, and there is
+/// no terminal.
 const FINDING: &[&str] =
     &["rulekeep doctor", "rulekeep mcp accept", "rulekeep policy import", "rulekeep policy suggest", "rulekeep watch"];
-/// The ULID that ids have in examples.
+/// The ULID in the IDs of examples.
 const ULID: &str = "01m89vy2x6z7e9r8r000000003";
 
-/// Examples for which no daemon runs: they start it, or need the store to themselves.
+/// Examples that run without a daemon: they start it, or need the store to themselves.
 const WITHOUT_DAEMON: &[&str] =
     &["rulekeep up", "rulekeep init", "rulekeep log archive", "rulekeep log erase", "rulekeep log repair"];
-/// Verbs whose examples share a home.
+/// Commands whose examples share a home.
 const READING: &[&str] =
     &["check", "completions", "deliveries", "list", "man", "query", "show", "stats", "status", "tail", "verify"];
-/// Examples that run until they are ended.
+/// Examples that run until they are stopped.
 const SERVING: &[&str] = &["rulekeep serve", "rulekeep up --foreground"];
 
-/// The lines of the examples, and the commands that have none.
+/// Collects the lines of the examples, and the commands that have none.
 fn examples(command: &clap::Command, name: &str, found: &mut Vec<String>, lacking: &mut Vec<String>) {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let lines = help.split_once("Examples:\n").map_or("", |(_, lines)| lines).lines();
@@ -69,7 +69,7 @@ fn is(example: &str, beginnings: &[&str]) -> bool {
     beginnings.iter().any(|beginning| example.starts_with(beginning))
 }
 
-/// A home for an example that changes something.
+/// Creates a home for an example that changes something.
 fn place_for(example: &str) -> Place {
     let place = if is(example, WITHOUT_DAEMON) { Place::new() } else { Place::with_daemon() };
     if example.starts_with("rulekeep init") {

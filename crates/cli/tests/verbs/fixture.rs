@@ -1,4 +1,4 @@
-//! A home with records of every kind, made once and copied for each test.
+//! A home with records of every kind, created once and copied for each test.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,22 +16,22 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rulekeep");
 /// The public half of the key that signs the checkpoints of the home.
 const SEED: &str = "0303030303030303030303030303030303030303030303030303030303030303";
 
-/// A home, and a folder of work with a store and files. The daemon, where one was started, ends with it.
+/// A home, and a work folder with a store and files. The daemon, if started, ends with this value.
 pub(crate) struct Place {
     pub(crate) folder: TempDir,
     pub(crate) made: &'static Made,
 }
 
-/// What stands in every home.
+/// The content of every home.
 pub(crate) struct Made {
     folder: TempDir,
     pub(crate) key: String,
-    /// An id of each kind, by its prefix.
+    /// An ID of each kind, by its prefix.
     pub(crate) ids: BTreeMap<String, String>,
 }
 
 impl Place {
-    /// A home whose daemon does not run.
+    /// Creates a home without a running daemon.
     pub(crate) fn new() -> Self {
         static MADE: OnceLock<Made> = OnceLock::new();
         let made = MADE.get_or_init(Made::new);
@@ -40,7 +40,7 @@ impl Place {
         Self { folder, made }
     }
 
-    /// A home whose daemon runs.
+    /// Creates a home with a running daemon.
     pub(crate) fn with_daemon() -> Self {
         let place = Self::new();
         place.ok(&["up"]);
@@ -76,20 +76,20 @@ impl Place {
         self.command(arguments).output().unwrap()
     }
 
-    /// Runs a verb that must succeed; returns what it printed.
+    /// Runs a command that must succeed. Returns its output.
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs a verb with `--json` that must succeed.
+    /// Runs a command with `--json` that must succeed.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let printed = self.ok(&[arguments, &["--json"]].concat());
         serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {printed}"))
     }
 
-    /// Runs a verb that must end with this code; returns what it said on standard error.
+    /// Runs a command that must end with this code. Returns its output on standard error.
     pub(crate) fn fails(&self, code: i32, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let said = String::from_utf8(output.stderr).unwrap();
@@ -173,7 +173,7 @@ fn calls() -> String {
     lines.collect()
 }
 
-/// The ids in the answers: of each kind the first; the record is that of the first request.
+/// Returns the IDs in the answers: the first of each kind; the record is that of the first request.
 fn ids(answers: &str) -> BTreeMap<String, String> {
     let mut ids = BTreeMap::new();
     for word in answers.split(|one: char| !(one.is_ascii_alphanumeric() || one == '_')) {
@@ -208,7 +208,7 @@ fn made(folder: &Path) -> &Path {
     folder
 }
 
-/// Waits until something holds that another process brings about.
+/// Waits until another process makes the condition true.
 pub(crate) fn until(holds: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !holds() {

@@ -1,4 +1,4 @@
-//! Ctrl-C leaves nothing half-written.
+//! Tests that Ctrl-C leaves nothing half-written.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -7,10 +7,11 @@ use rulekeep::{Agent, Durability, Governor};
 
 use crate::fixture::{Place, until};
 
-/// Records of the log: enough to be met in the middle of.
+/// Number of records in the log: enough to be interrupted in the middle.
 const RECORDS: usize = 3000;
 
-/// Runs a verb, and interrupts it once a file is there that it writes; stopped meanwhile, so that it does not end first.
+/// Runs a command, and interrupts it once a file that it writes exists. It is paused meanwhile, so that it does not
+/// end first.
 fn interrupt(place: &Place, arguments: &[&str], writes: &str) -> Option<i32> {
     let mut child = place.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let file = place.work().join(writes);

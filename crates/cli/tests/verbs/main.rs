@@ -1,4 +1,4 @@
-//! The verbs of `rulekeep` as people and scripts use them, each in a process of its own.
+//! Tests of `rulekeep`'s commands as people and scripts use them, each in a process of its own.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 

@@ -1,4 +1,4 @@
-//! Reading verbs leave every byte and every time of change of a store as it was.
+//! Tests that reading commands leave every byte and modification time of a store unchanged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use crate::fixture::{Place, until};
 
-/// Every file and folder, with its time of change and its bytes.
+/// Every file and folder, with its modification time and its bytes.
 type Image = BTreeMap<PathBuf, (SystemTime, Vec<u8>)>;
 
 fn image(folder: &Path) -> Image {
@@ -35,7 +35,7 @@ fn assert_same(before: &Image, after: &Image, by: &[&str]) {
     }
 }
 
-/// The verbs that read, with their arguments.
+/// The reading commands, with their arguments.
 fn verbs(place: &Place) -> Vec<Vec<&str>> {
     let lines = [
         "log query",
@@ -89,13 +89,13 @@ fn reading_a_home_without_a_daemon_changes_nothing_in_it() {
 #[test]
 fn reading_beside_a_daemon_changes_nothing_in_the_log() {
     let place = Place::with_daemon();
-    // The index is the daemon's own: it flushes that now and then.
+    // The index belongs to the daemon, which flushes it now and then.
     let log = || {
         let mut image = image(&place.home().join("store"));
         image.retain(|path, _| !path.iter().any(|part| part == "view"));
         image
     };
-    // What is not delivered would be noted, attempt by attempt.
+    // Failed deliveries would be recorded, attempt by attempt.
     place.ok(&["webhooks", "remove", place.id("whk_")]);
     // HEAD follows the last write of the journal by a second.
     let changed = |file: &str| fs::metadata(place.home().join("store").join(file)).unwrap().modified().unwrap();

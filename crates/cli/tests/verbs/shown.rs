@@ -1,4 +1,5 @@
-//! What verbs print: tables and JSON, no control characters, colors on a terminal alone; and their exit codes.
+//! Tests of the commands' output: tables and JSON, no control characters, colors only on a terminal; and of exit
+//! codes.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Verbs that change something: the log goes on being valid, and what they say is so.
+//! Tests of commands that change something: the log stays valid, and the output is true.
 
 use std::fs;
 
@@ -85,7 +85,7 @@ fn a_broken_log_is_found_and_repaired() {
     assert!(report["kept"].as_str().unwrap().starts_with("damaged-"), "{report}");
     assert_eq!(place.json(&["log", "verify", "broken"])["valid"], true);
     place.fails(1, &["log", "repair", "store"]);
-    // The home's own, by the operator.
+    // The home's own store, with the operator's key.
     copy(&place.work().join("store"), &place.work().join("whole"));
     crate::fixture::break_store(&place.home().join("store"));
     place.ok(&["log", "repair"]);
@@ -128,7 +128,7 @@ fn a_checkpoint_that_is_kept_shows_a_log_that_was_put_back() {
     let against = ["--checkpoint", "kept", "--checkpoint-key", key];
     place.ok(&[["log", "verify"].as_slice(), &against].concat());
     place.fails(1, &[["log", "verify", "older"].as_slice(), &against].concat());
-    // With the daemon anybody may ask for a proof.
+    // With the daemon anybody may request a proof.
     place.ok(&["up"]);
     let mut command = place.command(&["log", "prove", place.id("prf_")]);
     let proof = command.env_remove("RULEKEEP_OPERATOR_KEY").output().unwrap();

@@ -1,4 +1,4 @@
-//! `rulekeep watch` in a pseudo-terminal.
+//! Tests of `rulekeep watch` in a pseudo-terminal.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
@@ -21,7 +21,7 @@ match.capabilities = ["payment:transfer"]
 reviewer = "ann"
 "#;
 
-/// A store with a refusal and an escalation that waits for ann.
+/// Creates a store with a denial and an escalation that waits for ann.
 fn store() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
@@ -51,7 +51,7 @@ fn decisions_are_shown_and_an_escalation_is_approved_by_key_press() {
     terminal.wait_for("Pending escalations: 1");
     assert!(terminal.is_raw());
 
-    // Asked first, and not sent unless the answer is yes.
+    // A confirmation is asked first, and nothing is sent unless it is given.
     terminal.press("a");
     terminal.wait_for("approve as ann?");
     terminal.press("n");

@@ -1,4 +1,4 @@
-//! A pseudo-terminal with the program in it, and the screen that comes of what it writes.
+//! A pseudo-terminal with the program in it, and the screen that results from its output.
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-/// Killed when dropped.
+/// A program that is killed when dropped.
 pub(crate) struct Terminal {
     master: Box<dyn MasterPty>,
     child: Box<dyn Child + Send + Sync>,
@@ -35,7 +35,7 @@ impl Terminal {
         let (tell, written) = mpsc::channel();
         thread::spawn(move || {
             let mut part = [0; 4096];
-            // The terminal is gone once the program and the other end are.
+            // The terminal ends once the program and the other end have.
             while let Ok(length @ 1..) = output.read(&mut part) {
                 if tell.send(part[..length].to_vec()).is_err() {
                     return;
@@ -43,7 +43,7 @@ impl Terminal {
             }
         });
         let keys = pair.master.take_writer().unwrap();
-        // Kept open here, the other end would keep what it has after the program's end for nobody.
+        // If it stayed open here, the other end would keep its data after the program's end.
         drop(pair.slave);
         Self {
             master: pair.master,
@@ -80,7 +80,7 @@ impl Terminal {
         self.wait(text, |screen| screen.contents().lines().nth(line).is_some_and(|line| line.contains(text)));
     }
 
-    /// Waits until the screen is so.
+    /// Waits until the screen fulfills a condition.
     #[track_caller]
     fn wait(&mut self, what: &str, is_so: impl Fn(&vt100::Screen) -> bool) {
         let started = Instant::now();
@@ -97,7 +97,8 @@ impl Terminal {
         !is_cooked(&*self.master)
     }
 
-    /// The program ends, well or not, with the screen, the cursor and the modes of the terminal as it found them.
+    /// Checks that the program ends, successfully or not, with the screen, the cursor and the terminal's modes
+    /// restored.
     #[track_caller]
     pub(crate) fn ends_restored(mut self, well: bool) {
         let started = Instant::now();
@@ -114,13 +115,13 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended; then there is nothing to kill.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Whether lines are edited and echoed, as a shell wants it.
+/// Returns whether lines are edited and echoed, as a shell expects.
 fn is_cooked(master: &dyn MasterPty) -> bool {
     let modes = format!("{:?}", master.get_termios().expect("a terminal has modes").local_flags);
     modes.contains("ICANON") && modes.contains("ECHO |")

@@ -1,4 +1,5 @@
-//! Conditions against the `cel` crate. The library keeps conditions to itself, so their files are compiled here too.
+//! Compares conditions with the `cel` crate. Conditions are private to the library, so their files are compiled here
+//! too.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 #![allow(dead_code)] // the library uses what is not used here

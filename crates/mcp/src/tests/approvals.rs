@@ -1,4 +1,4 @@
-//! Escalated calls: questions to the user, tickets, and who may approve.
+//! Escalated calls: questions to the user, tickets, and approvals.
 
 use super::fixture::*;
 use rmcp::model::*;

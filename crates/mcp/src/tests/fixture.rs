@@ -1,4 +1,4 @@
-//! A server with tools that tests change, a client in either revision, and the gateway in between.
+//! A server with tools that tests change, a client of either revision, and the gateway between them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,12 +24,12 @@ use crate::{Calls, Governed};
 #[derive(Clone, Default)]
 pub(super) struct Server {
     pub(super) tools: Arc<Mutex<Vec<Tool>>>,
-    /// The calls that reached it.
+    /// The tool calls that reached it.
     pub(super) called: Arc<Mutex<Vec<CallToolRequestParams>>>,
-    /// Methods that reached it besides.
+    /// Other methods that reached it.
     pub(super) seen: Arc<Mutex<Vec<String>>>,
     pub(super) connections: Arc<AtomicUsize>,
-    /// Ends the connection that was made last.
+    /// Ends the latest connection.
     running: Arc<Mutex<Option<RunningServiceCancellationToken>>>,
 }
 
@@ -74,7 +74,7 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // One tool a page.
+        // One tool per page.
         let place: usize = request.and_then(|page| page.cursor).map_or(0, |cursor| cursor.parse().unwrap());
         let tools = self.tools.lock().unwrap();
         let mut result = ListToolsResult::with_all_items(tools.get(place).cloned().into_iter().collect());
@@ -169,12 +169,12 @@ impl ServerHandler for Server {
 #[derive(Clone)]
 pub(super) struct User {
     forms: bool,
-    /// What is answered to questions, one after the other; the last one again and again.
+    /// The answers to questions, in order; the last one is repeated.
     answers: Arc<Mutex<Vec<ElicitResult>>>,
     /// The questions that came.
     pub(super) asked: Arc<Mutex<Vec<String>>>,
     pub(super) progress: Arc<Mutex<Vec<f64>>>,
-    /// How often it was told that the tools changed.
+    /// Number of reports that the tools changed.
     pub(super) changes: Arc<AtomicUsize>,
 }
 
@@ -226,12 +226,12 @@ impl ClientHandler for User {
     }
 }
 
-/// The revisions that a side speaks.
+/// The revision that a side supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Revision {
-    /// 2026-07-28.
+    /// Revision 2026-07-28.
     Stateless,
-    /// 2025-11-25.
+    /// Revision 2025-11-25.
     Session,
 }
 
@@ -239,7 +239,7 @@ pub(super) const BOTH: [Revision; 2] = [Revision::Stateless, Revision::Session];
 
 pub(super) type Client = RunningService<RoleClient, User>;
 
-/// Settings that do not wait.
+/// Options without a wait.
 pub(super) fn governed() -> Governed {
     Governed::new("wiki").agent("a").wait(Duration::ZERO)
 }
@@ -264,7 +264,7 @@ pub(super) async fn connect(
     user.serve_with_lifecycle(near, lifecycle).await.unwrap()
 }
 
-/// A new gateway before the server.
+/// A new gateway in front of the server.
 pub(super) fn shared(office: &Arc<Office>, governed: Governed, server: &Server) -> Arc<Shared> {
     let server = server.clone();
     let upstream = Connector::Stream(Box::new(move || {
@@ -301,13 +301,13 @@ pub(super) fn is_done(result: &CallToolResult) {
 
 /// The names of the tools that the client sees.
 pub(super) async fn tools(client: &Client) -> Vec<String> {
-    // Past the cache of the client.
+    // Bypasses the cache of the client.
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(PaginatedRequestParams::default()));
     let ServerResult::ListToolsResult(listed) = client.send_request(request).await.unwrap() else { panic!() };
     listed.tools.iter().map(|tool| tool.name.to_string()).collect()
 }
 
-/// Waits for what another task does.
+/// Waits until another task makes the condition true.
 pub(super) async fn until(condition: impl Fn() -> bool) {
     let waited = async {
         while !condition() {

@@ -1,4 +1,4 @@
-//! The listener: what requests it turns away before they are read as calls.
+//! The listener: requests that it rejects before they are parsed as calls.
 
 use super::fixture::*;
 use crate::entry::serve_http;

@@ -61,12 +61,12 @@ impl Office {
         Arc::new(Self { governor, calls, failing: Mutex::default(), made: Mutex::default() })
     }
 
-    /// Every call of this method fails from now on.
+    /// Makes every call of this method fail from now on.
     pub(super) fn fail(&self, method: &'static str) {
         *self.failing.lock().unwrap() = Some(method);
     }
 
-    /// What is granted from now on has to be over within 50 milliseconds.
+    /// Limits calls granted from now on to 50 milliseconds.
     pub(super) fn hurry(&self) {
         let granting = "effect = \"allow\"\n";
         let text = POLICIES.replace(granting, &format!("{granting}constraints = {{ timeoutMs = 50 }}\n"));
@@ -74,7 +74,7 @@ impl Office {
         self.governor.policies().load(set).unwrap();
     }
 
-    /// The outcomes that were recorded, the newest first.
+    /// The outcomes that were recorded, newest first.
     pub(super) fn outcomes(&self) -> Vec<Value> {
         let page = self.calls.call("proof/query", json!({ "entityId": "a" })).unwrap();
         page["items"].as_array().unwrap().iter().map(|record| record["outcome"].clone()).collect()

@@ -1,4 +1,4 @@
-//! Everything that is no tool call.
+//! Requests other than tool calls.
 
 use super::fixture::*;
 use rmcp::model::*;
@@ -57,7 +57,7 @@ async fn a_tool_call_in_disguise_does_not_pass() {
         }
         let notification = CustomNotification::new("tools/call", Some(json!({ "name": "read_page" })));
         client.send_notification(ClientNotification::CustomNotification(notification)).await.unwrap();
-        // An answer to a later request says that the notification was dealt with.
+        // The answer to a later request shows that the notification was handled.
         tools(&client).await;
         assert!(server.calls().is_empty() && server.seen.lock().unwrap().is_empty(), "{revision:?}");
     }

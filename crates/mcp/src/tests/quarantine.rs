@@ -1,4 +1,4 @@
-//! Tools that changed, were renamed, or look like another one.
+//! Tools that changed, were renamed, or resemble another one.
 
 use super::fixture::*;
 use rmcp::model::*;
@@ -55,7 +55,7 @@ async fn renamed_shadowing_and_look_alike_tools_are_in_quarantine_also_after_a_r
         let refused = client.call_tool(call(tool)).await.unwrap();
         assert_eq!(refusal(&refused)["denialClass"], "quarantine", "{tool} of {name}");
         assert!(server.calls().is_empty(), "{tool} of {name}");
-        // Its own pin goes again, so that the next one is compared with the first two alone.
+        // Its own pin is removed, so that the next one is compared with the first two only.
         office.governor.tools().remove("read_date", Some(name)).unwrap();
         office.governor.close().unwrap();
         drop((office, client));

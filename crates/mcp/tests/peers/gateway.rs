@@ -1,5 +1,5 @@
-//! The gateway as a process of its own, for programs that start it: governance in memory or in a folder, and one of the two
-//! entry points.
+//! The gateway as a process of its own, for programs that start it: governance in memory or in a folder, and one of
+//! the two entry points.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ match.capabilities = ["email:send"]
 reviewer = "ops"
 "#;
 
-/// Serves until the client goes away: `wrap COMMAND...`, `proxy URL`, or `listen URL`, which prints the address.
+/// Serves until the client disconnects: `wrap COMMAND...`, `proxy URL`, or `listen URL`, which prints the address.
 pub(crate) fn run(role: &str, arguments: &[String]) {
     let policies = PolicySet::parse(POLICIES, PolicyFormat::Toml, "tests.toml").unwrap();
     let governor = Governor::builder().policies(policies).open_in_memory().unwrap();

@@ -1,9 +1,9 @@
-//! The gateway between clients and servers of the official Python SDK, in both generations of the protocol, over stdio and
-//! streamable HTTP.
+//! The gateway between clients and servers of the official Python SDK, in both generations of the protocol, over
+//! stdio and streamable HTTP.
 //!
-//! The clients start this very program as the gateway: see `gateway.rs`. Where there is no Python or `PyPI` this is said on
-//! standard error, and nothing is tried; with `RULEKEEP_REQUIRE_PEERS` set the test fails instead. All combinations are tried with
-//! `RULEKEEP_NIGHTLY`, or those that an argument names.
+//! The clients start this program itself as the gateway, see `gateway.rs`. Without Python or `PyPI`, the test prints
+//! that on standard error and does nothing; with `RULEKEEP_REQUIRE_PEERS` set it fails instead. All combinations are
+//! tried with `RULEKEEP_NIGHTLY`, or those that an argument names.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 mod gateway;
@@ -51,7 +51,7 @@ fn main() {
     println!("test result: ok. {tried} combinations in {:.0?}", started.elapsed());
 }
 
-/// One client and one server, and the way between them.
+/// One client and one server, and the connection between them.
 struct Case {
     name: String,
     client: PathBuf,
@@ -74,7 +74,8 @@ enum Way {
     Listen,
 }
 
-/// All combinations, or with `all` unset those of one generation on both sides, as fewer processes have to be started.
+/// All combinations, or with `all` unset only those with the same generation on both sides, which start fewer
+/// processes.
 fn cases(pythons: &[PathBuf], all: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     let clients = [(0, "auto"), (0, "legacy"), (0, "auto-silent"), (1, "legacy"), (1, "legacy-silent")];
@@ -108,7 +109,7 @@ impl Case {
         self.check(&seen, &std::fs::read_to_string(&called).unwrap());
     }
 
-    /// What the client saw.
+    /// The client's results.
     fn seen(&self, called: &Path) -> Value {
         let own = std::env::current_exe().unwrap();
         let (own, server) = (own.to_str().unwrap(), script("server.py"));
@@ -191,7 +192,7 @@ impl Case {
             is("a call with a ticket", &mail["structuredContent"]["decision"], json!("ESCALATE"));
         }
 
-        // A question of the server reaches a client of the same generation.
+        // A question of the server reaches only a client of the same generation.
         if has_forms && (self.new_server || !self.stateless) {
             is("a question of the server", &text(&seen["read_asking"]), json!("accept True"));
         }

@@ -1,5 +1,4 @@
-//! What must hold from line to line of an export, whether it is being written
-//! or read.
+//! The checks of an export from line to line, used for writing and for reading.
 
 use super::line::{End, EntryLine, FORMAT, RecordLine, Start};
 use crate::model::{Digest, ProofId, Sequence, Timestamp};
@@ -7,7 +6,7 @@ use crate::proof::journal::entry::Entry;
 use crate::proof::journal::evidence;
 use crate::proof::journal::record::CanonicalRecord;
 
-/// A line that is not what it must be.
+/// A line that differs from what is expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     pub(crate) expected: String,
@@ -20,7 +19,7 @@ impl Mismatch {
     }
 }
 
-/// What the lines so far add up to.
+/// The state after the lines so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Check {
     pub(crate) start: Start,
@@ -31,14 +30,14 @@ pub(crate) struct Check {
     pub(crate) head: Digest,
     pub(crate) last: Option<ProofId>,
     last_time: Option<Timestamp>,
-    /// No entry before this place may follow.
+    /// The lowest sequence that may follow.
     pub(crate) next: u64,
 }
 
-/// The stored bytes of a record, kept from line to line for their memory.
+/// The stored bytes of a record, in buffers reused from line to line.
 #[derive(Default)]
 pub(crate) struct Stored {
-    /// What is hashed.
+    /// The bytes that are hashed.
     pub(crate) body: Vec<u8>,
     pub(crate) evidence: Vec<u8>,
 }
@@ -48,7 +47,7 @@ impl Check {
         if start.format != FORMAT {
             return Err(Mismatch::new(format!("an export of format {FORMAT}"), format!("format {}", start.format)));
         }
-        // Where records are left out, none can be told to follow another.
+        // If records are left out, the hash links between them cannot be checked.
         if start.agent_id.is_some() != start.previous_hash.is_none() || (start.agent_id.is_some() && start.entries) {
             return Err(Mismatch::new("previousHash, or an agentId and no entries", "neither, or both"));
         }
@@ -64,7 +63,7 @@ impl Check {
         })
     }
 
-    /// Takes a record in, whose stored bytes come to stand in `stored`.
+    /// Checks a record. Leaves its stored bytes in `stored`.
     pub(crate) fn record(&mut self, line: &RecordLine<'_>, stored: &mut Stored) -> Result<(), Mismatch> {
         let record = &line.record;
         self.place(record.id.sequence())?;
@@ -85,7 +84,7 @@ impl Check {
         if self.start.previous_hash.is_some() {
             same("previousHash", self.head, record.previous_hash)?;
         }
-        // Without entries nobody sees that the clock was confirmed to step back.
+        // Without entries, a confirmed step back of the clock is not visible.
         if let Some(last) = self.last_time.filter(|last| record.timestamp < *last && self.start.entries) {
             return Err(Mismatch::new(format!("a time not before {last}"), record.timestamp.to_string()));
         }
@@ -108,7 +107,7 @@ impl Check {
         Ok(())
     }
 
-    /// Takes an entry in that is no decision.
+    /// Checks an entry that is not a decision.
     pub(crate) fn entry(&mut self, line: &EntryLine<'_>) -> Result<(), Mismatch> {
         let entry = &line.entry;
         if !self.start.entries {
@@ -127,7 +126,7 @@ impl Check {
         Ok(())
     }
 
-    /// What the last line must say, but for the digest.
+    /// Checks the last line, except the digest.
     pub(crate) fn end(&self, line: &End) -> Result<(), Mismatch> {
         if (line.records, line.entries) != (self.records, self.entries) {
             let expected = format!("{} records and {} entries", self.records, self.entries);
@@ -136,7 +135,7 @@ impl Check {
         same("headHash", self.head, line.head_hash)
     }
 
-    /// Entries stand in their order, and where all are there, without gaps.
+    /// Checks that entries are in order, and without gaps if all of them are included.
     fn place(&self, found: Sequence) -> Result<(), Mismatch> {
         let found = found.get();
         if found == self.next || (found > self.next && !self.start.entries) {

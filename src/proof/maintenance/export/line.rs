@@ -1,5 +1,4 @@
-//! What stands in the lines of an export. Each line has one spelling: that of
-//! these types, written without blanks.
+//! The lines of an export. Each line has exactly one encoding: these types, serialized without blanks.
 
 use std::borrow::Cow;
 
@@ -9,7 +8,7 @@ use crate::model::{AgentId, Digest, Outcome, ProofRecord, Sequence};
 use crate::proof::journal::evidence;
 use crate::store::Kind;
 
-/// The form of export that this library writes and reads.
+/// The format of export that this library writes and reads.
 pub(crate) const FORMAT: u32 = 1;
 
 /// The first line.
@@ -19,22 +18,22 @@ pub(crate) struct Start {
     pub(crate) manifest: Begins,
     pub(crate) format: u32,
     pub(crate) store: String,
-    /// Only the records of this agent: the chain has gaps then.
+    /// The only agent whose records are included; the chain has gaps then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) agent_id: Option<AgentId>,
-    /// No entry before this place is in the export.
+    /// The lowest sequence in the export.
     pub(crate) first: Sequence,
-    /// The hash of the record before the first one; `null` where the chain has gaps.
+    /// The hash of the record before the first one; `null` if the chain has gaps.
     pub(crate) previous_hash: Option<Digest>,
-    /// Whether records have their evidence beside them.
+    /// Records include their evidence.
     pub(crate) evidence: bool,
-    /// Whether the entries that are no decisions are there too.
+    /// Entries that are not decisions are included.
     pub(crate) entries: bool,
-    /// The version of the library that wrote it.
+    /// The version of the library that wrote the export.
     pub(crate) made_by: String,
 }
 
-/// What the first line says that it is.
+/// The marker of the first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Begins {
     #[serde(rename = "start")]
@@ -50,11 +49,11 @@ pub(crate) struct End {
     pub(crate) entries: u64,
     /// The hash of the last record.
     pub(crate) head_hash: Digest,
-    /// Over all lines before this one, with the newline of each.
+    /// SHA-256 over all lines before this one, including their newlines.
     pub(crate) sha256: Digest,
 }
 
-/// What the last line says that it is.
+/// The marker of the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Ends {
     #[serde(rename = "end")]
@@ -65,21 +64,21 @@ pub(crate) enum Ends {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecordLine<'a> {
-    /// Without its outcome, which is not hashed.
+    /// The record without its outcome, which is not hashed.
     pub(crate) record: ProofRecord,
-    /// `null` where it is left out or erased.
+    /// The evidence; `null` if it is left out or erased.
     #[serde(borrow)]
     pub(crate) evidence: Option<Evidence<'a>>,
-    /// `null` where none was reported by then.
+    /// The outcome; `null` if none was reported yet.
     pub(crate) outcome: Option<Outcome>,
 }
 
-/// The evidence beside a record, its parts as texts: as JSON values, numbers
-/// beyond 2^53 would not come through every reader as they were stored.
+/// The evidence of a record, with its parts as text. As JSON values, numbers beyond 2^53 would not survive every
+/// reader.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Evidence<'a> {
-    /// In hex.
+    /// The salt in hex.
     #[serde(borrow)]
     salt: Cow<'a, str>,
     #[serde(borrow)]
@@ -87,7 +86,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// Takes stored evidence apart; `None` where the bytes are none.
+    /// Splits stored evidence; `None` if the bytes are malformed.
     pub(crate) fn of(stored: &'a [u8]) -> Option<Self> {
         let (salt, mut rest) = evidence::split_salt(stored)?;
         let mut parts = Vec::with_capacity(3);
@@ -99,7 +98,7 @@ impl<'a> Evidence<'a> {
         Some(Self { salt: Cow::Owned(hex::encode(salt)), parts })
     }
 
-    /// Puts the stored bytes together again; `None` where that cannot be done.
+    /// Rebuilds the stored bytes; `None` if that is not possible.
     pub(crate) fn stored(&self, bytes: &mut Vec<u8>) -> Option<()> {
         bytes.clear();
         bytes.extend_from_slice(&hex::decode(self.salt.as_bytes()).ok()?);
@@ -111,7 +110,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// An entry that is no decision.
+/// An entry that is not a decision.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EntryLine<'a> {

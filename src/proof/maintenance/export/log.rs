@@ -1,4 +1,4 @@
-//! The log written out as an export.
+//! Exporting the log.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::proof::{ExportPoint, ExportRange, ExportReport};
 use crate::store::{Frame, Kind};
 
 impl ProofLog {
-    /// Writes what is in the log by now. `progress` gets the entries that are done and those there are.
+    /// Exports what is in the log now. `progress` receives the number of exported entries and of all entries.
     pub(crate) fn export(
         &self,
         range: &ExportRange,
@@ -23,14 +23,14 @@ impl ProofLog {
         self.parts.catch_up()?;
         let (first, previous) = match &range.after {
             Some(proof_id) => (proof_id.sequence().get() + 1, self.record(proof_id)?.hash),
-            // What was archived is not in the log any more.
+            // Archived entries are not in the log any more.
             None => (self.parts.journal.reader.start().entries, self.parts.journal.reader.start().head_hash),
         };
         let start = range.start(self.parts.journal.store.to_string(), Sequence::new(first), previous);
         self.export_from(first, Exporter::begin(&start, out)?, progress)
     }
 
-    /// Goes on with an export that was cut short.
+    /// Continues an export that was cut short.
     pub(crate) fn resume_export(
         &self,
         point: ExportPoint,
@@ -59,7 +59,7 @@ impl ProofLog {
         let mut until = self.parts.index.applied().entries;
         let total = until.saturating_sub(first);
         let mut feed = self.feed(Some(Sequence::new(first)));
-        // What was erased meanwhile is left out; the entry that says so belongs to it.
+        // Evidence erased meanwhile is left out, so the entry of the erasure has to be included.
         while feed.place() < until || feed.place() < self.parts.journal.erasures.entries() {
             until = until.max(self.parts.journal.erasures.entries());
             match feed.next(None, |frame| self.export_entry(frame, &mut exporter))? {
@@ -91,9 +91,9 @@ impl ProofLog {
         if exporter.start().agent_id.as_ref().is_some_and(|agent| *agent != record.entity_id) {
             return Ok(());
         }
-        // Asked first: evidence that was erased may stand in a file again, as after a restored backup.
+        // Checked first, because erased evidence may be back in a file, for example after restoring a backup.
         let is_erased = self.parts.journal.erasures.has(Subject::of(&record));
-        // Whatever is written, what the log has must hold.
+        // Even evidence that is not exported must be sound.
         if !is_erased && evidence::digest(frame.evidence) != record.evidence_hash {
             return Err(broken("the evidence"));
         }

@@ -1,17 +1,16 @@
-//! Exports: the log, or an agent's part of it, as lines of JSON that need
-//! nothing of ours to be checked.
+//! Exports: the log, or an agent's part of it, as lines of JSON that can be verified without this library.
 //!
-//! A line says where the export begins, one follows for each record with its
-//! evidence, and one at the end says how many there are, the hash of the last,
-//! and the SHA-256 of all lines before. Whoever writes one and whoever reads
-//! one goes by the same checks, and neither keeps more than a line in memory.
+//! The first line describes the export, one line follows for each record with its evidence, and the last line has the
+//! number of records, the hash of the last one, and the SHA-256 of all lines before. Writing and reading use the same
+//! checks, and both keep only one line in memory.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `line.rs` | what stands in a line |
-//! | `check.rs` | what must hold from line to line |
-//! | `write.rs` | lines written, and the place where a part of an export ends |
-//! | `read.rs` | lines read and checked |
+//! | `line.rs` | the lines |
+//! | `check.rs` | the checks from line to line |
+//! | `write.rs` | writing lines, and the point at which a partial export ends |
+//! | `read.rs` | reading and verifying lines |
+//! | `log.rs` | exporting the log |
 
 mod check;
 mod line;

@@ -1,4 +1,4 @@
-//! Reading an export and checking it line by line, up to the first break.
+//! Reading an export and verifying it line by line, up to the first break.
 
 use std::io::{BufRead, Read};
 
@@ -10,27 +10,25 @@ use super::write::{ExportPoint, ExportReport};
 use crate::model::{Error, excerpt};
 use crate::store::Kind;
 
-/// Reads an export and recomputes everything in it: each record's hash, its
-/// place in the chain, its evidence's digest, and the digest of all lines.
-/// Neither a [`Governor`](crate::Governor) nor a store is needed.
+/// Verifies an export by recomputing everything in it: each record's hash, its place in the chain, the digest of its
+/// evidence, and the digest of all lines. Needs neither a [`Governor`](crate::Governor) nor a store.
 ///
-/// Bounded memory, one pass. `progress` gets the lines and bytes read so far,
-/// now and then and at the end. What cannot be told from the file alone is
-/// whether all of it was made anew: hold `headHash` against one that was kept
-/// elsewhere.
+/// Runs in one pass with bounded memory. `progress` receives the number of lines and bytes read so far, from time to
+/// time and at the end. The file alone cannot show whether all of it was forged: compare
+/// [`head_hash`](ExportReport::head_hash) with one that was kept elsewhere.
 ///
 /// # Errors
 ///
-/// [`Error::ExportBroken`] at the first break, with line, what was expected and
-/// what was found; [`Error::StorageUnavailable`] when it cannot be read.
+/// [`Error::ExportBroken`] at the first break, with the line, what was expected and what was found;
+/// [`Error::StorageUnavailable`] if the export cannot be read.
 pub fn verify_export(export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u64)) -> Result<ExportReport, Error> {
     read_whole(export, progress, &mut |_| Ok(()))
 }
 
-/// A line that holds.
+/// A verified line.
 pub(crate) enum Item<'a> {
     Start(&'a Start),
-    /// An entry by its kind, with the bytes that are stored for it.
+    /// An entry with its kind and its stored bytes.
     Entry {
         kind: Kind,
         body: &'a [u8],
@@ -38,10 +36,10 @@ pub(crate) enum Item<'a> {
     },
 }
 
-/// What is done with each line that holds.
+/// Receives each verified line.
 type Take<'a> = &'a mut dyn FnMut(Item<'_>) -> Result<(), Error>;
 
-/// Reads an export to its end, handing each line on.
+/// Reads an export to its end, passing each line to `take`.
 pub(crate) fn read_whole(
     export: &mut dyn BufRead,
     progress: &mut dyn FnMut(u64, u64),
@@ -80,20 +78,20 @@ pub(crate) fn read_part(part: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u6
     }
 }
 
-/// Where the lines come to an end.
+/// The point at which reading stopped.
 enum Stopped {
-    /// At the last one, which is not counted yet.
+    /// At the last line, which is not counted yet.
     End(ExportPoint),
-    /// Behind the last whole one, if there is one.
+    /// After the last whole line, if there is one.
     Cut(Option<ExportPoint>),
 }
 
 struct Lines<'a> {
     source: &'a mut dyn BufRead,
     progress: &'a mut dyn FnMut(u64, u64),
-    /// The line that is being read, with its newline.
+    /// The current line, with its newline.
     text: Vec<u8>,
-    /// Whole lines read.
+    /// Number of whole lines read.
     number: u64,
 }
 
@@ -139,7 +137,7 @@ impl<'a> Lines<'a> {
         Ok(Stopped::Cut(Some(point)))
     }
 
-    /// Reads the next line; false where there is no whole one.
+    /// Reads the next line. Returns false if there is no whole one.
     fn next(&mut self) -> Result<bool, Error> {
         self.text.clear();
         let mut bounded = Read::take(&mut *self.source, LONGEST_LINE);
@@ -160,7 +158,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// A line has one spelling, so that whoever reads it otherwise reads the same.
+    /// Checks that the line has its one valid encoding, so that other readers see the same content.
     fn spelt(&self, line: &impl Serialize) -> Result<(), Error> {
         let expected = serde_json::to_vec(line).unwrap_or_default();
         if self.text.strip_suffix(b"\n") == Some(&expected) {
@@ -178,6 +176,6 @@ fn unreadable(error: &std::io::Error) -> Error {
     Error::storage(format!("cannot read the export: {error}"))
 }
 
-/// Longer than any line can be: an intent, what was decided on it, or a set of policies.
+/// Upper bound of a line in bytes, larger than any valid line.
 const LONGEST_LINE: u64 = 64 << 20;
 const PROGRESS_EVERY: u64 = 1024;

@@ -1,4 +1,4 @@
-//! Writing an export line by line, and what is known where a part of one ends.
+//! Writing an export line by line, and continuing one that was cut short.
 
 use std::io::{BufRead, Write};
 
@@ -10,7 +10,7 @@ use super::line::{End, Ends, EntryLine, FORMAT, RecordLine, Start};
 use super::read;
 use crate::model::{AgentId, Digest, Error, ProofId, Sequence};
 
-/// The range of an export: every record with its evidence, unless said otherwise.
+/// The range of an export. The default is every record with its evidence.
 ///
 /// ```
 /// use rulekeep::proof::ExportRange;
@@ -27,44 +27,42 @@ pub struct ExportRange {
 }
 
 impl ExportRange {
-    /// Every record in the log.
+    /// Selects every record in the log.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// The records of one agent only. What was taken out of such an export is
-    /// not shown by the chain, for it has gaps; by its last line alone.
+    /// Selects the records of one agent only. Such an export has gaps in the chain, so records removed from it are
+    /// detected only by its last line.
     #[must_use]
     pub fn of_agent(mut self, agent: AgentId) -> Self {
         self.agent = Some(agent);
         self
     }
 
-    /// Only what stands behind this record: the export goes on where another
-    /// one ended.
+    /// Selects only what follows this record, to continue where another export ended.
     #[must_use]
     pub fn after(mut self, proof_id: ProofId) -> Self {
         self.after = Some(proof_id);
         self
     }
 
-    /// Leaves out the evidence, which may hold what not everybody may see. The
-    /// chain is complete all the same.
+    /// Leaves out the evidence, which may be confidential. The chain can still be verified.
     #[must_use]
     pub fn without_evidence(mut self) -> Self {
         self.without_evidence = true;
         self
     }
 
-    /// Includes the entries that are no decisions: outcomes, agents, policies,
-    /// alerts. Only such an export of everything can be imported.
+    /// Includes the entries that are not decisions: outcomes, agents, policies, alerts. Only an export of everything
+    /// with entries can be imported.
     #[must_use]
     pub fn with_entries(mut self) -> Self {
         self.entries = true;
         self
     }
 
-    /// The first line of the export.
+    /// Returns the first line of the export.
     pub(crate) fn start(&self, store: String, first: Sequence, previous: Digest) -> Start {
         Start {
             manifest: super::line::Begins::Start,
@@ -80,40 +78,38 @@ impl ExportRange {
     }
 }
 
-/// The contents of an export.
+/// A summary of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ExportReport {
-    /// The store that it was made from.
+    /// ID of the store that was exported, in hex.
     pub store: String,
-    /// The agent that it is limited to.
+    /// The agent that the export is limited to, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// The hash of the record before the first one; absent where it is limited to an agent.
+    /// The hash of the record before the first one; absent if the export is limited to an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_hash: Option<Digest>,
-    /// The number of records.
+    /// Number of records in the export.
     pub records: u64,
-    /// The number of records without evidence beside them.
+    /// Number of records without evidence in the export.
     pub without_evidence: u64,
-    /// The number of entries that are no decisions.
+    /// Number of entries that are not decisions.
     pub entries: u64,
-    /// The hash of the last record; without any, what the first would have to name.
+    /// The hash of the last record; without records, the hash that precedes the first one.
     pub head_hash: Digest,
-    /// The last record, if there is one.
+    /// The ID of the last record, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<ProofId>,
-    /// Its size in lines, the first and the last counted.
+    /// Number of lines, including the first and the last.
     pub lines: u64,
-    /// Its size in bytes.
+    /// Size of the export in bytes.
     pub bytes: u64,
 }
 
-/// The place where an export that was cut short ends: behind its last whole line.
-///
-/// It holds what the lines so far add up to, so that the line at the end of the
-/// whole covers all of it.
+/// The point after the last whole line of an export that was cut short. It holds the running totals and digest, so
+/// that the last line of the completed export covers all of it.
 #[derive(Debug, Clone)]
 pub struct ExportPoint {
     pub(crate) check: Check,
@@ -123,35 +119,33 @@ pub struct ExportPoint {
 }
 
 impl ExportPoint {
-    /// Reads an export that was cut short, checking its whole lines as
-    /// [`verify_export`](crate::proof::verify_export) does. `progress` gets lines and
-    /// bytes.
+    /// Reads an export that was cut short, verifying its whole lines like
+    /// [`verify_export`](crate::proof::verify_export). `progress` receives the number of lines and bytes read.
     ///
     /// # Errors
     ///
-    /// [`Error::ExportBroken`] when a line does not hold, or not even the first
-    /// is whole; [`Error::Conflict`] when the export is complete.
+    /// [`Error::ExportBroken`] if a line is invalid or even the first line is incomplete; [`Error::Conflict`] if the
+    /// export is complete; [`Error::StorageUnavailable`] if it cannot be read.
     pub fn of(part: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u64)) -> Result<Self, Error> {
         read::read_part(part, progress)
     }
 
-    /// The size of the whole lines in bytes. What stands behind them is to be cut off
-    /// before the export goes on there.
+    /// Size of the whole lines in bytes. Truncate the file to this size before continuing the export.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The last record that is there.
+    /// The ID of the last record so far, if there is one.
     pub fn last(&self) -> Option<ProofId> {
         self.check.last
     }
 
-    /// Before the first line.
+    /// The point before the first line.
     pub(crate) fn new(check: Check) -> Self {
         Self { check, lines: 0, bytes: 0, digest: Sha256::new() }
     }
 
-    /// Counts a line, with its newline.
+    /// Counts a line, including its newline.
     pub(crate) fn add(&mut self, line: &[u8]) {
         self.lines += 1;
         self.bytes += line.len() as u64;
@@ -189,7 +183,7 @@ pub(crate) struct Exporter<'a> {
 }
 
 impl<'a> Exporter<'a> {
-    /// Begins an export.
+    /// Begins an export by writing its first line.
     pub(crate) fn begin(start: &Start, out: &'a mut dyn Write) -> Result<Self, Error> {
         let check = Check::new(start.clone()).map_err(unexportable)?;
         let mut exporter = Self::resume(ExportPoint::new(check), out);
@@ -197,7 +191,7 @@ impl<'a> Exporter<'a> {
         Ok(exporter)
     }
 
-    /// Goes on behind the last whole line.
+    /// Continues after the last whole line.
     pub(crate) fn resume(point: ExportPoint, out: &'a mut dyn Write) -> Self {
         Self { out, point, text: Vec::new(), stored: Stored::default() }
     }
@@ -244,7 +238,7 @@ fn unwritable(error: &std::io::Error) -> Error {
     Error::storage(format!("cannot write the export: {error}"))
 }
 
-/// The log itself does not hold.
+/// The error for a log that is not sound.
 fn unexportable(Mismatch { expected, found }: Mismatch) -> Error {
     Error::ChainBroken { message: format!("expected {expected}, found {found}; verify the log") }
 }

@@ -1,8 +1,8 @@
-//! Verifying behind a log that was opened on what its view has.
+//! Background verification of a log that was opened on the basis of its index.
 //!
-//! Until it is done, the states, the uses of limits, the sums of the index and the nodes of the tree are believed
-//! up to the last entries, which were read. Then they are compared with what the whole journal says; what differs
-//! makes the log read-only, as any break does.
+//! Until it is done, the states, the use of limits, the sums of the index and the nodes of the tree are used
+//! unverified, except for the last entries, which the open has read. Then they are compared with the whole journal. A
+//! difference makes the log read-only, like any break.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,15 +19,15 @@ use crate::proof::parts::Parts;
 use crate::proof::queue::Refusal;
 use crate::store::{Manner, Position, VIEW_FOLDER, digest};
 
-/// What a log goes by before all of its journal is read.
+/// Unverified data that a log uses until its journal is read.
 pub(crate) struct Believed {
-    /// Up to here.
+    /// The position up to which the data is unverified.
     pub(crate) until: Position,
     /// The digest of each state.
     states: BTreeMap<String, Digest>,
     used: Vec<UsedLimit>,
     census: Census,
-    /// The root of the tree.
+    /// The root of the tree over these entries.
     root: Digest,
 }
 
@@ -43,7 +43,7 @@ impl Believed {
         Self { until, states, used, census, root }
     }
 
-    /// Where the journal says something else.
+    /// Describes the first difference from the journal; `None` if there is none.
     fn differs_from(&self, reading: Reading<'_>, root: Digest) -> Option<String> {
         let Reading { states, used, census, .. } = reading;
         let states: BTreeMap<String, Digest> = states.into_iter().map(|(key, value)| (key, digest(&value))).collect();
@@ -61,16 +61,16 @@ impl Believed {
     }
 }
 
-/// The thread that verifies behind the log.
+/// The thread that verifies the log in the background.
 pub(crate) struct Behind {
     stop: Arc<AtomicBool>,
     state: Arc<Mutex<VerificationState>>,
-    // Taken by whoever stops it first.
+    // Taken by the first caller that stops it.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Behind {
-    /// Where there is nothing to do.
+    /// Creates a verification that has nothing to do.
     pub(crate) fn nothing() -> Self {
         Self {
             stop: Arc::default(),
@@ -86,7 +86,7 @@ impl Behind {
         let work = {
             let (parts, stop, state) = (Arc::clone(parts), Arc::clone(&stop), Arc::clone(&state));
             move || {
-                // A panic must not pass for a verification that goes on for ever.
+                // A panic must not look like a verification that never ends.
                 let mut unexpected =
                     Unexpected { parts: Arc::clone(&parts), state: Arc::clone(&state), is_over: false };
                 let ended = run(&parts, &believed, &stop, &state);
@@ -102,14 +102,14 @@ impl Behind {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until it is done.
+    /// Waits until the verification is done.
     pub(crate) fn wait(&self) {
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = thread.join();
         }
     }
 
-    /// Ends it behind the segments that it is at.
+    /// Stops it after the segments it is working on.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.wait();
@@ -145,7 +145,7 @@ fn run(parts: &Parts, believed: &Believed, stop: &AtomicBool, state: &Mutex<Veri
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::Interrupted && !goes_on(0) => return VerificationState::Stopped,
         Err(error) => {
-            // What cannot be read cannot be believed any longer.
+            // Data that cannot be verified must not be used any longer.
             let message = format!("the journal cannot be read: {error}");
             parts.queue.refuse(Refusal::Broken(message.clone()));
             return VerificationState::Failed(message);

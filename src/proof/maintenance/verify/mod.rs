@@ -1,8 +1,8 @@
-//! Checking what is stored, while the log is in use.
+//! Verifying stored data while the log is in use.
 //!
-//! All of it goes by [`verify`]: the caller's verifications, and those of threads of ours. What it finds broken
-//! makes the log read-only; where it ends is where the next one may begin. `behind.rs` has the thread that reads
-//! all of the journal when a log was opened without, `scrub.rs` the one that reads it again and again.
+//! Callers and background threads all use [`verify`]. A break that it finds makes the log read-only; the position at
+//! which it ends is where the next verification may begin. `behind.rs` has the thread that verifies a log opened on
+//! the basis of its index, `scrub.rs` the one that reads everything again and again.
 
 mod behind;
 mod scrub;
@@ -20,16 +20,16 @@ use crate::proof::index::{Held, HoldPlace, Holding};
 use crate::proof::parts::Parts;
 use crate::store::{Manner, Position, ViewError};
 
-/// What is to be verified, and how.
+/// Options of a verification.
 pub(crate) struct Verifying<'a> {
-    /// Behind which place; the whole journal without one.
+    /// The position after which to verify; `None` for the whole journal.
     pub(crate) since: Option<&'a ChainPosition>,
-    /// What the index says, to be compared.
+    /// The checksums of the index, to be compared.
     pub(crate) held: Option<&'a Held>,
     pub(crate) manner: Manner<'a>,
 }
 
-/// Verifies what is applied by now. Beside it, where the index says something else than the journal.
+/// Verifies the entries applied so far. If the index is compared, also returns how it differs from the journal.
 pub(crate) fn verify(parts: &Parts, verifying: &Verifying<'_>) -> io::Result<(Verification, Option<String>)> {
     let start = parts.journal.reader.start();
     let totals = *parts.index.read().totals();
@@ -40,7 +40,7 @@ pub(crate) fn verify(parts: &Parts, verifying: &Verifying<'_>) -> io::Result<(Ve
     let found = parts.journal.reader.verify_parts(&mut reading, since, until, verifying.manner)?;
     let chain = reading.verified();
     let breakage = if found.began_elsewhere {
-        // The place was none of this log; that says nothing against the log itself.
+        // The given position does not belong to this log, which says nothing about the log itself.
         found.breakage
     } else {
         parts.note_breakage(found.breakage)
@@ -55,8 +55,8 @@ pub(crate) fn verify(parts: &Parts, verifying: &Verifying<'_>) -> io::Result<(Ve
     }
     let position = ChainPosition::new(until.entries, until.link, chain.records, chain.head_hash);
     verification.checked.until = Some(position);
-    // Verified is what was verified in one piece: behind a place that a caller brought, only its caller knows.
-    // Of a log whose first entries have left meanwhile it counts too many.
+    // Recorded only if everything up to here was verified: only the caller knows about the entries before a position
+    // it supplied. A log that was archived meanwhile would count too many records.
     let last = *parts.maintenance.verified();
     if parts.journal.reader.start() == start && verifying.since.is_none_or(|since| last == Some(*since)) {
         parts.maintenance.note_verified(position);
@@ -64,7 +64,7 @@ pub(crate) fn verify(parts: &Parts, verifying: &Verifying<'_>) -> io::Result<(Ve
     Ok((verification, verifying.held.and_then(|held| held.differs_from(&reading.held))))
 }
 
-/// All that the index says, read in pieces so that the log goes on meanwhile.
+/// Reads the checksums of the index, in pieces so that the log stays in use.
 pub(crate) fn held(parts: &Parts) -> Result<Held, ViewError> {
     let (mut place, mut holding) = (HoldPlace::default(), Holding::new());
     while parts.index.read().hold(&mut place, &mut holding)? {}

@@ -1,4 +1,4 @@
-//! Reading all that is stored again and again, slowly, so that what decays is found while there is still a copy.
+//! The scrub: reads everything stored again and again, slowly, so that decay is found while a copy still exists.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,17 +10,17 @@ use crate::model::{Error, LogProgress, ScrubOptions, ScrubPass, ScrubStatus, Tim
 use crate::proof::parts::Parts;
 use crate::store::Manner;
 
-/// The thread that scrubs.
+/// The scrub's thread.
 pub(crate) struct Scrub {
     pace: Arc<Pace>,
-    // Taken by whoever stops it first.
+    // Taken by the first caller that stops it.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the thread and its owner share.
+/// State shared by the thread and its owner.
 struct Pace {
     options: ScrubOptions,
-    // Held to look at it or to change it.
+    // Held to look or to change.
     state: Mutex<PaceState>,
     stopped: Condvar,
 }
@@ -28,12 +28,12 @@ struct Pace {
 struct PaceState {
     status: ScrubStatus,
     is_stopped: bool,
-    /// Before then nothing more is read.
+    /// The earliest time of the next read.
     next: Instant,
 }
 
 impl Scrub {
-    /// Starts the thread; `now` tells the time of a pass that is finished.
+    /// Starts the thread; `now` returns the time of a finished pass.
     pub(crate) fn start(
         parts: &Arc<Parts>,
         options: ScrubOptions,
@@ -42,7 +42,7 @@ impl Scrub {
         let status = ScrubStatus::default();
         let state = Mutex::new(PaceState { status, is_stopped: false, next: Instant::now() });
         let pace = Arc::new(Pace { options, state, stopped: Condvar::new() });
-        // The thread must not keep what it reads alive once everybody else has let go.
+        // The thread must not keep the log alive once nobody else uses it.
         let (parts, theirs) = (Arc::downgrade(parts), Arc::clone(&pace));
         let work = move || {
             while let Some(parts) = parts.upgrade() {
@@ -64,7 +64,7 @@ impl Scrub {
         self.pace.lock().status.clone()
     }
 
-    /// Ends it behind the segment that it is at.
+    /// Stops it after the segment it is working on.
     pub(crate) fn stop(&self) {
         self.pace.lock().is_stopped = true;
         self.pace.stopped.notify_all();
@@ -75,7 +75,7 @@ impl Scrub {
 }
 
 impl Pace {
-    /// Reads all of it once; false when there is no point in another time.
+    /// Reads everything once. Returns false if there is no point in another pass.
     fn pass(&self, parts: &Parts, now: &impl Fn() -> Timestamp) -> bool {
         let of = parts.index.applied().entries;
         let tell = |done: u64| self.lock().status.running = Some(LogProgress::new(done.min(of), of));
@@ -95,7 +95,7 @@ impl Pace {
                 is_valid && !state.is_stopped
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => !state.is_stopped,
-            // A disk that cannot be read now may be read later.
+            // An unreadable disk may become readable later.
             Err(error) => {
                 state.status.unreadable = Some(error.to_string());
                 !state.is_stopped
@@ -103,7 +103,7 @@ impl Pace {
         }
     }
 
-    /// Waits until so many bytes more may be read; for none, not at all. False when it is stopped.
+    /// Waits until `bytes` more bytes may be read; does not wait for 0 bytes. Returns false if the scrub is stopped.
     fn allow(&self, bytes: u64) -> bool {
         let mut state = self.lock();
         if bytes == 0 {
@@ -122,7 +122,7 @@ impl Pace {
         true
     }
 
-    /// Waits so long; false when it is stopped.
+    /// Waits for `time`. Returns false if the scrub is stopped.
     fn wait(&self, time: Duration) -> bool {
         let state = self.lock();
         let waited = self.stopped.wait_timeout_while(state, time, |state| !state.is_stopped);

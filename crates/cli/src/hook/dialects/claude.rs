@@ -32,22 +32,24 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     fields.event(event, name, kind)
 }
 
-/// Whether the user wrote the prompt. Claude Code also submits prompts of its own, such as the result of a sub-agent that
-/// has ended. `source` tells them apart; versions that omit it are known to begin them with a tag.
+/// Returns whether the user wrote the prompt. Claude Code also submits prompts of its own, such as the result of a
+/// finished sub-agent. `source` tells them apart; in versions that omit it, such prompts are known to begin with a
+/// tag.
 fn is_by_user(fields: &Fields, event: &Value) -> Result<bool, String> {
     let prompt = event.get(fields.prompt).and_then(Value::as_str).unwrap_or_default();
     let is_told = optional(event, "source")?.is_none_or(|source| matches!(source, "user" | "sdk"));
     Ok(is_told && !prompt.trim_start().starts_with("<task-notification>"))
 }
 
-/// The question to the user, in the words of Claude Code and VS Code.
+/// Builds the question to the user in the format of Claude Code and VS Code.
 pub(super) fn ask(event: &HookEvent, reason: &str) -> Value {
     json!({"hookSpecificOutput": {
         "hookEventName": event.name, "permissionDecision": "ask", "permissionDecisionReason": reason,
     }})
 }
 
-/// The events that need no ruling. `PermissionRequest` is one: the call was decided before it, and Claude Code asks its user.
+/// Events that need no ruling. `PermissionRequest` is one: the call was decided before it, and Claude Code asks its
+/// user.
 const OTHER: &[&str] = &[
     "ConfigChange",
     "CwdChanged",

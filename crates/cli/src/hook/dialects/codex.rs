@@ -1,6 +1,7 @@
-//! The dialect of Codex CLI. Its hooks cannot ask: an `ask`, like any field that Codex does not know, lets the call run.
+//! The dialect of Codex CLI. Its hooks cannot ask: an `ask`, like any field that Codex does not know, lets the call
+//! run.
 //!
-//! Codex writes `-` in the name of an MCP server as `_`, and does not tell the name otherwise.
+//! Codex writes `-` in the name of an MCP server as `_`, and does not send the original name.
 
 use serde_json::Value;
 
@@ -22,7 +23,7 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     let name = fields.name(event)?;
     let kind = match name {
         "PreToolUse" => EventKind::Call(fields.call(event)?),
-        // Codex tells the same response of a command that succeeded and of one that failed.
+        // Codex sends the same response for a command that succeeded and for one that failed.
         "PostToolUse" => fields.result(event, None)?,
         "UserPromptSubmit" => fields.prompt(event)?,
         "SessionEnd" => EventKind::End,

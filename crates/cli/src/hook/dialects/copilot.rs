@@ -1,6 +1,7 @@
-//! The dialects of Copilot CLI: events registered in `camelCase` carry `camelCase` fields and no name of the event; events
-//! registered in `PascalCase` carry the fields of Claude Code. The session of a sub-agent's events is its own, and their
-//! parent is the conversation. An MCP tool is named `SERVER-TOOL`, which does not tell where the server's name ends.
+//! The dialects of Copilot CLI: events registered in `camelCase` have `camelCase` fields and no event name; events
+//! registered in `PascalCase` have the fields of Claude Code. A sub-agent's events have a session of their own, and
+//! the parent is the conversation. An MCP tool is named `SERVER-TOOL`, which does not show where the server's name
+//! ends.
 
 use rulekeep::Outcome;
 use serde_json::{Value, json};
@@ -51,7 +52,8 @@ fn read(_: &Fields, event: &Value) -> Result<HookEvent, String> {
     fields.event(event, name, kind)
 }
 
-/// The name of an event in camelCase, by the fields that it alone has. A tool without a result or an error is about to run.
+/// Tells the name of a camelCase event from its fields. A tool event without a result or an error comes before the
+/// call.
 fn camel_name(event: &Value) -> Result<&'static str, String> {
     let has = |field: &str| event.get(field).is_some();
     Ok(match () {
@@ -68,8 +70,8 @@ fn camel_name(event: &Value) -> Result<&'static str, String> {
     })
 }
 
-/// A result by the type that Copilot gives it. A command of a shell is a success whatever its exit code, so its outcome is
-/// unknown. A call that was denied has not run, so there is nothing to report.
+/// Reads a result by the type that Copilot gives it. A shell command counts as a success whatever its exit code, so
+/// its outcome is unknown. A denied call did not run, so there is nothing to report.
 fn result(fields: &Fields, event: &Value) -> Result<EventKind, String> {
     let result = event.get(fields.result);
     let kind = result.and_then(|result| result.get("resultType").or_else(|| result.get("result_type")));
@@ -90,7 +92,8 @@ fn ask(_: &HookEvent, reason: &str) -> Value {
     decision("ask", reason)
 }
 
-/// The refusal. Exit code 2 denies whatever stands on standard output, and the model gets its reason from there alone.
+/// Builds the refusal. Exit code 2 denies whatever is on standard output, and the model reads the reason only from
+/// there.
 fn refuse(reason: &str) -> HookAnswer {
     let mut answer = HookAnswer::refusal(reason);
     answer.stdout = decision("deny", answer.stderr.trim_end()).to_string();

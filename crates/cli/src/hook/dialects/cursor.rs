@@ -54,7 +54,8 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     Ok(read)
 }
 
-/// A call that Cursor tells by an event of its own, whose arguments are fields of the event. The first must be there.
+/// Reads a call that Cursor reports with an event of its own, whose arguments are fields of the event. The first one
+/// is required.
 fn narrow_call(event: &Value, tool: &str, arguments: &[&str]) -> Result<HostCall, String> {
     if let Some(first) = arguments.first() {
         required(event, first)?;
@@ -64,7 +65,7 @@ fn narrow_call(event: &Value, tool: &str, arguments: &[&str]) -> Result<HostCall
     Ok(HostCall { id: None, tool: tool.to_owned(), server: None, arguments })
 }
 
-/// A call of an MCP tool. Cursor names the server, or where that is absent its address or its command.
+/// Reads a call of an MCP tool. Cursor sends the server's name, or otherwise its address or command.
 fn mcp_call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
     let mut call = fields.call(event)?;
     for field in ["mcp_server_name", "url", "command"] {
@@ -75,7 +76,7 @@ fn mcp_call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
     Ok(call)
 }
 
-/// A call that failed. One that Cursor or its user denied has not run, so there is nothing to report.
+/// Reads a failed call. One that Cursor or its user denied did not run, so there is nothing to report.
 fn failure(event: &Value) -> Result<EventKind, String> {
     if optional(event, "failure_type")? == Some("permission_denied") {
         return Ok(EventKind::Other);

@@ -1,38 +1,38 @@
-//! The names that hosts give the fields of an event, and their reading.
+//! The names of an event's fields, which differ by host, and functions that read them.
 
 use rulekeep::Outcome;
 use serde_json::Value;
 
 use crate::hook::event::{EventKind, HookEvent, HostCall};
 
-/// The fields of an event. A name is empty where the host has no such field.
+/// The names of an event's fields. A name is empty if the host has no such field.
 #[derive(Debug)]
 pub(super) struct Fields {
-    /// The event's name.
+    /// The field with the event's name.
     pub(super) event: &'static str,
-    /// The conversation.
+    /// The field with the conversation.
     pub(super) session: &'static str,
-    /// The working folder.
+    /// The field with the working folder.
     pub(super) cwd: &'static str,
-    /// The sub-agent that acts.
+    /// The field with the sub-agent that acts.
     pub(super) agent: &'static str,
-    /// The conversation that a sub-agent acts in, where the session of its events is its own.
+    /// The field with the conversation of a sub-agent, if its events have a session of their own.
     pub(super) parent: &'static str,
-    /// The tool's name.
+    /// The field with the tool's name.
     pub(super) tool: &'static str,
-    /// The tool's arguments.
+    /// The field with the tool's arguments.
     pub(super) arguments: &'static str,
-    /// The id of the call.
+    /// The field with the ID of the call.
     pub(super) call: &'static str,
-    /// The user's words.
+    /// The field with the user's words.
     pub(super) prompt: &'static str,
-    /// The result of the tool.
+    /// The field with the result of the tool.
     pub(super) result: &'static str,
     /// The name of the event before a tool runs.
     pub(super) before: &'static str,
 }
 
-/// The fields of Claude Code, which several hosts have taken over.
+/// The fields of Claude Code, which several hosts have adopted.
 pub(super) const CLAUDE: Fields = Fields {
     event: "hook_event_name",
     session: "session_id",
@@ -48,14 +48,15 @@ pub(super) const CLAUDE: Fields = Fields {
 };
 
 impl Fields {
-    /// The event's name as the host tells it.
+    /// Reads the event's name.
     pub(super) fn name<'a>(&self, event: &'a Value) -> Result<&'a str, String> {
         required(event, self.event)
     }
 
-    /// An event of the kind, with the conversation and the folder as the host tells them.
+    /// Creates an event with the conversation and the folder that the host sent.
     ///
-    /// The prompt of a sub-agent was written by an agent, and its end leaves the conversation open: neither is the user's.
+    /// The prompt of a sub-agent was written by an agent, and its end does not end the conversation, so neither
+    /// counts as the user's.
     pub(super) fn event(&self, event: &Value, name: &str, kind: EventKind) -> Result<HookEvent, String> {
         let subagent = optional(event, self.agent)?;
         let session = optional(event, self.parent)?.map_or_else(|| optional(event, self.session), |id| Ok(Some(id)))?;
@@ -71,7 +72,7 @@ impl Fields {
         })
     }
 
-    /// The user's words.
+    /// Reads the user's words.
     pub(super) fn prompt(&self, event: &Value) -> Result<EventKind, String> {
         match event.get(self.prompt) {
             Some(Value::String(prompt)) => Ok(EventKind::Prompt(prompt.clone())),
@@ -79,8 +80,8 @@ impl Fields {
         }
     }
 
-    /// The call, its tool split from the MCP server where the name is `mcp__SERVER__TOOL`. Where the host tells the server
-    /// in `mcp_server`, its name is taken from there: the tool's name holds it with some characters replaced.
+    /// Reads the call. A name `mcp__SERVER__TOOL` is split into server and tool. If the host sends the server in
+    /// `mcp_server`, its name is taken from there, because the tool's name contains it with some characters replaced.
     pub(super) fn call(&self, event: &Value) -> Result<HostCall, String> {
         let name = required(event, self.tool)?;
         let told = event.get("mcp_server").map(|server| optional(server, "name")).transpose()?.flatten();
@@ -100,19 +101,19 @@ impl Fields {
         })
     }
 
-    /// The call and its result, as the host shows it.
+    /// Reads the call and its result.
     pub(super) fn result(&self, event: &Value, outcome: Option<Outcome>) -> Result<EventKind, String> {
         let result = event.get(self.result).filter(|result| !result.is_null()).cloned();
         Ok(EventKind::Result { call: self.call(event)?, result, outcome })
     }
 }
 
-/// The name of a server as it stands in the names of its tools.
+/// Returns the name of a server as it appears in the names of its tools.
 fn replaced(server: &str) -> String {
     server.chars().map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).collect()
 }
 
-/// The text in `field`, which must be there.
+/// Reads the text in `field`, which is required.
 pub(super) fn required<'a>(event: &'a Value, field: &str) -> Result<&'a str, String> {
     match event.get(field) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text),
@@ -120,7 +121,7 @@ pub(super) fn required<'a>(event: &'a Value, field: &str) -> Result<&'a str, Str
     }
 }
 
-/// The text in `field`, or nothing where it is absent, null or empty.
+/// Reads the text in `field`; `None` if it is missing, null or empty.
 pub(super) fn optional<'a>(event: &'a Value, field: &str) -> Result<Option<&'a str>, String> {
     match event.get(field) {
         None | Some(Value::Null) => Ok(None),
@@ -129,7 +130,7 @@ pub(super) fn optional<'a>(event: &'a Value, field: &str) -> Result<Option<&'a s
     }
 }
 
-/// The arguments in `field`: an object, or the text of one, as some hosts write it.
+/// Reads the arguments in `field`: an object, or the text of one, as some hosts write it.
 pub(super) fn arguments(event: &Value, field: &str) -> Result<Value, String> {
     let expected = || missing(field, "an object, or the JSON text of one");
     match event.get(field) {

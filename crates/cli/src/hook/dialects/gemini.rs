@@ -1,5 +1,5 @@
-//! The dialect of Gemini CLI. Its `ask` ends the turn where no user can answer, so questions are refusals here. The calls
-//! of sub-agents carry no sign of the sub-agent.
+//! The dialect of Gemini CLI. Its `ask` ends the turn if no user can answer, so escalations are refusals here. The
+//! calls of sub-agents cannot be distinguished.
 
 use rulekeep::Outcome;
 use serde_json::Value;
@@ -44,7 +44,8 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     fields.event(event, name, kind)
 }
 
-/// The call, its server and tool as the MCP context names them. The context's command line may hold secrets, and is left.
+/// Reads the call, with server and tool from the MCP context. The context's command line is ignored, because it may
+/// contain secrets.
 fn call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
     let mut call = fields.call(event)?;
     if let Some(context) = event.get("mcp_context").filter(|context| !context.is_null()) {
@@ -58,7 +59,8 @@ fn call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
     Ok(call)
 }
 
-/// A response with an error failed. A shell command whose exit code tells a failure has none, so its outcome stays unknown.
+/// Reads the outcome: a response with an error failed. A shell command whose exit code signals a failure has no
+/// error, so its outcome is unknown.
 fn outcome(call: &HostCall, result: Option<&Value>) -> Option<Outcome> {
     let failed = result?.get("error").is_some_and(|error| !error.is_null());
     if failed { Some(Outcome::Failure) } else { (call.tool != "run_shell_command").then_some(Outcome::Success) }

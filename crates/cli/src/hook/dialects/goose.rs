@@ -1,4 +1,4 @@
-//! The dialect of goose. Its hooks cannot ask, and block nothing but calls of tools. The calls of a sub-agent start no
+//! The dialect of goose. Its hooks cannot ask, and can block only calls of tools. The calls of a sub-agent run no
 //! hook: only the call of `delegate` that starts it does.
 
 use rulekeep::Outcome;
@@ -33,7 +33,7 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
         }
         "UserPromptSubmit" => fields.prompt(event)?,
         "SessionEnd" => EventKind::End,
-        // The narrower events repeat a call that `PreToolUse` has told, and cannot block it.
+        // The narrower events repeat a call that `PreToolUse` has reported, and cannot block it.
         "AfterFileEdit"
         | "AfterShellExecution"
         | "BeforeReadFile"
@@ -46,8 +46,8 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     fields.event(event, name, kind)
 }
 
-/// The call. A tool of an extension is named `EXTENSION__TOOL`, and an extension is an MCP server. Those of the extension
-/// `developer` have no prefix in today's versions.
+/// Reads the call. A tool of an extension is named `EXTENSION__TOOL`, and an extension is an MCP server. Tools of the
+/// extension `developer` have no prefix in current versions.
 fn call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
     let mut call = fields.call(event)?;
     if call.server.is_none()

@@ -1,19 +1,19 @@
-//! Standard input as a JSON object.
+//! Reading standard input as a JSON object.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The largest event that is read, in bytes: far above the files that agents write in one call.
+/// Largest event that is read, in bytes: far more than the files that agents write in one call.
 pub const MAX_INPUT: usize = 16 << 20;
 
-/// Reads an event from standard input: a JSON object in UTF-8, with or without a byte order mark, of at most
-/// 16 MiB, in which no object has a key twice.
+/// Parses an event: a JSON object in UTF-8, with or without a byte order mark, of at most 16 MiB, without duplicate
+/// keys.
 ///
 /// # Errors
 ///
-/// Says what the input is instead. Never repeats it, because events carry the contents of files.
+/// Returns a description of the problem. It never includes the input, because events contain the contents of files.
 pub fn read_input(input: &[u8]) -> Result<Value, String> {
     if input.len() > MAX_INPUT {
         return Err(format!("the event has {} bytes, more than the {MAX_INPUT} that are read", input.len()));
@@ -26,7 +26,7 @@ pub fn read_input(input: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// A JSON value in which no object has a key twice: hosts and hooks could otherwise read two different calls.
+/// A JSON value without duplicate keys: hosts and hooks could otherwise read two different calls.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {

@@ -3,11 +3,12 @@
 //! | file | subject |
 //! |---|---|
 //! | `input.rs` | standard input as a JSON object |
-//! | `fields.rs` | the names that hosts give the fields of an event, and their reading |
-//! | one file a host | its events, its words for asking its user, its tools |
+//! | `fields.rs` | the names of an event's fields, and reading them |
+//! | one file per host | its events, its way to ask its user, its tools |
 //!
-//! A refusal is [`HookAnswer::refusal`]: exit code 2, the reason on standard error, nothing on standard output. It is the
-//! one form that blocks on each host. Copilot CLI does not show it to the model, so its refusal says the reason twice.
+//! A refusal is [`HookAnswer::refusal`]: exit code 2, the reason on standard error, nothing on standard output. It is
+//! the only form that blocks on every host. Copilot CLI does not show it to the model, so its refusal gives the
+//! reason twice.
 
 mod claude;
 mod codex;
@@ -28,11 +29,11 @@ use self::fields::Fields;
 pub use self::input::{MAX_INPUT, read_input};
 use super::event::{EventKind, HookAnswer, HookEvent, Host, Ruling};
 
-/// Reads the event that came to the hook of `host` on standard input, and finds the dialect to answer it in.
+/// Parses the event that the hook of `host` got on standard input, and finds the dialect in which to answer it.
 ///
 /// # Errors
 ///
-/// The refusal, for anything that is not an event the host documents.
+/// Returns the refusal for anything that is not an event documented by the host.
 pub fn read_event(host: Host, input: &[u8]) -> Result<(&'static Dialect, HookEvent), HookAnswer> {
     let refused = |dialect: &Dialect, reason: String| dialect.refusal(&format!("Rulekeep refused: {reason}"));
     let event = read_input(input).map_err(|reason| refused(Dialect::of(host), reason))?;
@@ -41,7 +42,7 @@ pub fn read_event(host: Host, input: &[u8]) -> Result<(&'static Dialect, HookEve
     Ok((dialect, read))
 }
 
-/// The words of a host: how it tells events, and which answers it understands.
+/// The dialect of a host: the format of its events, and the answers that it understands.
 #[derive(Debug)]
 pub struct Dialect {
     host: Host,
@@ -53,8 +54,8 @@ pub struct Dialect {
     probes: &'static [Probe],
 }
 
-/// A call that a doctor sends through the registered hook, to see whether the host's tool is covered. Each would change
-/// nothing if it ran, and carries the text [`Probe::MARK`], which a policy can deny.
+/// A call that the doctor sends through the registered hook, to check that the host's tool is covered. It would
+/// change nothing if it ran, and contains the text [`Probe::MARK`], which a policy can deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
     /// The host's name of the tool.
@@ -64,12 +65,12 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// The text that the arguments of each probe hold.
+    /// The text in the arguments of each probe.
     pub const MARK: &str = "rulekeep-doctor-probe";
 }
 
 impl Dialect {
-    /// The dialect of `host`.
+    /// Returns the dialect of `host`.
     #[must_use]
     pub const fn of(host: Host) -> &'static Self {
         match host {
@@ -84,8 +85,9 @@ impl Dialect {
         }
     }
 
-    /// The dialect of an event that came to the hook of `host`. Settings files are shared: VS Code reads those of Claude
-    /// Code and Copilot CLI, and Cursor those of Claude Code, so the fields of the event tell who sent it.
+    /// Returns the dialect of an event that came to the hook of `host`. Settings files are shared: VS Code reads
+    /// those of Claude Code and Copilot CLI, and Cursor those of Claude Code, so the sender is told from the fields
+    /// of the event.
     #[must_use]
     pub fn of_event(host: Host, event: &Value) -> &'static Self {
         let has = |field| event.get(field).is_some();
@@ -97,7 +99,7 @@ impl Dialect {
         })
     }
 
-    /// The host.
+    /// The host of this dialect.
     #[must_use]
     pub const fn host(&self) -> Host {
         self.host
@@ -107,15 +109,15 @@ impl Dialect {
     ///
     /// # Errors
     ///
-    /// Says what is missing or unknown. The caller refuses such an event.
+    /// Returns a description of what is missing or unknown. The caller must refuse such an event.
     pub fn read(&self, event: &Value) -> Result<HookEvent, String> {
         (self.read)(self.fields, event)
     }
 
-    /// The answer to an event.
+    /// Builds the answer to an event.
     ///
-    /// Silence lets the host go on as it would without the hook, so its own rules and questions still apply. Events that
-    /// report never block, whatever the ruling: what they report has happened.
+    /// An answer without output lets the host continue as without the hook, so its own rules and questions still
+    /// apply. Events that only report are never blocked, whatever the ruling.
     #[must_use]
     pub fn answer(&self, event: &HookEvent, ruling: &Ruling) -> HookAnswer {
         match (&event.kind, ruling) {
@@ -132,32 +134,33 @@ impl Dialect {
         }
     }
 
-    /// The refusal of an event, whatever it is.
+    /// Builds the refusal of any event.
     #[must_use]
     pub fn refusal(&self, reason: &str) -> HookAnswer {
         (self.refuse)(reason)
     }
 
-    /// Whether the host asks its user when the hook says so. Elsewhere [`Ruling::Ask`] is answered as a refusal.
+    /// Returns whether the host asks its user when the hook says so. On other hosts [`Ruling::Ask`] becomes a
+    /// refusal.
     #[must_use]
     pub const fn asks(&self) -> bool {
         self.ask.is_some()
     }
 
-    /// The time that the host gives a hook before a tool runs, by its default and in the entries that `hook install`
-    /// writes. Hosts without a failure switch run the call when it has passed.
+    /// The time that the host gives a hook before a tool runs, by default and in the entries that `hook install`
+    /// writes. Hosts that cannot block on a failed hook run the call once it has passed.
     #[must_use]
     pub const fn timeout(&self) -> Duration {
         Duration::from_secs(self.seconds)
     }
 
-    /// A probe for each tool of the host that acts or reads.
+    /// Returns a probe for each tool of the host that acts or reads.
     #[must_use]
     pub const fn probes(&self) -> &'static [Probe] {
         self.probes
     }
 
-    /// The event that the host would send before the call of a probe.
+    /// Builds the event that the host would send before the call of a probe.
     #[must_use]
     pub fn probe_event(&self, probe: &Probe) -> Value {
         let arguments: Value = serde_json::from_str(probe.arguments).unwrap_or_default();

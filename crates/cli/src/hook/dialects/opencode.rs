@@ -1,10 +1,10 @@
-//! The dialect of the plugin that `hook install` writes for opencode, which has no hooks that are processes.
+//! The dialect of the plugin that `hook install` writes for opencode, which does not run hooks as processes.
 //!
 //! The plugin writes one JSON object: `event` (`chat.message`, `tool.execute.before`, `tool.execute.after` or
-//! `session.deleted`), `session` (the conversation with the user), `subagent` (the session of a sub-agent, where one acts),
-//! `cwd`, and with them `prompt`, or `tool`, `args` and `call`, and after the tool `output`. It throws on any exit code
-//! but 0, which keeps opencode from running the tool. opencode cannot ask through it; the questions of its own permissions
-//! come after the plugin.
+//! `session.deleted`), `session` (the conversation with the user), `subagent` (the session of a sub-agent that acts),
+//! `cwd`, and with them `prompt`, or `tool`, `args` and `call`, and after the tool `output`. It throws on any exit
+//! code except 0, which keeps opencode from running the tool. The plugin cannot make opencode ask; opencode's own
+//! permission questions come after the plugin.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     let name = fields.name(event)?;
     let kind = match name {
         "tool.execute.before" => EventKind::Call(fields.call(event)?),
-        // opencode tells the output alike of tools that succeeded and of commands that failed.
+        // opencode reports the same output for tools that succeeded and for commands that failed.
         "tool.execute.after" => fields.result(event, None)?,
         "chat.message" => match fields.prompt(event)? {
             EventKind::Prompt(prompt) => EventKind::Prompt(unquoted(&prompt).unwrap_or(prompt)),
@@ -52,8 +52,8 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     fields.event(event, name, kind)
 }
 
-/// The user's words in a prompt of `opencode run "..."`, which writes an argument with blanks in quotation marks. Words in
-/// quotation marks would be read as a name, not as a request.
+/// Removes the quotation marks that `opencode run "..."` puts around an argument with blanks. Quoted words would be
+/// read as a name, not as a request.
 fn unquoted(prompt: &str) -> Option<String> {
     let inner = prompt.strip_prefix('"')?.strip_suffix('"')?;
     let is_one_argument = !inner.replace("\\\"", "").contains('"');

@@ -1,5 +1,5 @@
-//! The dialect of agent mode in Visual Studio Code: the events of Claude Code, with the session and the name of the event
-//! in camelCase, and other names of tools.
+//! The dialect of agent mode in Visual Studio Code: the events of Claude Code, with session and event name in
+//! camelCase, and with other tool names.
 
 use rulekeep::Outcome;
 use serde_json::Value;

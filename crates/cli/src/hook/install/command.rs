@@ -15,7 +15,7 @@ use crate::hook::event::Host;
 pub struct InstallArguments {
     #[command(flatten)]
     place: Place,
-    /// The program that the host runs; by default this one
+    /// The program that the host runs (default: this one)
     #[arg(long, value_name = "PATH")]
     command: Option<PathBuf>,
 }
@@ -27,29 +27,29 @@ pub struct UninstallArguments {
     place: Place,
 }
 
-/// The settings that are changed.
+/// The settings to change.
 #[derive(Debug, clap::Args)]
 struct Place {
     /// The host whose settings are changed
     #[arg(long)]
     host: Host,
-    /// Change the settings of your user, for all projects (the default)
+    /// Changes your user settings, for all projects (the default)
     #[arg(long, conflicts_with = "project")]
     user: bool,
-    /// Change the settings of the project in the current folder
+    /// Changes the settings of the project in the current folder
     #[arg(long)]
     project: bool,
-    /// Write the changes without a question
+    /// Writes the changes without asking
     #[arg(long)]
     yes: bool,
 }
 
-/// Registers the hook in the settings of a host, after showing the difference. `operator` checks that an operator asks: a
-/// hook that is registered is not replaced by anybody else.
+/// Registers the hook in the settings of a host, after showing the difference. `operator` checks for the operator's
+/// key, which is needed to replace a registered hook.
 ///
 /// # Errors
 ///
-/// Says which file could not be read or written, or that nobody agreed; those of `operator`.
+/// Returns a message if a file cannot be read or written, if nobody agreed, or if `operator` fails.
 pub fn install(arguments: &InstallArguments, operator: &dyn Fn() -> Result<(), String>) -> Result<ExitCode, String> {
     let place = &arguments.place;
     let (home, project) = place.folders()?;
@@ -75,7 +75,7 @@ pub fn install(arguments: &InstallArguments, operator: &dyn Fn() -> Result<(), S
 ///
 /// # Errors
 ///
-/// Says which file could not be read or written, or that nobody agreed.
+/// Returns a message if a file cannot be read or written, or if nobody agreed.
 pub fn uninstall(arguments: &UninstallArguments) -> Result<ExitCode, String> {
     let place = &arguments.place;
     let (home, project) = place.folders()?;
@@ -104,7 +104,7 @@ impl Place {
     }
 }
 
-/// Refuses to write settings that the host does not read, because a variable names another folder.
+/// Refuses to write settings that the host does not read because a variable names another folder.
 fn refuse_moved(host: Host, home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Result<(), String> {
     let layout = Layout::of(host);
     let Some(name) = layout.moved_by else { return Ok(()) };
@@ -117,7 +117,7 @@ fn refuse_moved(host: Host, home: &Path, variable: impl Fn(&str) -> Option<OsStr
     }
 }
 
-/// Shows the changes, and writes them when they are agreed to.
+/// Shows the changes, and writes them if the user agrees.
 fn carry_out(
     changes: &[FileChange],
     agreed: bool,

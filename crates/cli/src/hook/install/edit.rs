@@ -1,4 +1,4 @@
-//! Entries put into and taken out of a settings text. Order, comments and unknown fields stay as they are.
+//! Inserting entries into a settings text and removing them. Order, comments and unknown fields are preserved.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::layout::{Entries, Layout};
 ///
 /// # Errors
 ///
-/// `LINE:COLUMN: ` and what is malformed there.
+/// Returns `LINE:COLUMN: ` and a description of what is malformed there.
 pub(super) fn parse(text: &str) -> Result<CstRootNode, String> {
     let options = ParseOptions {
         allow_comments: true,
@@ -30,13 +30,13 @@ pub(super) fn parse(text: &str) -> Result<CstRootNode, String> {
         .map_err(|error| format!("{}:{}: {}", error.line_display(), error.column_display(), error.kind()))
 }
 
-/// An error of this module, behind the path of its file.
+/// Puts the path of the file before an error of this module.
 pub(super) fn located(path: &Path, error: &str) -> String {
     let space = if error.starts_with(|c: char| c.is_ascii_digit()) { "" } else { " " };
     format!("{}:{space}{error}", path.display())
 }
 
-/// The settings with exactly the entries of this version. A text that has them already comes back as it is.
+/// Returns the settings with exactly the entries of this version. A text that already has them is returned unchanged.
 pub(super) fn with_entries(layout: &Layout, form: &Entries, text: &str, command: &str) -> Result<String, String> {
     let root = parse(text)?;
     let object = root.object_value_or_create().ok_or("1:1: the settings are no JSON object")?;
@@ -48,7 +48,7 @@ pub(super) fn with_entries(layout: &Layout, form: &Entries, text: &str, command:
     }
     refuse_twice(&object, "hooks")?;
     let hooks = object.object_value_or_create("hooks").ok_or("the field \"hooks\" is no JSON object")?;
-    // Entries of another version, or for events that this version does not use.
+    // Removes entries of another version, or for events that this version does not use.
     for (name, list) in lists(&hooks)? {
         let event = layout.events.iter().find(|event| event.name == name);
         let wanted = event.map(|event| value(&form.entry(event, command)));
@@ -73,7 +73,7 @@ pub(super) fn with_entries(layout: &Layout, form: &Entries, text: &str, command:
     Ok(root.to_string())
 }
 
-/// The settings without entries of the hook; nothing where they held nothing else.
+/// Returns the settings without entries of the hook; `None` if they contained nothing else.
 pub(super) fn without_entries(layout: &Layout, form: &Entries, text: &str) -> Result<Option<String>, String> {
     let root = parse(text)?;
     let Some(object) = root.object_value() else { return Ok(Some(text.to_owned())) };
@@ -105,24 +105,24 @@ pub(super) fn without_entries(layout: &Layout, form: &Entries, text: &str) -> Re
     Ok(Some(root.to_string()))
 }
 
-/// The program that a plugin of ours runs; nothing for another text.
+/// Returns the program that our plugin runs; `None` for any other text.
 pub(super) fn plugin_command(text: &str) -> Option<String> {
     let line =
         text.starts_with(PLUGIN_MARK).then(|| text.lines().find_map(|line| line.strip_prefix(PLUGIN_COMMAND)))?;
     serde_json::from_str(line?).ok()
 }
 
-/// The plugin for opencode.
+/// Returns the plugin for opencode.
 pub(super) fn plugin(program: &str) -> String {
     let command = format!("{PLUGIN_COMMAND}{}", Value::from(program));
     include_str!("plugin.js").replacen("const command = \"rulekeep\"", &command, 1)
 }
 
-/// The first words of the plugin, by which it is known again.
+/// The first words of the plugin, by which it is recognized.
 const PLUGIN_MARK: &str = "// Written by `rulekeep hook install --host opencode`";
 const PLUGIN_COMMAND: &str = "const command = ";
 
-/// Refuses a name that stands twice: some parsers take the first value, others the last.
+/// Refuses a duplicate name: some parsers use the first value, others the last.
 fn refuse_twice(object: &CstObject, name: &str) -> Result<(), String> {
     match object.properties().iter().filter(|property| property.decoded_name().as_deref() == Some(name)).count() {
         0 | 1 => Ok(()),
@@ -130,7 +130,7 @@ fn refuse_twice(object: &CstObject, name: &str) -> Result<(), String> {
     }
 }
 
-/// The entries of each event.
+/// Returns the entries of each event.
 fn lists(hooks: &CstObject) -> Result<Vec<(String, CstArray)>, String> {
     let mut lists = Vec::new();
     for property in hooks.properties() {
@@ -143,7 +143,7 @@ fn lists(hooks: &CstObject) -> Result<Vec<(String, CstArray)>, String> {
     Ok(lists)
 }
 
-/// Removes what an entry holds of ours, and the entry when nothing else is in it. Returns whether it held something.
+/// Removes our part of an entry, and the entry if nothing else is in it. Returns whether there was any.
 fn remove_ours(layout: &Layout, form: &Entries, entry: &CstNode) -> bool {
     let is_ours = |action: &CstNode| {
         let action = action.to_serde_value().unwrap_or_default();
@@ -179,7 +179,7 @@ fn no_list(name: &str) -> String {
     format!("the hooks of the event {name:?} are no list")
 }
 
-/// An entry as it reads back.
+/// Returns an entry as JSON.
 pub(super) fn value(entry: &jsonc_parser::cst::CstInputValue) -> Value {
     let root = CstRootNode::parse("", &ParseOptions::default()).ok();
     root.and_then(|root| {

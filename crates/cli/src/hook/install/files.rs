@@ -1,4 +1,4 @@
-//! The difference of a change of a file, and its atomic write.
+//! Showing the difference of a change of a file, and writing it atomically.
 
 use std::fmt;
 use std::fs;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
-/// A change of one file. It shows itself as a unified difference.
+/// A change of one file. Its `Display` is a unified difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its text now; nothing where it is absent.
+    /// The current text; `None` if the file does not exist.
     pub before: Option<String>,
-    /// Its text after the change; nothing where it is removed.
+    /// The text after the change; `None` if the file is removed.
     pub after: Option<String>,
-    /// The file that this one copies, whose permissions it takes.
+    /// The file that this one copies and whose permissions it gets.
     pub copy_of: Option<PathBuf>,
 }
 
@@ -33,17 +33,18 @@ impl fmt::Display for FileChange {
         let (before, after) = (self.before.as_deref().unwrap_or_default(), self.after.as_deref().unwrap_or_default());
         let lines = TextDiff::from_lines(before, after);
         let shown = lines.unified_diff().header(&name(&self.before), &name(&self.after)).to_string();
-        // A project's settings are of strangers: no character of them steers the terminal.
+        // A project's settings may come from strangers, so no character in them may control the terminal.
         let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
         formatter.write_str(&shown.replace("\r\n", "\n").replace(steers, "\u{FFFD}"))
     }
 }
 
-/// Writes the changes, each in one step: a reader sees the file before or after it.
+/// Writes the changes, each one atomically: a reader sees the file before or after it.
 ///
 /// # Errors
 ///
-/// Says which file could not be written, or has changed since the plan was made. Changes before it have been written.
+/// Names the file that could not be written, or that has changed since the plan was made. Earlier changes have been
+/// written.
 pub fn apply(changes: &[FileChange]) -> Result<(), String> {
     for change in changes {
         write(change).map_err(|error| format!("{}: {error}", change.path.display()))?;
@@ -51,11 +52,11 @@ pub fn apply(changes: &[FileChange]) -> Result<(), String> {
     Ok(())
 }
 
-/// The text of a file; nothing where it is absent.
+/// Reads the text of a file; `None` if it does not exist.
 ///
 /// # Errors
 ///
-/// Names the file that cannot be read, or is not UTF-8.
+/// Names the file that cannot be read or is not UTF-8.
 pub(super) fn read(path: &Path) -> Result<Option<String>, String> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -65,14 +66,14 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, String> {
 }
 
 fn write(change: &FileChange) -> Result<(), io::Error> {
-    // A settings file is often a link into a folder of dotfiles: the file it leads to is written, and the link stays.
+    // A settings file is often a link into a folder of dotfiles. The target is written, and the link stays.
     let path = fs::canonicalize(&change.path).unwrap_or_else(|_| change.path.clone());
     if read(&path).map_err(io::Error::other)? != change.before {
         return Err(io::Error::other("the file has changed since the difference was shown; run the command again"));
     }
     let Some(text) = &change.after else {
         fs::remove_file(&path)?;
-        // Folders for nothing but hooks; one that still holds something stays.
+        // Folders used only for hooks; one that still has content stays.
         let own = |folder: &&Path| folder.ends_with("hooks") || folder.ends_with("rulekeep");
         for folder in path.ancestors().skip(1).take_while(own) {
             if fs::remove_dir(folder).is_err() {

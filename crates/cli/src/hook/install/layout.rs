@@ -1,4 +1,4 @@
-//! Where each host keeps hooks, and how it writes an entry.
+//! The location and format of hook entries for each host.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,43 +13,43 @@ use crate::hook::event::Host;
 pub(super) struct Layout {
     /// The host's name in the command of an entry. VS Code reads the files of Copilot CLI, so both share one.
     pub(super) host: &'static str,
-    /// The settings file, below the home folder of the user.
+    /// The settings file, relative to the user's home folder.
     user: &'static str,
-    /// The settings file, below the folder of the project.
+    /// The settings file, relative to the folder of the project.
     project: &'static str,
-    /// The form of the file.
+    /// The format of the file.
     pub(super) form: Form,
     /// The events that the hook is registered for.
     pub(super) events: &'static [Event],
-    /// A second file that the host wants, in the folder above the one of the settings file, and its text.
+    /// A second file that the host requires, in the folder above that of the settings file, and its text.
     pub(super) manifest: Option<(&'static str, &'static str)>,
     /// A top-level field that makes the host ignore the whole file.
     pub(super) voids: Option<&'static str>,
     /// The variable that moves the user's settings elsewhere.
     pub(super) moved_by: Option<&'static str>,
-    /// The sentences that a user of the host should read after the installation.
+    /// Sentences that a user of the host should read after the installation.
     pub(super) note: &'static str,
 }
 
-/// The form of a settings file.
+/// The format of a settings file.
 pub(super) enum Form {
     /// JSON with the entries of each event under `hooks`.
     Settings(Entries),
-    /// A plugin in JavaScript, which holds nothing else.
+    /// A plugin in JavaScript, which contains nothing else.
     Plugin,
 }
 
-/// How a host writes the entries of an event.
+/// The format of the entries of an event.
 pub(super) struct Entries {
-    /// An entry is a matcher and a list of actions, the form of Claude Code; elsewhere it is one action.
+    /// An entry is a matcher and a list of actions, the form of Claude Code; otherwise it is one action.
     nested: bool,
-    /// The file says `"version": 1`. Codex refuses a file that does.
+    /// The file contains `"version": 1`. Codex rejects a file that does.
     pub(super) versioned: bool,
-    /// An action says `"type": "command"`.
+    /// An action contains `"type": "command"`.
     typed: bool,
-    /// The fields that hold the command line, one for each shell.
+    /// The fields for the command line, one for each shell.
     commands: &'static [&'static str],
-    /// The field that holds the time limit, and its units in a second.
+    /// The field for the time limit, and its units per second.
     timeout: (&'static str, u32),
     /// The field that makes a failed hook block, and its value.
     failure: Option<(&'static str, Switch)>,
@@ -68,16 +68,16 @@ enum Switch {
 pub(super) struct Event {
     /// The host's name of the event.
     pub(super) name: &'static str,
-    /// The tools it is registered for; absent on events that have none, and where absence means all.
+    /// The tools that it is registered for; `None` for events without tools, and where a missing matcher means all.
     pub(super) matcher: Option<&'static str>,
-    /// The host's time limit, in seconds.
+    /// The host's time limit in seconds.
     pub(super) seconds: u64,
-    /// A failure of the hook blocks, where the host can do so.
+    /// A failure of the hook blocks, if the host supports that.
     pub(super) blocks: bool,
 }
 
 impl Layout {
-    /// The format of `host`.
+    /// Returns the format of `host`.
     pub(super) const fn of(host: Host) -> &'static Self {
         match host {
             Host::Claude => &CLAUDE,
@@ -98,11 +98,11 @@ impl Layout {
         }
     }
 
-    /// The command line of an entry, for the shells that hosts run it with.
+    /// Builds the command line of an entry, for the shells with which hosts run it.
     ///
     /// # Errors
     ///
-    /// Names a program whose path no quotes make safe in all of those shells.
+    /// Names a program whose path cannot be quoted safely for all of those shells.
     pub(super) fn command(&self, program: &str) -> Result<String, String> {
         let program = if cfg!(windows) { program.replace('\\', "/") } else { program.to_owned() };
         let plain = |c: char| c.is_alphanumeric() || "/._-+:@,".contains(c);
@@ -116,7 +116,8 @@ impl Layout {
         Ok(format!("{program} hook --host {}", self.host))
     }
 
-    /// Whether a command line runs the hook for this host: any program, with `hook --host` and the host's name.
+    /// Returns whether a command line runs the hook for this host: any program, with `hook --host` and the host's
+    /// name.
     pub(super) fn is_ours(&self, command: &str) -> bool {
         let mut rest = command.split(" hook --host ").skip(1);
         rest.any(|rest| rest.split_whitespace().next() == Some(self.host))
@@ -124,14 +125,14 @@ impl Layout {
 }
 
 impl Entries {
-    /// The entry of an event.
+    /// Builds the entry of an event.
     pub(super) fn entry(&self, event: &Event, command: &str) -> CstInputValue {
         let mut action = Vec::new();
         if self.typed {
             action.push(("type".to_owned(), "command".into()));
         }
         for field in self.commands {
-            // PowerShell runs a program whose path is quoted only behind `&`.
+            // PowerShell runs a program with a quoted path only after `&`.
             let call = if *field == "powershell" && command.starts_with('"') { "& " } else { "" };
             action.push(((*field).to_owned(), format!("{call}{command}").into()));
         }
@@ -153,19 +154,19 @@ impl Entries {
         CstInputValue::Object(matcher.into_iter().chain([actions]).collect())
     }
 
-    /// The command line of an action.
+    /// Returns the command line of an action.
     pub(super) fn command<'a>(&self, action: &'a Value) -> Option<&'a str> {
         self.commands.iter().find_map(|field| action.get(field)?.as_str())
     }
 
-    /// The time limit of an action.
+    /// Returns the time limit of an action.
     pub(super) fn timeout(&self, action: &Value) -> Option<Duration> {
         let (field, units) = self.timeout;
         let seconds = action.get(field)?.as_f64()? / f64::from(units);
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    /// Whether a failure of an action blocks.
+    /// Returns whether a failure of an action blocks.
     pub(super) fn blocks_on_failure(&self, action: &Value) -> bool {
         self.failure.is_some_and(|(field, switch)| match switch {
             Switch::Block => action.get(field).is_some_and(|value| value == "block"),
@@ -179,15 +180,16 @@ const fn gate(name: &'static str, matcher: Option<&'static str>, seconds: u64) -
     Event { name, matcher, seconds, blocks: true }
 }
 
-/// An event that only reports: a failure of the hook changes nothing.
+/// An event that only reports: a failure of the hook has no effect.
 const fn report(name: &'static str, matcher: Option<&'static str>, seconds: u64) -> Event {
     Event { name, matcher, seconds, blocks: false }
 }
 
-/// Every tool, as a regular expression. Claude Code takes a matcher of letters, digits and `_ - , |` for exact names.
+/// Matches every tool, as a regular expression. Claude Code reads a matcher of letters, digits and `_ - , |` as exact
+/// names.
 const ALL: Option<&str> = Some(".*");
 
-/// The form of Claude Code, without a failure switch.
+/// The form of Claude Code, which cannot block on a failed hook.
 const NESTED: Entries = Entries {
     nested: true,
     versioned: false,
@@ -215,7 +217,7 @@ static CLAUDE: Layout = Layout {
     note: "Claude Code reads the entries when a session starts. VS Code and Cursor can read this file too, and are then governed by it; do not register the hook for them as well. `disableAllHooks` in the settings of a project switches these hooks off, too.",
 };
 
-/// Older versions of Codex refuse a whole file for one name they do not know, so only events that all versions have are used.
+/// Older versions of Codex reject a whole file for one unknown name, so only events that all versions have are used.
 static CODEX: Layout = Layout {
     host: "codex",
     user: ".codex/hooks.json",
@@ -245,7 +247,7 @@ static GEMINI: Layout = Layout {
     note: "Gemini CLI skips the hooks of a project in a folder that it does not trust, and runs the tool when the hook crashes or is late: it has no switch for that. The calls of its sub-agents count as the agent's own.",
 };
 
-/// `preToolUse` sees every tool. Registering the narrower events beside it would decide one call twice.
+/// `preToolUse` sees every tool. Registering the narrower events too would decide each call twice.
 static CURSOR: Layout = Layout {
     host: "cursor",
     user: ".cursor/hooks.json",
@@ -329,7 +331,7 @@ static OPENCODE: Layout = Layout {
     note: "opencode loads the plugin when it starts, with version 1 of its plugin interface; version 2 does not load it and says nothing. Where it cannot reach npm, its first turn waits for a minute or more.",
 };
 
-/// The manifest of the plugin for goose, in the folder above the one of its hooks.
+/// The manifest of the plugin for goose, in the folder above that of its hooks.
 const PLUGIN_MANIFEST: &str = r#"{
   "name": "rulekeep",
   "version": "1.0.0",

@@ -1,12 +1,13 @@
-//! The hook's entries in the settings of a host: planned, shown as a difference, written, found again and removed.
+//! The hook's entries in the settings of a host: planning changes, showing the difference, writing, finding and
+//! removing them.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `layout.rs` | where each host keeps hooks, and how it writes an entry; data |
-//! | `plan.rs` | the changes that an installation or its removal takes |
-//! | `edit.rs` | entries put into and taken out of a settings text, which otherwise stays as it is |
-//! | `registered.rs` | the entries that stand in the settings |
-//! | `files.rs` | the difference of a change, and its atomic write |
+//! | `layout.rs` | the location and format of hook entries for each host, as data |
+//! | `plan.rs` | the changes for an installation or its removal |
+//! | `edit.rs` | inserting entries into a settings text and removing them |
+//! | `registered.rs` | the entries in the settings |
+//! | `files.rs` | showing the difference of a change, and writing it atomically |
 //! | `command.rs` | `rulekeep hook install` and `rulekeep hook uninstall` |
 
 mod command;
@@ -31,12 +32,12 @@ pub(crate) fn events(host: Host) -> impl Iterator<Item = &'static str> {
     Layout::of(host).events.iter().map(|event| event.name)
 }
 
-/// The settings file of a host that the hook is registered in.
+/// The settings file of a host in which the hook is registered.
 pub(crate) fn settings_file(host: Host, scope: Scope, home: &Path, project: &Path) -> PathBuf {
     Layout::of(host).file(scope, home, project)
 }
 
-/// Whose settings a hook is registered in.
+/// The owner of the settings in which a hook is registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The settings of the user, for all projects.

@@ -1,4 +1,4 @@
-//! The changes of files that an installation or its removal takes.
+//! Planning the changes of files for an installation or its removal.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use super::layout::{Entries, Form, Layout};
 use super::registered::settings_entries;
 use crate::hook::event::Host;
 
-/// The changes that register `program` as the hook of `host`. None where it is registered already.
+/// Returns the changes that register `program` as the hook of `host`; empty if it is already registered.
 ///
 /// # Errors
 ///
-/// Says which file cannot be read or is malformed, and where.
+/// Names the file that cannot be read or is malformed, and the position in it.
 pub fn plan_install(
     host: Host,
     scope: Scope,
@@ -38,7 +38,7 @@ pub fn plan_install(
     if before.as_ref() != Some(&installed(before.as_deref())?) {
         let original = original(layout, form, &path, before.as_deref())?;
         let after = installed(original.as_deref())?;
-        // Where taking the entries out does not give back each byte, a copy of the file is kept.
+        // If removing the entries would not restore every byte, a copy of the file is kept.
         if without_entries(layout, form, &after).map_err(at)? != original {
             let copy = copy_path(&path);
             let kept = read(&copy)?;
@@ -54,13 +54,13 @@ pub fn plan_install(
     Ok(changes)
 }
 
-/// The changes that remove the hook of `host`. None where it is not registered.
+/// Returns the changes that remove the hook of `host`; empty if it is not registered.
 ///
-/// A file that nobody else has changed since the installation gets back each byte that it had before.
+/// A file that nobody else has changed since the installation is restored byte by byte.
 ///
 /// # Errors
 ///
-/// Says which file cannot be read or is malformed, and where.
+/// Names the file that cannot be read or is malformed, and the position in it.
 pub fn plan_uninstall(host: Host, scope: Scope, home: &Path, project: &Path) -> Result<Vec<FileChange>, String> {
     let layout = Layout::of(host);
     let path = layout.file(scope, home, project);
@@ -86,8 +86,8 @@ pub fn plan_uninstall(host: Host, scope: Scope, home: &Path, project: &Path) -> 
     Ok(changes)
 }
 
-/// The settings without the hook: the kept copy where the installation on it gives what stands there now, else what
-/// remains without the entries.
+/// Returns the settings without the hook: the kept copy if installing on it gives the current text, otherwise the
+/// current text without the entries.
 fn original(layout: &Layout, form: &Entries, path: &Path, now: Option<&str>) -> Result<Option<String>, String> {
     let Some(now) = now else { return Ok(None) };
     let at = |error: String| located(path, &error);
@@ -103,19 +103,19 @@ fn original(layout: &Layout, form: &Entries, path: &Path, now: Option<&str>) -> 
     without_entries(layout, form, now).map_err(at)
 }
 
-/// The change of a file, where there is one.
+/// Returns the change of a file, if there is one.
 fn changed(path: &Path, before: Option<String>, after: Option<String>, copy_of: Option<&Path>) -> Option<FileChange> {
     let change = || FileChange { path: path.to_owned(), before, after, copy_of: copy_of.map(ToOwned::to_owned) };
     Some(change()).filter(|change| change.before != change.after)
 }
 
-/// The manifest file that a host wants, with its text.
+/// Returns the manifest file that a host requires, with its text.
 fn manifest(layout: &Layout, path: &Path) -> Option<(PathBuf, &'static str)> {
     let (name, text) = layout.manifest?;
     Some((path.parent()?.parent()?.join(name), text))
 }
 
-/// The copy of a settings file as it was before the installation.
+/// The copy of a settings file from before the installation.
 fn copy_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".before-rulekeep");

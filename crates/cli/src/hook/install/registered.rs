@@ -1,4 +1,4 @@
-//! The entries of the hook that stand in the settings of a host.
+//! Finding the hook's entries in the settings of a host.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,29 +16,29 @@ use crate::hook::event::Host;
 pub struct RegisteredHook {
     /// The host's name of the event.
     pub event: String,
-    /// The tools it is registered for; absent where the host runs it for all.
+    /// The tools that it is registered for; `None` if the host runs it for all.
     pub matcher: Option<String>,
     /// The command line, as the host runs it.
     pub command: String,
-    /// The host's time limit; absent where its default holds.
+    /// The host's time limit; `None` for its default.
     pub timeout: Option<Duration>,
-    /// A hook that cannot start, fails or is late blocks the call. Only entries of Claude Code, Cursor and goose can say so;
-    /// the plugin for opencode always does.
+    /// A hook that cannot start, fails or is late blocks the call. Only entries of Claude Code, Cursor and goose can
+    /// say so; the plugin for opencode always does.
     pub blocks_on_failure: bool,
-    /// The entry is what `hook install` writes for its command. A field more, such as `async` or `if`, can take all force
-    /// from an entry.
+    /// The entry is exactly what `hook install` writes for its command. An additional field, such as `async` or `if`,
+    /// can make an entry ineffective.
     pub unchanged: bool,
-    /// The settings file.
+    /// Path of the settings file.
     pub file: PathBuf,
-    /// Whose settings the file holds.
+    /// The owner of the settings.
     pub scope: Scope,
 }
 
-/// The entries of the hook in the settings of `host`, those of the user first.
+/// Returns the hook's entries in the settings of `host`, those of the user first.
 ///
 /// # Errors
 ///
-/// Says which file cannot be read, or where it is malformed.
+/// Names the file that cannot be read or is malformed, and the position in it.
 pub fn registered(host: Host, home: &Path, project: &Path) -> Result<Vec<RegisteredHook>, String> {
     let layout = Layout::of(host);
     let mut found = Vec::new();
@@ -64,7 +64,7 @@ pub fn registered(host: Host, home: &Path, project: &Path) -> Result<Vec<Registe
     Ok(found)
 }
 
-/// The entries in settings that have been read.
+/// Returns the entries in parsed settings.
 pub(super) fn settings_entries(layout: &Layout, form: &Entries, settings: &Value) -> Vec<RegisteredHook> {
     let mut entries = Vec::new();
     for (event, groups) in settings.get("hooks").and_then(Value::as_object).into_iter().flatten() {
@@ -92,7 +92,7 @@ pub(super) fn settings_entries(layout: &Layout, form: &Entries, settings: &Value
     entries
 }
 
-/// The hooks of a plugin that this crate wrote; of any other text, none.
+/// Returns the hooks of a plugin that this crate wrote; none for any other text.
 fn plugin_entries(layout: &Layout, text: &str) -> Vec<RegisteredHook> {
     let Some(command) = plugin_command(text) else { return Vec::new() };
     let entry = |event: &Event| RegisteredHook {

@@ -1,8 +1,8 @@
-//! Which rules decide some case, and which clauses some case sees both ways.
+//! Coverage: which rules decide some case, and which clauses the cases see both hold and fail.
 //!
-//! A clause is seen to hold when its rule matched, and to fail when it alone kept
-//! the rule from matching: without the clause the rule would have matched the same
-//! request. So a case that differs from the rule in two ways counts for neither.
+//! A clause counts as held when its rule matched. It counts as failed when it alone kept the rule from matching:
+//! without the clause the rule would have matched the same request. A case that differs from the rule in two ways
+//! counts for neither.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,11 +13,11 @@ use super::report::{ClauseCoverage, Coverage, RuleCoverage, percent};
 use super::run::CaseRequest;
 use super::written::{Written, WrittenClause};
 
-/// What cases exercised so far.
+/// The coverage so far.
 pub(super) struct Tally {
     pub(super) written: Written,
     rules: Vec<RuleTally>,
-    /// Rules without one clause, by the places of both, made when they are first needed.
+    /// Rules without one clause, by the numbers of both; created when first needed.
     without: HashMap<(usize, usize), Option<PolicySet>>,
 }
 
@@ -41,7 +41,7 @@ impl Tally {
         Self { written, rules, without: HashMap::new() }
     }
 
-    /// Counts what a case exercised, by the trace of every rule and what it came to.
+    /// Adds a case, with the trace of every rule and the result.
     pub(super) fn add(
         &mut self,
         request: &CaseRequest,
@@ -51,11 +51,11 @@ impl Tally {
         for (number, trace) in traces.iter().enumerate() {
             let Some(rule) = self.rules.get_mut(number) else { break };
             rule.line = trace.line;
-            // Where nothing was decided no rule decided it, and no clause made the difference.
+            // If nothing was decided, no rule decided it, and no clause made the difference.
             let Ok(verdict) = verdict else { continue };
             rule.decided += usize::from(trace.decided);
             let is_spent = is_spent(verdict, &trace.rule);
-            // A condition that could not be evaluated neither held nor failed to.
+            // A condition that could not be evaluated neither held nor failed.
             let is_broken = is_broken(verdict, &trace.rule);
             let mut alone = None;
             for (place, (clause, coverage)) in rule.clauses.iter_mut().enumerate() {
@@ -106,7 +106,7 @@ impl Tally {
         }
     }
 
-    /// The line of a rule, by its place in the set.
+    /// The line of a rule, by its number in the set.
     pub(super) fn line(&self, rule: usize) -> usize {
         self.rules.get(rule).map_or(0, |rule| rule.line)
     }

@@ -1,16 +1,18 @@
-//! Tests for policies: a document of cases, each a request and what it must come
-//! to, held against a set of rules.
+//! Tests for policies: a document of cases, each a request with its expected result, run against a set of rules.
 //!
-//! It takes in [`PolicyCases`] and a [`PolicySet`], and hands out a [`CaseReport`]:
-//! what each case expected and found, which rules and clauses the cases exercise,
-//! and which changes to a rule no case would notice. It decides by the same call
-//! as a governor does, reads texts only through the reader that it is given, and
-//! the same cases and rules give the same report.
+//! The input is [`PolicyCases`] and a [`PolicySet`], the output a [`CaseReport`]: the expected and actual result of
+//! each case, the rules and clauses that the cases exercise, and the changes to a rule that no case would notice.
+//! Decisions are made by the same call as in a governor. Texts are read only by the given reader, and the same cases
+//! and rules always give the same report.
 //!
-//! On the way in: `read` (the schema of the document) over the located tree that
-//! policies are read with. On the way out: `run` (requests and verdicts), `written`
-//! (rules as their documents write them), `coverage`, `mutants` with `probe` (a
-//! request that tells a change from the rule), and `report`, which people read.
+//! | file | subject |
+//! |---|---|
+//! | `read.rs` | the schema of the document |
+//! | `run.rs` | requests and verdicts |
+//! | `written.rs` | rules as written in their documents |
+//! | `coverage.rs` | coverage of rules and clauses |
+//! | `mutants.rs`, `probe.rs` | changes to rules, and requests that distinguish them |
+//! | `report.rs` | the report |
 
 mod coverage;
 mod mutants;
@@ -39,9 +41,9 @@ pub use report::{
     CaseDifference, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, RuleCoverage, Survivor,
 };
 
-/// Tests of a policy set: requests, and what each must come to.
+/// Tests of a policy set: requests, and the expected result of each.
 ///
-/// `docs/policy-tests.md` describes the document.
+/// `docs/reference/policy-tests.md` describes the document.
 ///
 /// ```
 /// use rulekeep::intent::Parser;
@@ -84,7 +86,7 @@ pub struct PolicyCases {
 }
 
 impl PolicyCases {
-    /// Largest document in bytes.
+    /// Largest size of a document in bytes.
     pub const MAX_BYTES: usize = PolicySet::MAX_BYTES;
 
     /// Loads cases from TOML.
@@ -105,7 +107,7 @@ impl PolicyCases {
         Self::parse(text, PolicyFormat::Json, "json")
     }
 
-    /// Loads cases from a text; `name` stands for the document in messages.
+    /// Loads cases from a text; `name` is the name of the document in messages.
     ///
     /// # Errors
     ///
@@ -119,38 +121,37 @@ impl PolicyCases {
         }
     }
 
-    /// Loads cases from a file, its format told by the extension: `.toml` or `.json`.
+    /// Loads cases from a file. The extension, `.toml` or `.json`, tells the format.
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when the file cannot be read, has another extension, or
-    /// holds a document with problems.
+    /// [`Error::Policy`] if the file cannot be read, has another extension, or contains a document with problems.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let file = File::read(path.as_ref(), "cases", Self::MAX_BYTES, too_large)?;
         Self::parse(&file.text, file.format, &file.name)
     }
 
-    /// The cases' name, as their document gives it; empty without one.
+    /// The name in the document; empty if it has none.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many cases there are.
+    /// Number of cases.
     pub fn len(&self) -> usize {
         self.cases.len()
     }
 
-    /// Whether there is no case.
+    /// Returns whether there are no cases.
     pub fn is_empty(&self) -> bool {
         self.cases.is_empty()
     }
 
-    /// Holds every case against a set. A case that is a text is read by `reader`.
+    /// Runs every case against a policy set. `reader` parses cases that are texts.
     pub fn run(&self, policies: &PolicySet, reader: &dyn CaseReader) -> CaseReport {
         run::Run::of(self, policies, reader).into_report(None)
     }
 
-    /// Each case by its name, as the request that it becomes, or why its text cannot be read.
+    /// Returns each case by its name, with its request or the reason why its text cannot be read.
     pub(super) fn requests<'a>(
         &'a self,
         reader: &'a dyn CaseReader,
@@ -158,8 +159,8 @@ impl PolicyCases {
         self.cases.iter().map(|case| (case.name.as_str(), CaseRequest::of(case, reader)))
     }
 
-    /// Like [`PolicyCases::run`], and changes each rule in small ways, one at a
-    /// time, to tell which changes no case notices.
+    /// Like [`PolicyCases::run`], but also changes each rule in small ways, one at a time, and reports the changes
+    /// that no case notices.
     pub fn run_with_mutants(&self, policies: &PolicySet, reader: &dyn CaseReader) -> CaseReport {
         let run = run::Run::of(self, policies, reader);
         let mutants = mutants::judge(&run, &self.equivalents);
@@ -167,19 +168,19 @@ impl PolicyCases {
     }
 }
 
-/// What turns the text of a case into an intent: a parser.
+/// A reader that turns the text of a case into an intent, such as a parser.
 ///
-/// Any function from the agent, the text and the case's context will do.
+/// Any function of the agent, the text and the case's context can be used.
 pub trait CaseReader {
     /// Reads a text.
     ///
     /// # Errors
     ///
-    /// Why it cannot be read; the case fails with it.
+    /// Returns the reason why the text cannot be read; the case then fails with it.
     fn read(&self, agent: &AgentId, text: &str, context: &Map<String, Value>) -> Result<Intent, Error>;
 
-    /// The effective risk of an intent; of itself the higher of what the intent
-    /// says and the least that its action and capabilities imply.
+    /// Returns the effective risk of an intent. By default this is the intent's risk level, but at least the risk
+    /// floor of its action and capabilities.
     fn risk(&self, intent: &Intent) -> RiskLevel {
         intent.risk_level.max(risk_floor(&intent.parsed_action, &intent.required_capabilities))
     }

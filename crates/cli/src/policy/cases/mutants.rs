@@ -1,9 +1,7 @@
-//! Changes each rule in small ways, one at a time, and tells which changes make no
-//! case fail.
+//! Mutants: changing each rule in small ways, one at a time, and reporting the changes that make no case fail.
 //!
-//! A changed set is the document with one rule written otherwise, loaded anew: slow,
-//! and nothing that the loader understands can be forgotten. What a case says of
-//! `rules` does not count here: a change must show in what is decided.
+//! A changed set is the document with one rule rewritten, loaded again. That is slow, but covers everything the
+//! loader understands. The `rules` that a case expects do not count here: a change must affect the decision.
 
 use rulekeep::policy::PolicyVerdict;
 use rulekeep::{PolicySet, RiskLevel, Tier};
@@ -15,7 +13,7 @@ use super::report::{MutantReport, Survivor, percent};
 use super::run::Run;
 use super::written::{WrittenClause, WrittenRule};
 
-/// Judges every mutant of a run's rules.
+/// Tests every mutant of a run's rules.
 pub(super) fn judge(run: &Run<'_>, declared: &[Equivalent]) -> MutantReport {
     let (needed, report) = (vec![false; declared.len()], MutantReport::default());
     let mut judge = Judge { run, declared, needed, probed: 0, report };
@@ -30,9 +28,9 @@ pub(super) fn judge(run: &Run<'_>, declared: &[Equivalent]) -> MutantReport {
 struct Judge<'a> {
     run: &'a Run<'a>,
     declared: &'a [Equivalent],
-    /// Which declarations a surviving change needs.
+    /// Flags the declarations that a surviving change needs.
     needed: Vec<bool>,
-    /// For how many changes a request was looked for.
+    /// Number of changes for which a distinguishing request was searched.
     probed: usize,
     report: MutantReport,
 }
@@ -43,7 +41,7 @@ impl Judge<'_> {
             self.report.left_out += 1;
             return;
         }
-        // A change that cannot be written is none: a range that would be empty, a field that must stand.
+        // A change that cannot be loaded is skipped, such as an empty range or a missing required field.
         let Ok(changed) = self.run.tally.written.with(rule, mutation.changed.as_ref()) else { return };
         self.report.total += 1;
         let fate = fate(self.run, &changed);
@@ -75,7 +73,7 @@ impl Judge<'_> {
         self.report.survivors.push(survivor(advice));
     }
 
-    /// Why a change is declared to change nothing, if it is.
+    /// Returns the declared reason why a change has no effect, if there is one.
     fn declaration(&mut self, rule: &WrittenRule, mutation: &Mutation) -> Option<String> {
         let is_meant = |one: &Equivalent| one.rule == rule.id && one.mutation == mutation.text;
         let place = self.declared.iter().position(is_meant)?;
@@ -83,7 +81,8 @@ impl Judge<'_> {
         Some(self.declared.get(place)?.reason.clone())
     }
 
-    /// A request that tells a change from the rule, if one was found; none where none was looked for.
+    /// Returns a request that distinguishes a change from the rule, if one was found; the outer `None` if none was
+    /// searched.
     #[expect(clippy::option_option, reason = "that nothing was found says something, that nothing was tried does not")]
     fn witness(&mut self, rule: &WrittenRule, changed: &PolicySet) -> Option<Option<String>> {
         self.probed += 1;
@@ -113,21 +112,21 @@ fn share(part: usize, whole: usize) -> f64 {
     percent(part as f64, whole as f64)
 }
 
-/// A rule written otherwise.
+/// A changed rule.
 pub(super) struct Mutation {
-    /// As reports and declarations call it.
+    /// The name of the change in reports and declarations.
     pub(super) text: String,
-    /// The clause that it is about.
+    /// The clause that was changed.
     pub(super) clause: Option<String>,
-    /// None when the rule is left out.
+    /// The changed rule; `None` if the rule is left out.
     pub(super) changed: Option<Map<String, Value>>,
 }
 
-/// What becomes of a mutant.
+/// The result of testing a mutant.
 enum Fate {
-    /// A case fails that passed.
+    /// A case fails that passed before.
     Caught,
-    /// A verdict changes in what its case does not expect; what the case should say.
+    /// A verdict changes in a part that its case does not expect; the advice for the case.
     Seen(String),
     /// No verdict changes.
     Missed,
@@ -139,7 +138,7 @@ fn fate(run: &Run<'_>, changed: &PolicySet) -> Fate {
         let Some(request) = &held.request else { continue };
         let (before, after) = match (&held.verdict, request.evaluate(changed)) {
             (Some(before), Ok(after)) => (before, after),
-            // A verdict where the case expects an error, or the other way round.
+            // A verdict where the case expects an error, or the reverse.
             (Some(_), Err(_)) | (None, Ok(_)) if held.result.passed => return Fate::Caught,
             _ => continue,
         };
@@ -155,7 +154,7 @@ fn fate(run: &Run<'_>, changed: &PolicySet) -> Fate {
     fate
 }
 
-/// What of a verdict a change changes.
+/// Returns the part of a verdict that a change affects.
 pub(super) fn part_that_differs(before: &PolicyVerdict, after: &PolicyVerdict) -> Option<&'static str> {
     [
         ("decision", before.decision != after.decision),
@@ -168,7 +167,7 @@ pub(super) fn part_that_differs(before: &PolicyVerdict, after: &PolicyVerdict) -
     .find_map(|(part, differs)| differs.then_some(part))
 }
 
-/// Every mutation of a rule.
+/// Returns every mutation of a rule.
 pub(super) fn mutations(rule: &WrittenRule) -> Vec<Mutation> {
     let mut mutations = vec![Mutation { text: "left out".to_owned(), clause: None, changed: None }];
     mutations.extend(weakened(rule));
@@ -184,7 +183,7 @@ pub(super) fn mutations(rule: &WrittenRule) -> Vec<Mutation> {
     mutations
 }
 
-/// A weaker effect; that of a deny is to be left out.
+/// Returns the rule with a weaker effect; a deny can only be left out.
 fn weakened(rule: &WrittenRule) -> Option<Mutation> {
     if !matches!(rule.effect.as_str(), "escalate" | "degrade") {
         return None;
@@ -203,7 +202,7 @@ fn dropped(rule: &WrittenRule, clause: &WrittenClause) -> Mutation {
     Mutation { text, clause: Some(clause.name.clone()), changed: Some(rule.without(clause)) }
 }
 
-/// A bound one step up, and one step down.
+/// Returns the rule with a bound one step higher, and one step lower.
 fn moved(rule: &WrittenRule, name: &str, end: &str, all: &[String]) -> Vec<Mutation> {
     let bound = rule.clause(name).and_then(|range| range.get(end)).and_then(Value::as_str);
     let place = bound.and_then(|bound| all.iter().position(|word| word == bound));
@@ -224,7 +223,7 @@ pub(super) fn words<T: ToString>(all: &[T]) -> Vec<String> {
     all.iter().map(ToString::to_string).collect()
 }
 
-/// Each mutant costs a load of its document.
+/// Upper bound of mutants: each one costs a load of its document.
 const MAX_MUTANTS: usize = 5_000;
-/// Nobody reads more proposals than that.
+/// Upper bound of mutants for which a request is searched: nobody reads more proposals.
 const MAX_PROBED: usize = 200;

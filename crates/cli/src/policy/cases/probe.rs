@@ -1,5 +1,5 @@
-//! What case would notice a change to a rule: requests near the rule and near the
-//! cases are tried by both sets, until one tells them apart.
+//! Finding a case that would notice a change to a rule: requests near the rule and near the cases are tried with both
+//! sets, until one distinguishes them.
 
 use rulekeep::agent::{AgentTraits, Label};
 use rulekeep::intent::{Capability, risk_floor};
@@ -14,7 +14,7 @@ use super::read::POLICY_ERROR;
 use super::run::{CaseRequest, Run};
 use super::written::WrittenRule;
 
-/// A request that tells a change from the rule, if one was found, and what both say of it.
+/// Returns a request that distinguishes a change from the rule, if one was found, with both verdicts.
 pub(super) fn witness(run: &Run<'_>, rule: &WrittenRule, changed: &PolicySet) -> Option<String> {
     let mut failing = None;
     for request in requests(run, rule).take(MAX_TRIED) {
@@ -35,7 +35,7 @@ pub(super) fn witness(run: &Run<'_>, rule: &WrittenRule, changed: &PolicySet) ->
     failing
 }
 
-/// What kind of case would notice a change, where no request is known that does.
+/// Describes a kind of case that would notice a change, if no such request is known.
 pub(super) fn advice(mutation: &Mutation, was_tried: bool) -> String {
     let what = match &mutation.clause {
         None => "add a case that this rule alone decides".to_owned(),
@@ -47,8 +47,8 @@ pub(super) fn advice(mutation: &Mutation, was_tried: bool) -> String {
     if was_tried { format!("{what}; {tried}") } else { what }
 }
 
-/// Requests that a governor could put so: near what the rule describes, where it meets what other rules grant, and
-/// near the cases that it decides.
+/// Returns requests that a governor could get: near what the rule describes, where it overlaps other rules, and near
+/// the cases that it decides.
 fn requests<'a>(run: &'a Run<'_>, rule: &'a WrittenRule) -> impl Iterator<Item = CaseRequest> + 'a {
     let near_all = |bases: Vec<CaseRequest>| bases.into_iter().flat_map(|base| near(&base, rule).collect::<Vec<_>>());
     let others = run.tally.written.rules.iter().filter(|other| other.id != rule.id && other.effect != "deny");
@@ -56,13 +56,13 @@ fn requests<'a>(run: &'a Run<'_>, rule: &'a WrittenRule) -> impl Iterator<Item =
     let decided = run.cases.iter().filter(|held| held.result.rules.contains(&rule.id));
     let of_cases = decided.filter_map(|held| held.request.clone()).take(MAX_CASES).collect();
     let all = near_all(bases(rule)).chain(met).chain(near_all(of_cases));
-    // No governor puts a request below what it implies.
+    // No governor gets a request below its risk floor.
     all.filter(|request| {
         request.risk >= risk_floor(&request.intent.parsed_action, &request.intent.required_capabilities)
     })
 }
 
-/// Requests to begin with: those of the rule's own examples, and one made from its clauses.
+/// Returns requests to begin with: those of the rule's own examples, and one made from its clauses.
 fn bases(rule: &WrittenRule) -> Vec<CaseRequest> {
     let base = of_rule(rule);
     let examples = rule.examples.iter().take(MAX_EXAMPLES);
@@ -70,7 +70,7 @@ fn bases(rule: &WrittenRule) -> Vec<CaseRequest> {
     of_examples.chain(of_rule(rule)).collect()
 }
 
-/// An example of a rule; what it leaves out is as the rule has it.
+/// Returns the request of an example; the rule supplies what the example leaves out.
 fn of_example(base: &CaseRequest, example: &Map<String, Value>) -> Option<CaseRequest> {
     let mut request = base.clone();
     let text = |name: &str| example.get(name).and_then(Value::as_str);
@@ -107,7 +107,7 @@ fn all_parsed<T: std::str::FromStr>(items: &[Value]) -> Vec<T> {
     items.iter().filter_map(|item| item.as_str()?.parse().ok()).collect()
 }
 
-/// What the rule describes, asked with the capabilities that another one speaks about and where that one matches too.
+/// Returns what the rule describes, with the capabilities of another rule and where that one matches too.
 fn meeting(rule: &WrittenRule, other: &WrittenRule) -> Vec<CaseRequest> {
     let (Some(own), Some(theirs)) = (bases(rule).into_iter().next(), bases(other).into_iter().next()) else {
         return Vec::new();
@@ -136,7 +136,7 @@ fn meeting(rule: &WrittenRule, other: &WrittenRule) -> Vec<CaseRequest> {
         .collect()
 }
 
-/// A request for some capabilities at every tier and risk.
+/// Returns requests for some capabilities at every tier and risk.
 fn at_every_level(shape: &CaseRequest, capabilities: Vec<Capability>) -> impl Iterator<Item = CaseRequest> + use<'_> {
     let levels = Tier::ALL.iter().flat_map(|tier| RiskLevel::ALL.iter().map(move |risk| (*tier, *risk)));
     levels.map(move |(tier, risk)| {
@@ -148,7 +148,7 @@ fn at_every_level(shape: &CaseRequest, capabilities: Vec<Capability>) -> impl It
     })
 }
 
-/// A request that the rule's clauses describe, as far as they say it outright.
+/// Returns a request that the rule's clauses describe, as far as they do so literally.
 fn of_rule(rule: &WrittenRule) -> Option<CaseRequest> {
     let first = |name: &str| rule.clause(name)?.get(0)?.as_str();
     let agent = first("agents").map_or_else(|| "example".to_owned(), as_name);
@@ -165,7 +165,7 @@ fn of_rule(rule: &WrittenRule) -> Option<CaseRequest> {
     Some(CaseRequest { intent, risk: RiskLevel::Low, trust, traits, now, used })
 }
 
-/// A request, and others that differ in agent, action, capability, context, risk and tier.
+/// Returns a request, and others that differ in agent, action, capability, context, risk and tier.
 fn near<'a>(base: &'a CaseRequest, rule: &'a WrittenRule) -> impl Iterator<Item = CaseRequest> + 'a {
     let own = base.intent.required_capabilities.clone();
     let options = std::iter::once(own).chain(all_capabilities(rule).into_iter().map(|one| vec![one]));
@@ -174,7 +174,7 @@ fn near<'a>(base: &'a CaseRequest, rule: &'a WrittenRule) -> impl Iterator<Item 
         .flat_map(|(capabilities, shape)| at_every_level(&shape, capabilities).collect::<Vec<_>>())
 }
 
-/// The request, and the same with what a clause names taken away or put in.
+/// Returns the request, and variants in which what a clause names is removed or added.
 fn shapes(base: &CaseRequest, rule: &WrittenRule) -> Vec<CaseRequest> {
     let mut shapes = vec![base.clone()];
     let mut with = |change: &dyn Fn(&mut CaseRequest)| {
@@ -209,7 +209,7 @@ fn other<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
 
-/// The class and the environment that a rule names.
+/// Returns the classification and the environment that a rule names.
 fn surroundings(rule: &WrittenRule) -> Map<String, Value> {
     let named = [("classification", "dataClassification"), ("environment", "environment")];
     let values =
@@ -217,7 +217,7 @@ fn surroundings(rule: &WrittenRule) -> Map<String, Value> {
     values.collect()
 }
 
-/// A capability for each of the first patterns that a rule names.
+/// Returns a capability for each of the first patterns that a rule names.
 fn capabilities(rule: &WrittenRule) -> Vec<Capability> {
     let patterns = rule.clause("capabilities").and_then(Value::as_array);
     let texts = patterns.into_iter().flatten().filter_map(Value::as_str).take(MAX_PATTERNS);
@@ -225,7 +225,7 @@ fn capabilities(rule: &WrittenRule) -> Vec<Capability> {
     if named.is_empty() { "task:read".parse().into_iter().collect() } else { named }
 }
 
-/// A writing and a reading one where a pattern leaves it open.
+/// Returns a writing and a reading capability if a pattern does not decide.
 fn one_of_each(pattern: &str) -> Vec<Capability> {
     let Some((resource, operation)) = pattern.split_once(':') else { return Vec::new() };
     let resource = if resource == "*" { "task" } else { resource };
@@ -233,7 +233,7 @@ fn one_of_each(pattern: &str) -> Vec<Capability> {
     operations.into_iter().filter_map(|operation| format!("{resource}:{operation}").parse().ok()).collect()
 }
 
-/// The same, what a degrading rule leaves, and some that it does not name.
+/// Returns the same, plus what a degrading rule leaves, and some that it does not name.
 fn all_capabilities(rule: &WrittenRule) -> Vec<Capability> {
     let mut all = capabilities(rule);
     let left = rule.fields.get("to").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -280,7 +280,7 @@ fn in_words(request: &CaseRequest) -> String {
     words
 }
 
-/// What the set says of a request, and what it would with the change.
+/// Describes the verdicts on a request without and with the change.
 fn both(before: &PolicyVerdict, after: &PolicyVerdict) -> String {
     match part_that_differs(before, after) {
         Some("decision") => format!("it is {}, and {} with the change", before.decision, after.decision),
@@ -292,7 +292,7 @@ fn both(before: &PolicyVerdict, after: &PolicyVerdict) -> String {
     }
 }
 
-/// A name that a glob matches: what it leaves open is a letter.
+/// Returns a name that a glob matches, with a letter for each wildcard.
 fn as_name(glob: &str) -> String {
     glob.replace(['*', '?'], "x")
 }
@@ -311,8 +311,8 @@ const OTHERS: &[&str] = &[
 const MAX_PATTERNS: usize = 8;
 const MAX_CASES: usize = 4;
 const MAX_EXAMPLES: usize = 4;
-/// Most other rules whose capabilities are tried, and most capabilities of each.
+/// Largest number of other rules whose capabilities are tried, and of capabilities of each.
 const MAX_OTHERS: usize = 32;
 const MAX_MET: usize = 3;
-/// Each costs two evaluations.
+/// Largest number of requests tried; each costs two evaluations.
 const MAX_TRIED: usize = 20_000;

@@ -1,5 +1,4 @@
-//! The schema of a document of cases: reads a located tree into cases, and reports
-//! every departure from it with case, field and place.
+//! The schema of a document of cases: parses it and reports every problem with case, field and position.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +12,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::PolicyCases;
 
-/// One case.
+/// A test case.
 #[derive(Debug, Clone)]
 pub(super) struct Case {
     pub(super) name: String,
@@ -23,45 +22,45 @@ pub(super) struct Case {
     pub(super) trust: TrustSnapshot,
     pub(super) traits: AgentTraits,
     pub(super) now: Timestamp,
-    /// What has been used of the limit of a rule within its window.
+    /// The use of a rule's limit within its window.
     pub(super) used: BTreeMap<String, f64>,
     pub(super) expect: Expect,
 }
 
-/// What the agent of a case asks.
+/// The request of a case.
 #[derive(Debug, Clone)]
 pub(super) enum Asked {
-    /// An intent, and its effective risk where the case says it.
+    /// An intent, and its effective risk if the case gives it.
     Intent { intent: Box<Intent>, risk: Option<RiskLevel> },
     /// A text, with the caller's context.
     Text { text: String, context: Map<String, Json> },
 }
 
-/// What a case must come to; what it leaves out may be anything.
+/// The expected result of a case; omitted parts may be anything.
 #[derive(Debug, Clone)]
 pub(super) struct Expect {
     pub(super) outcome: Outcome,
     pub(super) granted: Option<Vec<Capability>>,
     pub(super) denied: Option<Vec<Capability>>,
     pub(super) constraints: Map<String, Json>,
-    /// Constraints that must not be there.
+    /// Constraints that must be absent.
     pub(super) unconstrained: Vec<String>,
     pub(super) reviewer: Option<String>,
     pub(super) rules: Vec<String>,
 }
 
-/// What a case comes to.
+/// The result of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Decision(Decision),
-    /// A condition fails and the decision hangs on it.
+    /// A condition fails and the decision depends on it.
     PolicyError,
 }
 
-/// The error that a case can expect, as documents and reports write it.
+/// The error that a case can expect, as written in documents and reports.
 pub(super) const POLICY_ERROR: &str = "POLICY_ERROR";
 
-/// A change to a rule that is declared to change nothing.
+/// A change to a rule that is declared to have no effect.
 #[derive(Debug, Clone)]
 pub(super) struct Equivalent {
     pub(super) rule: String,
@@ -69,7 +68,7 @@ pub(super) struct Equivalent {
     pub(super) reason: String,
 }
 
-/// Reads a document.
+/// Parses a document.
 pub(super) fn read(root: Node, report: &mut Report<'_>) -> Option<PolicyCases> {
     let mut fields = Fields::of_document(root, DOCUMENT_FIELDS, report)?;
     let name = fields.line("name", MAX_NAME_CHARS, report).unwrap_or_default();
@@ -158,7 +157,7 @@ fn read_case(node: Node, defaults: &Partial, report: &mut Report<'_>) -> Option<
     Some(Case { name: name?, line, asked, agent_id, trust, traits, now, used, expect: expect? })
 }
 
-/// What a case may leave to the file's defaults.
+/// The fields that the file's defaults may supply.
 #[derive(Debug, Clone, Default)]
 struct Partial {
     intent: PartialIntent,
@@ -228,7 +227,7 @@ impl PartialIntent {
             report.error(at, "intent.capabilities", "the field \"capabilities\" is missing");
             return None;
         };
-        // Read as a governor reads it, so that what a governor refuses is refused here.
+        // Parsed as a governor does, so that whatever a governor refuses is refused here.
         let intent = Intent::from_json(&json!({
             "agentId": agent_id,
             "parsedAction": action,
@@ -384,5 +383,5 @@ const EXPECT_FIELDS: &[&str] =
 const EQUIVALENT_FIELDS: &[&str] = &["rule", "mutation", "reason"];
 const MAX_NAME_CHARS: usize = 128;
 const MAX_TEXT_CHARS: usize = 1_000;
-/// What millionths hold exactly.
+/// Upper bound of numbers that millionths represent exactly.
 const MOST_USED: f64 = 9e9;

@@ -1,4 +1,4 @@
-//! What cases came to: for programs by `Serialize`, for people by `Display`.
+//! The report of a run, for programs with `Serialize`, for people with `Display`.
 
 use std::fmt;
 
@@ -7,121 +7,121 @@ use rulekeep::proof::Digest;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What a document of cases came to.
+/// The report of running a document of cases.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CaseReport {
     /// The name of the policy set.
     pub policies: String,
-    /// Its digest.
+    /// The digest of the policy set.
     pub policy_digest: Digest,
-    /// Each case, in the order of the document.
+    /// The result of each case, in the order of the document.
     pub cases: Vec<CaseResult>,
-    /// What of the rules the cases exercise.
+    /// The coverage of the rules.
     pub coverage: Coverage,
-    /// Which changes to rules they notice, where that was asked for.
+    /// The changes to rules that the cases notice; `None` unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutants: Option<MutantReport>,
 }
 
-/// What one case came to.
+/// The result of one case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CaseResult {
     /// The case's name.
     pub name: String,
-    /// The line on which it begins in its document.
+    /// The line in the document on which the case begins.
     pub line: usize,
-    /// Whether it came to what was expected.
+    /// The result was as expected.
     pub passed: bool,
-    /// What of the case is not as it would be with a governor, though it may hold.
+    /// A difference from a governor's behavior that does not make the case fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// What was otherwise than expected.
+    /// The differences from the expected result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<CaseDifference>,
-    /// What was decided; none when it could not be.
+    /// The decision; `None` if none could be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// Why, in words.
+    /// The reasoning of the decision.
     pub reasoning: String,
-    /// Every rule that had a part in it.
+    /// Every rule that took part in the decision.
     pub rules: Vec<String>,
 }
 
-/// A part of a verdict that is otherwise than a case expects.
+/// A part of a verdict that differs from what a case expects.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CaseDifference {
-    /// Which part: `decision`, `granted`, `constraints.maxRecords`, `rules`.
+    /// The part: for example `decision`, `granted`, `constraints.maxRecords` or `rules`.
     pub what: String,
-    /// What the case expects.
+    /// The value that the case expects.
     pub expected: Value,
-    /// What was found.
+    /// The value that was found.
     pub found: Value,
 }
 
-/// What of the rules of a set its cases exercise.
+/// The coverage of a policy set's rules.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Coverage {
-    /// Rules that decided some case, of all rules.
+    /// Percentage of rules that decided some case.
     pub rules_percent: f64,
-    /// Clauses that were seen both ways, of all clauses.
+    /// Percentage of clauses that were seen to hold and to fail.
     pub clauses_percent: f64,
-    /// Each rule, in the order of the set.
+    /// The coverage of each rule, in the order of the set.
     pub rules: Vec<RuleCoverage>,
 }
 
-/// What of a rule the cases exercise.
+/// The coverage of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RuleCoverage {
-    /// The rule's id.
+    /// The rule's ID.
     pub rule: String,
-    /// The line on which it begins in its document.
+    /// The line in its document on which the rule begins.
     pub line: usize,
-    /// How many cases it had a part in deciding.
+    /// Number of cases in whose decision the rule took part.
     pub decided: usize,
-    /// Each clause that it has.
+    /// The coverage of each clause of the rule.
     pub clauses: Vec<ClauseCoverage>,
 }
 
-/// How often cases saw a clause hold and fail.
+/// Number of cases that saw a clause hold and fail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ClauseCoverage {
-    /// Its name: `tiers`, `context.target`, `when`.
+    /// The clause's name, for example `tiers`, `context.target` or `when`.
     pub clause: String,
-    /// Cases in which the rule matched.
+    /// Number of cases in which the rule matched.
     pub held: usize,
-    /// Cases in which this clause, and no other, kept the rule from matching.
+    /// Number of cases in which only this clause kept the rule from matching.
     pub failed: usize,
 }
 
-/// Which changes to rules the cases notice.
+/// The changes to rules that the cases notice.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MutantReport {
-    /// Changes that were caught, of those that are not declared to change nothing.
+    /// Percentage of changes that were caught, not counting those declared to have no effect.
     pub percent: f64,
-    /// Changes that were tried.
+    /// Number of changes that were tried.
     pub total: usize,
-    /// Changes by which some case fails that passes without them.
+    /// Number of changes that make a passing case fail.
     pub caught: usize,
-    /// Changes that no case notices and that the document declares to change nothing.
+    /// Changes that no case notices and that the document declares to have no effect.
     pub equivalent: Vec<Survivor>,
     /// Changes that no case notices.
     pub survivors: Vec<Survivor>,
-    /// Changes that were not tried, for there are more than are worth the time.
+    /// Number of changes that were not tried, because there are too many.
     pub left_out: usize,
-    /// Declarations of the document that name no change which every verdict survives.
+    /// Declarations of the document that name no surviving change.
     pub idle_declarations: Vec<String>,
-    /// How many changes are declared to change nothing and do: they are among the survivors.
+    /// Number of changes that are declared to have no effect but do; they are among the survivors.
     pub refuted: usize,
 }
 
@@ -130,43 +130,43 @@ pub struct MutantReport {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Survivor {
-    /// The rule's id.
+    /// The rule's ID.
     pub rule: String,
-    /// The line on which it begins in its document.
+    /// The line in its document on which the rule begins.
     pub line: usize,
-    /// What was changed: `left out`, `without tiers`, `risk.min LOW instead of MEDIUM`.
+    /// The change, for example `left out`, `without tiers` or `risk.min LOW instead of MEDIUM`.
     pub mutation: String,
-    /// What would notice it; or why nothing can, as the document declares.
+    /// A case that would notice the change; or the declared reason why nothing can.
     pub advice: String,
 }
 
 impl CaseReport {
-    /// Whether every case came to what was expected.
+    /// Returns whether every case passed.
     pub fn passed(&self) -> bool {
         self.cases.iter().all(|case| case.passed)
     }
 
-    /// The cases that did not.
+    /// Returns the cases that failed.
     pub fn failed(&self) -> impl Iterator<Item = &CaseResult> {
         self.cases.iter().filter(|case| !case.passed)
     }
 }
 
 impl RuleCoverage {
-    /// Whether some case was decided by it.
+    /// Returns whether the rule decided some case.
     pub const fn is_covered(&self) -> bool {
         self.decided > 0
     }
 }
 
 impl ClauseCoverage {
-    /// Whether the cases saw it both ways.
+    /// Returns whether the cases saw the clause hold and fail.
     pub const fn is_covered(&self) -> bool {
         self.held > 0 && self.failed > 0
     }
 }
 
-/// A share in percent; of nothing all is reached.
+/// A share in percent; 100 if there is nothing to share.
 pub(super) fn percent(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 100.0 } else { 100.0 * part / whole }
 }
@@ -216,7 +216,7 @@ impl fmt::Display for CaseDifference {
         if expected != found {
             return write!(f, "{}: expected {expected}, found {found}", self.what);
         }
-        // 50 and "50" read alike without their quotes.
+        // Without quotes, 50 and "50" look the same.
         write!(f, "{}: expected {}, found {}", self.what, Typed(&self.expected), Typed(&self.found))
     }
 }
@@ -263,7 +263,7 @@ impl fmt::Display for MutantReport {
     }
 }
 
-/// A value as JSON, and what kind of value it is.
+/// A value as JSON, with its type.
 struct Typed<'a>(&'a Value);
 
 impl fmt::Display for Typed<'_> {
@@ -280,7 +280,7 @@ impl fmt::Display for Typed<'_> {
     }
 }
 
-/// A value as people write it: texts without quotes where they stand alone.
+/// A value for people: single texts without quotes.
 struct Plain<'a>(&'a Value);
 
 impl fmt::Display for Plain<'_> {

@@ -1,5 +1,4 @@
-//! Holds cases against a set: each becomes a request, and its verdict is compared
-//! with what it expects.
+//! Running cases against a policy set: each becomes a request, and its verdict is compared with the expected one.
 
 use std::collections::BTreeMap;
 
@@ -18,23 +17,23 @@ use super::report::{CaseDifference, CaseReport, CaseResult, MutantReport};
 use super::written::Written;
 use super::{CaseReader, PolicyCases};
 
-/// Cases that were held against a set.
+/// Cases that were run against a set.
 pub(super) struct Run<'a> {
     pub(super) policies: &'a PolicySet,
     pub(super) cases: Vec<Held<'a>>,
     pub(super) tally: Tally,
 }
 
-/// A case, the request that it became and what that came to.
+/// A case, its request and its result.
 pub(super) struct Held<'a> {
     pub(super) case: &'a Case,
-    /// None when its text could not be read.
+    /// The request; `None` if the text could not be read.
     pub(super) request: Option<CaseRequest>,
     pub(super) verdict: Option<PolicyVerdict>,
     pub(super) result: CaseResult,
 }
 
-/// What a policy is asked, with all that a request borrows.
+/// A request to the policies, with everything it borrows.
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct CaseRequest {
     pub(super) intent: Intent,
@@ -120,7 +119,7 @@ impl<'a> Held<'a> {
     }
 }
 
-/// What a case says was used of a limit that there is not.
+/// Returns a difference for each use of a limit that does not exist.
 fn idle_uses<'a>(case: &'a Case, written: &'a Written) -> impl Iterator<Item = CaseDifference> + 'a {
     let has_limit = |id: &str| written.rules.iter().any(|rule| rule.id == id && rule.has_limit());
     let idle = case.used.keys().filter(move |id| !has_limit(id));
@@ -155,7 +154,7 @@ impl CaseRequest {
 }
 
 impl Expect {
-    /// What of a verdict is otherwise than expected, rules aside.
+    /// Returns the differences of a verdict from the expected one, except for rules.
     pub(super) fn differences(&self, verdict: &PolicyVerdict) -> Vec<CaseDifference> {
         let mut differences = Vec::new();
         match self.outcome {
@@ -216,7 +215,7 @@ fn sorted(capabilities: &[Capability]) -> Vec<&str> {
     texts
 }
 
-/// 1 and 1.0 are one number, and a list of a constraint is a set.
+/// Compares values: 1 and 1.0 are the same number, and a list in a constraint is a set.
 fn is_equal(expected: &Value, found: &Value) -> bool {
     match (expected, found) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),

@@ -1,5 +1,5 @@
-//! What the recommended set's cases declare to change nothing changes nothing:
-//! every capability alone, at every tier and risk, in and out of production.
+//! Checks that the changes which the recommended set's cases declare to have no effect really have none: every
+//! capability alone, at every tier and risk, in and out of production.
 
 use rulekeep::Tier;
 use rulekeep::agent::AgentTraits;

@@ -1,5 +1,4 @@
-//! Rules as their documents write them: what a clause is called and where it
-//! stands, and the set that a document with one rule changed comes to.
+//! Rules as written in their documents: the names and positions of clauses, and the set with one rule changed.
 
 use rulekeep::{Error, PolicySet, document};
 use serde_json::{Map, Value, json};
@@ -8,7 +7,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug)]
 pub(in crate::policy) struct Written {
     documents: Vec<Document>,
-    /// Every rule, in the order in which the set has them.
+    /// Every rule, in the order of the set.
     pub(in crate::policy) rules: Vec<WrittenRule>,
 }
 
@@ -16,26 +15,26 @@ pub(in crate::policy) struct Written {
 struct Document {
     set: PolicySet,
     fields: Map<String, Value>,
-    /// Under which of its two names the list of rules stands.
+    /// The key of the list of rules, which has two possible names.
     list: &'static str,
 }
 
-/// One rule.
+/// A rule as written.
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct WrittenRule {
     pub(in crate::policy) id: String,
     pub(super) effect: String,
     pub(in crate::policy) fields: Map<String, Value>,
-    /// Requests that it must match and must not match, as its own examples write them.
+    /// Requests that the rule must match and must not match, from its own examples.
     pub(super) examples: Vec<Map<String, Value>>,
     document: usize,
     index: usize,
 }
 
-/// A clause of a rule, and where it stands in it.
+/// A clause of a rule, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WrittenClause {
-    /// As an explanation calls it.
+    /// The name of the clause in explanations.
     pub(super) name: String,
     place: Place,
 }
@@ -51,7 +50,7 @@ impl Written {
     pub(in crate::policy) fn of(policies: &PolicySet) -> Self {
         let (mut documents, mut rules) = (Vec::new(), Vec::new());
         for (text, format) in policies.sources() {
-            // All of it loads: the set was made of this text.
+            // All of it loads, because the set was made from this text.
             let too_large = |_| String::new();
             let (json, _) = document::read(text, format, PolicySet::MAX_BYTES, too_large, |root, _| root.into_json());
             let (Some(Value::Object(mut fields)), Ok(set)) = (json, PolicySet::parse(text, format, format.as_str()))
@@ -62,7 +61,7 @@ impl Written {
             let document = documents.len();
             for (index, rule) in fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
                 let Value::Object(rule) = rule else { continue };
-                // A changed rule must not be refused for what its examples say.
+                // A changed rule must not be refused because of its examples.
                 let examples = rule.remove("examples").map(listed).unwrap_or_default();
                 let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
                 let (id, effect) = (text("id"), text("effect"));
@@ -73,7 +72,7 @@ impl Written {
         Self { documents, rules }
     }
 
-    /// The set with a rule changed, or left out.
+    /// Returns the set with a rule changed, or left out.
     pub(super) fn with(&self, rule: &WrittenRule, changed: Option<&Map<String, Value>>) -> Result<PolicySet, Error> {
         let layer = |(number, document): (usize, &Document)| {
             if number != rule.document {
@@ -97,7 +96,7 @@ impl Written {
         if layers.len() == 1 { Ok(layers.remove(0)) } else { PolicySet::layered(&layers) }
     }
 
-    /// A set of one rule without one of its clauses.
+    /// Returns a set of one rule without one of its clauses.
     pub(super) fn alone_without(&self, rule: &WrittenRule, clause: &WrittenClause) -> Option<PolicySet> {
         let vocabulary = self.documents.get(rule.document)?.fields.get("vocabulary").cloned();
         let fields = json!({
@@ -108,14 +107,14 @@ impl Written {
 }
 
 impl WrittenClause {
-    /// Whether it is an expression, which can fail to be evaluated.
+    /// Returns whether the clause is an expression, whose evaluation can fail.
     pub(super) fn is_condition(&self) -> bool {
         matches!(self.place, Place::Rule("when" | "unless"))
     }
 }
 
 impl WrittenRule {
-    /// The clauses that the rule has, in the order in which an explanation looks at them.
+    /// Returns the clauses of the rule, in the order in which an explanation lists them.
     pub(super) fn clauses(&self) -> Vec<WrittenClause> {
         let matches = self.fields.get("match").and_then(Value::as_object);
         let mut clauses: Vec<WrittenClause> = MATCH_CLAUSES
@@ -133,7 +132,7 @@ impl WrittenRule {
         clauses
     }
 
-    /// The rule with one clause dropped.
+    /// Returns the rule without one clause.
     pub(super) fn without(&self, clause: &WrittenClause) -> Map<String, Value> {
         let mut fields = self.fields.clone();
         let matches = fields.get_mut("match").and_then(Value::as_object_mut);
@@ -159,13 +158,13 @@ impl WrittenRule {
         self.fields.contains_key("limit")
     }
 
-    /// What stands in a clause of `match`.
+    /// Returns the content of a clause of `match`.
     pub(super) fn clause(&self, name: &str) -> Option<&Value> {
         self.fields.get("match")?.get(name)
     }
 }
 
-/// Every example of a rule, those that it must match first.
+/// Returns every example of a rule, those that it must match first.
 fn listed(mut examples: Value) -> Vec<Map<String, Value>> {
     let lists = ["match", "not_match"].into_iter().filter_map(|name| Some(examples.get_mut(name)?.take()));
     let items = lists.flat_map(|list| if let Value::Array(items) = list { items } else { Vec::new() });

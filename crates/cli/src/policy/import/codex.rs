@@ -92,7 +92,7 @@ impl Import<'_> {
                 },
                 Some(Starlark::List(_)) => None,
             };
-            // What is not understood is asked about.
+            // Anything that is not understood is asked about.
             let effect = effect.unwrap_or(Effect::Ask);
             for command in commands(pattern) {
                 self.permit(effect, Subject::Shell(Some(command.clone())), &place, &command);
@@ -102,7 +102,7 @@ impl Import<'_> {
     }
 }
 
-/// The command lines of a pattern: one for each choice among alternatives, at most [`MOST_COMMANDS`].
+/// Returns the command lines of a pattern: one for each choice among alternatives, at most [`MOST_COMMANDS`].
 fn commands(pattern: &[Starlark]) -> Vec<String> {
     pattern.iter().fold(vec![String::new()], |begun, token| {
         let choices: Vec<&str> = match token {

@@ -1,4 +1,4 @@
-//! Permissions as rules: exactly, or narrower where they allow, or wider where they ask and deny.
+//! Expressing permissions as rules: exactly, or narrower if they allow, or wider if they ask and deny.
 
 use rulekeep::intent::Parser;
 use serde_json::{Map, json};
@@ -51,22 +51,22 @@ impl Host {
     }
 }
 
-/// The rules that a permission became.
+/// The rules for a permission.
 #[derive(Default)]
 pub(super) struct Expressed {
     /// The clauses of each rule.
     pub(super) rules: Vec<String>,
-    /// The difference between the rules and the permission.
+    /// The difference between the rules and the permission, if any.
     pub(super) note: Option<String>,
     pub(super) asks_about_shell: bool,
 }
 
-/// The clauses for some tools.
+/// Returns the clauses for some tools.
 pub(super) fn tools(names: &[impl AsRef<str>]) -> String {
     format!("match.tools = {}\n", list(names))
 }
 
-/// The rules for a permission, or why it is left out.
+/// Returns the rules for a permission, or the reason why it is left out.
 pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expressed, String> {
     let (own, effect) = (import.host.tools(), permission.effect);
     let exactly = |rules: Vec<String>| Ok(Expressed { rules, ..Expressed::default() });
@@ -94,7 +94,7 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
         }
         Subject::Files { changed, pattern } => {
             let named = if *changed { own.change } else { own.read };
-            // An exception that cannot be expressed is none.
+            // An exception that cannot be expressed is dropped.
             let (except, lost) = match excepted(import, permission) {
                 Ok(clause) => (clause, None),
                 Err(_) => (String::new(), Some("its exceptions are left out".to_owned())),
@@ -106,7 +106,7 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
                 let regex = allowed_paths(import, pattern)?;
                 return exactly(vec![tools(named) + &format!("match.context = [{}]\n", on_paths(&regex))]);
             }
-            // A command line reads and changes files too.
+            // A command line can read and change files too.
             let named = [named, own.shell].concat();
             let globs = format!("match.paths = {}\n", list(&restricted_paths(import.host, pattern)));
             Ok(Expressed {
@@ -129,7 +129,8 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
     }
 }
 
-/// Command lines by how they begin. Rules do not see them: an allow is left out, and everything else asks about all of them.
+/// Returns the rules for command lines with a given prefix. Rules cannot see prefixes, so an allow is left out, and
+/// anything else asks about all command lines.
 fn shell(shell: &[&str], command: &str, effect: Effect) -> Result<Expressed, String> {
     let sample = command.trim_end_matches(['*', ':', ' ']);
     let tool = shell.first().copied().unwrap_or_default();
@@ -156,7 +157,8 @@ fn shell(shell: &[&str], command: &str, effect: Effect) -> Result<Expressed, Str
     }
 }
 
-/// Pages of a host. What allows matches the host alone; what restricts any address with it.
+/// Returns the clause for pages of a host. An allow matches the host only; a restriction matches any URL containing
+/// it.
 fn hosts(host: &str, effect: Effect) -> Result<String, String> {
     let host = host.trim().to_ascii_lowercase();
     let name = host.trim_start_matches("*.");
@@ -178,7 +180,7 @@ fn hosts(host: &str, effect: Effect) -> Result<String, String> {
     Ok(format!("match.context = [{{ key = \"facts.hosts\", matches = {} }}]\n", toml_text(&regex)))
 }
 
-/// Paths that later permissions of the host decide on otherwise.
+/// Returns the paths on which later permissions of the host decide differently.
 fn excepted(import: &Import<'_>, permission: &Permission) -> Result<String, String> {
     let regexes = permission.except.iter().map(|pattern| allowed_paths(import, pattern));
     let clauses: Vec<String> = regexes.map(|regex| regex.map(|regex| on_paths(&regex))).collect::<Result<_, _>>()?;
@@ -189,7 +191,7 @@ fn on_paths(regex: &str) -> String {
     format!("{{ key = \"facts.paths\", matches = {} }}", toml_text(regex))
 }
 
-/// A pattern of the host as a regular expression over absolute paths that matches nothing else.
+/// Returns a pattern of the host as a regular expression over absolute paths that matches nothing else.
 fn allowed_paths(import: &Import<'_>, pattern: &str) -> Result<String, String> {
     if pattern.contains(['[', ']', '{', '}', '!', '\\']) {
         return Err("left out: of patterns only *, ** and ? are understood".to_owned());
@@ -203,7 +205,7 @@ fn allowed_paths(import: &Import<'_>, pattern: &str) -> Result<String, String> {
         _ if !is_claude && pattern.starts_with('/') => (true, pattern),
         _ => (false, pattern.trim_start_matches("./").trim_start_matches('/')),
     };
-    // As in `.gitignore`: a name without a folder stands for one in any.
+    // As in `.gitignore`, a name without a folder matches in any folder.
     let anywhere = if is_claude && !pattern.trim_end_matches('/').contains('/') { "(?:.*/)?" } else { "" };
     let mut regex = match (&import.root, absolute) {
         (_, true) => "^".to_owned(),
@@ -228,14 +230,15 @@ fn allowed_paths(import: &Import<'_>, pattern: &str) -> Result<String, String> {
     Ok(regex + "$")
 }
 
-/// A pattern of the host as globs that match it in any folder, whatever it is relative to, and all below it.
+/// Returns a pattern of the host as globs that match it in any folder, whatever it is relative to, and everything
+/// below.
 fn restricted_paths(host: Host, pattern: &str) -> Vec<String> {
     let is_absolute = pattern.starts_with(if host == Host::Claude { "//" } else { "/" });
     let mut rest = pattern;
     while let Some(shorter) = ["./", "/", "~/", "$HOME/", "**/"].iter().find_map(|start| rest.strip_prefix(start)) {
         rest = shorter;
     }
-    // Behind a sign that globs do not have anything may follow.
+    // After a character that globs do not support, anything may follow.
     let known = rest.find(['[', '{', '!', '\\']).map_or_else(|| rest.to_owned(), |end| format!("{}*", &rest[..end]));
     let plain = known.replace("**/", "*").replace("**", "*");
     let plain =

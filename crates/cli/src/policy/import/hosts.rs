@@ -1,4 +1,4 @@
-//! The places and the forms of permissions in each host's settings.
+//! The places and formats of permissions in each host's settings.
 // SOURCE: code.claude.com/docs/en/permissions, developers.openai.com/codex, cursor.com/docs/cli/reference/permissions and
 // .../reference/permissions, geminicli.com/docs/reference/configuration, opencode.ai/docs/permissions; read 2026-11-25.
 
@@ -34,7 +34,7 @@ impl Import<'_> {
         self.add(&Permission { effect, subject, except: Vec::new(), place, said });
     }
 
-    /// Adds a permission for each text of a list; what is no text is told.
+    /// Adds a permission for each text in a list; other items are reported.
     fn each(
         &mut self,
         list: Option<&JsonArray<'_>>,
@@ -137,7 +137,7 @@ impl Import<'_> {
                 self.permit(Effect::Deny, Subject::Tools(others), &place, &named.join(", "));
             }
             for said in named.iter().filter(|said| said.contains('(')) {
-                // Of this tool nothing else is offered: what else it is called for is refused.
+                // Anything else that this tool is called for is denied, because nothing else is offered.
                 self.permit(Effect::Ask, called(self.host, said), &place, said);
             }
         }
@@ -180,7 +180,7 @@ impl Import<'_> {
         }
     }
 
-    /// The last permission that matches decides; a rule that restricts excepts what later ones allow.
+    /// The last matching permission decides, so a restricting rule excepts what later ones allow.
     fn opencode(&mut self, file: &str, settings: &JsonObject<'_>) {
         for (tool, is_on) in settings.get_object("tools").into_iter().flat_map(|tools| tools.clone().take_inner()) {
             if is_on == JsonValue::Boolean(false) {
@@ -242,7 +242,7 @@ impl Import<'_> {
                     continue;
                 }
                 "bash" => Subject::Shell(whole),
-                // Outside of its folder the host asks, so that an allow ends there.
+                // The host asks outside its folder, so an allow ends there.
                 "edit" | "read" if effect == Effect::Allow && whole.is_none() => {
                     Subject::Files { changed: tool == "edit", pattern: Some("**".to_owned()) }
                 }
@@ -282,7 +282,7 @@ fn effect_of(word: &str) -> Option<Effect> {
     })
 }
 
-/// A permission of the form `Tool` or `Tool(what)`.
+/// Parses a permission of the form `Tool` or `Tool(what)`.
 fn called(host: Host, said: &str) -> Subject {
     let said = said.trim();
     let (tool, what) = match said.split_once('(') {
@@ -292,7 +292,7 @@ fn called(host: Host, said: &str) -> Subject {
     let Some(what) = what else { return Subject::Other(Some(tool.to_owned())) };
     let part = what.filter(|what| !matches!(*what, "*" | "**" | "")).map(str::to_owned);
     let own = host.tools();
-    // A host writes a pattern behind the first name of a family, and means all of it.
+    // A host writes a pattern after the first name of a family, and means the whole family.
     for (family, changed) in [(own.read, false), (own.change, true)] {
         if family.first() == Some(&tool) {
             return Subject::Files { changed, pattern: what.map(str::to_owned) };
@@ -312,7 +312,7 @@ fn called(host: Host, said: &str) -> Subject {
     }
 }
 
-/// `server:tool`, as Cursor writes it.
+/// Parses `server:tool`, as Cursor writes it.
 fn of_server(said: &str) -> Subject {
     let (server, tool) = said.split_once([':', ',']).unwrap_or((said, "*"));
     Subject::Server(server.trim().to_owned(), tool.trim().to_owned())

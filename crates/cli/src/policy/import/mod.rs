@@ -1,9 +1,9 @@
 //! `rulekeep policy import`: the permissions of an agent's host as a policy document.
 //!
-//! A rule never allows more than the permission that it comes from, and never refuses less. A permission to allow that rules
-//! cannot express is left out; one to ask or deny becomes a wider rule. Both are said in comments and on standard error, with
-//! file and place. `hosts` and `codex` read the files, `starlark` the rules of Codex,
-//! `express` writes the rules.
+//! A rule never allows more than the permission that it comes from, and never denies less. An allow that rules cannot
+//! express is left out; an ask or a deny becomes a wider rule. Both are reported in comments and on standard error,
+//! with file and position. `hosts` and `codex` read the files, `starlark` the rules of Codex, `express` writes the
+//! rules.
 
 mod codex;
 mod express;
@@ -29,13 +29,13 @@ pub struct Arguments {
     /// Files with permissions: settings of the host, or `.rules` of Codex
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The folder that relative paths belong to; without, the one that holds the host's folder, such as `.claude`
+    /// The folder of relative paths (default: the one that contains the host's folder, such as `.claude`)
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// The reviewer of what the host asks its user about
+    /// The reviewer of requests about which the host asks its user
     #[arg(long, value_name = "NAME", default_value = "agent-owner")]
     reviewer: String,
-    /// Print the document and what could not be expressed as JSON
+    /// Prints the document and what could not be expressed as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -50,7 +50,7 @@ pub(super) enum Host {
     Opencode,
 }
 
-/// The effect of a permission, the strictest first.
+/// The effect of a permission, strictest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effect {
     Deny,
@@ -61,48 +61,48 @@ pub(super) enum Effect {
 /// The calls that a permission is about.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Subject {
-    /// Command lines that begin so; all of them without.
+    /// Command lines with this prefix; `None` for all.
     Shell(Option<String>),
-    /// Files by a pattern, read or changed; all without.
+    /// Files that match a pattern, read or changed; `None` for all.
     Files { changed: bool, pattern: Option<String> },
-    /// Pages of a host; all without.
+    /// Pages of a host; `None` for all.
     Fetch(Option<String>),
-    /// Tools by name or glob.
+    /// Tools, by name or glob.
     Tools(Vec<String>),
-    /// All tools of a server but these.
+    /// All tools of a server except these.
     ServerBut(String, Vec<String>),
-    /// A server's tools by name or glob.
+    /// Tools of a server, by name or glob.
     Server(String, String),
-    /// Something that rules have no word for; the tool that it belongs to, where there is one.
+    /// Something that rules cannot express; the tool that it belongs to, if there is one.
     Other(Option<String>),
 }
 
-/// One permission, and where it stands.
+/// A permission, and its position.
 pub(super) struct Permission {
     pub(super) effect: Effect,
     pub(super) subject: Subject,
-    /// Patterns of files that a later permission of the host decides on otherwise.
+    /// Patterns of files on which a later permission of the host decides differently.
     pub(super) except: Vec<String>,
-    /// File and place: `settings.json permissions.allow[3]`.
+    /// File and position: `settings.json permissions.allow[3]`.
     pub(super) place: String,
-    /// As it was written.
+    /// The original text.
     pub(super) said: String,
 }
 
-/// An import under construction: the rules and notes of all files so far.
+/// An import in progress: the rules and notes of all files so far.
 pub(super) struct Import<'a> {
     host: Host,
-    /// The folder that relative paths belong to, without a slash at its end.
+    /// The folder of relative paths, without a trailing slash.
     root: Option<String>,
     reviewer: &'a str,
     rules: Vec<String>,
     /// Permissions that could not be expressed, or not exactly.
     notes: Vec<String>,
-    /// Set once the rules must ask about every command line.
+    /// The rules must ask about every command line.
     asks_about_shell: bool,
 }
 
-/// Imports files. Returns whether all could be expressed as it was meant.
+/// Imports files. Returns whether everything could be expressed exactly.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let mut import = Import {
         host: arguments.from,
@@ -136,7 +136,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     Ok(notes.is_empty())
 }
 
-/// The folder that a host's settings are about: the parent of its own folder, but no home folder.
+/// Returns the folder that a host's settings are about: the parent of its own folder, but not a home folder.
 fn root_of(given: Option<&Path>, file: &Path) -> Option<String> {
     let found = if let Some(root) = given {
         root.canonicalize().ok()?
@@ -156,7 +156,7 @@ fn root_of(given: Option<&Path>, file: &Path) -> Option<String> {
 const HOST_FOLDERS: [&str; 5] = [".claude", ".codex", ".cursor", ".gemini", ".opencode"];
 
 impl Import<'_> {
-    /// Takes a permission over as far as rules can express it.
+    /// Adds a permission, as far as rules can express it.
     pub(super) fn add(&mut self, permission: &Permission) {
         let Permission { place, said, .. } = permission;
         match express::rules(self, permission) {
@@ -173,7 +173,7 @@ impl Import<'_> {
         }
     }
 
-    /// Says what could not be expressed.
+    /// Reports what could not be expressed.
     pub(super) fn note(&mut self, place: &str, said: &str, why: &str) {
         self.notes.push(super::shown(&format!("{place}: {said}: {why}")));
     }

@@ -1,6 +1,7 @@
-//! The `prefix_rule(...)` calls of Codex's `.rules` files, which are Starlark; whatever else stands there is told as it is.
+//! Reading the `prefix_rule(...)` calls of Codex's `.rules` files, which are Starlark. Anything else is reported
+//! unchanged.
 
-/// A call `name(key = value, ...)` at the top of a file.
+/// A call `name(key = value, ...)` at the top level of a file.
 pub(super) struct Call {
     pub(super) line: usize,
     pub(super) name: String,
@@ -14,7 +15,7 @@ pub(super) enum Value {
     List(Vec<Value>),
 }
 
-/// Reads a file of calls.
+/// Parses a file of calls.
 pub(super) fn read(text: &str) -> Result<Vec<Call>, String> {
     let mut reader = Reader { text, at: 0 };
     let mut calls = Vec::new();
@@ -45,7 +46,7 @@ impl<'a> Reader<'a> {
         self.text.get(..self.at).unwrap_or_default().matches('\n').count() + 1
     }
 
-    /// Passes over blanks and comments.
+    /// Skips blanks and comments.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();

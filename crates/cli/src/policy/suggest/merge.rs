@@ -1,7 +1,8 @@
-//! Rules for habits, put together until there are few enough.
+//! Rules for habits, merged until there are few enough.
 //!
-//! Two rules are put together where that opens least that no call has used: the width of a rule is the product of its
-//! agents, tools, capabilities, targets and levels of risk. What would cover a refused request is never put together.
+//! Two rules are merged if that permits the fewest calls never made. The width of a rule is the product of its
+//! agents, tools, capabilities, targets and levels of risk. Rules are never merged if the result would cover a
+//! refused request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,19 +15,19 @@ use super::{Call, Form, Habits, Support};
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) id: String,
-    /// Ids, or what they begin with and `*`.
+    /// The IDs of agents, or prefixes followed by `*`.
     pub(super) agents: BTreeSet<String>,
     pub(super) form: Form,
     pub(super) whats: BTreeSet<String>,
     pub(super) capabilities: BTreeSet<String>,
-    /// Empty for requests without a target.
+    /// The patterns of targets; empty for requests without a target.
     pub(super) patterns: BTreeSet<Pattern>,
     pub(super) most_risk: RiskLevel,
     pub(super) least_tier: Tier,
     pub(super) support: Support,
 }
 
-/// The rules for the habits in `calls`, at most `most` of them.
+/// Returns the rules for the habits in `calls`, at most `most` of them.
 pub(super) fn rules(calls: &[Call], most: usize) -> Vec<Rule> {
     let refused: Vec<&Call> = calls.iter().filter(|call| !call.is_fine()).collect();
     let mut habits: Habits<'_> = BTreeMap::new();
@@ -50,12 +51,13 @@ pub(super) fn rules(calls: &[Call], most: usize) -> Vec<Rule> {
     rules
 }
 
-/// Whether a capability stands for something that was not understood, which is nobody's habit.
+/// Returns whether a capability means something unknown, which is never a habit.
 pub(super) fn is_unknown(capability: &str) -> bool {
     capability.split(':').any(|half| half == "unknown")
 }
 
-/// The agents of calls as a rule names them: by the role where several agents share it and nobody else's id begins alike.
+/// Returns the agents of calls as a rule names them: by their role if several agents share it and no other ID starts
+/// with it.
 pub(super) fn agents<'a>(of: impl Iterator<Item = &'a Call>, all: &[Call]) -> BTreeSet<String> {
     let mut roles: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for call in of {
@@ -73,11 +75,11 @@ pub(super) fn agents<'a>(of: impl Iterator<Item = &'a Call>, all: &[Call]) -> BT
         .collect()
 }
 
-/// The shortest beginning of an id that stands for a role.
+/// Shortest prefix of an ID that counts as a role.
 const LEAST_ROLE: usize = 3;
 
 impl Rule {
-    /// The rule of one habit; none where too little rests on it, or it would cover what was refused.
+    /// Creates the rule of one habit; `None` if too few calls support it, or it would cover a refused request.
     fn of(form: &Form, what: &str, capability: &str, habit: &[&Call], all: &[Call], refused: &[&Call]) -> Option<Self> {
         let role = habit.first()?.role();
         let against: Vec<&&Call> = refused
@@ -100,7 +102,7 @@ impl Rule {
         let lowest = within.iter().map(|call| call.tier).min()?;
         let rule = Self {
             id: String::new(),
-            // An agent that loses a tier goes on with its everyday work; one that loses two does not.
+            // An agent that loses one tier keeps its everyday work; one that loses two does not.
             least_tier: Tier::ALL.iter().rev().find(|tier| **tier < lowest).copied().unwrap_or(lowest),
             agents: agents(within.iter().map(|call| **call), all),
             form: form.clone(),
@@ -115,7 +117,7 @@ impl Rule {
         [rule, strict].into_iter().find(|rule| rule.support.is_habit() && is_clean(rule))
     }
 
-    /// Both as one.
+    /// Merges two rules.
     fn with(&self, other: &Self) -> Self {
         fn joined<T: Clone + Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> BTreeSet<T> {
             one.union(other).cloned().collect()
@@ -133,7 +135,7 @@ impl Rule {
         }
     }
 
-    /// Whether the rule alone covers a request.
+    /// Returns whether the rule alone covers a request.
     fn admits(&self, call: &Call) -> bool {
         let is_agent = |name: &String| match name.strip_suffix('*') {
             Some(start) => call.agent.starts_with(start),
@@ -149,7 +151,7 @@ impl Rule {
             && call.places.iter().all(|place| self.patterns.iter().any(|pattern| pattern.holds(place)))
     }
 
-    /// The width that both rules have together beyond what each has; none for two that are never put together.
+    /// The additional width of the merged rule; `None` for two rules that are never merged.
     fn cost(&self, other: &Self) -> Option<isize> {
         fn all<T: Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>, width: impl Fn(&T) -> usize) -> usize {
             one.union(other).map(width).sum()
@@ -170,7 +172,7 @@ impl Rule {
 }
 
 impl Support {
-    /// Both as one; calls that need several capabilities are counted once for each.
+    /// Merges the support of two rules; calls that need several capabilities are counted once for each.
     fn with(&self, other: &Self) -> Self {
         Self {
             calls: self.calls + other.calls,
@@ -184,7 +186,7 @@ impl Support {
     }
 }
 
-/// Puts rules together, the cheapest two first, while that costs nothing or there are more than `most`.
+/// Merges rules, cheapest pair first, while that costs nothing or there are more than `most`.
 fn merged(rules: Vec<Rule>, most: usize, refused: &[&Call]) -> Vec<Rule> {
     let mut rules: BTreeMap<usize, Rule> = rules.into_iter().enumerate().collect();
     let mut next = rules.len();
@@ -196,7 +198,7 @@ fn merged(rules: Vec<Rule>, most: usize, refused: &[&Call]) -> Vec<Rule> {
         if cost > 0 && rules.len() <= most {
             break;
         }
-        // One of them may be part of another rule by now.
+        // One of them may already be part of another rule.
         let (Some(rule), Some(with)) = (rules.get(&one), rules.get(&other)) else { continue };
         let joined = rule.with(with);
         if length(&joined.patterns) > MAX_LENGTH || refused.iter().any(|call| joined.admits(call)) {
@@ -211,7 +213,7 @@ fn merged(rules: Vec<Rule>, most: usize, refused: &[&Call]) -> Vec<Rule> {
     rules.into_values().collect()
 }
 
-/// As many patterns as one clause takes, the widest first.
+/// Keeps as many patterns as one clause can hold, widest first.
 fn shortened(patterns: BTreeSet<Pattern>) -> BTreeSet<Pattern> {
     let mut sorted: Vec<Pattern> = patterns.into_iter().collect();
     sorted.sort_by_key(|pattern| std::cmp::Reverse(pattern.width()));
@@ -229,5 +231,5 @@ fn length(patterns: &BTreeSet<Pattern>) -> usize {
     patterns.iter().map(|pattern| pattern.regex().len() + 1).sum()
 }
 
-/// A clause becomes one regular expression, of at most 1,024 bytes.
+/// Upper bound in bytes: a clause becomes one regular expression of at most 1,024 bytes.
 const MAX_LENGTH: usize = 1_000;

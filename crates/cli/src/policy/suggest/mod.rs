@@ -1,9 +1,9 @@
-//! `rulekeep policy suggest`: the least set that would have allowed what a log shows to be habit.
+//! `rulekeep policy suggest`: the smallest set that would have allowed the habits in a log.
 //!
-//! A habit is a role, a tool and a capability that were fine at least [`LEAST_CALLS`] times on [`LEAST_DAYS`] days: allowed or
-//! approved, and no failure reported. `targets` finds which targets belong to it, `merge` puts habits together until they fit
-//! into the wanted number of rules, `written` writes the document. No rule covers a request that was refused, and none
-//! allows what is HIGH or CRITICAL.
+//! A habit is a role, a tool and a capability that were fine at least [`LEAST_CALLS`] times on [`LEAST_DAYS`] days:
+//! allowed or approved, and without a reported failure. `targets` finds the targets of a habit, `merge` merges habits
+//! until they fit into the wanted number of rules, `written` writes the document. No rule covers a refused request,
+//! and none allows HIGH or CRITICAL risk.
 
 mod merge;
 mod targets;
@@ -27,27 +27,28 @@ use targets::Place;
 pub struct Arguments {
     #[command(flatten)]
     store: Store,
-    /// The most rules to write
+    /// The largest number of rules to write
     #[arg(long, value_name = "N", default_value_t = 39, value_parser = clap::value_parser!(u16).range(1..=1000))]
     max_rules: u16,
-    /// Print the document and what it covers as JSON
+    /// Prints the document and its coverage as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// A past request, as far as habits depend on it.
+/// The properties of a past request that habits depend on.
 struct Call {
     id: ProofId,
     at: Timestamp,
     agent: String,
-    /// The form, and the server where there is one: rules never mix these.
+    /// The form of the request, and the server if there is one. Rules never mix these.
     form: Form,
-    /// The tool's name, or the action of a request without a tool that was not a text.
+    /// The tool's name, or the action of a structured request without a tool.
     what: String,
     capabilities: Vec<String>,
     places: Vec<Place>,
     risk: RiskLevel,
-    /// Approved by a person, who was asked because it can be read in other ways, some of which are decided at HIGH.
+    /// A reviewer approved it, after being asked because of another possible reading, some of which are decided at
+    /// HIGH.
     is_unsure: bool,
     tier: Tier,
     verdict: Verdict,
@@ -57,7 +58,7 @@ struct Call {
 struct Form {
     formats: Vec<String>,
     server: Option<String>,
-    /// Set where `what` is an action and not a tool.
+    /// The name is that of an action, not of a tool.
     is_action: bool,
 }
 
@@ -67,7 +68,7 @@ enum Verdict {
     Refused,
 }
 
-/// The calls that a rule rests on.
+/// The calls that support a rule.
 #[derive(Debug, Clone, Default)]
 struct Support {
     calls: usize,
@@ -79,11 +80,11 @@ struct Support {
     examples: Vec<ProofId>,
 }
 
-/// The fewest calls that make a habit, and the fewest days that they are spread over.
+/// Least number of calls that make a habit, and of days over which they are spread.
 const LEAST_CALLS: usize = 3;
 const LEAST_DAYS: usize = 2;
 
-/// Writes a suggestion. Returns whether there is any.
+/// Writes a suggestion. Returns whether there is one.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let governor = arguments.store.open()?;
     let mut calls = Vec::new();
@@ -149,12 +150,12 @@ impl Counts {
     }
 }
 
-/// The decisions of a suggestion on the log that it was made of.
+/// The decisions of a suggestion on the log it was made from.
 struct Held {
     covered: u64,
-    /// Rules that allow what was refused.
+    /// Rules that allow refused requests.
     loosened: BTreeSet<String>,
-    /// Requests that were fine and are not covered, by what they were and needed.
+    /// Fine requests that are not covered, by name and capabilities.
     missed: BTreeMap<String, u64>,
 }
 
@@ -182,8 +183,8 @@ fn hold(set: &PolicySet, store: &Store, governor: &Governor) -> Result<Held, Box
 }
 
 impl Call {
-    /// None for what says nothing about habits: what is open, failed, was granted in part, or was refused by something else
-    /// than policies and people.
+    /// Returns `None` for requests that say nothing about habits: those that are open, failed, were granted in part,
+    /// or were denied by something other than policies and reviewers.
     fn of(past: &Past) -> Option<Self> {
         let verdict = match (past.record.decision, past.record.outcome) {
             (Decision::Allow, None | Some(Outcome::Success)) => {
@@ -195,7 +196,7 @@ impl Call {
         let facts = past.intent.facts();
         let named = [Some(past.record.entity_id.as_str()), facts.tool.as_deref(), facts.server.as_deref()];
         if named.into_iter().flatten().any(|name| name.contains(['*', '?'])) {
-            // In a rule such a name would stand for others too.
+            // In a rule such a name would match others too.
             return None;
         }
         let readings = facts.readings.iter();
@@ -227,7 +228,7 @@ impl Call {
         self.verdict != Verdict::Refused
     }
 
-    /// The risk at which it is decided.
+    /// The risk at which the request is decided.
     fn level(&self) -> RiskLevel {
         if self.is_unsure { self.risk.max(RiskLevel::High) } else { self.risk }
     }
@@ -236,7 +237,7 @@ impl Call {
         self.at.as_millis().div_euclid(86_400_000)
     }
 
-    /// The agent's id without the number at its end: agents of one role share their habits.
+    /// The agent's ID without the number at its end: agents of one role share their habits.
     fn role(&self) -> &str {
         self.agent.trim_end_matches(|c: char| c.is_ascii_digit())
     }
@@ -260,5 +261,5 @@ impl Support {
     }
 }
 
-/// Calls by what they were and needed, one entry for each capability.
+/// Calls by name and capability, with one entry for each capability.
 type Habits<'a> = BTreeMap<(&'a str, &'a Form, &'a str, &'a str, bool), Vec<&'a Call>>;

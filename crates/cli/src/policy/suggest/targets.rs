@@ -1,9 +1,9 @@
 //! The targets of a habit: exact ones, folders, domains of addresses.
 //!
-//! Targets form a tree by their folders, or by domain and address. At each place of it the share of targets that were seen on
-//! a single day alone estimates how likely the next one is new (Good and Turing, with days as the sample, so that a burst
-//! counts once). Where that, with what is too rare to be a habit by itself, is more than [`MISSED`], the place is open and all
-//! below it belongs to the habit; otherwise what was seen is the habit, branch by branch.
+//! Targets form a tree by folder, or by domain and address. At each node, the share of targets seen on only one day
+//! estimates the probability that the next one is new (Good and Turing, with days as samples, so that a burst counts
+//! once). If that share, plus the targets too rare to be a habit, is more than [`MISSED`], the node is open and
+//! everything below belongs to the habit. Otherwise the targets that were seen are the habit, branch by branch.
 // SOURCE: I. J. Good, "The population frequencies of species and the estimation of population parameters", Biometrika 1953.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,36 +12,36 @@ use rulekeep::intent::{Target, TargetKind};
 
 use super::{LEAST_CALLS, LEAST_DAYS};
 
-/// A target by its place in the tree, the root first.
+/// A target by its path in the tree, root first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// Segments of a path or of a web address, which `/` joins.
+    /// The segments of a path or URL, separated by `/`.
     Path(Vec<String>),
-    /// The domain of an address, and what is before the `@`.
+    /// The domain of an address, and the part before the `@`.
     Address(String, String),
-    /// A name without a folder, and without a sign by which it could be a host or a file with an extension.
+    /// A name without a folder, and without a character that would make it a host or a file with an extension.
     Word(String),
     /// Another recipient, account, table or name.
     Name(String),
-    /// Something that could not be read.
+    /// A target that could not be read.
     Unread,
 }
 
-/// A text that targets are compared with.
+/// A pattern of targets.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pattern {
     Exact(String),
-    /// All that begins with it.
+    /// Everything with this prefix.
     Below(String),
     /// All addresses of a domain.
     Domain(String),
-    /// Any [`Place::Word`].
+    /// Any target that is a [`Place::Word`].
     Word,
 }
 
-/// The share of new targets that a habit may miss before a place counts as open.
+/// The share of new targets that a habit may miss before a node counts as open.
 const MISSED: f64 = 0.01;
-/// The fewest web sites that make all of them a habit of reading.
+/// Least number of web sites that make reading any site a habit.
 const LEAST_SITES: usize = 5;
 
 impl Place {
@@ -94,7 +94,7 @@ impl Pattern {
         }
     }
 
-    /// A rough number of the targets that it stands for; one for an exact one.
+    /// The approximate number of targets that the pattern stands for; 1 for an exact one.
     pub(super) const fn width(&self) -> usize {
         match self {
             Self::Exact(_) => 1,
@@ -103,7 +103,7 @@ impl Pattern {
         }
     }
 
-    /// As a glob; none for words, which only a regular expression can tell.
+    /// Returns the pattern as a glob; `None` for words, which only a regular expression can match.
     pub(super) fn glob(&self) -> Option<String> {
         match self {
             Self::Exact(text) => Some(text.clone()),
@@ -113,13 +113,13 @@ impl Pattern {
         }
     }
 
-    /// As a regular expression over a whole target.
+    /// Returns the pattern as a regular expression over a whole target.
     pub(super) fn regex(&self) -> String {
         self.glob().map_or_else(|| format!("[^{NO_WORD_CLASS}]*"), |glob| escaped(&glob).replace("\\*", ".*"))
     }
 }
 
-/// The patterns of a habit: what its targets were, by their days, as wide as `may_widen` lets them be.
+/// Returns the patterns of a habit from its targets and their days, as wide as `may_widen` permits.
 pub(super) fn patterns(
     seen: &[(&Place, i64)],
     only_reads: bool,
@@ -134,7 +134,7 @@ pub(super) fn patterns(
 
 type Seen<'a> = &'a (&'a Place, Vec<&'a str>, i64);
 
-/// Adds the patterns of a place of the tree, and returns how many of its targets they hold.
+/// Adds the patterns of a node of the tree. Returns the number of its targets that they match.
 fn grow(
     all: &[Seen<'_>],
     depth: usize,
@@ -160,7 +160,7 @@ fn grow(
             0
         };
     }
-    // New ones below it, and those that are too rare to be a habit by themselves.
+    // New targets below the node, plus those that are too rare to be a habit by themselves.
     let missed = unseen(branches.values()) + share(all.len() - held, all.len());
     let wide = wide(all, depth, only_reads, branches.len()).filter(|pattern| missed > MISSED && may_widen(pattern));
     let Some(pattern) = wide else {
@@ -168,7 +168,7 @@ fn grow(
         return held;
     };
     found.insert(pattern);
-    // What is the place itself is not below it.
+    // A target equal to the node itself is not below it.
     let itself = branches.get(&None).filter(|list| is_habit(list));
     found.extend(itself.and_then(|list| list.first()).and_then(|(place, ..)| place.exact()));
     all.len() - branches.get(&None).filter(|list| !is_habit(list)).map_or(0, Vec::len)
@@ -179,7 +179,7 @@ fn is_habit(all: &[Seen<'_>]) -> bool {
     all.len() >= LEAST_CALLS && days.len() >= LEAST_DAYS
 }
 
-/// The likelihood that the next target is of a branch not seen before.
+/// The probability that the next target belongs to a branch not seen before.
 fn unseen<'a>(branches: impl Iterator<Item = &'a Vec<Seen<'a>>>) -> f64 {
     let days = branches.map(|list| list.iter().map(|(.., day)| day).collect::<BTreeSet<_>>().len());
     let (once, all) = days.fold((0, 0), |(once, all), days| (once + usize::from(days == 1), all + days));
@@ -192,14 +192,14 @@ fn share(part: usize, whole: usize) -> f64 {
     share
 }
 
-/// The pattern of all below a place of the tree; none where that would be everything, or everybody.
+/// The pattern of everything below a node of the tree; `None` if that would be everything, or everybody.
 fn wide(all: &[Seen<'_>], depth: usize, only_reads: bool, branches: usize) -> Option<Pattern> {
     match (all.first()?.0, depth) {
         (Place::Word(_), 1) => Some(Pattern::Word),
         (Place::Address(domain, _), 2) => Some(Pattern::Domain(domain.clone())),
         (Place::Path(segments), 2..) => {
             let start = segments.get(..depth - 1)?;
-            // `/`, `./`, `~/` and the root of a scheme are no folders of anybody's.
+            // `/`, `./`, `~/` and the root of a scheme are not anybody's folders.
             let last = start.last()?;
             let is_site = start.first().is_some_and(|first| first.ends_with(':')) && start.len() <= 2;
             let is_folder = !matches!(last.as_str(), "" | "." | ".." | "~") && !last.ends_with(':');
@@ -227,7 +227,7 @@ mod tests {
         Place::Path(text.split('/').map(str::to_owned).collect())
     }
 
-    /// The patterns of targets that were seen one a day, in this order, as globs; `*` stands for words.
+    /// Returns the patterns of targets seen one per day, in this order, as globs; `*` stands for words.
     fn found(places: &[Place], only_reads: bool, refused: &[Place]) -> Vec<String> {
         let seen: Vec<(&Place, i64)> = places.iter().zip(0..).collect();
         let may_widen = |pattern: &Pattern| !refused.iter().any(|place| pattern.holds(place));

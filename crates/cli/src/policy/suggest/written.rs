@@ -1,4 +1,4 @@
-//! A suggestion as a policy document, each rule with what it rests on.
+//! A suggestion as a policy document, each rule with the calls that support it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -33,10 +33,10 @@ pub(super) fn coverage(held: &Held, counts: &Counts) -> String {
     text
 }
 
-/// The document.
+/// Returns the document.
 pub(super) fn document(rules: &[Rule], counts: &Counts, calls: &[Call]) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write(&mut text, rules, counts, calls);
     text
 }
@@ -120,7 +120,7 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
     Ok(())
 }
 
-/// A rule by which a person goes on to decide on what was fine and is not to be allowed by habit.
+/// Writes a rule that keeps a reviewer deciding on requests that were fine but are not to be allowed by habit.
 fn write_asking(
     text: &mut String,
     name: &str,
@@ -161,7 +161,7 @@ fn write_support(text: &mut String, support: &Support) -> std::fmt::Result {
     writeln!(text, "# for example {}.", examples.join(", "))
 }
 
-/// Whether a capability is none of the taxonomy.
+/// Returns whether a capability is not in the taxonomy.
 fn is_own(capability: &str) -> bool {
     capability.parse::<Capability>().is_ok_and(|known| known.resource().is_none() || known.operation().is_none())
 }
@@ -177,5 +177,5 @@ fn list(texts: &BTreeSet<String>) -> String {
 
 const MAX_LINE: usize = 100;
 const MOST_MISSED: usize = 10;
-/// No target is named, and none is in what could not be read.
+/// No target is named, and none is in the parts that could not be read.
 const NO_TARGET: &str = r#"!has(context.target) && (!has(context.facts) || !has(context.facts.targets) && (!has(context.facts.unread) || context.facts.unread.all(u, !(u.kind in ["target", "argument"]))))"#;

@@ -1,7 +1,7 @@
 //! Claude Code: `PreToolUse` in `settings.json`.
 //!
-//! SOURCE: Claude Code 2.1.332, seen with a model that attempts one call, and the types of its SDK 0.3.329. `onFailure`
-//! closes on exit codes, signals and time limits, not on what is printed beside exit code 0.
+//! SOURCE: Claude Code 2.1.332, observed with a model that attempts one call, and the types of its SDK 0.3.329.
+//! `onFailure` blocks on exit codes, signals and time limits, but not on output printed with exit code 0.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ pub(super) fn fits(matcher: Option<&str>, tool: &str) -> bool {
     }
 }
 
-/// What one hook decided.
+/// The decision of one hook.
 fn said(done: &Done, closes: bool) -> String {
     let none = "none".to_owned();
     match done.exit {

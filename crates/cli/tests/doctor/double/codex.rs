@@ -39,7 +39,7 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
     !blocked
 }
 
-/// A denial that Codex honors: exit code 2 with a reason, or its own words and none besides.
+/// Returns whether Codex honors a denial: exit code 2 with a reason, or its own format and nothing else.
 fn denies(done: &Done) -> bool {
     match done.exit {
         Some(2) => !done.stderr.trim().is_empty(),
@@ -56,7 +56,7 @@ fn denies(done: &Done) -> bool {
     }
 }
 
-/// The answer of `codex app-server` to `hooks/list`, for the program of that name on the path of the tests.
+/// The answer of `codex app-server` to `hooks/list`, for the program of that name on the tests' path.
 pub(crate) fn list_hooks(world: &World) -> String {
     let data = json!([{"cwd": world.project, "hooks": hooks(world), "warnings": [], "errors": []}]);
     json!({"id": 2, "result": {"data": data}}).to_string()
@@ -82,7 +82,7 @@ fn hooks(world: &World) -> Vec<Value> {
 }
 
 fn from_file(file: &Path, world: &World, source: &str, config: &toml::Table) -> Vec<Value> {
-    // One field that Codex does not know voids the file.
+    // One field unknown to Codex invalidates the file.
     let settings = world.json(file).filter(|settings| settings.as_object().unwrap().keys().all(|key| key == "hooks"));
     let Some(settings) = settings else { return Vec::new() };
     let states = config.get("hooks").and_then(|hooks| hooks.get("state"));

@@ -1,7 +1,7 @@
 //! Cursor: `preToolUse` and `beforeShellExecution` in `hooks.json`.
 //!
-//! SOURCE: cursor.com/docs/hooks as collected in the notes on hosts. Whether `timeout` is in seconds and which of several
-//! answers wins is not told: the double takes the shorter limit, and the last answer.
+//! SOURCE: cursor.com/docs/hooks as collected in the notes on hosts. They do not say whether `timeout` is in seconds
+//! and which of several answers wins: the double uses the shorter limit and the last answer.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
                 Some(2) => denied = true,
                 Some(0) => match done.json().as_ref().map(|answer| answer["permission"].as_str()) {
                     Some(Some("deny")) => denied = true,
-                    // `ask` is not relied on: staff of Cursor says that only a denial is.
+                    // `ask` is not reliable: according to Cursor's staff, only a denial is.
                     Some(Some(_)) => denied = false,
                     None if hook["failClosed"] == true && !done.stdout.trim().is_empty() => denied = true,
                     Some(None) | None => {}

@@ -1,7 +1,7 @@
 //! Gemini CLI: `BeforeTool` in `settings.json`.
 //!
-//! SOURCE: `hookRunner.ts`, `hookAggregator.ts`, `hookRegistry.ts` and `trustedFolders.ts` of Gemini CLI 0.61.0; in an
-//! untrusted folder it runs no hook of any settings. What it does on exit codes was seen at the program.
+//! SOURCE: `hookRunner.ts`, `hookAggregator.ts`, `hookRegistry.ts` and `trustedFolders.ts` of Gemini CLI 0.61.0. In
+//! an untrusted folder it runs no hook from any settings. Its behavior on exit codes was observed.
 
 use std::time::Duration;
 

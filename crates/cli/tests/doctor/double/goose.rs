@@ -1,7 +1,7 @@
 //! goose: `PreToolUse` in the hooks of plugins.
 //!
-//! SOURCE: goose 1.52.0, seen with a model that attempts one call: hooks run one after the other until one blocks. With
-//! `on_failure`, so do failures, texts that are no JSON, and decisions it does not know.
+//! SOURCE: goose 1.52.0, observed with a model that attempts one call: hooks run one after another until one blocks.
+//! With `on_failure`, failures, output that is not JSON, and unknown decisions block too.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Test doubles of the hosts: each reads its settings, starts the hooks they register on a call, and says whether the
-//! tool then ran, as the sources of the host say.
+//! Test doubles of the hosts. Each reads its settings, starts the hooks that they register for a call, and reports
+//! whether the tool then ran, according to the sources of the host.
 //!
-//! A double judges what `rulekeep doctor` says, so it shares nothing with it. Where sources differ by version or say
-//! nothing, the double runs the call.
+//! The doubles check the results of `rulekeep doctor`, so they share no code with it. If sources differ by version or
+//! say nothing, the double runs the call.
 
 mod claude;
 mod codex;
@@ -23,17 +23,17 @@ pub(crate) use codex::list_hooks;
 /// A call that the agent of a host attempts.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-    /// A text of the call's argument, which tells the probe.
+    /// A text in the call's argument that identifies the probe.
     probe: String,
     way: Way,
 }
 
-/// What is special about a call.
+/// The special condition of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Nothing.
+    /// No special condition.
     Plain,
-    /// It is made by a sub-agent.
+    /// A sub-agent makes the call.
     Subagent,
     /// The host runs without a user.
     Headless,
@@ -54,7 +54,7 @@ impl Call {
         self.way == way
     }
 
-    /// The event as it goes to the hook.
+    /// The event as sent to the hook.
     fn text(&self, event: &Value) -> String {
         let mut text = event.to_string();
         if self.is(Way::Cut) {
@@ -68,10 +68,10 @@ impl Call {
     }
 }
 
-/// Whether the tool of a call runs on this host.
+/// Returns whether the tool of a call runs on this host.
 pub(crate) fn runs(host: Host, world: &World, call: &Call) -> bool {
     if call.is(Way::Subagent) && !asks_for_subagents(host) {
-        // The sub-agent's own calls reach no hook; only the start of the sub-agent can be refused.
+        // The sub-agent's own calls run no hook; only the start of the sub-agent can be refused.
         return ask(host, world, call, &starts_subagent(host));
     }
     let tool = Tool { name: shell_tool(host), input: call.command() };
@@ -103,7 +103,7 @@ fn ask(host: Host, world: &World, call: &Call, tool: &Tool) -> bool {
     }
 }
 
-/// Hosts whose sub-agents were seen to ask the hooks, too.
+/// Returns whether the host's sub-agents were observed to run the hooks too.
 const fn asks_for_subagents(host: Host) -> bool {
     matches!(host, Host::Claude | Host::Codex | Host::Gemini | Host::Copilot | Host::Opencode)
 }
@@ -129,7 +129,8 @@ fn starts_subagent(host: Host) -> Tool {
     Tool { name, input: json!({"description": "look", "prompt": "look around", "subagent_type": "general"}) }
 }
 
-/// Whether a regular expression, unanchored as in JavaScript, matches a tool; an absent, empty or `*` one matches all.
+/// Returns whether a regular expression, unanchored as in JavaScript, matches a tool; a missing, empty or `*` one
+/// matches all.
 fn matches(matcher: Option<&str>, tool: &str) -> bool {
     match matcher {
         None | Some("" | "*") => true,

@@ -1,7 +1,7 @@
 //! opencode: `tool.execute.before` of JavaScript plugins, run by Node.
 //!
-//! SOURCE: the plugin interface of opencode 1.x as collected in the notes on hosts: a throw refuses the call; a plugin
-//! that does not load is left out silently.
+//! SOURCE: the plugin interface of opencode 1.x as collected in the notes on hosts: an exception refuses the call; a
+//! plugin that does not load is skipped silently.
 
 use std::process::Command;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
     let ask = json!({"folders": folders, "directory": world.project, "tool": tool.name, "args": tool.input});
     let done = start::program(world, node, &ask.to_string(), Duration::from_secs(3600));
     assert!(done.late || done.exit == Some(0), "the double of opencode needs Node on the path: {}", done.stderr);
-    // A plugin that hangs holds the call for good.
+    // A plugin that hangs blocks the call forever.
     let _ = call;
     !done.late && done.stdout.trim() == "ran"
 }

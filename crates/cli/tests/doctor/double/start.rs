@@ -1,4 +1,4 @@
-//! A hook's process, started as hosts do.
+//! Starting a hook's process as hosts do.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::world::World;
 
-/// How a hook ended.
+/// The end of a hook.
 pub(super) struct Done {
-    /// The exit code; none where it was killed, was late or did not start.
+    /// The exit code; `None` if the hook was killed, was late or did not start.
     pub(super) exit: Option<i32>,
     pub(super) stdout: String,
     pub(super) stderr: String,
@@ -17,13 +17,13 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// What it printed, as JSON.
+    /// Its output, as JSON.
     pub(super) fn json(&self) -> Option<serde_json::Value> {
         serde_json::from_str(self.stdout.trim()).ok().filter(serde_json::Value::is_object)
     }
 }
 
-/// Runs a hook under a time limit. Limits above that of the tests are cut to it.
+/// Runs a hook with a time limit, which is shortened to that of the tests.
 pub(super) fn hook(world: &World, shell: &str, line: &str, input: &str, limit: Duration) -> Done {
     let mut command = Command::new(shell);
     command.args(["-c", line]);

@@ -13,7 +13,7 @@ use crate::world::World;
 pub(super) fn runs(world: &World, call: &Call, tool: &Tool) -> bool {
     let mut hooks: Vec<Value> = Vec::new();
     for folder in [world.home.join(".copilot/hooks"), world.project.join(".github/hooks")] {
-        // Whether a file without a version counts is not told.
+        // The documentation does not say whether a file without a version counts.
         for settings in super::copilot::files(&folder, world).iter().filter(|settings| settings["version"] == 1) {
             for name in ["preToolUse", "PreToolUse"] {
                 hooks.extend(settings["hooks"][name].as_array().into_iter().flatten().cloned());

@@ -1,4 +1,4 @@
-//! A log of several weeks: agents with habits, what they do once, and attacks.
+//! A log of several weeks: agents with habits, one-time actions, and attacks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Habit,
-    /// Harmless, and done once.
+    /// Harmless, and done only once.
     Once,
     Attack,
 }
 
-/// A role: its agents, the scripts that they follow, and how often in a day.
+/// A role: its agents, their scripts, and the number of requests per day.
 pub(super) struct Role {
     pub(super) name: &'static str,
     pub(super) agents: usize,
@@ -33,7 +33,7 @@ pub(super) struct Plan {
     pub(super) once: Vec<String>,
     pub(super) attacks: Vec<String>,
     pub(super) days: i64,
-    /// Requests in a thousand that are done once, and that are attacks.
+    /// Share of one-time requests and of attacks, in thousandths.
     pub(super) once_in_1000: u64,
     pub(super) attacks_in_1000: u64,
     pub(super) seed: u64,
@@ -67,7 +67,7 @@ impl Chance {
         self.next() % bound.max(1)
     }
 
-    /// A number below `bound`, small ones more often: halved in each step.
+    /// Returns a number below `bound`, small ones more often: halved in each step.
     fn skewed(&mut self, bound: u64) -> u64 {
         let widest = bound >> self.below(5);
         self.below(widest.max(1))
@@ -79,7 +79,7 @@ impl Chance {
     }
 }
 
-/// Writes the log into a store, and returns what each record was.
+/// Writes the log into a store. Returns the kind of each record.
 pub(super) fn write(plan: &Plan, store: &Path) -> BTreeMap<ProofId, Kind> {
     let clock = Arc::new(AtomicI64::new(START));
     let text = format!("{}{HOUSE_RULE}", include_str!("../../../../../policies/recommended.toml"));
@@ -101,12 +101,12 @@ pub(super) fn write(plan: &Plan, store: &Path) -> BTreeMap<ProofId, Kind> {
         let mut clock_time = START + day * DAY + 8 * 3_600_000;
         for role in &plan.roles {
             for number in 1..=role.agents {
-                // The last one of a role joins in the second half.
+                // The last agent of a role joins in the second half.
                 if number == role.agents && role.agents > 2 && day < plan.days / 2 {
                     continue;
                 }
                 let agent = format!("{}-{number}", role.name);
-                // Each agent has its own favourites among the scripts.
+                // Each agent has its own favorites among the scripts.
                 let favourites: Vec<&Vec<String>> =
                     (0..role.scripts.len()).map(|at| &role.scripts[(at + number * 3) % role.scripts.len()]).collect();
                 for _ in 0..role.a_day {
@@ -132,7 +132,7 @@ pub(super) fn write(plan: &Plan, store: &Path) -> BTreeMap<ProofId, Kind> {
     kinds
 }
 
-/// Enforces a request, has a person answer where one is asked, and reports what became of it.
+/// Enforces a request, lets a reviewer answer if one is asked, and reports the outcome.
 fn ask(
     governor: &Governor,
     agent: &str,
@@ -153,13 +153,13 @@ fn ask(
         } else {
             let resolved = governor.escalations().approve(open.id, review).unwrap();
             kinds.extend(resolved.proof_id.map(|answer| (answer, kind)));
-            // The agent may have lost the trust that it needs meanwhile.
+            // The agent may have lost the required trust meanwhile.
             let Ok(claimed) = governor.escalations().claim(open.id, &asked.parse.intent) else { return };
             (id, decision) = (claimed.proof_id, claimed.decision);
         }
     }
     if decision == Decision::Allow {
-        // Half of what an attacker gets through is noticed; harmless work fails now and then.
+        // Half of an attacker's successes are noticed; harmless work sometimes fails.
         let outcome = match (kind, chance.below(100)) {
             (Kind::Attack, 0..50) => Some(Outcome::Failure),
             (Kind::Habit, 0..70) => Some(Outcome::Success),
@@ -171,7 +171,7 @@ fn ask(
     }
 }
 
-/// A request with its placeholders filled: files, people and words that come up again and again, and new ones.
+/// Fills the placeholders of a request: recurring files, people and words, and new ones.
 fn filled(call: &str, chance: &mut Chance, day: i64) -> String {
     let mut text = call.to_owned();
     for (mark, fill) in [
@@ -196,7 +196,7 @@ fn file(chance: &mut Chance, day: i64) -> String {
     format!("/work/{repository}/{}/part{}.{end}", chance.of(&MODULES), chance.skewed(30 + day.unsigned_abs()))
 }
 
-/// Replaces addresses and free words of a tool call by placeholders.
+/// Replaces addresses and words in a tool call by placeholders.
 pub(super) fn loosened(call: &Value) -> String {
     fn walk(value: &mut Value, key: &str) {
         match value {

@@ -1,4 +1,4 @@
-//! `policy suggest` on weeks of a log that it has not seen.
+//! Tests of `policy suggest` on weeks of a log that it has not seen.
 
 mod log;
 
@@ -20,23 +20,23 @@ use super::commands::{policy, stdout};
 #[derive(Debug, Default)]
 struct Measure {
     rules: usize,
-    /// Harmless requests at LOW and MEDIUM risk that were allowed then, and how many the suggestion allows.
+    /// Harmless requests at LOW and MEDIUM risk that were allowed, and the number that the suggestion allows.
     harmless: u32,
     allowed: u32,
-    /// Harmless requests that a person approved, and how many of them the suggestion allows or has a person decide on.
+    /// Harmless requests that a reviewer approved, and the number that the suggestion allows or escalates.
     asked: u32,
     kept: u32,
-    /// Habits among the harmless requests, and how many of them the suggestion allows.
+    /// Habits among the harmless requests, and the number that the suggestion allows.
     habits: u32,
     habits_allowed: u32,
-    /// Requests at HIGH and CRITICAL risk, and how many the suggestion allows without a person.
+    /// Requests at HIGH and CRITICAL risk, and the number that the suggestion allows without a reviewer.
     grave: u32,
     grave_allowed: u32,
     attacks: u32,
     attacks_allowed: u32,
 }
 
-/// Suggests from the days before `split`, and holds the suggestion against the rest.
+/// Makes a suggestion from the days before `split`, and measures it on the rest.
 fn measure(store: &Path, kinds: &BTreeMap<ProofId, Kind>, split: i64) -> Measure {
     let at = Timestamp::from_millis(START + split * DAY).to_string();
     let output = policy(&["suggest", "--store", store.to_str().unwrap(), "--to", &at]);
@@ -138,8 +138,9 @@ fn later_weeks_are_covered_and_nothing_grave_is_granted_by_habit() {
     assert_eq!(measure.attacks_allowed, 0, "{measure:?}");
 }
 
-/// The full measure, on logs made of the data in the folder that `RULEKEEP_HABITS` names; it takes minutes, and is passed over
-/// without one: `RULEKEEP_HABITS=DIR cargo test -p rulekeep-cli --test policy -- habits --nocapture`.
+/// The full measurement, on logs made from the data in the folder that `RULEKEEP_HABITS` names. It takes minutes, and
+/// is skipped without the variable: `RULEKEEP_HABITS=DIR cargo test -p rulekeep-cli --test policy -- habits
+/// --nocapture`.
 #[test]
 fn later_weeks_of_a_large_log_are_covered() {
     let Ok(folder) = std::env::var("RULEKEEP_HABITS") else {
@@ -159,8 +160,8 @@ fn later_weeks_of_a_large_log_are_covered() {
     }
 }
 
-/// A plan whose scripts are tasks of `AgentDojo`, whose single requests are command lines, texts and calls of other tools, and
-/// whose attacks are injections.
+/// A plan whose scripts are tasks of `AgentDojo`, whose one-time requests are command lines, texts and calls of other
+/// tools, and whose attacks are injections.
 fn from_data(folder: &Path, seed: u64) -> Plan {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let rows =
@@ -189,7 +190,7 @@ fn from_data(folder: &Path, seed: u64) -> Plan {
         .collect();
     let calls: Vec<String> = rows("bfcl-calls-dev.jsonl").iter().map(|row| log::loosened(&row["call"])).collect();
     let each = |texts: &[String]| texts.iter().map(|text| vec![text.clone()]).collect::<Vec<_>>();
-    // An operator runs the same dozens of commands; what else there is comes up once.
+    // An operator runs the same dozens of commands; all other commands come up once.
     let (ops, other_commands) = commands.split_at(commands.len() / 2);
     let (clerks, other_calls) = calls.split_at(60);
     let mut once: Vec<String> = other_commands.iter().chain(other_calls).cloned().collect();
