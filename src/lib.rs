@@ -1,10 +1,38 @@
-//! Rulekeep governs what software agents do, in process: it turns what an agent
-//! asks into an intent, decides on it by policy and by the agent's trust, and
-//! keeps a hash-linked proof of every decision.
+//! Rulekeep governs the actions of software agents, inside your process.
 //!
-//! # A tour
+//! It parses an agent's request into an intent, decides on the intent by policy and by the agent's trust, and records
+//! every decision in a hash-linked proof log. A decision is ALLOW, DENY, ESCALATE or DEGRADE. It needs no server, no
+//! model and no network.
 //!
-//! A [`Governor`] owns everything. It is opened on a folder, or in memory:
+//! # Start here
+//!
+//! | you want to | read |
+//! |---|---|
+//! | see the library at work | the [tour](#tour) below |
+//! | govern an agent that you write in Rust | [`docs/guides/agent-loop.md`][agent-loop], then [`Governor`] |
+//! | write, test and load a policy | [`docs/guides/first-policy.md`][first-policy], then [`PolicySet`] |
+//! | govern a coding agent such as Claude Code | [`docs/guides/coding-agents.md`][coding-agents] |
+//! | govern MCP servers | [`docs/guides/mcp.md`][mcp] |
+//! | check a log that somebody else keeps | [`docs/guides/auditors.md`][auditors], then [`proof`] |
+//! | run it in production | [`docs/guides/operators.md`][operators], then [`maintenance`] |
+//! | use another language | [`docs/reference/http.md`][http] |
+//! | look up a rule, format, limit or error code | [`docs/reference/`][reference], indexed by [`docs/README.md`][index] |
+//! | look up a term | [`docs/glossary.md`][glossary] |
+//!
+//! [agent-loop]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/agent-loop.md
+//! [first-policy]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/first-policy.md
+//! [coding-agents]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/coding-agents.md
+//! [mcp]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/mcp.md
+//! [auditors]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/auditors.md
+//! [operators]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/operators.md
+//! [http]: https://docs.rs/crate/rulekeep/latest/source/docs/reference/http.md
+//! [reference]: https://docs.rs/crate/rulekeep/latest/source/docs/reference/
+//! [index]: https://docs.rs/crate/rulekeep/latest/source/docs/README.md
+//! [glossary]: https://docs.rs/crate/rulekeep/latest/source/docs/glossary.md
+//!
+//! # Tour
+//!
+//! A [`Governor`] owns everything. Open it on a folder, or in memory for tests:
 //!
 //! ```
 //! use rulekeep::{Agent, Decision, Governor, Intent, Outcome, ProofQuery, RiskLevel, Tier};
@@ -12,26 +40,26 @@
 //! let governor = Governor::builder().open_in_memory()?;
 //! governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
 //!
-//! // What an agent asks, in words or as a tool call, is parsed into an intent ...
+//! // A request, as text or as a tool call, is parsed into an intent ...
 //! let parsed = governor.parse("support-1", "Send the agenda to ann@example.com")?;
 //! assert_eq!(parsed.intent.required_capabilities[0].as_str(), "email:send");
 //!
-//! // ... and decided on. Every decision leaves a proof record.
+//! // ... which is decided on. Every decision leaves a proof record.
 //! let verdict = governor.enforce(&parsed.intent)?;
 //! assert_eq!(verdict.decision, Decision::Allow);
 //!
-//! // What became of it moves the agent's trust: successes slowly up, a failure fast down.
+//! // The outcome changes the agent's trust: a success raises it slowly, a failure lowers it fast.
 //! let trust = governor.report(&verdict.proof_id, Outcome::Failure)?;
 //! assert!(trust.score < verdict.trust_snapshot.score);
 //!
-//! // A runtime that knows what a call needs builds the intent itself. A caller cannot talk its own risk down:
-//! // a payment without a stated amount is HIGH, whatever it says.
+//! // A runtime that knows what a call needs builds the intent itself. It cannot understate the risk:
+//! // a payment without an amount is HIGH, and the recommended policies escalate it to a reviewer.
 //! let payment = Intent::new("support-1", "pay_invoice", RiskLevel::Low, ["payment:transfer"])?;
 //! let verdict = governor.enforce(&payment)?;
 //! assert_eq!(verdict.decision, Decision::Escalate);
 //! println!("{}", verdict.reasoning);
 //!
-//! // The records can be queried, counted, and verified.
+//! // Records can be queried, counted and verified.
 //! let page = governor.query(&ProofQuery::entity("support-1").decision(Decision::Escalate))?;
 //! assert_eq!(page.items[0].risk_level, RiskLevel::High);
 //! assert_eq!(governor.stats("support-1", ..)?.total_records, 2);
@@ -40,25 +68,51 @@
 //! # Ok::<(), rulekeep::Error>(())
 //! ```
 //!
-//! Your own policies are a [`PolicySet`] from TOML or JSON, put in force by
-//! [`GovernorBuilder::policies`] or, while running, by `governor.policies().load(set)`;
-//! `governor.policies().explain(&intent)` says, rule by rule, what they would decide.
-//! The crate `rulekeep-server` speaks the same contract over lines of JSON and over HTTP.
+//! # Items by subject
 //!
-//! # Modules
+//! A [`Governor`] parses, decides, reports and queries. For other subjects it returns a [`handle`]. The module of a
+//! subject contains its types.
 //!
-//! [`Governor`] has the verbs of the contract and hands out a [`handle`] for each other subject. The types of a subject
-//! are in the module of its name: [`intent`], [`policy`], [`preview`], [`trust`], [`proof`], [`escalation`], [`event`],
-//! [`status`], [`catalogue`], [`agent`], [`grant`], [`kill_switch`]. [`signature`] verifies what was signed for a receiver,
-//! [`system`]
-//! has the clock and the random bits that a test replaces, [`maintenance`] works on stores that are not open.
+//! | subject | where to start | module |
+//! |---|---|---|
+//! | opening a store | [`Governor::builder`], [`Durability`] | |
+//! | requests and intents | [`Governor::parse`], [`Intent`], [`RiskLevel`] | [`intent`] |
+//! | decisions | [`Governor::enforce`], [`Enforcement`], [`Decision`] | |
+//! | carrying a decision out | [`Governor::guard`], [`Enforcement::grant`] | [`grant`] |
+//! | outcomes | [`Governor::report`], [`Outcome`] | |
+//! | policies | [`Governor::policies`], [`PolicySet`] | [`policy`], [`preview`] |
+//! | agents and trust | [`Governor::agents`], [`Governor::trust`], [`Agent`], [`Tier`] | [`agent`], [`trust`] |
+//! | tool definitions | [`Governor::tools`] | [`catalogue`] |
+//! | reviewers | [`Governor::escalations`] | [`escalation`] |
+//! | tasks of a user | [`Governor::tasks`] | [`task`] |
+//! | stopping agents | [`Governor::kill_switch`] | [`kill_switch`] |
+//! | records and verification | [`Governor::query`], [`Governor::log`], [`ProofRecord`], [`ProofQuery`] | [`proof`] |
+//! | events | [`Governor::subscribe`], [`Event`] | [`event`] |
+//! | health and metrics | [`Governor::status`] | [`status`] |
+//! | archives, import, repair | [`maintenance::verify_archive`], [`maintenance::repair`] | [`maintenance`] |
+//! | webhook signatures | [`signature::verify_signature`] | [`signature`] |
+//! | errors | [`Error`] | |
+//! | test clocks and randomness | [`system::Clock`], [`system::Entropy`] | [`system`] |
+//! | reading documents, building on the library | | [`document`], [`extension`] |
 //!
-//! # The house
+//! # Features
 //!
-//! Four floors, and an import only ever points down: the vocabulary (`model`, and [`document`] for files);
-//! the engines `parse`, `policy`, `trust`, `proof` and, by feature,
-//! `checkpoint`, which do not know each other, with `store` below `proof`;
-//! [`Governor`], which composes them; and the crates under `crates/`. `docs/` has a page an engine.
+//! No feature is on by default, and each only adds API or output.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `checkpoints` | signed checkpoints of the log, and proofs against them: the module `checkpoint` |
+//! | `sql` | a grammar for SQL beside the built-in reader; needs a C compiler |
+//! | `metrics`, `tracing` | metrics and spans for the crates of these names |
+//! | `schema` | OpenAPI schemas of the public types |
+//! | `training` | the module `intent::training`, for adapting the parser's word table |
+//!
+//! # Architecture
+//!
+//! The library has three layers, and imports only point down. The vocabulary (`model`, [`document`]) is at the bottom.
+//! Above it are the engines `parse`, `policy`, `trust`, `mandate`, `proof` and `checkpoint`, which do not depend on each
+//! other, with the files of `proof` in `store`. On top, the [`Governor`] composes the engines. The crate
+//! `rulekeep-server` serves a governor over HTTP and over lines of JSON.
 
 #[cfg(feature = "checkpoints")]
 pub mod checkpoint;
@@ -80,14 +134,14 @@ pub use model::{Agent, Decision, Enforcement, Error, Event, Intent, Outcome, Pro
 pub use policy::PolicySet;
 pub use proof::{Durability, ProofQuery};
 
-/// Agents: what is known of one, and what an operator changes. [`Governor::agents`] registers and lists them.
+/// Agents: registration, profile and state. [`Governor::agents`] registers and lists them.
 pub mod agent {
     pub use crate::model::{
         AgentChange, AgentId, AgentImport, AgentInfo, AgentState, AgentTraits, Label, Observability,
     };
 }
 
-/// Intents: the text of a request, what the parser makes of it, and the vocabulary of actions and capabilities.
+/// Intents: requests, the parser's result for them, and the vocabulary of actions and capabilities.
 ///
 /// ```
 /// use rulekeep::intent::Parser;
@@ -110,7 +164,7 @@ pub mod intent {
     pub use crate::parse::training;
 }
 
-/// Tools: how the definitions that a runtime hands over were classified. [`Governor::tools`] loads them.
+/// The tool catalogue: classifications of the tools that a runtime loads. [`Governor::tools`] loads them.
 pub mod catalogue {
     pub use crate::model::{
         CatalogueReport, ToolChange, ToolClassification, ToolEvidence, ToolLikeness, ToolOverride, ToolResemblance,
@@ -118,7 +172,7 @@ pub mod catalogue {
 }
 
 /// Escalations and pre-approvals: requests that a reviewer decides on. [`Governor::escalations`] lists and answers
-/// them.
+/// them; [`Escalations`](handle::Escalations) has an example.
 pub mod escalation {
     pub use crate::governor::{EscalationAnswer, PreApprovalStanding};
     pub use crate::model::{
@@ -128,13 +182,14 @@ pub mod escalation {
     pub use crate::policy::{PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse};
 }
 
-/// Tasks: a user's words as the ceiling of what an agent does for them. [`Governor::tasks`] opens them.
+/// Tasks: a user's words limit what an agent may do for them. [`Governor::tasks`] opens them;
+/// [`Tasks::open`](handle::Tasks::open) has an example.
 pub mod task {
     pub use crate::governor::Task;
     pub use crate::model::{Mandate, OpenedTask, TaskId, TaskInfo, TaskRequest, TaskState, ToolCall};
 }
 
-/// Events: subscriptions to decisions, changes of trust and alerts. [`Governor::subscribe`] opens one.
+/// Events: subscriptions to decisions, trust changes, proof records and alerts. [`Governor::subscribe`] opens one.
 pub mod event {
     pub use crate::governor::{EventFilter, Subscription};
     pub use crate::model::{
@@ -142,20 +197,33 @@ pub mod event {
     };
 }
 
-/// Grants: the permission to carry out what was decided, which enforces its own constraints. [`Enforcement::grant`] makes
-/// one, [`Governor::guard`] runs work under one.
+/// Grants: permissions to carry out one decision, which enforce its constraints. [`Enforcement::grant`] makes one,
+/// [`Governor::guard`] runs work under one.
 pub mod grant {
     pub use crate::governor::{GuardError, Guarded};
     pub use crate::model::{Grant, GrantError};
 }
 
-/// The kill switch: denies everything to an agent, a group or every agent. [`Governor::kill_switch`] sets and lifts it.
+/// The kill switch: stops an agent, a group or every agent. [`Governor::kill_switch`] sets and lifts it.
+///
+/// ```
+/// use rulekeep::kill_switch::KillSwitchScope;
+/// use rulekeep::{Agent, Decision, Governor};
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// governor.agents().register(Agent::new("support-1"))?;
+/// let stopped = governor.kill_switch().set(KillSwitchScope::All, "ann", "looking into an incident")?;
+/// let verdict = governor.enforce_input("support-1", "Read the file notes.txt")?.enforcement;
+/// assert_eq!(verdict.decision, Decision::Deny);
+/// governor.kill_switch().lift(&stopped.id, "ann", "resolved")?;
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
 pub mod kill_switch {
     pub use crate::model::{KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope};
 }
 
-/// Previews of what policies decide: a request now, past decisions under another set, and a set in the shadow of the
-/// one in force. [`Governor::policies`] gives them.
+/// Previews of decisions: for a request now, for past decisions with another policy set (replay), and for every decision
+/// with a shadow policy set. [`Governor::policies`] returns them.
 pub mod preview {
     pub use crate::governor::{
         Explanation, Preview, PreviewError, PreviewRequest, Replay, ReplayChange, ReplayRange, ShadowDifference,
@@ -163,14 +231,24 @@ pub mod preview {
     };
 }
 
-/// Health and metrics, as [`Governor::status`] measures them.
+/// Health and metrics, which [`Governor::status`] measures.
+///
+/// ```
+/// use rulekeep::Governor;
+/// use rulekeep::status::Health;
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// let status = governor.status();
+/// assert_eq!((status.status, status.metrics.active_agents), (Health::Healthy, 0));
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
 pub mod status {
     pub use crate::model::{
         Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus,
     };
 }
 
-/// Handles on the parts of a [`Governor`], by what they are about.
+/// Handles to the parts of a [`Governor`], one per subject.
 ///
 /// ```
 /// use rulekeep::{Agent, Governor};
@@ -187,7 +265,7 @@ pub mod handle {
     };
 }
 
-/// Maintenance of a store that no governor has open: reading an export in, verifying archives, repairing.
+/// Maintenance of stores that no governor has open: importing an export, verifying archives, repairing a broken log.
 pub mod maintenance {
     #[cfg(feature = "checkpoints")]
     pub use crate::governor::verify_signed_archive;
@@ -195,13 +273,14 @@ pub mod maintenance {
     pub use crate::model::{ArchiveReport, RepairReport};
 }
 
-/// Extension points: what crates on top of the library need of it.
+/// Extension points for crates that build on a governor, such as a server. Programs that only govern agents do not need
+/// them.
 pub mod extension {
     pub use crate::governor::extension::*;
     pub use crate::model::{KeyId, WebhookId};
 }
 
-/// What the fuzz targets of formats that are not on the public face hold.
+/// Entry points of the fuzz targets for internal formats.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use {mandate::fuzzing as mandate_fuzzing, store::fuzzing};

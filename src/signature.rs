@@ -1,7 +1,6 @@
-//! Signatures of webhook payloads: HMAC-SHA256 in the header
-//! `X-Service-Signature: t=<unix seconds>,v1=<hex>[,v1=<hex>]` over
-//! `<t>.<id>.<body>`, one `v1` for each live secret, so that secrets rotate
-//! without a gap.
+//! Signatures of webhook payloads: HMAC-SHA256 in the header `X-Service-Signature: t=<unix
+//! seconds>,v1=<hex>[,v1=<hex>]` over `<t>.<id>.<body>`. The header has one `v1` for each live secret, so secrets can
+//! be rotated without a gap.
 //!
 //! ```
 //! use rulekeep::signature::{Secret, sign, verify};
@@ -19,19 +18,19 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// A secret shared with the receiver of a webhook; never shown.
+/// A secret shared with the receiver of a webhook; `Debug` does not show it.
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// The shortest secret, in bytes.
+    /// Minimum length of a secret in bytes.
     pub const MIN_BYTES: usize = 24;
 
-    /// A secret of the given bytes.
+    /// Creates a secret from bytes.
     ///
     /// # Errors
     ///
-    /// [`SignatureError::ShortSecret`].
+    /// [`SignatureError::ShortSecret`] for fewer than 24 bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, SignatureError> {
         let bytes = bytes.into();
         if bytes.len() < Self::MIN_BYTES { Err(SignatureError::ShortSecret) } else { Ok(Self(bytes)) }
@@ -39,16 +38,16 @@ impl Secret {
 }
 
 impl Secret {
-    /// A new secret of 32 random bytes.
+    /// Generates a secret of 32 random bytes.
     pub fn generate(entropy: &dyn crate::system::Entropy) -> Self {
         Self([entropy.bits(), entropy.bits()].into_iter().flat_map(u128::to_le_bytes).collect())
     }
 
-    /// Reads the text form: `whsec_` and the bytes in base 64. Any other text is itself the secret, as UTF-8.
+    /// Parses the text form: `whsec_` and the bytes in base64. Any other text is itself the secret, as UTF-8.
     ///
     /// # Errors
     ///
-    /// [`SignatureError::ShortSecret`]; [`SignatureError::MalformedSecret`] where what follows `whsec_` is not base 64.
+    /// [`SignatureError::ShortSecret`]; [`SignatureError::MalformedSecret`] when the text after `whsec_` is not base64.
     pub fn from_text(text: &str) -> Result<Self, SignatureError> {
         match text.strip_prefix(TEXT_PREFIX) {
             Some(encoded) => Self::new(BASE64.decode(encoded).map_err(|_| SignatureError::MalformedSecret)?),
@@ -56,13 +55,13 @@ impl Secret {
         }
     }
 
-    /// The text form, which the libraries of Standard Webhooks take: `whsec_` and the bytes in base 64. Whoever has it
-    /// can sign.
+    /// Returns the text form, which Standard Webhooks libraries accept: `whsec_` and the bytes in base64. Anyone who
+    /// has it can sign.
     pub fn reveal(&self) -> String {
         format!("{TEXT_PREFIX}{}", BASE64.encode(&self.0))
     }
 
-    /// A short digest that tells secrets apart and reveals nothing of them.
+    /// Returns a short digest that identifies the secret without revealing it.
     pub fn print(&self) -> String {
         let digest = Sha256::digest(&self.0);
         hex::encode(digest.get(..8).unwrap_or_default())
@@ -75,31 +74,32 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a signature is refused.
+/// Reasons why a secret or signature is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignatureError {
-    /// The secret is too short to be safe.
+    /// The secret has fewer than 24 bytes.
     #[error("a secret of fewer than 24 bytes")]
     ShortSecret,
-    /// A secret's text begins with `whsec_`, and what follows is not base 64.
+    /// The text starts with `whsec_` but does not continue in base64.
     #[error("a secret of the form whsec_ that is not base 64")]
     MalformedSecret,
-    /// A header has another form.
+    /// A header is malformed.
     #[error("expected t=<unix seconds>,v1=<hex>[,v1=<hex>], or the headers of Standard Webhooks")]
     Malformed,
-    /// There is no signature, or no id that it would be of.
+    /// A header with the signature, the id or the time is missing.
     #[error("not signed: a header is missing")]
     Missing,
     /// The payload was signed too long ago, or in the future.
     #[error("signed outside the time window")]
     Expired,
-    /// No signature is by a known secret over this payload.
+    /// No signature matches this payload with a known secret.
     #[error("no signature matches")]
     Mismatch,
 }
 
-/// The header's value for a payload, one signature for each secret.
+/// Returns the value of `X-Service-Signature` for a payload signed at `at` (Unix seconds), with one signature per
+/// secret.
 pub fn sign(secrets: &[&Secret], at: i64, id: &str, body: &[u8]) -> String {
     let mut header = format!("t={at}");
     for secret in secrets {
@@ -109,12 +109,12 @@ pub fn sign(secrets: &[&Secret], at: i64, id: &str, body: &[u8]) -> String {
     header
 }
 
-/// Checks a header against the secrets that may have signed it. `now` and the
-/// window are in seconds. Takes the same time whether a signature matches or not.
+/// Verifies a value of `X-Service-Signature` against the secrets that may have signed it. `now` and `window` are in
+/// seconds. The time taken does not depend on whether a signature matches.
 ///
 /// # Errors
 ///
-/// [`SignatureError`].
+/// [`SignatureError::Malformed`], [`SignatureError::Expired`] outside the window, [`SignatureError::Mismatch`].
 pub fn verify(
     secrets: &[&Secret],
     header: &str,
@@ -141,13 +141,12 @@ pub fn verify(
     check(secrets, [&at.to_string(), id], body, &signatures)
 }
 
-/// Checks a delivery of a webhook by the headers that came with it, signed in our own scheme
-/// (`X-Service-Signature`), in that of Standard Webhooks (`webhook-signature`), or in both: then both must hold.
-/// Hands out the event's id: take an id once, for what is delivered again comes with the same.
+/// Verifies a webhook delivery by its headers: `X-Service-Signature`, or `webhook-signature` of Standard Webhooks. If
+/// both are present, both must be valid. Returns the event's id. A repeated delivery has the same id, so process each
+/// id once.
 ///
-/// `header` finds a header by its name, in lower case; `now` and `window` are in seconds, [`WINDOW`] is usual. Body and
-/// id are those that came over the wire: do not parse before you verify. Takes the same time whether a signature
-/// matches or not.
+/// `header` returns a header by its lowercase name; `now` and `window` are in seconds, usually [`WINDOW`]. Pass the
+/// body as received, and verify before parsing it. The time taken does not depend on whether a signature matches.
 ///
 /// ```
 /// use rulekeep::signature::{Secret, WINDOW, sign, verify_signature};
@@ -164,7 +163,8 @@ pub fn verify(
 ///
 /// # Errors
 ///
-/// [`SignatureError`].
+/// [`SignatureError::Missing`] without the required headers, [`SignatureError::Malformed`], [`SignatureError::Expired`]
+/// outside the window, [`SignatureError::Mismatch`].
 pub fn verify_signature<'a>(
     secrets: &[&Secret],
     header: impl Fn(&str) -> Option<&'a str>,
@@ -173,7 +173,7 @@ pub fn verify_signature<'a>(
     window: u32,
 ) -> Result<&'a str, SignatureError> {
     let id = header(ID_HEADER).ok_or(SignatureError::Missing)?;
-    // INVARIANT: no dot stands in an id, so a signed text is cut in one way only.
+    // INVARIANT: an id contains no dot, so a signed text can be split in only one way.
     let is_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if id.is_empty() || !id.bytes().all(is_id) {
         return Err(SignatureError::Malformed);
@@ -194,14 +194,14 @@ pub fn verify_signature<'a>(
     Ok(id)
 }
 
-/// The value of `webhook-signature` for a payload, one signature for each secret.
+/// Returns the value of `webhook-signature` for a payload signed at `at` (Unix seconds), with one signature per secret.
 pub fn sign_standard(secrets: &[&Secret], at: i64, id: &str, body: &[u8]) -> String {
     let signature = |secret: &&Secret| format!("v1,{}", BASE64.encode(digest(secret, [id, &at.to_string()], body)));
     secrets.iter().map(signature).collect::<Vec<_>>().join(" ")
 }
 
 /// SOURCE: <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>: signatures of
-/// other versions are passed over.
+/// other versions are ignored.
 fn standard_signatures(header: &str) -> Result<Vec<[u8; 32]>, SignatureError> {
     let mut signatures = Vec::new();
     for (count, part) in header.split(' ').enumerate() {
@@ -221,7 +221,8 @@ fn check_time(at: i64, now: i64, window: u32) -> Result<(), SignatureError> {
     if at.abs_diff(now) > u64::from(window) { Err(SignatureError::Expired) } else { Ok(()) }
 }
 
-/// `before` is what stands before the body in the signed text: our own scheme has the time first, the other the id.
+/// `before` precedes the body in the signed text: time then id in `X-Service-Signature`, id then time in Standard
+/// Webhooks.
 fn check(secrets: &[&Secret], before: [&str; 2], body: &[u8], signatures: &[[u8; 32]]) -> Result<(), SignatureError> {
     let mut matches = subtle::Choice::from(0);
     for secret in secrets {
@@ -233,20 +234,20 @@ fn check(secrets: &[&Secret], before: [&str; 2], body: &[u8], signatures: &[[u8;
     if bool::from(matches) { Ok(()) } else { Err(SignatureError::Mismatch) }
 }
 
-/// How many seconds a signature is good for, usually.
+/// The usual window of a signature's time, in seconds.
 pub const WINDOW: u32 = 300;
 
 const TEXT_PREFIX: &str = "whsec_";
-/// The header with our own signatures.
+/// The header with signatures of this library's scheme.
 pub const HEADER: &str = "x-service-signature";
-/// The header of Standard Webhooks with the id of what is signed.
+/// The header of Standard Webhooks with the event's id.
 pub const ID_HEADER: &str = "webhook-id";
 /// The header of Standard Webhooks with the time of signing, in Unix seconds.
 pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
 /// The header of Standard Webhooks with its signatures.
 pub const STANDARD_HEADER: &str = "webhook-signature";
 
-/// More signatures than secrets anybody rotates at once: such a header only costs time.
+/// More signatures than secrets are ever rotated at once; a longer header only costs time.
 const MOST_SIGNATURES: usize = 16;
 
 fn digest(secret: &Secret, [first, second]: [&str; 2], body: &[u8]) -> [u8; 32] {
@@ -259,8 +260,8 @@ fn digest(secret: &Secret, [first, second]: [&str; 2], body: &[u8]) -> [u8; 32] 
     mac.finalize().into_bytes().into()
 }
 
-/// A key brought to the block size of SHA-256, as RFC 2104 section 2 says: a
-/// longer one hashed, a shorter one followed by zeros.
+/// Pads a key to the block size of SHA-256 (RFC 2104, section 2): a longer key is hashed, a shorter one padded with
+/// zeros.
 fn block_of(key: &[u8]) -> [u8; BLOCK_BYTES] {
     let mut block = [0; BLOCK_BYTES];
     match block.get_mut(..key.len()) {
@@ -329,7 +330,7 @@ mod tests {
 
         const BODY: &[u8] = br#"{"id":"evt_1"}"#;
 
-        /// A delivery's headers as they would be sent at second 1,000.
+        /// The headers of a delivery sent at second 1,000.
         fn headers(secrets: &[&Secret]) -> Vec<(&'static str, String)> {
             vec![
                 (ID_HEADER, "evt_1".to_owned()),
@@ -396,7 +397,8 @@ mod tests {
                 assert_eq!(verified(&[&key], &headers, &BODY[1..], 1000), Err(SignatureError::Mismatch));
                 assert_eq!(verified(&[&key], &headers, BODY, 1301), Err(SignatureError::Expired));
                 assert_eq!(verified(&[&key], &headers, BODY, 699), Err(SignatureError::Expired));
-                // The time beside our own scheme says nothing: the signature carries its own.
+                // The `webhook-timestamp` header does not matter to this library's scheme, whose signature contains the
+                // time.
                 let is_signed = |name: &str| alone != STANDARD_HEADER || name != TIMESTAMP_HEADER;
                 for (name, value) in headers.iter().filter(|(name, _)| is_signed(name)) {
                     for end in 0..value.len() {
@@ -455,7 +457,7 @@ mod tests {
 
         #[test]
         fn a_known_answer_of_standard_webhooks() {
-            // SOURCE: the specification's test vector, as its libraries have it (id, time, body and secret).
+            // SOURCE: the specification's test vector, as in its libraries (id, time, body and secret).
             let key = Secret::from_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
             let body = br#"{"test": 2432232314}"#;
             let signed = sign_standard(&[&key], 1_614_265_330, "msg_p5jXN8AQM9LWM0D4loKWxJek", body);

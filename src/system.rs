@@ -1,5 +1,4 @@
-//! What comes from outside beside files: time and randomness. Both come in
-//! through small traits, so that a test can say what they are.
+//! Sources of time and randomness, as small traits that tests can replace.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,30 +7,31 @@ use rand::RngExt;
 
 pub use crate::model::{ClockReport, Timestamp};
 
-/// Where the governor takes the time from.
+/// A source of time for the governor.
 pub trait Clock: Send + Sync {
-    /// The time now. It may step back; the log does not, unless an operator confirms it.
+    /// Returns the current time. It may step back; log time does not, unless an operator confirms the clock.
     fn now(&self) -> Timestamp;
 
-    /// The time since some moment that stays the same, with the time that the machine slept. [`Clock::now`] is compared
-    /// with it while a governor runs: what steps more than an hour away is told, what steps more than a day ahead is not
-    /// believed. `None` where there is no such clock; then nothing is compared. As it is built in, `None`.
+    /// Returns the time since a fixed moment, including time the machine was asleep, or `None` without such a clock
+    /// (the default).
+    ///
+    /// While a governor runs, [`Clock::now`] is compared with it. A deviation of more than an hour raises a warning; a
+    /// clock more than a day ahead is not trusted. With `None` nothing is compared.
     fn since_boot(&self) -> Option<Duration> {
         None
     }
 
-    /// The time since some moment that stays the same. It never steps back; limits of rates are counted in it. As it is
-    /// built in, the time since the process first asked.
+    /// Returns the time since a fixed moment; it never steps back. Request rate limits and deadlines of grants use it.
+    /// The default counts from the first call in the process.
     fn monotonic(&self) -> Duration {
         static FIRST: OnceLock<Instant> = OnceLock::new();
         FIRST.get_or_init(Instant::now).elapsed()
     }
 }
 
-/// Where the governor takes random bits from: the salts of evidence rest on
-/// them, so they must be unpredictable in production.
+/// A source of random bits. It must be unpredictable in production, because it supplies the salts of evidence.
 pub trait Entropy: Send + Sync {
-    /// 128 fresh random bits.
+    /// Returns 128 new random bits.
     fn bits(&self) -> u128;
 }
 
@@ -45,8 +45,8 @@ impl Clock for SystemClock {
         Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// `CLOCK_BOOTTIME` on Linux and Android, `CLOCK_MONOTONIC` on Apple's systems, which both go on in a suspended
-    /// machine; `None` elsewhere.
+    /// Uses `CLOCK_BOOTTIME` on Linux and Android and `CLOCK_MONOTONIC` on Apple systems, which both continue while the
+    /// machine is suspended; `None` elsewhere.
     fn since_boot(&self) -> Option<Duration> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         let clock = rustix::time::ClockId::Boottime;
@@ -61,7 +61,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A cryptographic generator for each thread, seeded by the operating system.
+/// A cryptographic generator per thread, seeded by the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEntropy;
 

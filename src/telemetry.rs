@@ -1,23 +1,22 @@
-//! What is told to `tracing` and to `metrics`, each by the feature of its name;
-//! without them nothing of it is compiled in.
+//! Spans for `tracing` and metrics for `metrics`, each behind the feature of its name and otherwise compiled out.
 //!
-//! `docs/reference/status.md` lists the names. No text that a caller or an agent wrote is
-//! told but ids and names of actions: no input, context, reasoning or note.
+//! `docs/reference/status.md` lists the names. Of the texts that callers and agents write, only ids and action names
+//! are exported: no input, context, reasoning or note.
 //!
-//! Subscribers and recorders are others' code. They are called where no lock is
-//! held, but for those of the writer, which are kept from ending it by a panic.
+//! Subscribers and recorders are external code. They are called while no lock is held, except on the writer thread,
+//! where a panic of theirs is caught.
 
 use std::time::Duration;
 
 use crate::model::{Decision, Enforcement, Error, Intent, ParseResult, RiskLevel};
 
-/// A call that is at work: a span, from here to where it ends.
+/// A call in progress: a span that ends with it.
 pub(crate) struct Work {
     #[cfg(feature = "tracing")]
     span: tracing::Span,
 }
 
-/// A span with what is told of every call, and what becomes known while it is at work.
+/// A span with the fields of every call; some are filled in during the call.
 #[cfg(feature = "tracing")]
 macro_rules! span {
     ($name:literal, $operation:literal) => {
@@ -75,24 +74,24 @@ impl Work {
         }
     }
 
-    /// Notes something of it.
+    /// Sets a field of the span.
     pub(crate) fn note(&self, field: &'static str, value: &dyn std::fmt::Display) -> &Self {
         #[cfg(feature = "tracing")]
         self.span.record(field, tracing::field::display(value));
         self
     }
 
-    /// Notes what an agent asks for.
+    /// Sets the fields of an intent.
     pub(crate) fn note_intent(&self, intent: &Intent) -> &Self {
         self.note("gen_ai.agent.id", &intent.agent_id).note("gen_ai.tool.name", &intent.parsed_action)
     }
 
-    /// Notes what a request was parsed to.
+    /// Sets the fields of a parsed request.
     pub(crate) fn note_parsed(&self, parsed: &ParseResult) {
         self.note_intent(&parsed.intent).note("rulekeep.risk", &parsed.intent.risk_level);
     }
 
-    /// Notes a verdict; that a person is asked is an event.
+    /// Sets the fields of a verdict; an escalation is an event of its own.
     pub(crate) fn note_verdict(&self, enforcement: &Enforcement) {
         self.note("rulekeep.decision", &enforcement.decision).note("rulekeep.proof.id", &enforcement.proof_id);
         #[cfg(feature = "tracing")]
@@ -109,7 +108,7 @@ impl Work {
         }
     }
 
-    /// Does the work, and notes where it fails.
+    /// Runs the call and records its error.
     pub(crate) fn done_by<T>(self, work: impl FnOnce(&Self) -> Result<T, Error>) -> Result<T, Error> {
         #[cfg(feature = "tracing")]
         let _entered = self.span.enter();
@@ -121,14 +120,14 @@ impl Work {
     }
 }
 
-/// An enforcement came to a verdict in this time.
+/// Records the duration of an enforcement that reached a decision.
 #[cfg_attr(not(feature = "metrics"), allow(unused_variables))]
 pub(crate) fn enforced(took: Duration) {
     #[cfg(feature = "metrics")]
     metrics::histogram!("rulekeep.enforce.duration").record(took.as_secs_f64());
 }
 
-/// So many escalations wait for people.
+/// Records the number of pending escalations.
 #[cfg_attr(not(feature = "metrics"), allow(unused_variables))]
 pub(crate) fn pending(count: impl FnOnce() -> usize) {
     #[cfg(feature = "metrics")]
@@ -136,7 +135,7 @@ pub(crate) fn pending(count: impl FnOnce() -> usize) {
     metrics::gauge!("rulekeep.escalations.pending").set(count() as f64);
 }
 
-/// These decisions are in the log.
+/// Counts decisions that were added to the log.
 #[cfg_attr(not(feature = "metrics"), allow(unused_variables, clippy::needless_pass_by_value))]
 pub(crate) fn recorded(decisions: impl Iterator<Item = (Decision, RiskLevel)>) {
     #[cfg(feature = "metrics")]
@@ -148,12 +147,12 @@ pub(crate) fn recorded(decisions: impl Iterator<Item = (Decision, RiskLevel)>) {
                 metrics::counter!("rulekeep.proof.records").increment(1);
             }
         };
-        // What goes wrong there must not end the writer.
+        // A panic in the recorder must not end the writer thread.
         drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(count)));
     }
 }
 
-/// Names units and meanings to the recorder that is there.
+/// Registers units and descriptions with the recorder.
 pub(crate) fn describe() {
     #[cfg(feature = "metrics")]
     {

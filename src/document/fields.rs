@@ -1,4 +1,4 @@
-//! Tables read field by field: a field that the schema does not have is refused when the table is opened.
+//! Tables read field by field; unknown fields are reported when a table is opened.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -10,20 +10,18 @@ use super::nearest::did_you_mean;
 use super::tree::{Field, Node, Value};
 use crate::model::excerpt;
 
-/// The fields of a table, taken one by one.
-///
-/// Fields that the schema does not have were reported when the table was opened.
+/// The fields of a table, taken one by one. Unknown fields were reported when the table was opened.
 pub struct Fields {
-    /// The byte at which the table begins.
+    /// The byte offset at which the table starts.
     pub at: usize,
     path: &'static str,
     open: Vec<Field>,
-    /// The table held nothing at all, refused fields included.
+    /// Whether the table was empty, rejected fields included.
     pub(crate) was_empty: bool,
 }
 
 impl Fields {
-    /// Opens a table whose path within its item is `path`, for example `match.`.
+    /// Opens a table; `path` is its path within its item, for example `match.`.
     pub fn of(node: Node, path: &'static str, known: &[&str], report: &mut Report<'_>) -> Option<Self> {
         let (at, kind) = (node.at, node.kind());
         let Value::Table(all) = node.value else {
@@ -48,7 +46,7 @@ impl Fields {
         Some(Self { at, path, open: fields, was_empty })
     }
 
-    /// Opens a whole document; `$schema`, which editors read, is skipped.
+    /// Opens a whole document; `$schema`, which editors use, is skipped.
     pub fn of_document(root: Node, known: &[&str], report: &mut Report<'_>) -> Option<Self> {
         let Node { at, mut value } = root;
         if let Value::Table(all) = &mut value {
@@ -63,7 +61,7 @@ impl Fields {
         Some(self.open.swap_remove(index).node)
     }
 
-    /// Takes a field and reads its value with `read`, which is given the field's path for messages.
+    /// Takes a field and reads its value with `read`, which receives the field's path for messages.
     pub fn read<'a, T>(
         &mut self,
         name: &str,
@@ -73,7 +71,7 @@ impl Fields {
         self.read_with(name, report, read).flatten()
     }
 
-    /// Takes a field and reads its value with `read`, which makes something of any value.
+    /// Takes a field and reads its value with `read`, which accepts any value.
     pub fn read_with<'a, T>(
         &mut self,
         name: &str,
@@ -84,17 +82,17 @@ impl Fields {
         Some(read(node, &format!("{}{name}", self.path), report))
     }
 
-    /// Takes a table as the JSON object that it says.
+    /// Takes a table as a JSON object.
     pub fn object(&mut self, name: &str, report: &mut Report<'_>) -> Option<Map<String, Json>> {
         self.read(name, report, |node, path, report| report.object(node, path))
     }
 
-    /// Takes a string that is parsed, such as a timestamp.
+    /// Takes a string and parses it, for example a timestamp.
     pub fn parsed<T: FromStr<Err: Display>>(&mut self, name: &str, report: &mut Report<'_>) -> Option<T> {
         self.read(name, report, |node, path, report| report.parsed(node, path))
     }
 
-    /// Takes a list of strings that are parsed, such as labels.
+    /// Takes a list of strings and parses each, for example labels.
     pub fn all_parsed<T: FromStr<Err: Display>>(&mut self, name: &str, report: &mut Report<'_>) -> Option<Vec<T>> {
         self.read_with(name, report, |node, path, report| {
             let items = report.list(node, path).into_iter();
@@ -102,34 +100,34 @@ impl Fields {
         })
     }
 
-    /// Returns the byte at which a field's value begins, while it has not been taken.
+    /// Returns the byte offset of a field's value, until the field is taken.
     pub fn place(&self, name: &str) -> Option<usize> {
         self.open.iter().find(|field| field.name == name).map(|field| field.node.at)
     }
 
-    /// Takes a line of text for people; see [`Report::line`].
+    /// Takes a line of text; see [`Report::line`].
     pub fn line(&mut self, name: &str, longest: usize, report: &mut Report<'_>) -> Option<String> {
         self.read(name, report, |node, path, report| report.line(node, path, longest))
     }
 
-    /// Takes a line of text that must be there.
+    /// Takes a required line of text.
     pub fn required_line(&mut self, name: &str, longest: usize, report: &mut Report<'_>) -> Option<String> {
         self.must_have(name, report);
         self.line(name, longest, report)
     }
 
-    /// Takes a word of a closed list.
+    /// Takes a word of a fixed set.
     pub fn word<T: FromStr + Display>(&mut self, name: &str, all: &[T], report: &mut Report<'_>) -> Option<T> {
         self.read(name, report, |node, path, report| report.word(node, path, name, all))
     }
 
-    /// Takes a word of a closed list that must be there.
+    /// Takes a required word of a fixed set.
     pub fn required_word<T: FromStr + Display>(&mut self, name: &str, all: &[T], report: &mut Report<'_>) -> Option<T> {
         self.must_have(name, report);
         self.word(name, all, report)
     }
 
-    /// Reports a field that is missing.
+    /// Reports a field if it is missing.
     pub fn must_have(&self, name: &str, report: &mut Report<'_>) {
         if self.place(name).is_none() {
             report.error(self.at, &format!("{}{name}", self.path), format!("the field {name:?} is missing"));

@@ -1,4 +1,4 @@
-//! Documents in files: told apart by their extension, and not read past their limit.
+//! Documents in files: the extension determines the format, and the size is limited.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -6,22 +6,22 @@ use std::path::Path;
 use super::PolicyFormat;
 use crate::model::Error;
 
-/// The text of a document that was read from a file.
+/// A document read from a file.
 pub struct File {
     /// The file's name without its folder.
     pub name: String,
-    /// Its format, told by its extension.
+    /// The format, determined by the extension.
     pub format: PolicyFormat,
-    /// Its text.
+    /// The document's text.
     pub text: String,
 }
 
 impl File {
-    /// Reads a file of at most `limit` bytes; `kind`, such as `policy`, and `too_large` compose messages.
+    /// Reads a file of at most `limit` bytes. `kind` (such as `policy`) and `too_large` compose error messages.
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when it has another extension or size, or cannot be read.
+    /// [`Error::Policy`] when the file has another extension, is too large, or cannot be read.
     pub fn read(path: &Path, kind: &str, limit: usize, too_large: impl FnOnce(u64) -> String) -> Result<Self, Error> {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let failure = |message: &dyn Display| Error::Policy {
@@ -32,7 +32,7 @@ impl File {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         let format = extension.parse().map_err(|_| failure(&"expected a file that ends in .toml or .json"))?;
         let size = std::fs::metadata(path).map_err(|error| failure(&error))?.len();
-        // Told before it is read: a wrong path can be a file of any size.
+        // Checked before reading, because a wrong path can name a file of any size.
         if usize::try_from(size).is_ok_and(|size| size > limit) {
             return Err(failure(&too_large(size)));
         }

@@ -1,11 +1,11 @@
-//! Documents in TOML or JSON, read strictly and with the place of every value.
+//! Strict readers for documents in TOML or JSON, which keep the position of every value.
 //!
-//! Policy documents are read with it, and the policy cases of the `rulekeep` tool. Both formats become one tree of
-//! [`Node`]s. [`Fields`] takes a table apart field by field and refuses fields that the schema does not have, with
-//! the nearest known name. A [`Report`] collects every problem with its line and column; [`read`] puts these together.
+//! Policy documents and the policy cases of the `rulekeep` tool are read with this module. Both formats become one tree
+//! of [`Node`]s. [`Fields`] takes a table apart field by field and rejects unknown fields, with the nearest known name.
+//! A [`Report`] collects every problem with its line and column. [`read`] combines these.
 //!
-//! `tree` holds the tree and the readers of both formats, `place` turns bytes into lines and columns, `file` reads
-//! files of a bounded size, and `nearest` finds the name that was probably meant.
+//! `tree` contains the tree and the readers of both formats, `place` converts byte offsets to lines and columns, `file`
+//! reads files of a limited size, and `nearest` finds the name that was probably meant.
 
 mod fields;
 mod file;
@@ -23,19 +23,19 @@ pub use report::Report;
 pub use tree::{Field, Node, Value};
 
 closed_words! {
-    /// The format that a document is written in.
+    /// The format of a document: TOML or JSON.
     pub enum PolicyFormat("policy format") {
-        /// TOML.
+        /// The TOML format.
         Toml = "toml",
-        /// JSON.
+        /// The JSON format.
         Json = "json",
     }
 }
 
-/// Reads a document of at most `limit` bytes: `reader` makes a value of its tree and reports problems on the way.
+/// Reads a document of at most `limit` bytes: `reader` converts its tree to a value and reports problems.
 ///
-/// Returns the value, absent where the text has no tree, and all problems in the order of their places. `too_large`
-/// composes the message for a text beyond the limit.
+/// Returns the value, `None` if the text is not valid TOML or JSON, and all problems ordered by position. `too_large`
+/// composes the message for a text over the limit.
 pub fn read<T>(
     text: &str,
     format: PolicyFormat,
@@ -58,10 +58,9 @@ pub fn read<T>(
     (value, problems)
 }
 
-/// The error that refuses a document of some kind, such as `policy`, for its problems.
+/// Creates the error for a rejected document of a kind such as `policy`.
 ///
-/// Its message tells the first problem; an unknown field comes before all others, because a missing field is often
-/// a mistyped one.
+/// Its message names the first problem; unknown fields come first, because a missing field is often a misspelled one.
 pub fn refusal(kind: &str, name: &str, mut problems: Vec<Problem>) -> Error {
     problems.sort_by_key(|problem| (problem.line, problem.column));
     let errors = || problems.iter().filter(|problem| problem.severity == Severity::Error);

@@ -1,11 +1,10 @@
-//! The nearest known word to one that is not known.
+//! Suggestions for unknown words.
 
 use strsim::osa_distance;
 
-/// The candidate that takes the fewest edits to reach from `word`, if it is near
-/// enough to have been meant: two edits, or a third of the word.
+/// The candidate with the smallest edit distance from `word`, if it is at most two or a third of the word's length.
 pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A long text is no mistyped word, and the distance costs its length.
+    // A long text is not a misspelled word, and the distance takes time.
     if word.len() > MAX_WORD_BYTES {
         return None;
     }
@@ -19,7 +18,7 @@ pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Composes `; did you mean "..."?` for the candidate nearest to a word; empty where none is near.
+/// Composes `; did you mean "..."?` for the candidate nearest to a word; empty if none is near.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, candidates).map(|meant| format!("; did you mean {meant:?}?")).unwrap_or_default()
 }

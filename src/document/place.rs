@@ -1,6 +1,6 @@
-//! Places in a document: from a byte to a line and a column.
+//! Positions in a document: from byte offsets to lines and columns.
 
-/// Where the lines of a text begin, to turn a byte offset into a place.
+/// The starts of a text's lines, to convert byte offsets.
 pub(crate) struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -12,32 +12,32 @@ impl<'a> Lines<'a> {
         Self { text, starts: std::iter::once(0).chain(after_breaks).collect() }
     }
 
-    /// Line and column, both counted from 1; the column counts characters.
+    /// Line and column of a byte offset, both counted from 1; the column counts characters.
     pub(crate) fn place(&self, offset: usize) -> (usize, usize) {
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
         let start = self.starts.get(line - 1).copied().unwrap_or(0);
         let before = self.text.as_bytes().get(start..offset.min(self.text.len())).unwrap_or_default();
-        // Bytes that continue a character are not counted, so an offset amid one is harmless.
+        // Continuation bytes are not counted, so an offset within a character is harmless.
         let characters = before.iter().filter(|byte| (**byte & 0xC0) != 0x80).count();
         (line, characters + 1)
     }
 
-    /// The offset of a byte of a string's value, whose text begins with its quotes at `at`; of the
-    /// string itself where escapes stand in it, so that the two do not go together.
+    /// The offset of a byte of a string's value, whose text starts with its quotes at `at`. If the string contains
+    /// escapes, the offset of the string itself.
     pub(crate) fn within(&self, at: usize, value: &str, byte: usize) -> usize {
         let text = self.text.get(at..).unwrap_or("");
         let mark = text.bytes().next().filter(|mark| matches!(mark, b'"' | b'\''));
         let marks = text.bytes().take(3).take_while(|byte| Some(*byte) == mark).count();
         let mut length = if marks == 3 { 3 } else { marks.min(1) };
         if marks == 3 {
-            // A line break right behind three marks is none of the value.
+            // A line break right after three quotes is not part of the value.
             let rest = text.get(3..).unwrap_or("");
             length += if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) };
         }
         if text.get(length..).is_some_and(|rest| rest.starts_with(value)) { at + length + byte } else { at }
     }
 
-    /// The offset of a line and a column in bytes, both counted from 1.
+    /// The byte offset of a line and a byte column, both counted from 1.
     pub(crate) fn offset(&self, line: usize, byte_column: usize) -> usize {
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
         (start + byte_column.saturating_sub(1)).min(self.text.len())

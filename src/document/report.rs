@@ -1,4 +1,4 @@
-//! The problems of a document, each with its place, and the values that are checked on the way.
+//! The problems of a document with their positions, and checks of its values.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -15,7 +15,7 @@ use crate::model::{Problem, Severity, excerpt, hides_or_breaks};
 pub struct Report<'a> {
     pub(crate) lines: Lines<'a>,
     pub(crate) problems: Vec<Problem>,
-    /// The rule or other item that is being read, as messages name it.
+    /// The rule or other item being read, as named in messages.
     pub(crate) rule: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Report<'a> {
         Self { lines: Lines::of(text), problems: Vec::new(), rule: None }
     }
 
-    /// Names the item that the next problems belong to, such as `rule "a"`; `None` for the document itself.
+    /// Sets the item that the next problems belong to, such as `rule "a"`; `None` for the document itself.
     pub fn reading(&mut self, item: Option<String>) {
         self.rule = item;
     }
@@ -34,33 +34,32 @@ impl<'a> Report<'a> {
         self.problems.len()
     }
 
-    /// Returns the line of a byte of the document, counted from 1.
+    /// Returns the line of a byte offset, counted from 1.
     pub fn line_of(&self, at: usize) -> usize {
         self.lines.place(at).0
     }
 
-    /// Returns whether an error was found, warnings aside.
+    /// Returns whether an error was found, ignoring warnings.
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
     }
 
-    /// Whether another error would not be told any more.
+    /// Returns whether further errors would be dropped.
     pub(crate) fn is_full(&self) -> bool {
         self.problems.iter().filter(|problem| problem.severity == Severity::Error).count() >= MAX_PROBLEMS
     }
 
-    /// Adds an error at a byte of the document, about a field such as `match.risk`.
+    /// Adds an error at a byte offset, about a field such as `match.risk`.
     pub fn error(&mut self, at: usize, field: &str, message: impl Display) {
         self.add(at, field, Severity::Error, &message);
     }
 
-    /// Adds a warning at a byte of the document, about a field such as `match.risk`.
+    /// Adds a warning at a byte offset, about a field such as `match.risk`.
     pub fn warn(&mut self, at: usize, field: &str, message: impl Display) {
         self.add(at, field, Severity::Warning, &message);
     }
 
-    /// Errors first in their number: a broken document of many rules is not
-    /// worth more messages than a person reads.
+    /// Adds a problem, up to a limit per severity: nobody reads hundreds of messages.
     fn add(&mut self, at: usize, field: &str, severity: Severity, message: &dyn Display) {
         if self.problems.iter().filter(|problem| problem.severity == severity).count() >= MAX_PROBLEMS {
             return;
@@ -74,7 +73,7 @@ impl<'a> Report<'a> {
         self.problems.push(Problem::new(line, column, severity, format!("{message}{context}")));
     }
 
-    /// Takes the items of a list; none, with an error, when the node is no list.
+    /// Returns the items of a list; if the node is not a list, reports an error and returns none.
     pub fn list(&mut self, node: Node, field: &str) -> Vec<Node> {
         let (at, kind) = (node.at, node.kind());
         let Value::List(items) = node.value else {
@@ -84,7 +83,7 @@ impl<'a> Report<'a> {
         items
     }
 
-    /// Takes the fields of a table whose names are the author's own; `expected` says in the message what it holds.
+    /// Returns the fields of a table with freely chosen names; `expected` describes its content in the message.
     pub fn table(&mut self, node: Node, field: &str, expected: &str) -> Vec<Field> {
         let (at, kind) = (node.at, node.kind());
         let Value::Table(fields) = node.value else {
@@ -94,7 +93,7 @@ impl<'a> Report<'a> {
         fields
     }
 
-    /// Takes the items of a list that must not be empty.
+    /// Returns the items of a list; reports an error if it is empty.
     pub fn filled_list(&mut self, node: Node, field: &str) -> Vec<Node> {
         let at = node.at;
         let before = self.problems.len();
@@ -105,7 +104,7 @@ impl<'a> Report<'a> {
         items
     }
 
-    /// Reads a list that must not be empty as a set: sorted, nothing twice.
+    /// Reads a non-empty list as a set: sorted, without duplicates.
     pub fn set<T: Ord>(
         &mut self,
         node: Node,
@@ -128,7 +127,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Reads a string.
+    /// Reads a string; reports an error for any other value.
     pub fn text(&mut self, node: Node, field: &str) -> Option<String> {
         let (at, kind) = (node.at, node.kind());
         let Value::Text(text) = node.value else {
@@ -145,7 +144,7 @@ impl<'a> Report<'a> {
         text.parse().map_err(|error| self.error(at, field, error)).ok()
     }
 
-    /// Reads a line of text for people: not blank, without control characters, at most `longest` characters.
+    /// Reads a line of text: not blank, no control characters, at most `longest` characters.
     pub fn line(&mut self, node: Node, field: &str, longest: usize) -> Option<String> {
         let at = node.at;
         let text = self.text(node, field)?;
@@ -162,7 +161,7 @@ impl<'a> Report<'a> {
         None
     }
 
-    /// Reads a table as the JSON object that it says.
+    /// Reads a table as a JSON object.
     pub fn object(&mut self, node: Node, field: &str) -> Option<Map<String, Json>> {
         let (at, kind) = (node.at, node.kind());
         let Json::Object(map) = node.into_json() else {
@@ -172,7 +171,7 @@ impl<'a> Report<'a> {
         Some(map)
     }
 
-    /// Reads a word of a closed list; `what` says in the message what the word stands for.
+    /// Reads a word of a fixed set; `what` names its meaning in the message.
     pub fn word<T: FromStr + Display>(&mut self, node: Node, field: &str, what: &str, all: &[T]) -> Option<T> {
         let at = node.at;
         let text = self.text(node, field)?;
@@ -180,7 +179,7 @@ impl<'a> Report<'a> {
             return Some(word);
         }
         let words: Vec<String> = all.iter().map(ToString::to_string).collect();
-        // Of words as short as T0 to T5 each is as near as any other.
+        // Among words as short as T0 to T5, each is as near as any other.
         let is_telling = words.iter().any(|word| word.len() > SHORT_WORD);
         let meant = if is_telling { did_you_mean(&text, words.iter().map(String::as_str)) } else { String::new() };
         let meant = if meant.is_empty() { format!("; expected one of {}", words.join(", ")) } else { meant };

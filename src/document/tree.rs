@@ -1,4 +1,4 @@
-//! The tree that both formats are read into, each value with its place.
+//! The tree that both formats are read into, with the position of each value.
 
 use std::fmt;
 
@@ -13,50 +13,50 @@ use super::PolicyFormat;
 use super::place::Lines;
 use crate::model::json_depth;
 
-/// A value of a document and its place.
+/// A value of a document and its position.
 pub struct Node {
-    /// The byte at which it begins.
+    /// The byte offset at which the value starts.
     pub at: usize,
-    /// The value.
+    /// The value at this position.
     pub value: Value,
 }
 
-/// A value that TOML and JSON both have.
+/// A value that exists in both TOML and JSON.
 pub enum Value {
-    /// `null`, in JSON alone.
+    /// `null`, only in JSON.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number of 64 bits.
+    /// A whole number that fits 64 bits.
     Integer(i64),
-    /// Any other number.
+    /// A number that is not an integer of 64 bits.
     Float(f64),
-    /// A string; also a date or time of TOML, as it is written.
+    /// A string; also a TOML date or time, as written.
     Text(String),
-    /// A list.
+    /// A list of values.
     List(Vec<Node>),
-    /// A table, its fields in the order of the document.
+    /// A table; its fields are in the order of the document.
     Table(Vec<Field>),
 }
 
-/// A field of a table.
+/// A field of a table: its name and value.
 pub struct Field {
-    /// Its name.
+    /// The field's name.
     pub name: String,
-    /// The byte at which its name begins.
+    /// The byte offset at which the name starts.
     pub at: usize,
-    /// Its value.
+    /// The field's value.
     pub node: Node,
 }
 
-/// What is wrong with the text itself, and at which byte.
+/// A syntax error in the text, with its byte offset.
 pub(super) struct SyntaxError {
     pub(super) at: usize,
     pub(super) message: String,
 }
 
 impl Node {
-    /// Reads a text.
+    /// Parses a text.
     pub(super) fn read(text: &str, format: PolicyFormat) -> Result<Self, Vec<SyntaxError>> {
         match format {
             PolicyFormat::Toml => read_toml(text),
@@ -64,7 +64,7 @@ impl Node {
         }
     }
 
-    /// Returns the kind of the value, for a message: `a string`.
+    /// Returns the kind of the value for a message, for example `a string`.
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",
@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// Turns the value into JSON, lists in their order.
+    /// Converts the value to JSON; lists keep their order.
     pub fn into_json(self) -> serde_json::Value {
         use serde_json::Value as Json;
         match self.value {
@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// Returns a field of a table that is a string.
+    /// Returns a table's field if it is a string.
     pub fn text_of(&self, name: &str) -> Option<&str> {
         let Value::Table(fields) = &self.value else { return None };
         match &fields.iter().find(|field| field.name == name)?.node.value {
@@ -99,7 +99,8 @@ impl Node {
         }
     }
 
-    /// Adds what it says to a hash, each value behind its kind and its length: places and the order of fields aside.
+    /// Adds the content to a hash, each value after its kind and length; positions and the order of fields do not
+    /// count.
     pub(crate) fn note(&self, hash: &mut Sha256) {
         let mut head = |kind: u8, length: usize| {
             hash.update([kind]);
@@ -139,7 +140,7 @@ impl Node {
         }
     }
 
-    /// Returns what was found, for a message: a number itself, of anything else its kind.
+    /// Returns a description for a message: a number itself, otherwise the kind of value.
     pub fn told(&self) -> String {
         match self.value {
             Value::Integer(number) => number.to_string(),
@@ -167,15 +168,14 @@ fn read_toml(text: &str) -> Result<Node, Vec<SyntaxError>> {
     Ok(Node { at, value: table(document.into_inner()) })
 }
 
-/// The key that stands twice, where that is what is wrong.
+/// The key that occurs twice, if that is the error.
 fn doubled(text: &str, error: &toml::de::Error) -> String {
     let key = error.span().filter(|_| error.message() == "duplicate key").and_then(|span| text.get(span));
     key.map(|key| format!(" {:?}", crate::model::excerpt(key))).unwrap_or_default()
 }
 
-/// Where a key or header has more parts than a policy ever nests. The TOML
-/// reader bounds the nesting of values, but each part of a dotted key opens a
-/// table too, and tables are dropped by recursion.
+/// The offset of a key or header with more parts than a policy ever nests. The TOML reader limits the nesting of
+/// values, but each part of a dotted key opens a table too, and tables are dropped recursively.
 fn long_dotted_key(text: &str) -> Option<usize> {
     let mut run = 0;
     let mut rest = text;
@@ -198,8 +198,8 @@ fn long_dotted_key(text: &str) -> Option<usize> {
     None
 }
 
-/// Bytes of the TOML string at the start of `text`, its quotes included: to its
-/// closing quotes, or, where they are missing, to the end of its line or text.
+/// Length of the TOML string at the start of `text`, including its quotes. Without closing quotes it extends to the end
+/// of the line or text.
 fn string_length(text: &str, quote: char) -> usize {
     let triple = [quote; 3].iter().collect::<String>();
     let is_long = text.starts_with(&triple);
@@ -207,7 +207,7 @@ fn string_length(text: &str, quote: char) -> usize {
     while let Some(rest) = text.get(at..) {
         let Some(c) = rest.chars().next() else { break };
         if is_long && rest.starts_with(&triple) {
-            // Up to two quotes may stand before the closing three.
+            // Up to two quotes may precede the closing three.
             let quotes = rest.chars().take(5).take_while(|c| *c == quote).count();
             return at + quotes;
         }
@@ -243,7 +243,7 @@ fn toml_node(node: Spanned<DeValue<'_>>) -> Node {
         DeValue::String(text) => Value::Text(text.into_owned()),
         DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
             Ok(integer) => Value::Integer(integer),
-            // Past 64 bits: as a float it is refused by whoever wanted a whole number.
+            // Over 64 bits: as a float, readers of whole numbers reject it.
             Err(_) => Value::Float(number.as_str().parse().unwrap_or(f64::INFINITY)),
         },
         DeValue::Float(number) => Value::Float(number.as_str().parse().unwrap_or(f64::NAN)),
@@ -264,7 +264,7 @@ fn read_json(text: &str) -> Result<Node, SyntaxError> {
     json_node(raw, text)
 }
 
-/// Reads a piece of `text`, which is known to be JSON of bounded depth; its place is where the piece lies in it.
+/// Reads a slice of `text`, which is known to be JSON of limited depth; its position is that of the slice.
 fn json_node(raw: &RawValue, text: &str) -> Result<Node, SyntaxError> {
     let piece = raw.get();
     let at = place(piece, text);
@@ -298,7 +298,7 @@ fn json_node(raw: &RawValue, text: &str) -> Result<Node, SyntaxError> {
     Ok(Node { at, value })
 }
 
-/// The byte at which a piece of a text lies in it.
+/// The byte offset of a slice within its text.
 fn place(piece: &str, text: &str) -> usize {
     piece.as_ptr().addr().saturating_sub(text.as_ptr().addr())
 }
@@ -309,7 +309,7 @@ fn not_json(at: usize, error: &serde_json::Error) -> SyntaxError {
     SyntaxError { at, message: format!("this is not JSON: {reason}") }
 }
 
-/// The fields of a JSON object in their order, names that stand twice included.
+/// The fields of a JSON object in their order, including duplicates.
 struct JsonFields<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for JsonFields<'de> {
@@ -336,7 +336,7 @@ impl<'de> Deserialize<'de> for JsonFields<'de> {
     }
 }
 
-/// Deepest document: far more than the schema has levels.
+/// Maximum nesting, far more than the schema has levels.
 const MAX_DEPTH: usize = 32;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Agents as lines of text: a first line that says what it is, then a line of JSON an agent.
+//! Export and import of agents as lines of JSON.
 
 use std::io::{BufRead, Read, Write};
 
@@ -12,9 +12,8 @@ use crate::model::{
 use crate::trust::{AgentRecord, TrustState};
 
 impl Agents<'_> {
-    /// Writes every agent that is registered, sorted by id: a first line that says what follows, then a line of JSON an
-    /// agent, with what was said of it, its state, and its score now. Its history stays in the log. Hands out how many
-    /// there are.
+    /// Exports every registered agent, sorted by id: a manifest line, then one line of JSON per agent with its profile,
+    /// state and current score. The trust history stays in the log. Returns the number of agents.
     ///
     /// ```
     /// use rulekeep::{Agent, Governor};
@@ -60,13 +59,13 @@ impl Agents<'_> {
         Ok(count)
     }
 
-    /// Registers the agents of an export that are not registered here. One that is stays as it is, and is counted.
-    /// Scores come in, histories do not; the log says that they were imported.
+    /// Imports the agents of an export that are not registered here; registered ones stay unchanged and are counted.
+    /// Scores are imported, trust histories are not. The log records the import.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] at the first line that is no agent, with its number; [`Error::StorageUnavailable`] when
-    /// an agent cannot be recorded. What came in before stays.
+    /// [`Error::InvalidInput`] at the first invalid line, with its number; [`Error::StorageUnavailable`] when an agent
+    /// cannot be recorded. Agents imported before the error remain.
     pub fn import(self, from: &mut dyn BufRead) -> Result<AgentImport, Error> {
         self.governor.inner.log.wait_verified()?;
         let mut last = None;
@@ -108,26 +107,26 @@ impl Governor {
     }
 }
 
-/// The first line.
+/// The manifest line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Manifest {
-    /// The format's version.
+    /// The version of the format.
     rulekeep_agents: u32,
-    /// How many follow, where that is known.
+    /// Number of agents that follow, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agents: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exported_at: Option<Timestamp>,
 }
 
-/// An agent.
+/// The line of an agent.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
     agent_id: String,
     score: Score,
-    /// The tier in force, where it is below the score's own.
+    /// The tier in force, if it is below the score's own.
     #[serde(default)]
     tier: Option<Tier>,
     state: AgentState,
@@ -135,7 +134,7 @@ struct Line {
     profile: AgentProfile,
 }
 
-/// The agent that a line tells of, checked as at a registration.
+/// Reads an agent from a line, with the checks of a registration.
 fn read(governor: &Governor, line: &str, at: Timestamp) -> Result<AgentRecord, String> {
     let Line { agent_id, score, tier, state, profile } =
         serde_json::from_str(line).map_err(|error| error.to_string())?;
@@ -179,5 +178,5 @@ impl Lines<'_> {
 
 /// The version of the format.
 const FORMAT: u32 = 1;
-/// No agent that can be registered takes so much.
+/// No agent that can be registered needs a longer line.
 const LONGEST_LINE: u64 = 1 << 20;

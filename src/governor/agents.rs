@@ -1,4 +1,4 @@
-//! Registering, reading and suspending agents.
+//! Registering, reading, changing and suspending agents.
 
 use std::sync::Arc;
 
@@ -13,22 +13,23 @@ use crate::model::{
 use crate::proof::{ChangeDraft, StateDraft, TrustMove};
 use crate::trust::{AgentCell, AgentRecord, Ledger, TrustModel, TrustState};
 
-/// What the keys of agents' states in the log start with.
+/// Prefix of the log keys of agents' states.
 pub(super) const KEY_PREFIX: &str = "agent/";
 
-/// The agents of a governor. See [`Governor::agents`].
+/// The agents of a governor, see [`Governor::agents`].
 #[derive(Debug, Clone, Copy)]
 pub struct Agents<'a> {
     pub(super) governor: &'a Governor,
 }
 
 impl Agents<'_> {
-    /// Registers an agent.
+    /// Registers a new agent.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a malformed id, label or owner, or a score above the
-    /// ceiling; [`Error::Conflict`] when an agent of that id is registered.
+    /// [`Error::InvalidInput`] for a malformed id, label or owner, or a score above the ceiling; [`Error::Conflict`]
+    /// when an agent with this id is registered; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot
+    /// be recorded.
     pub fn register(self, agent: Agent) -> Result<AgentInfo, Error> {
         let at = self.governor.inner.clock.now();
         let (agent_id, score, profile) = agent.validated()?;
@@ -43,8 +44,8 @@ impl Agents<'_> {
         }
     }
 
-    /// Registers an agent, or gives the one of that id that is registered, as it stands: a program that begins with it can
-    /// be run again on the same store.
+    /// Registers an agent, or returns the registered agent with this id unchanged. A program that calls it at startup
+    /// can be run again on the same store.
     ///
     /// ```
     /// use rulekeep::{Agent, Governor, Tier};
@@ -58,7 +59,7 @@ impl Agents<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Agents::register`], but for the conflict.
+    /// The errors of [`Agents::register`], except for the conflict.
     pub fn ensure(self, agent: Agent) -> Result<AgentInfo, Error> {
         let agent_id = agent.id.clone();
         match self.register(agent) {
@@ -67,23 +68,23 @@ impl Agents<'_> {
         }
     }
 
-    /// What is known of an agent.
+    /// Returns an agent's trust, state and profile.
     ///
     /// # Errors
     ///
-    /// [`Error::AgentNotFound`], [`Error::InvalidInput`] for a malformed id.
+    /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id.
     pub fn get(self, agent_id: &str) -> Result<AgentInfo, Error> {
         let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
         Ok(self.governor.info(&cell.read(), self.governor.inner.clock.now()))
     }
 
-    /// Every registered agent, sorted by id.
+    /// Lists every registered agent, sorted by id.
     pub fn list(self) -> Vec<AgentInfo> {
         let now = self.governor.inner.clock.now();
         self.governor.inner.ledger.all().iter().map(|cell| self.governor.info(&cell.read(), now)).collect()
     }
 
-    /// The number of registered agents, and at most `count` of them, sorted by id, after the first `skip`.
+    /// Returns the number of registered agents, and at most `count` of them, sorted by id, after skipping `skip`.
     pub fn page(self, skip: usize, count: usize) -> (usize, Vec<AgentInfo>) {
         let now = self.governor.inner.clock.now();
         let all = self.governor.inner.ledger.all();
@@ -91,39 +92,43 @@ impl Agents<'_> {
         (all.len(), some.collect())
     }
 
-    /// Suspends an agent: everything it asks is denied, from the next decision
-    /// in any thread on, until it is resumed. `note` says why.
+    /// Suspends an agent: from the next decision in any thread, every request is denied until the agent is resumed.
+    /// `note` says why.
     ///
     /// # Errors
     ///
-    /// [`Error::AgentNotFound`]; [`Error::Conflict`] for a retired agent.
+    /// [`Error::AgentNotFound`]; [`Error::Conflict`] for a retired agent; [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when it cannot be recorded. The message says whether the agent is denied everything all
+    /// the same.
     pub fn suspend(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
         self.change_state(agent_id, AgentState::Suspended, note)
     }
 
-    /// Lets a suspended agent act again.
+    /// Resumes a suspended agent. `note` says why.
     ///
     /// # Errors
     ///
-    /// [`Error::AgentNotFound`]; [`Error::Conflict`] for a retired agent.
+    /// [`Error::AgentNotFound`]; [`Error::Conflict`] for a retired agent; [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when it cannot be recorded.
     pub fn resume(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
         self.change_state(agent_id, AgentState::Active, note)
     }
 
-    /// Retires an agent: everything it asks is denied for good. Its records stay.
+    /// Retires an agent: every request is denied permanently. Its records remain.
     ///
     /// # Errors
     ///
-    /// [`Error::AgentNotFound`].
+    /// [`Error::AgentNotFound`]; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn retire(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
         self.change_state(agent_id, AgentState::Retired, note)
     }
 
-    /// Changes what an operator says of an agent; `note` says why. A score above its ceiling comes down at once.
+    /// Changes an agent's profile; `note` says why. A score above the new ceiling is lowered at once.
     ///
     /// # Errors
     ///
-    /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id, label, group, attribute or owner.
+    /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id, label, group, attribute or owner;
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn update(self, agent_id: &str, change: AgentChange, note: &str) -> Result<AgentInfo, Error> {
         let note = checked_note(note)?;
         self.governor.inner.log.wait_verified()?;
@@ -158,12 +163,14 @@ impl Agents<'_> {
         let cell = self.governor.registered(&agent_id)?;
         let halts = state != AgentState::Active;
         if halts {
-            // Bites before the agent's lock is had, which those hold who wait for room in a full queue.
+            // Takes effect before the agent's lock is acquired, which callers that wait for room in a full queue may
+            // hold.
             self.governor.inner.stops.hold(&agent_id);
         }
         let changed = self.governor.inner.log.wait_verified().and_then(|()| {
             if halts {
-                // Before it is recorded: a crash in between leaves nothing that it should have ended.
+                // Before the suspension is recorded, so that a crash in between leaves no pre-approval that should have
+                // ended.
                 self.governor
                     .end_pre_approvals_of(&KillSwitchScope::Agent(agent_id.clone()), &format!("it was {state}"));
             }
@@ -195,7 +202,7 @@ impl Agents<'_> {
         let change = ChangeDraft { state: state_of(&changed)?, cause, trust: None };
         let sequence = match state {
             AgentState::Active => self.governor.inner.log.queue().change(at, change)?,
-            // Needs no room, and no decision has to be looked at again that the lock did not keep out.
+            // Needs no room in the queue. The lock kept out every decision that would have to be reevaluated.
             AgentState::Suspended | AgentState::Retired => self.governor.inner.log.queue().stop(at, 0, change)?,
         };
         self.governor.inner.ledger.replace(&mut agent, changed);
@@ -207,14 +214,13 @@ impl Agents<'_> {
 }
 
 impl Governor {
-    /// The agent that acts; an unknown one is registered if the governor was
-    /// built so.
+    /// The agent that makes a request; an unknown one is registered if the governor was built with auto-registration.
     pub(super) fn acting(&self, agent_id: &AgentId) -> Result<Arc<AgentCell>, Error> {
         match self.registered(agent_id) {
             Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
                 let at = self.inner.clock.now();
                 let record = newcomer(&self.inner.trust_model, agent_id, at);
-                // Another thread may have been first; then its agent it is.
+                // Another thread may have registered it first.
                 Ok(self.insert_agent(record, "registered at its first request", at)?.unwrap_or_else(|cell| cell))
             }
             found => found,
@@ -225,7 +231,7 @@ impl Governor {
         self.inner.ledger.get(agent_id).ok_or_else(|| Error::agent_not_found(agent_id.as_str()))
     }
 
-    /// Records an agent and puts it into the ledger, in one.
+    /// Enqueues an agent's registration, adds it to the ledger, and waits for the commit.
     fn insert_agent(
         &self,
         record: AgentRecord,
@@ -241,7 +247,7 @@ impl Governor {
         Ok(inserted)
     }
 
-    /// Puts an agent in order and into the ledger, and waits for no disk.
+    /// Enqueues an agent's registration and adds it to the ledger, without waiting for the commit.
     #[expect(clippy::type_complexity, reason = "one caller of it looks at each part")]
     pub(super) fn put_in(
         &self,
@@ -257,7 +263,7 @@ impl Governor {
         Ok((inserted, ordered))
     }
 
-    /// Puts an agent in order that begins there; its history begins with it.
+    /// Enqueues the first state of an agent, which starts its trust history.
     fn order_newcomer(&self, agent: &mut AgentRecord, cause: &str, at: Timestamp) -> Result<Sequence, Error> {
         let TrustState { score, tier, .. } = agent.trust;
         let change = TrustChange { from: score, to: score, from_tier: tier, to_tier: tier };
@@ -273,7 +279,7 @@ impl Governor {
         Ok(sequence)
     }
 
-    /// A score to start with, not above the ceiling.
+    /// Checks that an initial score is not above the ceiling.
     pub(super) fn checked_score(&self, score: Score, profile: &AgentProfile) -> Result<(), Error> {
         match self.ceiling_of(profile) {
             Some(ceiling) if score > ceiling => {
@@ -290,21 +296,21 @@ impl Governor {
     }
 }
 
-/// An agent that is not registered yet, as it would be at its first request.
+/// The record of an unregistered agent, as its first request would register it.
 pub(super) fn newcomer(model: &TrustModel, agent_id: &AgentId, at: Timestamp) -> AgentRecord {
     let trust = model.self_registered(Agent::NEWCOMER_SCORE, at);
     AgentRecord::new(agent_id.clone(), AgentState::Active, AgentProfile::default(), trust)
 }
 
-/// The state that the log keeps of an agent.
+/// The agent's state as the log stores it.
 pub(super) fn state_of(record: &AgentRecord) -> Result<StateDraft, Error> {
     let state = states::draft(format!("{KEY_PREFIX}{}", record.agent_id), record)?;
     Ok(if record.trust.last == Some(StateDraft::OWN_PLACE) { state.with_own_place() } else { state })
 }
 
-/// Puts an agent back as the log has it.
+/// Restores an agent from its state in the log.
 pub(super) fn restore(ledger: &Ledger, key: &str, value: &[u8]) -> Result<(), Error> {
-    // The ledger is new and every key is there once.
+    // The ledger is new, and every key occurs once.
     let _ = ledger.insert(states::read(key, value)?, |_| Ok::<(), Error>(()))?;
     Ok(())
 }
@@ -365,7 +371,7 @@ mod tests {
         assert!(full.to_string().contains("queue is full"), "{full}");
         thread::scope(|scope| {
             for _ in 0..4 {
-                // They wait for room, with the agent held.
+                // The callers wait for room while they hold the agent's lock.
                 scope.spawn(|| assert!(governor.enforce_pending(&reading("a", 1)).is_err()));
             }
             let suspended = governor.agents().suspend("a", "enough").unwrap();

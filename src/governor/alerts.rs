@@ -1,6 +1,6 @@
-//! Alerts that are raised where they happen: what leaves no trace in the log, or is known at that moment
-//! alone. By the rules of the policies in force, or as it is built in; told once in a while, and counted
-//! in between. What the log tells by itself is followed in `follow.rs`.
+//! Alerts raised where a problem occurs, because the log has no trace of it. The alert rules in force, or built-in
+//! ones, decide which are raised. Repetitions are counted and reported at intervals. Alerts derived from the log are in
+//! `follow.rs`.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,20 +11,20 @@ use super::watch::{Due, How, Watch};
 use crate::model::{AgentId, Alert, AlertKind, RiskLevel, Timestamp};
 use crate::policy::{AlertOn, AlertRule};
 
-/// The state that says how far the log was followed for alerts.
+/// Log key of the position up to which the log was followed for alerts.
 pub(super) const PLACE_KEY: &str = "cursor/alerts";
 
-/// Which alerts were told, and when.
+/// The alerts raised recently.
 #[derive(Default)]
 pub(super) struct Alerts {
-    // Held to look up and count one subject; nothing else is taken meanwhile.
+    // Held to look up and count one subject; no other lock is acquired meanwhile.
     watch: Mutex<Watch>,
 }
 
 impl Governor {
-    /// Puts an alert into the log as the rules of the policies say, and where none is about such things, unless the like
-    /// of `subject` about the same agent was told within the last minute. Where the log takes nothing in, everything is
-    /// refused anyway, and says why.
+    /// Records an alert according to the alert rules. If no rule concerns its kind, records it unless one with the same
+    /// `subject` and agent was raised within the last minute. If the log accepts no entries, nothing is recorded; every
+    /// request is refused anyway, with the reason.
     pub(super) fn raise(&self, alert: &Alert, subject: &str, now: Timestamp) {
         let policies = self.inner.policies.load();
         let on = match alert.alert {
@@ -48,14 +48,14 @@ impl Governor {
         }
     }
 
-    /// Counts that a key was refused, by the name that whoever sent it went by.
+    /// Counts a refused API key, under the name that its sender used.
     pub(crate) fn record_refused_key(&self, name: &str) {
         let message = format!("the key {name:?} was refused");
         let alert = Alert::new(AlertKind::Key, RiskLevel::Medium, None, message);
         self.raise(&alert, name, self.inner.clock.now());
     }
 
-    /// Whether what an agent does counts for a rule, by what is known of the agent now.
+    /// Returns whether an agent's actions count for a rule, by the agent's current traits.
     pub(super) fn is_about(&self, rule: &AlertRule, agent_id: &AgentId) -> bool {
         match self.inner.ledger.get(agent_id) {
             Some(cell) => rule.is_about(agent_id, cell.read().traits()),
@@ -74,14 +74,14 @@ impl Governor {
 }
 
 impl Due {
-    /// The alert with the records behind it, secrets masked in what it says.
+    /// The alert with the records behind it and secrets redacted from its message.
     pub(super) fn told_by(self, alert: Alert) -> Alert {
         let message = masked(&alert.message);
         Alert { message, occurrences: self.occurrences, ..alert }.about(self.proof_ids)
     }
 }
 
-/// What is built in is told once in this time.
+/// Interval of built-in alerts.
 const COOLDOWN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Work that is done once in a while, on a thread of its own.
+//! Periodic work on a thread of its own.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A thread that works once in a while until it is stopped or dropped.
+/// A thread that works periodically until it is stopped or dropped.
 pub(super) struct Background {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
@@ -19,7 +19,7 @@ struct Stop {
 }
 
 impl Stop {
-    /// Whether it was told to stop within a time.
+    /// Waits for `time`; returns whether the thread was told to stop.
     fn within(&self, time: Duration) -> bool {
         let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let (wanted, _) =
@@ -29,7 +29,7 @@ impl Stop {
 }
 
 impl Background {
-    /// Starts one that works every so often, the first time after `every`, until `work` says false.
+    /// Starts a thread that calls `work` after each interval of `every`, until it returns `false`.
     pub(super) fn start(
         name: &str,
         every: Duration,
@@ -42,12 +42,12 @@ impl Background {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Whether it goes on; not where its work panicked, or said that it is done.
+    /// Returns whether the thread is running; it is not after a panic, or when `work` has returned `false`.
     pub(super) fn is_alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Stops it, and waits until what it is at is done.
+    /// Stops the thread and waits until its current work is done.
     #[cfg(any(test, feature = "checkpoints"))]
     pub(super) fn stop(mut self) {
         self.end();
@@ -56,9 +56,9 @@ impl Background {
     fn end(&mut self) {
         *self.stop.wanted.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.stop.told.notify_all();
-        // The last owner of a governor may be the work itself, which cannot wait for its own end.
+        // The last owner of a governor may be this thread, which cannot join itself.
         if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {
-            // A panic was reported where it happened.
+            // The panic has been reported already.
             let _ = thread.join();
         }
     }

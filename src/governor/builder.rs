@@ -1,4 +1,4 @@
-//! How a governor is put together and opened.
+//! Configuring and opening a governor.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::system::{Clock, Entropy, SystemClock, SystemEntropy};
 use crate::telemetry;
 use crate::trust::{Ledger, TrustModel};
 
-/// Puts a [`Governor`] together.
+/// Configures and opens a [`Governor`].
 ///
 /// ```
-/// use rulekeep::{Durability, Governor, PolicySet};
+/// use rulekeep::{Decision, Durability, Governor, Intent, PolicySet, RiskLevel};
 ///
 /// let policies = PolicySet::from_toml(
 ///     r#"
@@ -33,7 +33,13 @@ use crate::trust::{Ledger, TrustModel};
 ///     match.capabilities = ["document:read"]
 ///     "#,
 /// )?;
-/// let governor = Governor::builder().policies(policies).durability(Durability::Buffered).open_in_memory()?;
+/// let governor = Governor::builder()
+///     .policies(policies)
+///     .durability(Durability::Buffered)
+///     .auto_register()
+///     .open_in_memory()?;
+/// let intent = Intent::new("reader-1", "read_document", RiskLevel::Low, ["document:read"])?;
+/// assert_eq!(governor.enforce(&intent)?.decision, Decision::Allow);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 #[must_use]
@@ -74,117 +80,115 @@ impl GovernorBuilder {
         }
     }
 
-    /// The policy set to put in force. Default: the one that was last in force
-    /// in the store, and in a new store [`PolicySet::recommended`].
+    /// Sets the policy set to put in force. Default: the one that was last in force in the store; in a new store
+    /// [`PolicySet::recommended`].
     pub fn policies(mut self, policies: PolicySet) -> Self {
         self.policies = Some(policies);
         self
     }
 
-    /// Labelled requests that the parser reads as they are labelled, see [`Parser::with_rows`]; checked when the store is
+    /// Sets labeled requests that adapt the parser, see [`Parser::with_rows`]. They are checked when the store is
     /// opened. Default: none.
     pub fn intent_rows(mut self, rows: impl Into<String>) -> Self {
         self.rows = Some(rows.into());
         self
     }
 
-    /// The numbers by which trust moves; checked when the store is opened, see [`TrustModel::checked`].
+    /// Sets the parameters of trust changes. They are checked when the store is opened, see [`TrustModel::checked`].
     pub fn trust_model(mut self, model: TrustModel) -> Self {
         self.trust_model = model;
         self
     }
 
-    /// When a call that records comes back. Default: [`Durability::Sync`].
+    /// Sets when calls that record something return. Default: [`Durability::Sync`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Memory for the view's cache, in bytes; sled can take several times as
-    /// much. Default: 16 MiB.
+    /// Sets the memory for the index's cache in bytes; sled can use several times as much. Default: 16 MiB.
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Registers an agent that is not known at its first enforcement, as a
-    /// newcomer (T1, 200), rather than answer `AGENT_NOT_FOUND`.
+    /// Registers unknown agents at their first request, with a score of 200 (T1). Default: such requests fail with
+    /// `AGENT_NOT_FOUND`.
     pub fn auto_register(mut self) -> Self {
         self.auto_register = true;
         self
     }
 
-    /// When a log that is opened is verified. Default: all of it, before opening returns. See
+    /// Sets how much of the log is verified before opening returns. Default: all of it. See
     /// [`Log::verification`](crate::handle::Log::verification).
     pub fn verification(mut self, when: OpenVerification) -> Self {
         self.verifying = when;
         self
     }
 
-    /// How the text of a request is kept in the evidence. Default: [`InputText::Asked`].
+    /// Sets how the evidence stores request texts. Default: [`InputText::Asked`].
     pub fn input_text(mut self, how: InputText) -> Self {
         self.input_text = how;
         self
     }
 
-    /// Keeps evidence at least so long: an erasure that would touch any that is younger is refused. Default: no time.
+    /// Sets the minimum age of evidence that may be erased; erasing younger evidence is refused. Default: zero.
     pub fn retain_evidence_for(mut self, duration: Duration) -> Self {
         self.retention.keep_for(duration);
         self
     }
 
-    /// Keeps all evidence until a moment: every erasure before is refused. With
-    /// [`GovernorBuilder::retain_evidence_for`] as well, the later of the two counts.
+    /// Refuses every erasure of evidence before this time. Together with [`GovernorBuilder::retain_evidence_for`], the
+    /// later time applies.
     pub fn retain_evidence_until(mut self, until: impl Into<Timestamp>) -> Self {
         self.retention.until = Some(until.into());
         self
     }
 
-    /// Calls `progress` while a log is opened, with how many entries are read of how many there are at the least:
-    /// some thousand at once, on the thread that opens.
+    /// Calls `progress` while the log is opened, with the number of entries read and the least number there are. It is
+    /// called on the opening thread, every few thousand entries.
     pub fn on_open_progress(mut self, progress: impl Fn(LogProgress) + Send + Sync + 'static) -> Self {
         self.progress = Some(OnProgress(Arc::new(progress)));
         self
     }
 
-    /// Where the time comes from.
+    /// Sets the source of time. Default: the system clock.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Where random bits come from.
+    /// Sets the source of random bits. Default: the operating system.
     pub fn entropy(mut self, entropy: impl Entropy + 'static) -> Self {
         self.entropy = Arc::new(entropy);
         self
     }
 
-    /// Opens the store in a folder, or makes one in an empty or new folder.
+    /// Opens the store in a folder, or creates one in an empty or new folder.
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::open`]; [`Error::Policy`] when the set that was last
-    /// in force no longer loads.
+    /// The errors of [`Governor::open`]; [`Error::Policy`] when the policy set that was last in force no longer loads
+    /// or the labeled requests are invalid.
     pub fn open(self, folder: impl AsRef<Path>) -> Result<Governor, Error> {
         let folder: PathBuf = folder.as_ref().to_owned();
         self.open_at(&Place::Folder(folder))
     }
 
-    /// Opens a store to read it: see [`Governor::open_read_only`].
+    /// Opens a store for reading, see [`Governor::open_read_only`].
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::open_read_only`].
+    /// The errors of [`Governor::open_read_only`].
     pub fn open_read_only(self, folder: impl AsRef<Path>) -> Result<Governor, Error> {
         self.open_at(&Place::ReadOnly(folder.as_ref().to_owned()))
     }
 
-    /// Opens a store in memory that leaves nothing behind: the same code, for
-    /// tests and trials.
+    /// Opens a store in memory, for tests and trials. It runs the same code and leaves no files behind.
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`] when the writer cannot be started.
+    /// [`Error::StorageUnavailable`] when the writer thread cannot be started.
     pub fn open_in_memory(self) -> Result<Governor, Error> {
         self.open_at(&Place::Memory)
     }
@@ -204,7 +208,7 @@ impl GovernorBuilder {
         self.assemble(log, startup)
     }
 
-    /// Opens a store in files that a test has made.
+    /// Opens a store in files prepared by a test.
     #[cfg(test)]
     pub(super) fn open_files(self, files: Arc<dyn crate::store::Files>) -> Result<Governor, Error> {
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
@@ -287,7 +291,7 @@ impl GovernorBuilder {
         governor.start_checkpoints()?;
         telemetry::describe();
         governor.publish_pending();
-        // A broken log takes nothing in; its decisions are refused anyway.
+        // A broken log accepts no entries; its decisions are refused anyway.
         if governor.inner.log.state().refusing.is_none() {
             governor.resume_escalations()?;
             governor.record_trust_model(recorded_model.as_deref())?;

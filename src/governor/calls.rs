@@ -1,4 +1,4 @@
-//! Requests by the ids that their callers gave them: one id stands for one request of an agent.
+//! Idempotency keys: a `callId` identifies one request of an agent.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,15 +10,15 @@ use super::recent::Recent;
 use crate::model::{Digest, Error, Intent, IntentId, ProofRecord, Timestamp};
 use crate::proof::ProofQuery;
 
-/// The requests that came last with an id of their caller's, by their digests.
+/// The most recent requests with an idempotency key, by their digests.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    // Held to compare one and to add it, so that of two different requests with one id one is refused.
+    // Held to compare and add a request, so that of two different requests with one key one is refused.
     recent: Mutex<Recent<Digest>>,
 }
 
 impl Log<'_> {
-    /// The newest record of a request that its caller gave this id as `callId`.
+    /// Returns the newest record of a request with this idempotency key (`callId`).
     ///
     /// ```
     /// use rulekeep::intent::Input;
@@ -35,7 +35,8 @@ impl Log<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`] where there is none, [`Error::InvalidQuery`] for a malformed id of an agent or a call.
+    /// [`Error::ProofNotFound`] when there is none; [`Error::InvalidQuery`] for a malformed agent or call id;
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn record_of_call(self, agent_id: &str, call_id: &str) -> Result<ProofRecord, Error> {
         let query = ProofQuery::entity(agent_id).call(call_id).page_size(1);
         let found = self.governor.query(&query)?.items.into_iter().next();
@@ -44,7 +45,7 @@ impl Log<'_> {
 }
 
 impl Governor {
-    /// The id of an intent whose caller gave the request one of their own.
+    /// The intent id that follows from the request's idempotency key, if it has one.
     pub(super) fn id_of_call(intent: &Intent) -> Result<Option<IntentId>, Error> {
         let Some(call_id) = intent.call_id() else { return Ok(None) };
         let id = IntentId::of_call(&intent.agent_id, call_id);
@@ -56,11 +57,11 @@ impl Governor {
         }
     }
 
-    /// The digest of a request with an id of its caller's, to be kept with the decision.
+    /// The digest of a request with an idempotency key, to be stored with the decision.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] where another request had the id within a day, or among the last 16,384.
+    /// [`Error::Conflict`] if another request had the key within a day, or among the last 16,384.
     pub(super) fn noted_call(
         &self,
         intent: &Intent,
@@ -89,7 +90,7 @@ impl Governor {
         Ok(Some(digest))
     }
 
-    /// Whether the log has nothing of this id, perhaps from before a restart, or this very request.
+    /// Returns whether the log has no request with this key, for example from before a restart, or exactly this one.
     fn is_free_in_log(&self, intent: &Intent, id: IntentId, digest: Digest, now: Timestamp) -> Result<bool, Error> {
         let since = Timestamp::from_millis(now.as_millis().saturating_sub(CALL_WINDOW_MILLIS));
         let query = ProofQuery::entity(intent.agent_id.as_str()).intent(id).from(since).page_size(MOST_RECORDS);
@@ -97,11 +98,11 @@ impl Governor {
         let is_same = |record: &ProofRecord| {
             self.inner.log.evidence_so_far(&record.id).is_ok_and(|evidence| evidence.is_of_call(digest))
         };
-        // An answer to an escalation has the same id.
+        // The answer to an escalation has the same id.
         Ok(earlier.is_empty() || earlier.iter().any(is_same))
     }
 
-    /// The text that was asked, where it is known, and all that was read of it or is said.
+    /// A digest of the request text, if known, and of the whole intent.
     fn digest_of_call(&self, intent: &Intent) -> Result<Digest, Error> {
         let bare = Intent { id: None, timestamp: None, ..intent.clone() };
         let json = serde_json::to_vec(&bare)
@@ -111,9 +112,9 @@ impl Governor {
     }
 }
 
-/// Ids of callers' that are kept in mind.
+/// Number of idempotency keys kept in memory.
 const MOST_CALLS: usize = 16_384;
-/// Records of one request that are looked at.
+/// Number of records of one request that are compared.
 const MOST_RECORDS: u64 = 16;
-/// How long an id is looked for in the log.
+/// The time span of the log that is searched for a key.
 const CALL_WINDOW_MILLIS: i64 = 24 * 60 * 60 * 1000;

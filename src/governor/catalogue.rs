@@ -1,5 +1,5 @@
-//! The tools that a runtime hands over, kept in memory and swapped as a whole, and an operator's pins and overrides, which
-//! the log keeps.
+//! The tool catalogue. Definitions live in memory and are replaced as a whole; the log stores an operator's pins and
+//! overrides.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,24 +14,24 @@ use crate::model::{
 use crate::parse::{Catalogue, Parser, Ruled, ToolRuling};
 use crate::proof::StateDraft;
 
-/// What the keys of the states of pinned and overridden tools in the log start with.
+/// Prefix of the log keys of pinned and overridden tools.
 pub(super) const KEY_PREFIX: &str = "tool/";
 
-/// The state of a tool of which nothing is settled any more.
+/// The state of a tool that is neither pinned nor overridden any more.
 const NOTHING: &str = "null";
 
-/// The catalogue in force.
+/// The current tool catalogue.
 #[derive(Default)]
 pub(super) struct Loaded {
     /// Read by every parse without a lock; swapped under `turn`.
     catalogue: ArcSwap<Catalogue>,
-    // Who makes another catalogue holds it, so that no change is lost, also while what it changes of the operator's rulings
-    // is written: parses do not wait for it. Nothing else is locked under it.
+    // Held to replace the catalogue, also while the operator's change is being written, so that no change is lost.
+    // Parses do not wait for it. No other lock is acquired under it.
     turn: Mutex<()>,
 }
 
 impl Loaded {
-    /// A catalogue for which an operator settled something in earlier runs.
+    /// Creates a catalogue with the pins and overrides of earlier runs.
     pub(super) fn restored(rulings: Vec<ToolRuling>) -> Self {
         Self { catalogue: ArcSwap::from_pointee(Catalogue::of_rulings(rulings)), ..Self::default() }
     }
@@ -40,7 +40,7 @@ impl Loaded {
         self.catalogue.load()
     }
 
-    /// The catalogue for as long as it is looked at.
+    /// The catalogue, for longer use.
     pub(super) fn load_full(&self) -> Arc<Catalogue> {
         self.catalogue.load_full()
     }
@@ -50,29 +50,29 @@ impl Loaded {
     }
 }
 
-/// What a state of the log settles of a tool, if anything.
+/// Reads an operator's pin or override from a state of the log; `None` if it was removed.
 pub(super) fn read(key: &str, value: &[u8]) -> Result<Option<ToolRuling>, Error> {
     states::read(key, value)
 }
 
-/// The state that the log keeps of what an operator settled of a tool.
+/// The state that the log stores for a pin or override.
 pub(super) fn state_of(ruling: &ToolRuling) -> Result<StateDraft, Error> {
     states::draft(format!("{KEY_PREFIX}{}", ruling.key()), ruling)
 }
 
-/// The tools of a governor. See [`Governor::tools`].
+/// The tool catalogue of a governor, see [`Governor::tools`].
 #[derive(Debug, Clone, Copy)]
 pub struct Tools<'a> {
     pub(super) governor: &'a Governor,
 }
 
 impl Tools<'_> {
-    /// Parses a request like [`Governor::parse`], and says why: which words or arguments gave
-    /// the operation, the resource, each capability and each risk factor.
+    /// Parses a request like [`Governor::parse`] and adds the evidence: the words or arguments behind the operation,
+    /// the resource, each capability and each risk factor.
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::parse`].
+    /// The errors of [`Governor::parse`].
     pub fn explain_parse<'a>(self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseExplanation, Error> {
         let input = input.into();
         let (explained, redaction) = self.governor.read_input(agent_id, input, Parser::explain)?;
@@ -80,17 +80,17 @@ impl Tools<'_> {
         Ok(explained)
     }
 
-    /// Takes in the tools of one server, or of the runtime itself, and classifies
-    /// each: an MCP `tools/list` result (the whole JSON-RPC message, its result, or
-    /// the list), `OpenAI` or Anthropic `tools`, Gemini `functionDeclarations`, or a
-    /// list of `{name, description?, parameters?}`.
+    /// Loads the tools of one server, or of the runtime itself, and classifies each. Accepted formats: an MCP
+    /// `tools/list` result (the JSON-RPC message, its result, or the list), `OpenAI` or Anthropic `tools`, Gemini
+    /// `functionDeclarations`, or a list of `{name, description?, parameters?}`.
     ///
-    /// From then on calls are read by the catalogue, and a call of a tool that is
-    /// not in it is at least MEDIUM. Tools that are known already are kept when
-    /// their definition is the same, and reported as changed when it is not; what
-    /// is not named in this load stays. Hints can raise what is seen and never lower
-    /// it; [`Tools::override_tool`](crate::handle::Tools::override_tool) can. Definitions live in memory: a runtime
-    /// loads them at each start. Pins and overrides are in the log, and hold again for the tools that are loaded.
+    /// From then on the catalogue is used to parse calls, and a call of a tool that is not in it is at least MEDIUM. A
+    /// known tool is kept if its definition is unchanged, and reported as changed otherwise. Tools that are missing in
+    /// this load stay in the catalogue. Hints in a definition can raise the risk but never lower it;
+    /// [`Tools::override_tool`](crate::handle::Tools::override_tool) can.
+    ///
+    /// Definitions live in memory, so a runtime loads them at each start. Pins and overrides are stored in the log and
+    /// apply again to the tools that are loaded.
     ///
     /// ```
     /// use rulekeep::{Governor, RiskLevel};
@@ -113,9 +113,8 @@ impl Tools<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a definition that is none, a name that stands
-    /// twice, more than 10,000 tools or more than 64 levels;
-    /// [`Error::PayloadTooLarge`] past 4 MiB. The catalogue is then as it was.
+    /// [`Error::InvalidInput`] for a malformed definition, a repeated name, more than 10,000 tools or more than 64
+    /// levels; [`Error::PayloadTooLarge`] over 4 MiB. The catalogue is then unchanged.
     pub fn load(self, definitions: &Value, server: Option<&str>) -> Result<CatalogueReport, Error> {
         let tools = &self.governor.inner.tools;
         let _turn = tools.turn();
@@ -124,64 +123,62 @@ impl Tools<'_> {
         Ok(report)
     }
 
-    /// Every tool of the catalogue, in the order in which they were first loaded.
+    /// Lists the tools of the catalogue in the order in which they were first loaded.
     pub fn list(self) -> Vec<ToolClassification> {
         self.governor.inner.tools.load().list()
     }
 
-    /// Pins, unpins and overrides any number of tools, all of them or none: with one wait for the disk, and one new
-    /// catalogue. The tools come back in the order of the changes. What is settled already is not recorded again.
+    /// Pins, unpins and overrides several tools, all or none, with a single wait for the disk. Returns the tools in the
+    /// order of the changes. A change that already holds is not recorded again.
     ///
-    /// Should the process end in between, the first of the changes may be recorded without the rest.
+    /// If the process ends meanwhile, the first changes may be recorded without the rest.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a tool that is not in the catalogue or that several servers have where none is named, and
-    /// for an override that is none; [`Error::StorageUnavailable`], [`Error::ChainBroken`], [`Error::Conflict`] when it
-    /// cannot be recorded: then nothing changes.
+    /// [`Error::InvalidInput`] for a tool that is not in the catalogue, for a name that several servers have if none is
+    /// given, and for an invalid override; [`Error::StorageUnavailable`], [`Error::ChainBroken`] or [`Error::Conflict`]
+    /// when it cannot be recorded; then nothing changes.
     pub fn change(self, changes: &[ToolChange]) -> Result<Vec<ToolClassification>, Error> {
         self.rule(|catalogue| catalogue.changed(changes))
     }
 
-    /// Says what a tool is, against its classification: the only way to lower one.
-    /// It holds for the definition that stands now, also after a restart; under another one every call
-    /// is at least HIGH until the tool is overridden again.
+    /// Overrides a tool's classification; only an override can lower its risk. It applies to the current definition,
+    /// also after a restart. If the definition changes, every call is at least HIGH until the tool is overridden again.
     ///
     /// # Errors
     ///
-    /// Those of [`Tools::change`](crate::handle::Tools::change): for a blank reason, one of more than 4,096 characters, or
-    /// capabilities outside the built-in vocabulary, too.
+    /// The errors of [`Tools::change`](crate::handle::Tools::change); also for a blank reason, a reason of more than
+    /// 4,096 characters, or capabilities outside the built-in vocabulary.
     pub fn override_tool(self, name: &str, given: ToolOverride) -> Result<ToolClassification, Error> {
         self.change_one(ToolChange::set(name, given))
     }
 
-    /// Pins a tool to its present definition and classification: under another
-    /// definition it keeps them, is reported as changed, and every call is at least
-    /// HIGH until it is pinned again. The pin outlives a restart.
+    /// Pins a tool to its current definition and classification. If the definition changes, the tool keeps them and is
+    /// reported as changed, and every call is at least HIGH until it is pinned again. A pin survives a restart.
     ///
     /// # Errors
     ///
-    /// Those of [`Tools::change`](crate::handle::Tools::change).
+    /// The errors of [`Tools::change`](crate::handle::Tools::change).
     pub fn pin(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
         self.change_one(of_server(ToolChange::pin(name), server))
     }
 
-    /// Takes a pin off; the definition that stands now is accepted.
+    /// Removes a pin and accepts the current definition.
     ///
     /// # Errors
     ///
-    /// Those of [`Tools::change`](crate::handle::Tools::change).
+    /// The errors of [`Tools::change`](crate::handle::Tools::change).
     pub fn unpin(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
         self.change_one(of_server(ToolChange::unpin(name), server))
     }
 
-    /// Takes a tool out of the catalogue: of a server that is gone, or that no longer has it.
-    /// Its pin and its override go with it, and a call of it is one of a tool that nobody handed over.
-    /// A tool that was pinned or overridden in an earlier run need not be loaded for that.
+    /// Removes a tool from the catalogue, together with its pin and override, for example when its server is gone. A
+    /// call of it then counts as a call of an unknown tool. A tool that was pinned or overridden in an earlier run can
+    /// be removed without loading it.
     ///
     /// # Errors
     ///
-    /// Those of [`Tools::change`](crate::handle::Tools::change).
+    /// The errors of [`Tools::change`](crate::handle::Tools::change).
     pub fn remove(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
         self.rule(|catalogue| catalogue.removed(name, server))
     }
@@ -191,7 +188,7 @@ impl Tools<'_> {
         tools.pop().ok_or_else(|| Error::Internal { message: "a change of a tool gave none".to_owned() })
     }
 
-    /// Puts another catalogue in force once what it changes of the operator's rulings is recorded.
+    /// Replaces the catalogue once the operator's changes are recorded.
     fn rule<T>(self, change: impl FnOnce(&Catalogue) -> Result<Ruled<T>, Error>) -> Result<T, Error> {
         let inner = &self.governor.inner;
         inner.log.wait_verified()?;
@@ -221,9 +218,9 @@ fn of_server(change: ToolChange, server: Option<&str>) -> ToolChange {
 }
 
 impl Governor {
-    /// Puts the rulings on tools in order again, and adds their keys to `keys`.
+    /// Enqueues pins and overrides again, before an archive, and adds their keys to `keys`.
     pub(super) fn rerecord_tools(&self, at: Timestamp, cause: &str, keys: &mut BTreeSet<String>) -> Result<(), Error> {
-        // Held so that no change comes between.
+        // Held so that no change happens meanwhile.
         let _turn = self.inner.tools.turn();
         for ruling in self.inner.tools.load().rulings() {
             let state = state_of(&ruling)?;

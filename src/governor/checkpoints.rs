@@ -1,4 +1,4 @@
-//! Checkpoints of the log, made and kept, and proofs against them.
+//! Checkpoints of the log: making and storing them, and proofs against them.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,19 +15,19 @@ use crate::model::{
 };
 use crate::proof::ProofLog;
 
-/// How checkpoints are made.
+/// Settings and state of checkpoints.
 #[derive(Default)]
 pub(super) struct Checkpoints {
     key: Option<CheckpointKey>,
     hook: Option<Hook>,
-    // Held while one is made and kept, so that the one that is kept is the newest.
+    // Held while a checkpoint is made and stored, so that the stored one is the newest.
     newest: Mutex<Option<Made>>,
     every: Option<Duration>,
-    // Held to start it, to stop it, and to note how it went.
+    // Held to start or stop the thread, and to record its result.
     regular: Mutex<Regular>,
 }
 
-/// What makes them every so often.
+/// The thread that makes checkpoints periodically.
 #[derive(Default)]
 struct Regular {
     background: Option<Background>,
@@ -44,8 +44,8 @@ struct Made {
 }
 
 impl Checkpoints {
-    /// Takes the checkpoint over that was kept. A signature in the key's name that the key did not make breaks the
-    /// log; one by another key is a former key's: what it says of the log held when the log was opened.
+    /// Restores the stored checkpoint. A signature in the key's name that the key did not make breaks the log. A
+    /// signature by another key is that of a former key: the checkpoint's content was verified when the log was opened.
     pub(super) fn resume(&self, log: &ProofLog) -> Result<(), Error> {
         let Some(key) = &self.key else { return Ok(()) };
         let Some(note) = log.kept_checkpoint()? else { return Ok(()) };
@@ -67,7 +67,7 @@ impl Checkpoints {
         self.regular.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why the last one that was to be made by itself was not.
+    /// Why the last periodic checkpoint failed, if it did.
     pub(super) fn failure(&self) -> Option<String> {
         let regular = self.regular();
         let has_ended = regular.background.as_ref().is_some_and(|background| !background.is_alive());
@@ -82,23 +82,22 @@ impl Checkpoints {
 }
 
 impl GovernorBuilder {
-    /// Signs checkpoints of the log with this key. One key and name is for one log.
+    /// Sets the key that signs checkpoints of the log. A key and its name belong to one log.
     pub fn checkpoints(mut self, key: CheckpointKey) -> Self {
         self.checkpoints.key = Some(key);
         self
     }
 
-    /// Makes a checkpoint every so often while something is added to the log, and one at
-    /// [`Governor::close`]. Where that fails, [`Governor::status`] says so until one is made
-    /// again. It needs a key.
+    /// Makes a checkpoint at each interval in which entries were added, and one at [`Governor::close`]. It requires a
+    /// key. While checkpoints fail, [`Governor::status`] reports it.
     pub fn checkpoint_every(mut self, every: Duration) -> Self {
         self.checkpoints.every = Some(every);
         self
     }
 
-    /// Hands each new checkpoint out, to be kept where those who can write the
-    /// folder cannot: called with the signed note by whoever had it made, on that
-    /// thread, once the note is on disk.
+    /// Sets a callback that receives each new checkpoint, to store it where a person with write access to the store's
+    /// folder cannot change it. It is called with the signed note, once the note is on disk, on the thread that made
+    /// the checkpoint.
     ///
     /// ```
     /// use rulekeep::checkpoint::CheckpointKey;
@@ -123,13 +122,13 @@ impl GovernorBuilder {
     }
 }
 
-/// Checks an archive as [`verify_archive`](crate::maintenance::verify_archive) does, and that it
-/// ends in a checkpoint that this key signed.
+/// Verifies an archive like [`verify_archive`](crate::maintenance::verify_archive), and that it ends with a checkpoint
+/// signed by this key.
 ///
 /// # Errors
 ///
-/// Those of [`verify_archive`](crate::maintenance::verify_archive); [`Error::ArchiveBroken`] too
-/// where it is not signed, or not by the key.
+/// The errors of [`verify_archive`](crate::maintenance::verify_archive); [`Error::ArchiveBroken`] also when it is
+/// unsigned or signed by another key.
 pub fn verify_signed_archive(file: impl AsRef<Path>, key: &VerifierKey) -> Result<ArchiveReport, Error> {
     let report = super::verify_archive(file)?;
     let broken = |message: String| Error::ArchiveBroken { message };
@@ -142,26 +141,24 @@ pub fn verify_signed_archive(file: impl AsRef<Path>, key: &VerifierKey) -> Resul
 }
 
 impl Log<'_> {
-    /// A signed checkpoint of all that was decided and reported before, which is
-    /// on disk then. It is kept beside the journal as well, in the place of the
-    /// last one. While nothing is added to the log it is the same.
+    /// Returns a signed checkpoint of everything decided and reported so far, which is on disk then. It is also stored
+    /// beside the journal and replaces the previous one. Without new entries the same checkpoint is returned.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] without a key; [`Error::ChainBroken`], for a broken log
-    /// vouches for nothing; [`Error::StorageUnavailable`].
+    /// [`Error::Conflict`] without a key; [`Error::ChainBroken`] for a broken log; [`Error::StorageUnavailable`] when
+    /// it cannot be written.
     pub fn checkpoint(self) -> Result<String, Error> {
         self.governor.made_checkpoint().map(|made| made.note.to_string())
     }
 
-    /// The proof that a record is in the log, with the checkpoint that it is for: a
-    /// `tlog-proof` file of C2SP, which
-    /// [`verify_inclusion`](crate::checkpoint::verify_inclusion) checks. The newest
-    /// checkpoint serves; where it is older than the record, a new one is made.
+    /// Returns a proof that a record is in the log, together with its checkpoint: a `tlog-proof` file of C2SP, which
+    /// [`verify_inclusion`](crate::checkpoint::verify_inclusion) verifies. The newest checkpoint is used, or a new one
+    /// is made if the record is newer.
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`], and those of [`Log::checkpoint`](crate::handle::Log::checkpoint).
+    /// [`Error::ProofNotFound`], and the errors of [`Log::checkpoint`](crate::handle::Log::checkpoint).
     pub fn prove(self, proof_id: &ProofId) -> Result<String, Error> {
         let key = self.governor.inner.checkpoints.key()?.verifier();
         let record = self.governor.log().record(proof_id)?;
@@ -173,21 +170,20 @@ impl Log<'_> {
         };
         let path = self.governor.inner.log.inclusion(index, made.size)?;
         let proof = InclusionProof::new(index, path, &*made.note).to_string();
-        // Made of stored bytes that may have changed since they were verified.
+        // The proof is made of stored bytes, which may have changed since they were verified.
         match verify_inclusion(&record, &proof, &key) {
             Ok(_) => Ok(proof),
             Err(error) => Err(Error::ChainBroken { message: format!("{error}; verify the log") }),
         }
     }
 
-    /// The proof that the log of `old_size` entries is how that of `new_size` began,
-    /// for the checkpoints of these sizes;
-    /// [`verify_consistency`](crate::checkpoint::verify_consistency) checks it.
+    /// Returns a proof that the log of `old_size` entries is a prefix of the log of `new_size` entries, for checkpoints
+    /// of these sizes. [`verify_consistency`](crate::checkpoint::verify_consistency) verifies it.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidQuery`] for sizes that the log never had or that are the
-    /// wrong way round; [`Error::ChainBroken`]; [`Error::StorageUnavailable`].
+    /// [`Error::InvalidQuery`] for a size that the log never had or sizes in the wrong order; [`Error::ChainBroken`] or
+    /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn prove_consistency(self, old_size: u64, new_size: u64) -> Result<String, Error> {
         let (size, _) = self.governor.inner.log.tree_head()?;
         if new_size > size {
@@ -203,24 +199,23 @@ impl Log<'_> {
         Ok(ConsistencyProof::new(old_size, new_size, path).to_string())
     }
 
-    /// The public half of the key that signs this governor's checkpoints.
+    /// Returns the public key for this governor's checkpoints.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] without a key.
+    /// [`Error::Conflict`] when the governor has no checkpoint key.
     pub fn checkpoint_key(self) -> Result<VerifierKey, Error> {
         self.governor.inner.checkpoints.key().map(CheckpointKey::verifier)
     }
 
-    /// Holds the log against a checkpoint of it that was kept elsewhere, signed by
-    /// `key`: everything that the log had then is still there, unchanged.
+    /// Verifies the log against a checkpoint that was stored elsewhere, signed by `key`: every entry that the log had
+    /// then is still there, unchanged.
     ///
     /// # Errors
     ///
-    /// [`Error::Contradicted`]: [`BrokenKind::Missing`] where the log has fewer
-    /// entries by now, its end cut off or begun anew; [`BrokenKind::Tampering`] where
-    /// it had others. [`Error::InvalidInput`] for a note that cannot be read or is
-    /// not signed by the key; otherwise those of [`Governor::verify`].
+    /// [`Error::Contradicted`] with [`BrokenKind::Missing`] when the log has fewer entries than the checkpoint, and
+    /// with [`BrokenKind::Tampering`] when its entries differ; [`Error::InvalidInput`] for a checkpoint that cannot be
+    /// read or is not signed by the key; otherwise the errors of [`Governor::verify`].
     pub fn verify_checkpoint(self, note: &str, key: &VerifierKey) -> Result<(), Error> {
         let Some(Breakage { kind, expected, found, .. }) = self.contradiction(&opened(note, key)?)? else {
             return Ok(());
@@ -234,13 +229,13 @@ impl Log<'_> {
         Err(Error::Contradicted { kind, message })
     }
 
-    /// Verifies the log like [`Log::verify`](crate::handle::Log::verify), and holds it against a checkpoint of it that was
-    /// kept elsewhere, signed by `key`. A log that has fewer entries than the checkpoint says, or others, is not valid;
-    /// where it does not contradict itself it goes on, for only the caller knows the checkpoint.
+    /// Verifies the log like [`Log::verify`](crate::handle::Log::verify), and against a checkpoint that was stored
+    /// elsewhere, signed by `key`. A log with fewer or other entries than the checkpoint is invalid. It stays writable
+    /// if it does not contradict itself, because only the caller knows the checkpoint.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a note that cannot be read or is not signed by the key;
+    /// [`Error::InvalidInput`] for a checkpoint that cannot be read or is not signed by the key;
     /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn verify_with_checkpoint(
         self,
@@ -257,7 +252,7 @@ impl Log<'_> {
         Ok(found)
     }
 
-    /// What the log contradicts a checkpoint in.
+    /// The contradiction between the log and a checkpoint, if any.
     fn contradiction(self, kept: &Checkpoint) -> Result<Option<Breakage>, Error> {
         let (size, _) = self.governor.inner.log.tree_head()?;
         let breakage = |kind, expected, found| Breakage {
@@ -281,25 +276,25 @@ impl Log<'_> {
     }
 }
 
-/// The checkpoint of a note that `key` signed.
+/// Opens a checkpoint that `key` signed.
 pub(super) fn opened(note: &str, key: &VerifierKey) -> Result<Checkpoint, Error> {
     Checkpoint::open(note, key).map_err(|error| Error::input("checkpoint", error.to_string()))
 }
 
 impl Governor {
-    /// The last checkpoint of a log that is frozen.
+    /// Makes the final checkpoint of a frozen log.
     pub(super) fn last_checkpoint(&self) -> Result<(), Error> {
         if self.inner.checkpoints.key.is_some() { self.made_checkpoint().map(drop) } else { Ok(()) }
     }
 
-    /// The signed checkpoint of the log when it had so many entries and that root.
+    /// The signed checkpoint of the log when it had `entries` entries and this root.
     pub(super) fn signed(&self, entries: u64, root: Digest) -> Result<Option<String>, Error> {
         let Some(key) = &self.inner.checkpoints.key else { return Ok(None) };
         let signed = Checkpoint::new(key.name(), entries, root).and_then(|checkpoint| checkpoint.sign(key));
         signed.map(Some).map_err(|error| Error::Internal { message: error.to_string() })
     }
 
-    /// Starts what makes checkpoints by itself, if that is wanted.
+    /// Starts periodic checkpoints, if configured.
     pub(super) fn start_checkpoints(&self) -> Result<(), Error> {
         let checkpoints = &self.inner.checkpoints;
         let Some(every) = checkpoints.every else { return Ok(()) };
@@ -316,12 +311,12 @@ impl Governor {
         Ok(())
     }
 
-    /// Stops what makes checkpoints by itself, with a last one.
+    /// Stops periodic checkpoints after a final one.
     pub(super) fn stop_checkpoints(&self) -> Result<(), Error> {
         let background = self.inner.checkpoints.regular().background.take();
         let Some(background) = background else { return Ok(()) };
         background.stop();
-        // A log that takes nothing in vouches for nothing; why, it says itself.
+        // A log that accepts no entries is not signed; it reports the reason itself.
         if self.inner.log.refusal().is_some() { Ok(()) } else { self.made_checkpoint().map(drop) }
     }
 
@@ -333,7 +328,7 @@ impl Governor {
     fn made_checkpoint(&self) -> Result<Made, Error> {
         let Checkpoints { hook, newest, .. } = &self.inner.checkpoints;
         let key = self.inner.checkpoints.key()?;
-        // What is signed is what the journal says.
+        // Only what the journal says is signed.
         self.inner.log.wait_verified()?;
         let made = {
             let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);

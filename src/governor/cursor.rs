@@ -1,4 +1,4 @@
-//! Places in the stream of events that the store keeps, each under a name.
+//! Named cursors: stored positions in the event stream.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,15 +13,15 @@ use super::{Governor, Inner, alerts, states};
 use crate::model::{Error, EventId, Sequence, checked_person};
 use crate::proof::StateDraft;
 
-/// What the keys of cursors' states in the log start with.
+/// Prefix of the log keys of cursors.
 pub(super) const KEY_PREFIX: &str = "cursor/";
 
 /// The named cursors of a governor.
 #[derive(Default)]
 pub(super) struct Cursors {
-    // Held while one is put in order, so that what is kept is what the journal says.
+    // Held while a cursor is enqueued, so that the stored positions are those in the journal.
     kept: Mutex<HashMap<String, Kept>>,
-    /// Who reads each that is read. Held alone.
+    /// The readers of cursors in use. Held alone.
     readers: Mutex<Readers>,
 }
 
@@ -31,7 +31,8 @@ struct Readers {
     by_name: HashMap<String, u64>,
 }
 
-/// Whoever reads a cursor: one at a time, for what one acknowledges the other would miss.
+/// The reader of a cursor. A cursor has one reader at a time, because an event acknowledged by one would be missed by
+/// another.
 #[derive(Debug, Clone)]
 pub struct Reader {
     name: String,
@@ -40,24 +41,24 @@ pub struct Reader {
 
 struct Kept {
     place: Place,
-    /// Acknowledged, and not in the journal yet.
+    /// Number of acknowledgments that are not in the journal yet.
     unwritten: u32,
     written: Instant,
 }
 
-/// A cursor as the journal keeps it.
+/// A cursor as the journal stores it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Place {
-    /// What was acknowledged last.
+    /// The last acknowledged event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<EventId>,
-    /// Where it began; until something is acknowledged.
+    /// The starting position, until an event is acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<Sequence>,
 }
 
 impl Cursors {
-    /// Takes one in as the log has it.
+    /// Restores a cursor from the log.
     pub(super) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
         let name = key.strip_prefix(KEY_PREFIX).unwrap_or(key);
         let place: Option<Place> = states::read(key, value)?;
@@ -65,7 +66,7 @@ impl Cursors {
         Ok(())
     }
 
-    /// Takes a cursor to read it.
+    /// Reserves a cursor for a new reader.
     fn take(&self, name: &str) -> Result<Reader, Error> {
         let mut readers = self.readers();
         if readers.by_name.contains_key(name) {
@@ -78,7 +79,7 @@ impl Cursors {
         Ok(Reader { name: name.to_owned(), number })
     }
 
-    /// Lets others read what a reader had, unless somebody does already.
+    /// Releases a cursor, unless another reader has it.
     fn free(&self, reader: &Reader) {
         let mut readers = self.readers();
         if readers.by_name.get(&reader.name) == Some(&reader.number) {
@@ -104,7 +105,7 @@ impl Kept {
         Self { place, unwritten: 0, written: Instant::now() }
     }
 
-    /// Puts it in order, where the journal does not say it yet.
+    /// Enqueues the position if the journal does not have it yet.
     fn write(&mut self, name: &str, inner: &Inner) -> Result<(), Error> {
         if self.unwritten > 0 {
             inner.log.queue().note(inner.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
@@ -115,10 +116,12 @@ impl Kept {
 }
 
 impl Log<'_> {
-    /// Events from where a cursor of that name stands, which the store keeps: behind the last event that was
-    /// [acknowledged](Subscription::acknowledge), also in another run of the program. One of a new name begins now, or
-    /// behind `filter`'s event. Nothing is missed; what was handled and not yet written down as acknowledged when a
-    /// process was killed comes once more.
+    /// Subscribes to events from the position of a named cursor, which the store keeps: after the last
+    /// [acknowledged](Subscription::acknowledge) event, also in another run of the program. A new cursor starts now, or
+    /// after the filter's event.
+    ///
+    /// No event is missed. Events that were processed but whose acknowledgment was not written yet when the process was
+    /// killed are delivered again.
     ///
     /// ```
     /// use rulekeep::event::EventFilter;
@@ -139,10 +142,9 @@ impl Log<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a name that is not 1 to 256 printable characters, or `alerts`, which is taken; those of
-    /// [`Governor::subscribe`]; [`Error::Conflict`] while another subscription reads the cursor, until that is dropped or
-    /// has ended, and where entries behind the last acknowledged one left with an archive; for a new name also where nothing
-    /// can be recorded.
+    /// [`Error::InvalidInput`] for a name that is not 1 to 256 printable characters, or is the reserved name `alerts`;
+    /// the errors of [`Governor::subscribe`]; [`Error::Conflict`] while another subscription reads the cursor, and when
+    /// entries after the last acknowledged one were archived. A new cursor also fails when it cannot be recorded.
     pub fn cursor(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
         let name = checked_person("cursor", name)?;
         if format!("{KEY_PREFIX}{name}") == alerts::PLACE_KEY {
@@ -161,7 +163,7 @@ impl Log<'_> {
         }
     }
 
-    /// Events from where a cursor stands; where there is none of the name, it begins.
+    /// Subscribes from the position of a cursor, and creates the cursor if it does not exist.
     fn read_on(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
         let known = self.governor.inner.cursors.lock().get(name).map(|kept| kept.place);
         let subscription = match known {
@@ -176,11 +178,12 @@ impl Log<'_> {
         Ok(subscription)
     }
 
-    /// Forgets a cursor: the next of its name begins anew.
+    /// Deletes a cursor: a later one of this name starts anew.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a name that no cursor has; [`Error::StorageUnavailable`].
+    /// [`Error::InvalidInput`] when no cursor has this name; [`Error::StorageUnavailable`] or [`Error::ChainBroken`]
+    /// when it cannot be recorded.
     pub fn forget_cursor(self, name: &str) -> Result<(), Error> {
         let mut cursors = self.governor.inner.cursors.lock();
         let Entry::Occupied(kept) = cursors.entry(name.to_owned()) else {
@@ -194,7 +197,7 @@ impl Log<'_> {
         )?;
         kept.remove();
         drop(cursors);
-        // Who reads it still has nothing more to acknowledge.
+        // A current reader can acknowledge nothing more.
         self.governor.inner.cursors.readers().by_name.remove(name);
         self.governor.inner.log.settle(sequence)
     }
@@ -211,7 +214,7 @@ impl Log<'_> {
 }
 
 impl Governor {
-    /// Puts every cursor in order again, and their keys to `keys`.
+    /// Enqueues every cursor again, before an archive, and adds their keys to `keys`.
     pub(super) fn rerecord_cursors(
         &self,
         cause: &str,
@@ -228,7 +231,7 @@ impl Governor {
 }
 
 impl Inner {
-    /// Notes that an event was dealt with. Backwards it never goes.
+    /// Records an acknowledged event; the position never moves back.
     pub(super) fn acknowledge(&self, reader: &Reader, event: EventId) -> Result<(), Error> {
         let name = &reader.name;
         if self.cursors.is_of_another(reader) {
@@ -249,13 +252,13 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes down what a reader acknowledged, and lets others read.
+    /// Enqueues a reader's position and releases the cursor.
     pub(super) fn free_cursor(&self, reader: &Reader) {
         self.write_cursors(Some(&reader.name));
         self.cursors.free(reader);
     }
 
-    /// Writes down what was acknowledged of a cursor, or of all. Where the log takes nothing in, it comes once more.
+    /// Enqueues the positions of one cursor or of all. If the log accepts no entries, their events are delivered again.
     pub(super) fn write_cursors(&self, only: Option<&str>) {
         for (name, kept) in &mut *self.cursors.lock() {
             if only.is_none_or(|only| only == name) {
@@ -275,9 +278,9 @@ fn state_of(name: &str, place: Place) -> Result<StateDraft, Error> {
     states::draft(format!("{KEY_PREFIX}{name}"), &place)
 }
 
-/// A cursor that begins with the log.
+/// A cursor at the beginning of the log.
 pub(super) const FROM_THE_FIRST: &str = r#"{"from":0}"#;
-/// Acknowledgements after which a cursor is written down.
+/// Number of acknowledgments after which a cursor is written.
 const MOST_UNWRITTEN: u32 = 256;
-/// Time after which the next acknowledgement writes it down.
+/// Time after which the next acknowledgment writes it.
 const WRITTEN_EVERY: Duration = Duration::from_millis(250);

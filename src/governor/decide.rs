@@ -1,4 +1,4 @@
-//! The way of a decision: intent -> risk -> policies -> verdict -> record.
+//! The steps of a decision: intent, risk, policies, verdict, record.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -23,16 +23,26 @@ use crate::trust::{AgentCell, AgentRecord};
 impl Governor {
     /// Decides on an intent and records the decision.
     ///
-    /// Comes back when the record is as durable as the governor was built to
-    /// make it. The risk that counts is the higher of the intent's own and the
-    /// least that its action and capabilities imply.
+    /// Returns when the record is as durable as [`GovernorBuilder::durability`](crate::GovernorBuilder::durability)
+    /// requires. The effective risk is the higher of the intent's risk level and the risk floor of its action and
+    /// capabilities.
+    ///
+    /// ```
+    /// use rulekeep::{Agent, Decision, Governor, Intent, RiskLevel, Tier};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
+    /// let intent = Intent::new("support-1", "read_document", RiskLevel::Low, ["document:read"])?;
+    /// assert_eq!(governor.enforce(&intent)?.decision, Decision::Allow);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidIntent`], [`Error::AgentNotFound`], [`Error::PayloadTooLarge`];
-    /// [`Error::Policy`] when the decision hangs on a condition that failed;
-    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the decision
-    /// cannot be recorded. After any error nothing is allowed.
+    /// [`Error::InvalidIntent`], [`Error::AgentNotFound`], [`Error::PayloadTooLarge`]; [`Error::Conflict`] when another
+    /// request had the same `callId`; [`Error::Policy`] when the decision depends on a condition that failed;
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the decision cannot be recorded. After any error
+    /// the action is not allowed.
     pub fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
         self.enforce_from(intent, RiskSource::Caller)
     }
@@ -48,23 +58,22 @@ impl Governor {
         })
     }
 
-    /// Decides on an intent like [`Governor::enforce`], without waiting for the
-    /// disk: what comes back can be waited for, polled or awaited, and shows the
-    /// verdict once its record is as durable as the governor was built to make it.
-    /// It may wait for room while the queue to the disk is full. A task that waits is
-    /// woken by the thread that writes: its waker must not block or decide by itself,
-    /// as no executor's does.
+    /// Decides on an intent like [`Governor::enforce`], without waiting for the disk. The result can be awaited or
+    /// polled, and yields the verdict once its record is durable.
+    ///
+    /// The call may wait for room while the queue to the disk is full. The writer thread wakes the waiting task, so its
+    /// waker must not block or make decisions itself; no executor's does.
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::enforce`]; what goes wrong later is told by what comes back.
+    /// The errors of [`Governor::enforce`]; the result reports errors that occur later.
     pub fn enforce_pending(&self, intent: &Intent) -> Result<PendingEnforcement, Error> {
         let started = Instant::now();
         let (enforcement, committed) = Work::enforce().done_by(|work| {
             intent.check()?;
             work.note_intent(intent);
             let decided = self.decide_in_order(intent, RiskSource::Caller, Under::Policies)?;
-            // What is not on disk yet is no verdict to be told.
+            // A verdict that is not on disk yet is not exported as telemetry.
             self.record_latency(started);
             Ok(decided)
         })?;
@@ -72,11 +81,11 @@ impl Governor {
         Ok(PendingEnforcement::new(enforcement, ticket))
     }
 
-    /// Parses an action request and decides on it, in one.
+    /// Parses a request and decides on it in one call.
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::parse`] and of [`Governor::enforce`].
+    /// The errors of [`Governor::parse`] and of [`Governor::enforce`].
     pub fn enforce_input<'a>(&self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<InputEnforcement, Error> {
         let input = input.into();
         let started = Instant::now();
@@ -89,14 +98,14 @@ impl Governor {
         })
     }
 
-    /// The decision on an intent that was checked.
+    /// Decides on a checked intent and waits for the commit.
     fn decide(&self, intent: &Intent, source: RiskSource) -> Result<Enforcement, Error> {
         let (enforcement, committed) = self.decide_in_order(intent, source, Under::Policies)?;
         self.inner.log.settle_decision(committed.sequence, committed.risk)?;
         Ok(enforcement)
     }
 
-    /// The decision, in order and not waited for. Where the policies fail, somebody is told.
+    /// Decides and enqueues the decision, without waiting for the commit. Raises an alert if the policies fail.
     pub(super) fn decide_in_order(
         &self,
         intent: &Intent,
@@ -141,7 +150,7 @@ impl Governor {
         }
     }
 
-    /// One try; none where a stop came before the decision was in order.
+    /// One attempt to decide; `None` if a kill switch was set before the decision was enqueued.
     fn attempt(
         &self,
         cell: &AgentCell,
@@ -151,9 +160,9 @@ impl Governor {
         under: Under<'_>,
         now: Timestamp,
     ) -> Result<Option<(Enforcement, Committed)>, Error> {
-        // Held until the record is in order: the trust that it shows is the trust that was in force.
+        // Held until the record is enqueued, so that the trust it shows was in force.
         let agent = cell.read();
-        // INVARIANT: looked at before anything else, so that a stop that comes later has another epoch.
+        // INVARIANT: read before anything else, so that a kill switch set later has another epoch.
         let stops = self.inner.stops.load();
         let policies = self.inner.policies.load();
         let mut request = self.request(intent, &agent, source, now);
@@ -169,7 +178,7 @@ impl Governor {
             }
         };
         let (mut verdict, failure) = match judged {
-            // Refused like any other, so that the list of refusals is complete.
+            // Recorded as a denial, so that the list of denials is complete.
             Err(Error::Policy { message, .. }) => {
                 let why = format!("Denied: POLICY_ERROR: {message}.");
                 (PolicyVerdict::of_no_rule(&intent.required_capabilities, why), Some(message))
@@ -177,7 +186,7 @@ impl Governor {
             verdict => (verdict?, None),
         };
         let by_mandate = under.limit(&mut verdict, &agent, now);
-        // Not what was stopped or suspended, nor what a person did. Nothing but a denial comes of a stop.
+        // Set only for denials. A kill switch causes nothing but denials.
         let denial = if verdict.decision == Decision::Deny { stops.denial(&agent) } else { None };
         let class = (verdict.decision == Decision::Deny).then(|| match denial {
             _ if failure.is_some() => DenialClass::Error,
@@ -190,7 +199,7 @@ impl Governor {
             !matches!(class, DenialClass::Error | DenialClass::KillSwitch | DenialClass::Suspended)
         });
         let mut grant = None;
-        // What was agreed beforehand is no part of what the user asked.
+        // A pre-approval is not part of what the user asked for.
         if verdict.decision == Decision::Escalate && under.is_inside() {
             (verdict, grant) = self.agreed_beforehand(&request, verdict, policies.digest(), &mut meter);
         }
@@ -235,7 +244,7 @@ impl Governor {
         let shadow = self.inner.policies.shadow.load();
         let difference = shadow
             .as_ref()
-            // No set has a part in what a person agreed to beforehand.
+            // The shadow set has no say in what a pre-approval covers.
             .filter(|_| agent.state == AgentState::Active && grant.is_none() && under.is_by_policies())
             .and_then(|shadow| shadow.look(&request, &enforcement));
         drop(agent);
@@ -249,7 +258,7 @@ impl Governor {
         Ok(Some((enforcement, committed)))
     }
 
-    /// The intent with the id that follows from its caller's own one, where it has that alone.
+    /// The intent with the id that follows from its idempotency key, if it has a key but no id.
     fn named_by_call(intent: &Intent) -> Result<Cow<'_, Intent>, Error> {
         Ok(match Self::id_of_call(intent)?.filter(|_| intent.id.is_none()) {
             Some(id) => Cow::Owned(Intent { id: Some(id), ..intent.clone() }),
@@ -278,7 +287,7 @@ impl Governor {
         }
     }
 
-    /// The decision that the intent says it repeats: one of the same agent's.
+    /// The decision that the intent says it retries: one of the same agent.
     fn retried(&self, intent: &Intent) -> Result<Option<ProofId>, Error> {
         let Some(value) = intent.context.get("retryOf") else { return Ok(None) };
         let refused = |expected: String| Error::intent("context.retryOf", expected);
@@ -289,14 +298,14 @@ impl Governor {
             .map_err(|error: InvalidValue| refused(error.to_string()))?;
         match self.inner.log.facts(&earlier) {
             Ok(facts) if facts.entity == intent.agent_id => Ok(Some(earlier)),
-            // Where it went is known, and not whose it was.
+            // The archive is known, but not the agent of the record.
             Err(Error::ProofElsewhere { .. }) => Ok(Some(earlier)),
             Ok(_) | Err(Error::ProofNotFound { .. }) => Err(refused(format!("{earlier} is no record of this agent's"))),
             Err(error) => Err(error),
         }
     }
 
-    /// Puts the decision in order, with its evidence; none where a stop of another epoch came before.
+    /// Enqueues the decision with its evidence; `None` if a kill switch of another epoch came first.
     fn record(&self, recording: &Recording<'_>, epoch: u64) -> Result<Option<Committed>, Error> {
         if recording.verdict.decision == Decision::Escalate {
             return self.ask(recording, epoch);
@@ -305,7 +314,7 @@ impl Governor {
         self.inner.log.queue().decide(recording.request.now, draft, epoch)
     }
 
-    /// The decision as it is to be written, with its evidence.
+    /// The record to write, with its evidence.
     pub(super) fn draft(&self, recording: &Recording<'_>) -> Result<DecisionDraft, Error> {
         let &Recording { request, verdict, policy_digest, agent, origin, stored, .. } = recording;
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
@@ -314,7 +323,7 @@ impl Governor {
             None => self.kept(request.intent, origin.stamp, verdict.decision == Decision::Escalate)?,
         };
         if let Under::Opening(opening) = recording.under {
-            // By them the mandate is known again after a restart.
+            // The mandate is restored from them after a restart.
             kept.input = Some(KeptInput::Text(opening.words.clone()));
         }
         let bits = self.inner.entropy.bits();
@@ -375,55 +384,55 @@ impl Governor {
     }
 }
 
-/// What a decision's record is made of.
+/// The inputs of a decision's record.
 pub(super) struct Recording<'a> {
     pub(super) request: &'a PolicyRequest<'a>,
     pub(super) verdict: &'a PolicyVerdict,
     pub(super) policy_digest: Digest,
     pub(super) agent: &'a AgentRecord,
     pub(super) origin: Origin,
-    /// The intent as it is kept with an earlier record of it; otherwise it is kept as it is.
+    /// The intent as stored with an earlier record of it; otherwise the request's own is stored.
     pub(super) stored: Option<&'a Stored>,
-    /// How a person's answer came about, where the decision is one.
+    /// The reviewers' votes behind the decision, if it resolves an escalation.
     pub(super) resolution: Option<Value>,
-    /// The pre-approval that the decision rests on.
+    /// The pre-approval that covers the decision.
     pub(super) grant: Option<PreApprovalId>,
-    /// What kept the agent from acting, where that denied it.
+    /// The kill switch or suspension that caused the denial, if any.
     pub(super) denial: Option<Denial<'a>>,
-    /// What refused it, where it is a DENY.
+    /// The cause of a DENY.
     pub(super) class: Option<DenialClass>,
-    /// The task that it is decided under.
+    /// The task that the decision belongs to.
     pub(super) under: Under<'a>,
 }
 
-/// Where a request comes from, besides its agent.
+/// The origin of a request, besides its agent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Origin {
-    /// The id and the time by which the intent is recorded.
+    /// The id and timestamp that the intent is recorded with.
     pub(super) stamp: IntentStamp,
-    /// The decision that it repeats.
+    /// The decision that it retries.
     pub(super) retry_of: Option<ProofId>,
-    /// The digest of a request with an id of its caller's.
+    /// The digest of a request with an idempotency key.
     pub(super) call: Option<Digest>,
 }
 
-/// An intent as the evidence of a record has it.
+/// An intent as stored in the evidence of a record.
 pub(super) struct Stored {
     pub(super) intent: Value,
-    /// How many texts are masked in it.
+    /// Number of redacted texts in it.
     pub(super) masked: u64,
 }
 
-/// Whose word the risk of an intent is.
+/// The source of an intent's risk level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RiskSource {
-    /// A caller's: never below what the action and the capabilities imply, and of a parsed intent what the parse said.
+    /// The caller: never below the risk floor, and for a parsed intent never below the parser's level.
     Caller,
-    /// That of an earlier parse, whose id the intent has; one without is refused.
+    /// An earlier parse, identified by the intent's id; an intent without one is refused.
     Parse,
-    /// The parser's, in the same call: never below what the action and the capabilities imply.
+    /// The parser, in the same call: never below the risk floor.
     Parser,
-    /// An operator's, who overrode the tool that is called: as it stands.
+    /// An operator who overrode the called tool: used as it is.
     Operator,
 }
 
@@ -433,7 +442,7 @@ impl RiskSource {
     }
 }
 
-/// What the policies say; an agent that may not act is denied without them.
+/// Evaluates the policies; an agent that may not act is denied without them.
 pub(super) fn verdict(
     policies: &PolicySet,
     request: &PolicyRequest<'_>,

@@ -1,5 +1,5 @@
-//! The time by which a governor decides: what the system's clock shows, never before the last entry, and not what it
-//! steps to when it runs far ahead of the time since boot.
+//! The clock for decisions: the system's clock, but never before the last log entry, and not trusted when it runs far
+//! ahead of the time since boot.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,22 +13,23 @@ use crate::system::Clock;
 /// The system's clock, compared with the log and with the time since boot.
 pub(super) struct DecisionClock {
     system: Arc<dyn Clock>,
-    /// The time of the log's last entry, as the queue has it.
+    /// The time of the last log entry, maintained by the queue.
     last_entry: Arc<AtomicI64>,
-    /// What the clock showed when it was compared last.
+    /// The clock's time at the last comparison.
     compared_at: AtomicI64,
-    /// By how much the clock was ahead of what was expected then.
+    /// The clock's lead over the expected time then, in milliseconds.
     ahead: AtomicI64,
-    // Held to compare or to confirm; no lock is taken behind it.
+    // Held to compare or confirm; no other lock is acquired while it is held.
     believed: Mutex<Believed>,
 }
 
-/// What was believed of the clock.
+/// The reference for comparisons.
 #[derive(Debug, Default, Clone, Copy)]
 struct Believed {
-    /// What it showed, and the time since boot then; none until it is no more than an hour behind the last entry.
+    /// The clock's time and the time since boot at the first comparison; `None` while the clock is more than an hour
+    /// behind the last entry.
     start: Option<(i64, Duration)>,
-    /// The last entry's time, and by how many days the clock was ahead of it when the store was opened, past 30 days.
+    /// The last entry's time, and how many days (more than 30) the clock was past it when the store was opened.
     gap: Option<(i64, i64)>,
 }
 
@@ -40,7 +41,7 @@ impl DecisionClock {
         clock
     }
 
-    /// The time to decide by.
+    /// The time for a decision.
     pub(super) fn now(&self) -> Timestamp {
         let shown = self.system.now().as_millis();
         if shown.abs_diff(self.compared_at.load(Ordering::Acquire)) >= COMPARED_EVERY {
@@ -51,7 +52,7 @@ impl DecisionClock {
         Timestamp::from_millis(believed.max(self.last_entry.load(Ordering::Acquire)))
     }
 
-    /// Fails where the clock is more than a day ahead of what was expected, until somebody confirms it.
+    /// Fails if the clock is more than a day ahead of the expected time and nobody has confirmed it.
     pub(super) fn check(&self) -> Result<(), Error> {
         let ahead = self.ahead.load(Ordering::Acquire);
         if ahead <= MOST_AHEAD {
@@ -62,7 +63,7 @@ impl DecisionClock {
         Err(Error::storage(format!("{differs}; set it right, or confirm it (Log::accept_clock, clock/accept)")))
     }
 
-    /// What is wrong with the clock, in words; whether that degrades the log.
+    /// Warnings about the clock, and whether each degrades the log's health.
     pub(super) fn warnings(&self) -> Vec<(String, bool)> {
         let shown = self.system.now().as_millis();
         self.compare(shown);
@@ -85,7 +86,7 @@ impl DecisionClock {
         warnings
     }
 
-    /// Believes what the clock shows.
+    /// Accepts the clock's time as the new reference.
     fn accept(&self, shown: Timestamp) {
         let mut believed = self.believed();
         *believed = Believed { start: self.system.since_boot().map(|boot| (shown.as_millis(), boot)), gap: None };
@@ -93,7 +94,7 @@ impl DecisionClock {
         self.compared_at.store(shown.as_millis(), Ordering::Release);
     }
 
-    /// Compares what the clock shows with the time since boot.
+    /// Compares the clock with the time since boot.
     fn compare(&self, shown: i64) {
         let mut believed = self.believed();
         if let Some(boot) = self.system.since_boot() {
@@ -103,7 +104,7 @@ impl DecisionClock {
                     let passed = i64::try_from(boot.saturating_sub(then).as_millis()).unwrap_or(i64::MAX);
                     self.ahead.store(shown.saturating_sub(start.saturating_add(passed)), Ordering::Release);
                 }
-                // A clock that was not set yet when the store was opened may be set later.
+                // The clock may have been unset when the store was opened, and be set later.
                 None if shown >= last.saturating_sub(MOST_AWAY) => {
                     let gap = if last > i64::MIN { shown.saturating_sub(last) } else { 0 };
                     let gap = (gap > LONGEST_GAP).then_some((last, gap / MILLIS_PER_DAY));
@@ -135,24 +136,24 @@ impl Clock for DecisionClock {
 }
 
 impl Log<'_> {
-    /// Confirms the time that the clock shows, whatever the log or the time since boot says. Where the clock is before the
-    /// last entry, times begin anew: the entries behind this one have times from what it shows, limits of rates and amounts
-    /// count from zero, and so do the day's gains of trust. What has ended stays ended. `by` says who, in 1 to 256
-    /// characters, `note` why; both stand in the entry.
+    /// Confirms the clock's time, whatever the log or the time since boot says. If the clock is before the last entry,
+    /// log time restarts: later entries use the clock's time, and rate limits, amounts and the day's trust gains count
+    /// from zero. What has expired stays expired. `by` names the operator (1 to 256 characters), `note` says why; both
+    /// are recorded.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a malformed `by` or a longer note; [`Error::StorageUnavailable`],
-    /// [`Error::ChainBroken`].
+    /// [`Error::InvalidInput`] for a malformed `by` or a note that is too long; [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when it cannot be recorded.
     pub fn accept_clock(self, by: &str, note: &str) -> Result<ClockReport, Error> {
         let inner = &*self.governor.inner;
         let (by, note) = (checked_person("by", by)?, checked_note(note)?.trim().to_owned());
         inner.log.wait_verified()?;
-        // What is over by the time so far is over for good.
+        // What has expired by the previous time stays expired.
         self.governor.end_what_is_due();
         inner.extensions.expire(self.governor);
         let shown = inner.clock.system.now();
-        // Held from before the step until the counters have taken it, so that no decision sees the one without the other.
+        // Held from before the step until the counters are reset, so that no decision sees one without the other.
         let restarting = inner.limits.restarting();
         let (sequence, from) = inner.log.accept_clock(shown, by, note)?;
         inner.clock.accept(shown);
@@ -173,12 +174,12 @@ fn differs(shown: i64, expected: i64, by: &str) -> String {
     format!("the clock shows {shown}, and {expected} was expected by {by}")
 }
 
-/// A clock that is further away from what was expected is told.
+/// Deviation in milliseconds above which a warning is raised.
 const MOST_AWAY: i64 = 3_600_000;
-/// One that is further ahead is not believed.
+/// Lead in milliseconds above which the clock is not trusted.
 const MOST_AHEAD: i64 = MILLIS_PER_DAY;
-/// A log that was not opened for longer may have been opened under a wrong clock.
+/// Pause in milliseconds after which the log may have been opened under a wrong clock.
 const LONGEST_GAP: i64 = 30 * MILLIS_PER_DAY;
-/// The clock is compared whenever it shows so much more or less than when it was compared last, in milliseconds.
+/// The clock is compared again once it has moved by this many milliseconds.
 const COMPARED_EVERY: u64 = 10_000;
 const MILLIS_PER_DAY: i64 = 86_400_000;

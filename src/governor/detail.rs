@@ -1,4 +1,4 @@
-//! What a decision depended on besides the intent: the second part of its evidence.
+//! The details of a decision besides its intent: the second part of its evidence.
 
 use std::sync::Arc;
 
@@ -26,39 +26,39 @@ pub(super) struct EvidenceDetail<'a> {
     #[serde(flatten)]
     pub(super) traits: &'a AgentTraits,
     pub(super) agent_state: AgentState,
-    /// The stop that denied it.
+    /// The kill switch that denied it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stop: Option<KillSwitchId>,
     pub(super) now: Timestamp,
-    /// What a success can be earned on.
+    /// The risk level that a success earns trust for.
     pub(super) earns: RiskLevel,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) limits: &'a [LimitUse],
-    /// How many texts of the intent are masked.
+    /// Number of redacted texts in the intent.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) masked: u64,
-    /// Who is asked, where it is an escalation.
+    /// The reviewers, if it is an escalation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) reviewers: Vec<&'a str>,
-    /// How a person's answer came about, where the decision is one.
+    /// The reviewers' votes, if it resolves an escalation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) resolution: Option<&'a Value>,
-    /// The pre-approval that it rests on.
+    /// The pre-approval that covers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) grant: Option<PreApprovalId>,
-    /// What refused it, where it is a DENY.
+    /// The cause of a DENY.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) denial_class: Option<DenialClass>,
-    /// The salted digest of a request with an id of its caller's.
+    /// The salted digest of a request with an idempotency key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) call: Option<Digest>,
-    /// The task that it was decided under, and what its mandate had against it.
+    /// The task it was decided under, and its mandate's objections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) task: Option<&'a Value>,
 }
 
 impl EvidenceDetail<'_> {
-    /// Writes what serialising it writes. By hand: it is written with every decision, and was most of its cost.
+    /// Writes the same JSON as serde, but faster: it was most of the cost of a decision.
     pub(super) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.extend_from_slice(b"{\"grantedCapabilities\":");
         push_texts(out, self.granted_capabilities.iter().map(Capability::as_str))?;

@@ -6,16 +6,13 @@ use crate::model::Error;
 use crate::proof::EvidenceSelection;
 
 impl Log<'_> {
-    /// Erases the evidence of the selected records for good: intents, with their
-    /// context, and what decisions on them depended on. Returns how many records
-    /// had evidence that is gone now. The records stand, and with them the chain,
-    /// checkpoints and proofs; asked for its evidence, such a record answers
-    /// [`Error::EvidenceErased`]. `cause` says why, in at most 4,096 characters,
-    /// and is kept in the log.
+    /// Erases the evidence of the selected records permanently: their intents with context, and the details of the
+    /// decisions. Returns the number of records whose evidence was erased. The records, the hash chain, checkpoints and
+    /// proofs remain; reading the evidence then fails with [`Error::EvidenceErased`]. `cause` says why, in at most
+    /// 4,096 characters, and is stored in the log.
     ///
-    /// When it returns, no file of the store's folder has a byte of it left. After
-    /// a crash in the middle, all of it is gone once the store was opened again, or
-    /// nothing, and then it is not in the log either.
+    /// When the call returns, no file in the store's folder contains any of the evidence. After a crash during the
+    /// call, reopening the store either completes the erasure, or nothing is erased and the log does not mention it.
     ///
     /// ```
     /// use rulekeep::proof::EvidenceSelection;
@@ -32,13 +29,11 @@ impl Log<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] when some of it must be kept, waits for a person, or counts in a limit: what
-    /// a decision used of limits stands in its evidence and is read from there when
-    /// the store is opened, so it can be erased 31 days after the decision, which is the
-    /// longest that a limit looks back. [`Error::ProofNotFound`];
-    /// [`Error::InvalidInput`] for a longer cause or more than 10,000 ids;
-    /// [`Error::StorageUnavailable`], [`Error::ChainBroken`]. Nothing is erased after these, but after
-    /// [`Error::StorageUnavailable`] that is not known until the store is opened.
+    /// [`Error::Conflict`] when some of the evidence is under a minimum lifetime, belongs to a pending escalation, or
+    /// is younger than 31 days and counts in a rate limit (the counters are rebuilt from it when the store is opened);
+    /// [`Error::ProofNotFound`]; [`Error::InvalidInput`] for a cause that is too long or more than 10,000 ids;
+    /// [`Error::StorageUnavailable`]; [`Error::ChainBroken`]. After an error nothing is erased, except that after
+    /// [`Error::StorageUnavailable`] the result is only known once the store is reopened.
     pub fn erase_evidence(self, selection: &EvidenceSelection, cause: &str) -> Result<u64, Error> {
         let cause = checked_note(cause)?;
         if let EvidenceSelection::Records(ids) = selection
@@ -59,5 +54,5 @@ impl Log<'_> {
     }
 }
 
-/// Ids of one erasure.
+/// Maximum number of ids per erasure.
 const MOST_IDS: usize = 10_000;

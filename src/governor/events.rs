@@ -1,4 +1,4 @@
-//! Hearing of what happens: subscriptions to events.
+//! Event subscriptions.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -10,7 +10,7 @@ use crate::model::{AgentId, Error, Event, EventId, EventType, Sequence};
 use crate::policy::AlertOn;
 use crate::proof::{Details, Fed, Feed, events_of_entry};
 
-/// Which events are wanted. All of them, unless something is named.
+/// A filter for events; it selects all unless narrowed.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct EventFilter {
@@ -21,44 +21,43 @@ pub struct EventFilter {
 }
 
 impl EventFilter {
-    /// Every event from now on.
+    /// Selects every event from now on.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Only events of this type, and of others that are named so.
+    /// Selects events of this type; repeated calls add types.
     pub fn of_type(mut self, event_type: EventType) -> Self {
         self.types.push(event_type);
         self
     }
 
-    /// Only events about this agent.
+    /// Selects events about this agent only.
     pub fn agent(mut self, agent_id: impl Into<String>) -> Self {
         self.agent_id = Some(agent_id.into());
         self
     }
 
-    /// Not from now on, but from behind this event on: the last one that was dealt with. So
-    /// nothing is missed between two runs of a program.
+    /// Starts after this event instead of now. With the last event that was processed, a program misses nothing between
+    /// two runs.
     pub fn after(mut self, event: EventId) -> Self {
         self.after = Some(event);
         self
     }
 
-    /// Rather the latest than all: who falls more than `entries` entries of the log behind
-    /// jumps ahead. [`Subscription::skipped`] counts what was left out. Without this
-    /// nothing is left out, however slow the subscriber is.
+    /// Prefers recent events over complete delivery: a subscriber that is more than `entries` log entries behind skips
+    /// ahead. [`Subscription::skipped`] counts the skipped entries. Without this setting nothing is skipped, however
+    /// slow the subscriber is.
     pub fn latest(mut self, entries: u64) -> Self {
         self.most_behind = Some(entries.max(1));
         self
     }
 }
 
-/// A place in the stream of events that moves on.
+/// A subscription to events, read from the log in its order.
 ///
-/// It reads what the log has on disk, so that a slow subscriber misses nothing and holds
-/// nobody up: neither decisions nor other subscribers wait for it, and it keeps no more in
-/// memory than what it has read ahead. Events come in the order of the log.
+/// It reads entries that are on disk, so a slow subscriber misses nothing and delays neither decisions nor other
+/// subscribers. Memory use is bounded by what it has read ahead.
 ///
 /// ```
 /// use rulekeep::event::{EventFilter, EventType};
@@ -75,32 +74,32 @@ impl EventFilter {
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 pub struct Subscription {
-    /// Not kept open by it.
+    /// A weak reference, so a subscription does not keep the governor open.
     governor: Weak<Inner>,
     feed: Feed,
-    /// The cursor that the store keeps for it.
+    /// The stored cursor it reads from, if any.
     pub(super) reader: Option<Reader>,
-    /// The last event that was handed out.
+    /// The last event that was returned.
     told: Option<EventId>,
-    /// That the log is broken was told.
+    /// Whether the broken log has been reported.
     is_broken: bool,
     types: Vec<EventType>,
     agent_id: Option<AgentId>,
     most_behind: Option<u64>,
     skipped: u64,
-    /// Read, and not handed out yet.
+    /// Events that are read but not returned yet.
     ready: VecDeque<Event>,
     details: Details,
 }
 
 impl Governor {
-    /// Events from now on, or from behind a given one on. An event is told once its entry is as
-    /// safe as a `Sync` decision's, whatever the governor's durability.
+    /// Subscribes to events from now on, or after a given event. An event is delivered once its entry is as durable as
+    /// a `Sync` decision, whatever the governor's durability.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidQuery`] for an event that this log does not tell;
-    /// [`Error::InvalidInput`] for a malformed agent id; [`Error::StorageUnavailable`].
+    /// [`Error::InvalidQuery`] when `after` is not an event of this log; [`Error::InvalidInput`] for a malformed agent
+    /// id; [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn subscribe(&self, filter: &EventFilter) -> Result<Subscription, Error> {
         let mut subscription = self.subscription(filter.after.map(|event| event.sequence()), filter)?;
         if let Some(after) = filter.after {
@@ -109,7 +108,7 @@ impl Governor {
         Ok(subscription)
     }
 
-    /// Events of the entries from `from` on.
+    /// Subscribes to the events of the entries from `from` on.
     pub(super) fn subscribe_from(&self, from: Sequence, filter: &EventFilter) -> Result<Subscription, Error> {
         self.subscription(Some(from), filter)
     }
@@ -132,7 +131,7 @@ impl Governor {
 }
 
 impl Subscription {
-    /// The events of the entries from `next` on. Only types are looked at of the filter, and the agent.
+    /// Subscribes to the events of the entries from `next` on, filtered by type and agent only.
     pub(super) fn from_entry(
         governor: &Governor,
         next: Sequence,
@@ -154,62 +153,64 @@ impl Subscription {
         }
     }
 
-    /// The first entry whose events were not handed out, or not all of them.
+    /// The position of the first entry whose events were not all returned.
     pub fn place(&self) -> u64 {
         self.ready.front().map_or_else(|| self.feed.place(), |event| event.id.sequence().get())
     }
 }
 
 impl Subscription {
-    /// The next event; waits for it. None once nothing more will come and all was told: the governor is closed, or
-    /// cannot write any more.
+    /// Waits for the next event. Returns `None` when no more events can come, because the governor is closed or can no
+    /// longer write.
     ///
     /// # Errors
     ///
-    /// [`Error::ChainBroken`] where the log does not verify, behind an [`EventType::Alert`] that says so, or
-    /// [`Error::StorageUnavailable`] where it cannot be read: nothing behind that is told.
+    /// [`Error::ChainBroken`] when the log does not verify, after an [`EventType::Alert`] that reports it, or
+    /// [`Error::StorageUnavailable`] when it cannot be read. No events follow.
     pub fn wait(&mut self) -> Result<Option<Event>, Error> {
         self.next_until(None)
     }
 
-    /// Like [`Subscription::wait`], for at most `time`; none also when nothing came.
+    /// Like [`Subscription::wait`], but waits at most for `time` and then returns `None`.
     ///
     /// # Errors
     ///
-    /// Those of [`Subscription::wait`].
+    /// The errors of [`Subscription::wait`].
     pub fn wait_for(&mut self, time: Duration) -> Result<Option<Event>, Error> {
         self.next_until(Instant::now().checked_add(time))
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if there is one, without waiting.
     ///
     /// # Errors
     ///
-    /// Those of [`Subscription::wait`].
+    /// The errors of [`Subscription::wait`].
     pub fn poll(&mut self) -> Result<Option<Event>, Error> {
         self.wait_for(Duration::ZERO)
     }
 
-    /// How many entries of the log were left out since it began, because it fell behind by more
-    /// than [`EventFilter::latest`] allows.
+    /// Number of log entries skipped so far, because the subscription was further behind than [`EventFilter::latest`]
+    /// allows.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// How many entries of the log are on disk and not read by it yet.
+    /// Number of log entries that are on disk but not read yet.
     pub fn behind(&self) -> u64 {
         self.feed.behind()
     }
 
-    /// Notes that an event was dealt with, and all before it: a [`Log::cursor`](crate::handle::Log::cursor) of the
-    /// same name goes on behind it,
-    /// also in another run. It is written down with the first event in 250 ms, with each 256th, and when the subscription
-    /// is dropped or the governor closed. An earlier event than the last changes nothing.
+    /// Records that this event and all before it are processed, so that a [`Log::cursor`](crate::handle::Log::cursor)
+    /// of the same name continues after it, also in another run. An event before the last acknowledged one changes
+    /// nothing.
+    ///
+    /// The position is written with the first acknowledgment in 250 ms, with every 256th, and when the subscription is
+    /// dropped or the governor closed.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] for a subscription without a cursor; [`Error::InvalidQuery`] for an event that comes behind all
-    /// that were told; [`Error::StorageUnavailable`], [`Error::ChainBroken`] where it cannot be written down.
+    /// [`Error::Conflict`] for a subscription without a cursor; [`Error::InvalidQuery`] for an event that was not
+    /// returned yet; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn acknowledge(&self, event: &EventId) -> Result<(), Error> {
         let Some(reader) = &self.reader else {
             return Err(Error::Conflict { message: "only events of a named cursor can be acknowledged".to_owned() });
@@ -221,12 +222,12 @@ impl Subscription {
         self.governor.upgrade().ok_or_else(closed)?.acknowledge(reader, *event)
     }
 
-    /// The reader of its cursor, when it has one.
+    /// The reader of its cursor, if it has one.
     pub fn reader(&self) -> Option<&Reader> {
         self.reader.as_ref()
     }
 
-    /// The place of the entry that is read next.
+    /// The position of the entry that is read next.
     pub(super) fn next_entry(&self) -> Sequence {
         Sequence::new(self.feed.place())
     }
@@ -259,20 +260,20 @@ impl Subscription {
         }
     }
 
-    /// Lets others read the cursor that it reads, if any.
+    /// Releases its cursor, if any, for other readers.
     fn free(&self) {
         if let (Some(reader), Some(governor)) = (&self.reader, self.governor.upgrade()) {
             governor.free_cursor(reader);
         }
     }
 
-    /// Makes an alert of it that the log is broken, once; everything else is the error that it is.
+    /// Turns the error of a broken log into an alert, once; returns any other error.
     fn broken(&mut self, error: Error) -> Result<(), Error> {
         let alert = if self.is_broken || !matches!(error, Error::ChainBroken { .. }) {
             None
         } else {
             self.is_broken = true;
-            // It is about no agent.
+            // The alert is about no agent.
             let is_told = is_wanted(&self.types, EventType::Alert) && self.agent_id.is_none();
             if is_told { self.chain_alert() } else { None }
         };
@@ -281,7 +282,7 @@ impl Subscription {
             return Ok(());
         }
         if self.is_broken {
-            // Nothing behind that is told.
+            // No event after the break is returned.
             self.free();
         }
         Err(error)
@@ -294,13 +295,13 @@ impl Subscription {
         Some(self.feed.chain_alert(&breakage, rule.map(|rule| (Arc::clone(&rule.id), rule.severity))))
     }
 
-    /// Goes behind an event that the log told.
+    /// Skips up to and including an event of the log.
     fn pass(&mut self, after: EventId) -> Result<(), Error> {
         let unknown = || Error::query("after", format!("this log tells no event {after}"));
         let is_there = self.feed.behind() > 0;
         let details = &mut self.details;
         let read = match self.feed.next(Some(Instant::now()), |frame| events_of_entry(frame, &|_| true, details)) {
-            // The last that was told may be that the log breaks here.
+            // The given event may be the alert that the log breaks here.
             Err(Error::ChainBroken { .. }) if self.chain_alert().is_some_and(|alert| alert.id == after) => {
                 self.is_broken = true;
                 return Ok(());

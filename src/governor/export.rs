@@ -1,4 +1,4 @@
-//! The log as lines that can be checked without us, and read back.
+//! Exporting the log for independent verification, and importing it.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -8,10 +8,9 @@ use crate::model::Error;
 use crate::proof::{self, ExportPoint, ExportRange, ExportReport};
 
 impl Log<'_> {
-    /// Writes the records that are there now, with their evidence, as lines of
-    /// JSON that `jq` and `sha256sum` can check: `docs/guides/auditors.md` says
-    /// how. In bounded memory, while decisions go on. `progress` gets how many
-    /// entries of the log are done, and how many there are.
+    /// Exports the current records with their evidence as lines of JSON, which can be verified with `jq` and
+    /// `sha256sum`: see `docs/guides/auditors.md`. It runs in bounded memory while decisions continue. `progress`
+    /// receives the number of log entries processed and their total.
     ///
     /// ```
     /// use rulekeep::proof::{ExportRange, verify_export};
@@ -30,10 +29,9 @@ impl Log<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::ChainBroken`] where the log does not hold, and
-    /// [`Error::StorageUnavailable`] where it cannot be read or `out` cannot be
-    /// written; what was written by then stands, and can be gone on with.
-    /// [`Error::ProofNotFound`] for a range behind a record that is not there.
+    /// [`Error::ChainBroken`] if the log does not verify; [`Error::StorageUnavailable`] when it cannot be read or `out`
+    /// cannot be written; [`Error::ProofNotFound`] for a range that starts after an unknown record. Lines already
+    /// written remain valid and can be resumed.
     pub fn export(
         self,
         range: &ExportRange,
@@ -43,15 +41,13 @@ impl Log<'_> {
         self.governor.inner.log.export(range, out, progress)
     }
 
-    /// Goes on with an export that was cut short, with the range that it says of
-    /// itself, up to what is there now. `out` writes on behind
-    /// [`ExportPoint::bytes`] of what is kept; what stands there is cut off first.
-    /// The line at the end covers all of it. The outcome beside a record is the
-    /// one that was known when its line was written.
+    /// Resumes an interrupted export with its own range, up to the current end of the log. The caller first truncates
+    /// the kept export to [`ExportPoint::bytes`]; `out` appends to it. The final line covers the whole export. Each
+    /// record shows the outcome known when its line was written.
     ///
     /// # Errors
     ///
-    /// Those of [`Log::export`](crate::handle::Log::export); [`Error::Conflict`] when the export is of
+    /// The errors of [`Log::export`](crate::handle::Log::export); [`Error::Conflict`] when the export belongs to
     /// another log.
     pub fn resume_export(
         self,
@@ -63,18 +59,16 @@ impl Log<'_> {
     }
 }
 
-/// Makes a store of an export of everything
-/// ([`ExportRange::with_entries`]) in a folder that is empty or not there:
-/// the same records, ids and hashes, outcomes, agents and policies. The export
-/// is checked as by [`verify_export`](crate::proof::verify_export) while it is read;
-/// nothing comes to stand in the folder unless all of it holds. `progress`
-/// gets the lines and bytes read.
+/// Creates a store from a full export ([`ExportRange::with_entries`]) in a new or empty folder: the same records, ids,
+/// hashes, outcomes, agents and policies. The export is verified while it is read, as by
+/// [`verify_export`](crate::proof::verify_export); the folder stays empty unless all of it is valid. `progress`
+/// receives the lines and bytes read.
 ///
 /// # Errors
 ///
-/// [`Error::ExportBroken`] at the first break; [`Error::InvalidInput`] when
-/// the export is not one of everything; [`Error::Conflict`] when the folder
-/// is not empty; [`Error::StorageUnavailable`].
+/// [`Error::ExportBroken`] at the first break; [`Error::InvalidInput`] when the export is not a full one;
+/// [`Error::Conflict`] when the folder is not empty; [`Error::StorageUnavailable`] when a file cannot be read or
+/// written.
 pub fn import(
     folder: impl AsRef<Path>,
     export: &mut dyn BufRead,

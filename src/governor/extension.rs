@@ -1,7 +1,8 @@
-//! Access points for crates that stand on a governor: a server that checks API keys, a service that delivers events.
+//! Access points for crates that build on a governor, such as a server that checks API keys or a service that delivers
+//! events.
 //!
-//! The library knows none of them. They keep their states in the log under prefixes of their own, and run beside the
-//! governor as a [`Follower`]. Programs that only govern agents need nothing of this module.
+//! These crates store their states in the log under prefixes of their own, and run beside the governor as a
+//! [`Follower`]. Programs that only govern agents do not need this module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -25,62 +26,62 @@ pub use crate::model::{RESERVED, closed_words, excerpt, is_reserved, json_depth}
 use crate::proof::{Details, Fed, StateDraft, events_of_entry};
 use crate::system::{Clock, Entropy};
 
-/// Prefix of the keys under which states of API keys are kept.
+/// Prefix of the log keys of API keys.
 pub const API_KEY: &str = "key/";
-/// Prefix of the keys under which endpoints of webhooks are kept.
+/// Prefix of the log keys of webhook endpoints.
 pub const ENDPOINT: &str = "webhook/";
-/// Prefix of the keys under which the places of these endpoints in the log are kept.
+/// Prefix of the log keys of the endpoints' positions in the log.
 pub const ENDPOINT_PLACE: &str = "webhook-cursor/";
-/// Prefix of the keys under which the tasks of conversations of an agent's host are kept.
+/// Prefix of the log keys of tasks that belong to conversations of an agent's host.
 pub const CONVERSATION: &str = "conversation/";
 
-/// The state of what is kept no longer.
+/// The value of a deleted state.
 const FORGOTTEN: &str = "null";
 
 /// A service that runs as long as the governor is open.
 pub trait Follower: Send + Sync {
-    /// Ends it; called once, when the governor is closed.
+    /// Stops the service; called once, when the governor is closed.
     fn stop(&self) {}
 
-    /// Records what is over by now, so that it stays so; called before the log's time steps back.
+    /// Records expiries that are due, so that they stay effective; called before the log's time steps back.
     fn expire(&self, _governor: &Governor) {}
 
-    /// Its faults, one sentence each, for the governor's status.
+    /// Problems of the service, one sentence each, for the governor's status.
     fn problems(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// How long a call that keeps a state waits.
+/// How long a call that stores a state waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Until the state has its place in the log.
+    /// Until the state is enqueued.
     Enqueued,
-    /// Until it is as durable as the log promises for decisions.
+    /// Until it is as durable as the governor's decisions.
     Committed,
-    /// Until it is on disk, whatever the log promises for decisions.
+    /// Until it is on disk, whatever the governor's durability.
     OnDisk,
 }
 
-/// A governor, as crates that stand on it see it.
+/// A governor, as seen by crates that build on it.
 #[derive(Clone, Copy)]
 pub struct Extension<'a> {
     governor: &'a Governor,
 }
 
-/// A governor that is not kept open by whoever holds this.
+/// A weak reference to a governor, which does not keep it open.
 #[derive(Clone)]
 pub struct WeakGovernor(Weak<Inner>);
 
 impl WeakGovernor {
-    /// The governor, unless its last owner dropped it.
+    /// Returns the governor, unless its last owner dropped it.
     pub fn upgrade(&self) -> Option<Governor> {
         self.0.upgrade().map(|inner| Governor { inner })
     }
 }
 
 impl<'a> Extension<'a> {
-    /// The access points of a governor.
+    /// Creates the access points of a governor.
     pub const fn of(governor: &'a Governor) -> Self {
         Self { governor }
     }
@@ -89,7 +90,7 @@ impl<'a> Extension<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] when one of that name runs already.
+    /// [`Error::Conflict`] when a follower of this name is running.
     pub fn attach(self, name: &'static str, follower: Arc<dyn Follower>) -> Result<(), Error> {
         let mut followers = self.inner().extensions.followers();
         if followers.contains_key(name) {
@@ -99,34 +100,34 @@ impl<'a> Extension<'a> {
         Ok(())
     }
 
-    /// The same governor, without keeping it open.
+    /// Returns a weak reference to the governor.
     pub fn weakly(self) -> WeakGovernor {
         WeakGovernor(Arc::downgrade(&self.governor.inner))
     }
 
-    /// The governor's source of time.
+    /// Returns the governor's source of time.
     pub fn clock(self) -> Arc<dyn Clock> {
         Arc::clone(&self.inner().clock) as Arc<dyn Clock>
     }
 
-    /// The governor's source of random bits.
+    /// Returns the governor's source of random bits.
     pub fn entropy(self) -> &'a Arc<dyn Entropy> {
         &self.inner().entropy
     }
 
-    /// The states whose keys start with one of the prefixes, by these keys.
+    /// Returns the states whose keys start with one of the prefixes, as pairs of key and value.
     pub fn states(self, prefixes: &[&str]) -> Vec<(String, String)> {
         let states = self.inner().extensions.states();
         let ours = states.iter().filter(|(key, _)| prefixes.iter().any(|prefix| key.starts_with(prefix)));
         ours.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// Keeps a state in the log; `cause` says why it changed.
+    /// Stores a state in the log; `cause` says why it changed.
     ///
     /// # Errors
     ///
     /// [`Error::StorageUnavailable`] when it cannot be written; [`Error::ChainBroken`]; [`Error::Internal`] for a key
-    /// with none of this module's prefixes.
+    /// without one of this module's prefixes.
     pub fn keep(self, key: String, value: String, cause: &str, wait: Wait) -> Result<(), Error> {
         if wait != Wait::Enqueued {
             self.wait_until_verified()?;
@@ -139,11 +140,11 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Keeps a state no longer.
+    /// Deletes the state of a key.
     ///
     /// # Errors
     ///
-    /// Those of [`Extension::keep`].
+    /// The errors of [`Extension::keep`].
     pub fn forget(self, key: &str, cause: &str) -> Result<(), Error> {
         self.put(key.to_owned(), None, cause).map(drop)
     }
@@ -162,7 +163,7 @@ impl<'a> Extension<'a> {
         Ok(sequence)
     }
 
-    /// The secrets that were kept last, in a file beside the journal.
+    /// Returns the secrets stored last, in a file beside the journal.
     ///
     /// # Errors
     ///
@@ -171,7 +172,7 @@ impl<'a> Extension<'a> {
         self.inner().log.kept_secrets()
     }
 
-    /// Keeps secrets in a file beside the journal, in place of those before.
+    /// Stores secrets in a file beside the journal and replaces the previous ones.
     ///
     /// # Errors
     ///
@@ -180,26 +181,27 @@ impl<'a> Extension<'a> {
         self.inner().log.keep_secrets(content)
     }
 
-    /// Waits until the log is verified; its content is told to nobody outside before.
+    /// Waits until the log is verified. Its content must not be published before.
     ///
     /// # Errors
     ///
-    /// [`Error::ChainBroken`].
+    /// [`Error::ChainBroken`] when the log does not verify.
     pub fn wait_until_verified(self) -> Result<(), Error> {
         self.inner().log.wait_verified()
     }
 
-    /// The place in the log of the next entry.
+    /// Returns the position of the next log entry.
     pub fn next_entry(self) -> Sequence {
         Sequence::new(self.inner().log.feed(None).place())
     }
 
-    /// The events of the entries from `next` on, of the given types (all when there are none) and of one agent, if given.
+    /// Subscribes to the events of the entries from `next` on, of the given types (all if empty) and of one agent if
+    /// given.
     pub fn events_from(self, next: Sequence, types: &[EventType], agent_id: Option<&AgentId>) -> Subscription {
         Subscription::from_entry(self.governor, next, types, agent_id)
     }
 
-    /// The event of that id.
+    /// Returns an event by its id.
     ///
     /// # Errors
     ///
@@ -221,44 +223,44 @@ impl<'a> Extension<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`Subscription::acknowledge`].
+    /// The errors of [`Subscription::acknowledge`].
     pub fn acknowledge(self, reader: &Reader, event: EventId) -> Result<(), Error> {
         self.inner().acknowledge(reader, event)
     }
 
-    /// Releases a cursor before the subscription to it is dropped, which tells nothing more.
+    /// Releases a cursor before its subscription is dropped; the subscription returns no more events.
     pub fn free_cursor(self, reader: &Reader) {
         self.inner().free_cursor(reader);
     }
 
-    /// Decides on an intent like [`Governor::enforce`], where it has the id of a parse for its agent; what else it says
-    /// of itself is no less than that parse. For callers that may be the agent itself.
+    /// Decides on an intent like [`Governor::enforce`], but only if it has the id of a recent parse for its agent, and
+    /// with at least the parse's risk and capabilities. For callers that may be the agent itself.
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::enforce`]; [`Error::Forbidden`] for an intent that was not parsed, or too long ago.
+    /// The errors of [`Governor::enforce`]; [`Error::Forbidden`] for an intent that was not parsed, or too long ago.
     pub fn enforce_parsed(self, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.enforce_from(intent, RiskSource::Parse)
     }
 
     /// Decides on an intent under a task like [`Task::enforce_intent`](crate::task::Task::enforce_intent), with the
-    /// restriction of [`Extension::enforce_parsed`]: the intent has the id of a parse for its agent.
+    /// restrictions of [`Extension::enforce_parsed`].
     ///
     /// # Errors
     ///
-    /// Those of [`Extension::enforce_parsed`]; [`Error::TaskNotFound`] for no task of the intent's agent;
+    /// The errors of [`Extension::enforce_parsed`]; [`Error::TaskNotFound`] if the intent's agent has no such task;
     /// [`Error::Conflict`] for a task that is not open.
     pub fn enforce_parsed_under(self, task: TaskId, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.enforce_intent_under(task, intent, RiskSource::Parse)
     }
 
-    /// Decides on an input under a task like [`Task::enforce_input`](crate::task::Task::enforce_input), for callers that
-    /// name the agent too: a task of another agent is unknown to them.
+    /// Decides on an input under a task like [`Task::enforce_input`](crate::task::Task::enforce_input), for callers
+    /// that also name the agent: another agent's task is unknown to them.
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::enforce_input`]; [`Error::TaskNotFound`] for no task of this agent; [`Error::Conflict`] for a
-    /// task that is not open.
+    /// The errors of [`Governor::enforce_input`]; [`Error::TaskNotFound`] if this agent has no such task;
+    /// [`Error::Conflict`] for a task that is not open.
     pub fn enforce_input_under(
         self,
         task: TaskId,
@@ -268,23 +270,23 @@ impl<'a> Extension<'a> {
         self.governor.enforce_input_under(task, Some(agent_id), input)
     }
 
-    /// The state of affairs that a decision made from now on rests on.
+    /// Returns the conditions that a decision made from now on rests on.
     pub fn standing(self) -> Standing {
         self.governor.standing()
     }
 
-    /// The change since `then` that took away what these records granted, if there was one: other policies, a revoked
-    /// pre-approval; for one of their agents a kill switch, a suspension, another score or another profile.
+    /// Returns the change since `then`, if any, that invalidates what these records granted: loaded policies, a revoked
+    /// pre-approval, or for one of their agents a kill switch, a suspension, an adjusted score or a changed profile.
     pub fn change_since(self, then: &Standing, granted: &[ProofId]) -> Option<&'static str> {
         self.governor.overtaken(then, granted)
     }
 
-    /// Raises the alert that an API key was refused; `name` says where it came from.
+    /// Raises the alert for a refused API key; `name` says where it came from.
     pub fn record_refused_key(self, name: &str) {
         self.governor.record_refused_key(name);
     }
 
-    /// Whether decisions of every risk are answered before they are on disk.
+    /// Returns whether decisions of every risk level are returned before they are on disk.
     pub fn answers_at_once(self) -> bool {
         self.inner().log.takes_at_once()
     }
@@ -294,22 +296,22 @@ impl<'a> Extension<'a> {
     }
 }
 
-/// States of extensions and the followers that run.
+/// States of extensions, and the running followers.
 #[derive(Default)]
 pub(super) struct Extensions {
-    /// The last state of each key. Held while one is enqueued, so that what is kept is what the journal says.
+    /// The last state of each key. Held while one is enqueued, so that the states are those in the journal.
     states: Mutex<BTreeMap<String, String>>,
     followers: Mutex<BTreeMap<&'static str, Arc<dyn Follower>>>,
 }
 
-/// The part of an endpoint's state that the library reads.
+/// The fields of an endpoint's state that the library reads.
 #[derive(Deserialize)]
 struct EndpointState {
     #[serde(default)]
     removed: bool,
 }
 
-/// The part of an endpoint's place in the log that the library reads.
+/// The fields of an endpoint's position that the library reads.
 #[derive(Deserialize)]
 struct Place {
     next: u64,
@@ -317,14 +319,14 @@ struct Place {
 }
 
 impl Extensions {
-    /// The states as the log has them.
+    /// Restores the states from the log.
     pub(super) fn restored(states: &[(String, Vec<u8>)]) -> Self {
         let ours = states.iter().filter(|(key, value)| is_extensions(key) && value != FORGOTTEN.as_bytes());
         let texts = ours.map(|(key, value)| (key.clone(), String::from_utf8_lossy(value).into_owned()));
         Self { states: Mutex::new(texts.collect()), followers: Mutex::default() }
     }
 
-    /// The first entry that an endpoint has still to be told of; archives end before it.
+    /// The first entry that an endpoint has not received yet; archives end before it.
     pub(super) fn wanted_from(&self) -> u64 {
         let states = self.states();
         let places = states.iter().filter(|(key, _)| key.starts_with(ENDPOINT_PLACE) && is_live(key, &states));
@@ -332,7 +334,7 @@ impl Extensions {
         wanted.filter(|place| place.off.is_none()).map(|place| place.next).min().unwrap_or(u64::MAX)
     }
 
-    /// Enqueues every live state once more, and adds the keys of all to `keys`: older entries of these may be archived.
+    /// Enqueues every live state again, before an archive, and adds all keys to `keys`.
     pub(super) fn rerecord(
         &self,
         mut enqueue: impl FnMut(StateDraft) -> Result<Sequence, Error>,
@@ -348,7 +350,7 @@ impl Extensions {
         Ok(())
     }
 
-    /// Has every follower record what is over.
+    /// Makes every follower record expiries that are due.
     pub(super) fn expire(&self, governor: &Governor) {
         let followers: Vec<_> = self.followers().values().cloned().collect();
         for follower in &followers {
@@ -364,7 +366,7 @@ impl Extensions {
         }
     }
 
-    /// The faults of the followers.
+    /// The problems of the followers.
     pub(super) fn problems(&self) -> Vec<String> {
         let followers: Vec<_> = self.followers().values().cloned().collect();
         followers.iter().flat_map(|follower| follower.problems()).collect()
@@ -383,13 +385,13 @@ fn is_extensions(key: &str) -> bool {
     [API_KEY, ENDPOINT, ENDPOINT_PLACE, CONVERSATION].iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// Whether a state is of something that exists. A crash between the place of an endpoint and the endpoint itself leaves a
-/// place without one.
+/// Returns whether a state belongs to an existing endpoint. A crash between recording an endpoint's position and the
+/// endpoint leaves a position without one.
 fn is_live(key: &str, states: &BTreeMap<String, String>) -> bool {
     let Some(rest) = key.strip_prefix(ENDPOINT_PLACE).or_else(|| key.strip_prefix(ENDPOINT)) else { return true };
     let id = rest.split('/').next().unwrap_or(rest);
     let endpoint = states.get(&format!("{ENDPOINT}{id}"));
-    // One that cannot be read is not taken for removed.
+    // An unreadable endpoint does not count as removed.
     endpoint.is_some_and(|value| !serde_json::from_str::<EndpointState>(value).is_ok_and(|state| state.removed))
 }
 
@@ -428,13 +430,13 @@ mod tests {
     #[test]
     fn a_place_that_a_crash_left_without_its_endpoint_is_nobodys() {
         let extensions = restored(&[
-            // It was being added,
+            // Only its position is recorded,
             ("webhook-cursor/whk_1", r#"{"next":10,"ordinal":0}"#),
-            // removed,
+            // it is removed,
             ("webhook/whk_2", r#"{"removed":true}"#),
             ("webhook-cursor/whk_2", r#"{"next":20,"ordinal":0}"#),
             ("webhook-cursor/whk_2/parked", "[]"),
-            // or is there.
+            // or it exists.
             ("webhook/whk_3", r#"{"url":"https://a.example"}"#),
             ("webhook-cursor/whk_3", r#"{"next":30,"ordinal":0}"#),
         ]);

@@ -1,7 +1,8 @@
-//! Alerts on what the log tells by itself: denials, attempts at CRITICAL risk, falls of trust. A thread
-//! follows the log, so that no decision waits for it, and goes on in the next run where it was: what it
-//! counted it reads again, what it told the log says. Where the log cannot be read it begins again at its
-//! place a moment later; only a broken chain ends it.
+//! Alerts derived from the log: denials, requests at CRITICAL risk, and losses of trust.
+//!
+//! A thread reads the log, so no decision waits for it. After a restart it rereads the entries that still count, and
+//! takes the alerts already raised from the log. If the log cannot be read, it retries from its position shortly
+//! afterwards; only a broken chain ends it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,26 +18,26 @@ use crate::model::{AgentId, Alert, AlertKind, Decision, Error, ProofId, RiskLeve
 use crate::policy::{AlertOn, AlertRule, PolicySet};
 use crate::proof::{Fed, Feed, Happened, Seen, StateDraft};
 
-/// How far the log was followed.
+/// The position up to which the log has been followed.
 #[derive(Default)]
 pub(super) struct Following {
-    // Held to look whether the thread works, to start it, or by it to end; and to put the place in order.
+    // Held to check, start or end the thread, and to enqueue the position.
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     works: bool,
-    /// Why nothing is looked for though rules ask for it.
+    /// Why no alerts are derived although rules ask for them.
     failure: Option<String>,
-    /// The first entry that is not dealt with, as the journal has it; none where nothing is followed.
+    /// The first unprocessed entry, as recorded in the journal; `None` if nothing is followed.
     from: Option<Sequence>,
 }
 
-/// The place as the journal keeps it.
+/// The position as the journal stores it.
 #[derive(Serialize, Deserialize)]
 struct Place {
-    /// None where no rule asks to follow.
+    /// `None` if no rule asks to follow the log.
     from: Option<Sequence>,
 }
 
@@ -46,7 +47,7 @@ impl Following {
         Ok(())
     }
 
-    /// Why nobody looks for alerts though rules ask for it, if so.
+    /// Why no alerts are derived although rules ask for them, if so.
     pub(super) fn failure(&self) -> Option<String> {
         self.lock().failure.clone()
     }
@@ -57,12 +58,11 @@ impl Following {
 }
 
 impl Governor {
-    /// Follows the log for the alert rules in force, where any asks for it and nobody does yet; and no longer, where none
-    /// does.
+    /// Starts following the log if an alert rule asks for it, and stops if none does.
     pub(super) fn follow_alerts(&self) -> Result<(), Error> {
         let mut state = self.inner.following.lock();
         if !self.inner.policies.load().alerts().iter().any(follows) {
-            // The thread ends by itself; what happens until rules come back is not looked at.
+            // The thread ends by itself. Entries until rules return are not examined.
             if state.from.is_some() && !state.works {
                 self.note_place(&mut state, None)?;
                 state.failure = None;
@@ -73,7 +73,7 @@ impl Governor {
             return Ok(());
         }
         let resumes = state.from.is_some();
-        // What left with an archive tells nothing any more.
+        // Archived entries cannot raise alerts any more.
         let first = Sequence::new(self.inner.log.begins().entries);
         let feed = self.inner.log.feed(state.from.map(|from| from.max(first)));
         if !resumes {
@@ -99,8 +99,8 @@ impl Governor {
         })
     }
 
-    /// Puts the place in order again. That is the one that was noted and not how far the thread is by now: the counts of
-    /// what came before a place are known only as far back as a rule's times reach.
+    /// Enqueues the position again, before an archive. It is the recorded position, not the thread's current one:
+    /// earlier counts are only known as far back as the rules' time spans reach.
     pub(super) fn rerecord_alerts(&self, cause: &str) -> Result<(), Error> {
         let state = self.inner.following.lock();
         let Some(from) = state.from else { return Ok(()) };
@@ -118,40 +118,40 @@ fn place_of(from: Option<Sequence>) -> Result<StateDraft, Error> {
     states::draft(PLACE_KEY, &Place { from })
 }
 
-/// Whether what a rule looks for is told by the log itself.
+/// Returns whether a rule's condition can be derived from the log.
 const fn follows(rule: &AlertRule) -> bool {
     matches!(rule.on, AlertOn::Denials | AlertOn::Critical | AlertOn::Tier)
 }
 
-/// Whoever follows the log.
+/// The thread's state.
 struct Follower {
-    /// Not kept open by it.
+    /// A weak reference, so the thread does not keep the governor open.
     governor: Weak<Inner>,
     feed: Feed,
-    /// The log's end when it began.
+    /// The end of the log at the start of the thread.
     until: u64,
     watch: Watch,
-    /// What earlier runs told: by which entry, by which rule, of whom.
+    /// Alerts that earlier runs raised: by entry, rule and agent.
     told: HashSet<(Sequence, Arc<str>, AgentId)>,
-    /// The place that was noted last.
+    /// The position recorded last.
     noted: u64,
-    /// An earlier run followed up to the feed's place; what still counts of that is to be read again.
+    /// Whether an earlier run followed the log up to this position, so entries that still count must be reread.
     resumes: bool,
-    /// The last reading failed, which the status tells.
+    /// Whether the last read failed, as reported by the status.
     is_held_up: bool,
 }
 
-/// Why the log is not followed any more.
+/// The reason the thread ended.
 enum Over {
-    /// No rule asks for it; that is noted.
+    /// No rule asks for it; this is recorded.
     Noted,
-    /// The log is over, or takes nothing in, which it says itself.
+    /// The log ended or accepts no entries, which the log itself reports.
     Log,
-    /// Something that nobody else tells.
+    /// An error that nothing else reports.
     Failed(String),
 }
 
-/// Says that the thread has ended, however it did.
+/// Records the end of the thread, also after a panic.
 struct Ending {
     governor: Weak<Inner>,
     over: Over,
@@ -162,7 +162,7 @@ impl Drop for Ending {
         let Some(inner) = self.governor.upgrade() else { return };
         let mut state = inner.following.lock();
         match &self.over {
-            // Who brought rules since may have started another.
+            // Rules loaded since then may have started another thread.
             Over::Noted => {}
             Over::Log => state.works = false,
             Over::Failed(why) => (state.works, state.failure) = (false, Some(why.clone())),
@@ -170,7 +170,7 @@ impl Drop for Ending {
     }
 }
 
-/// What an entry says that a rule looks for.
+/// The part of an entry that matches an alert rule.
 struct Sight<'a> {
     on: AlertOn,
     agent_id: &'a AgentId,
@@ -180,15 +180,15 @@ struct Sight<'a> {
 
 impl Follower {
     fn run(mut self) {
-        // Stands until it is known better, also where it panics.
+        // The default result, also if the thread panics.
         let over = Over::Failed("the thread that looks for them has failed".to_owned());
         let mut ending = Ending { governor: Weak::clone(&self.governor), over };
         ending.over = self.follow();
     }
 
-    /// Follows the log; where it cannot be read, again from its place on a moment later.
+    /// Follows the log. If it cannot be read, retries from its position shortly afterwards.
     fn follow(&mut self) -> Over {
-        // INVARIANT: ends with the log at the latest, for then nothing comes any more.
+        // INVARIANT: ends at the latest when the log ends, because no entries follow.
         loop {
             let error = match self.read_on() {
                 Ok(over) => return over,
@@ -202,7 +202,7 @@ impl Follower {
             }
             governor.inner.following.lock().failure = Some(error.to_string());
             self.is_held_up = true;
-            // What left with an archive meanwhile tells nothing any more.
+            // Entries archived meanwhile cannot raise alerts any more.
             let place = self.feed.place().max(governor.inner.log.begins().entries);
             self.feed = governor.inner.log.feed(Some(Sequence::new(place)));
             drop(governor);
@@ -212,7 +212,7 @@ impl Follower {
         }
     }
 
-    /// Looks at entry after entry until nobody asks for it, or until one cannot be read.
+    /// Examines entry after entry until no rule asks for it or an entry cannot be read.
     fn read_on(&mut self) -> Result<Over, Error> {
         if self.resumes {
             self.resume()?;
@@ -239,7 +239,7 @@ impl Follower {
         }
     }
 
-    /// Reads again what still counts, and takes from the log what was told.
+    /// Rereads the entries that still count, and collects the alerts already raised.
     fn resume(&mut self) -> Result<(), Error> {
         let Some(inner) = self.governor.upgrade() else { return Ok(()) };
         (self.watch, self.told) = (Watch::default(), HashSet::new());
@@ -259,8 +259,8 @@ impl Follower {
             && let Fed::Entry(seen) = again.next(None, Seen::of)?
         {
             if let Some(Seen { what: Happened::Alert { rule, agent_id, up_to }, .. }) = seen {
-                // What comes before the entry that made somebody raise it was dealt with; that one itself perhaps by a part
-                // of the rules.
+                // Entries before the one that raised the alert are processed; the entry itself perhaps by only some of
+                // the rules.
                 from = from.max(up_to.get());
                 self.told.insert((up_to, rule, agent_id));
             }
@@ -277,7 +277,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Counts what an entry says, and tells what is due; false where the log takes nothing in any more.
+    /// Counts an entry and raises the alerts that are due; `false` if the log accepts no more entries.
     fn look(&mut self, governor: &Governor, policies: &PolicySet, seen: &Seen, how: impl Fn(bool) -> How) -> bool {
         for rule in policies.alerts() {
             let Some(sight) = Sight::of(seen, rule) else { continue };
@@ -297,45 +297,45 @@ impl Follower {
         true
     }
 
-    /// Notes the place once in a while, so that a later run has less to read again.
+    /// Records the position from time to time, so that a later run has less to reread.
     fn note(&mut self, governor: &Governor) {
         if self.feed.place() - self.noted < NOTED_EVERY {
             return;
         }
         let mut state = governor.inner.following.lock();
-        // INVARIANT: ordered behind all alerts on what came before it.
+        // INVARIANT: enqueued after every alert about entries before this position.
         if governor.note_place(&mut state, Some(Sequence::new(self.feed.place()))).is_ok() {
             self.noted = self.feed.place();
         }
     }
 }
 
-/// Whether no rule asks to follow the log any more; notes it then.
+/// Returns whether no rule asks to follow the log any more, and records it if so.
 fn is_over(governor: &Governor, policies: &PolicySet) -> bool {
     if policies.alerts().iter().any(follows) {
         return false;
     }
     let mut state = governor.inner.following.lock();
-    // Rules may have come since: who brought them saw that the thread works.
+    // Rules may have been loaded since; whoever loaded them saw that the thread is running.
     if governor.inner.policies.load().alerts().iter().any(follows) {
         return false;
     }
     (state.works, state.failure) = (false, None);
-    // Where it cannot be noted, the next run looks at what nobody asked for.
+    // If it cannot be recorded, the next run examines entries that nobody asked about.
     let _ = governor.note_place(&mut state, None);
     true
 }
 
 impl<'a> Sight<'a> {
-    /// What a rule sees in an entry.
+    /// The part of an entry that matches a rule.
     fn of(seen: &'a Seen, rule: &AlertRule) -> Option<Self> {
         let on = rule.on;
         match &seen.what {
             Happened::Decision { agent_id, proof_id, decision, risk, answers, is_barred } => {
                 let is_it = match on {
-                    // Whoever stopped an agent knows that all it asks is denied.
+                    // The operator who stopped an agent knows that its requests are denied.
                     AlertOn::Denials => *decision == Decision::Deny && !is_barred,
-                    // The answer to an escalation is the same attempt.
+                    // The answer to an escalation belongs to the same request.
                     AlertOn::Critical => *risk == RiskLevel::Critical && !answers,
                     _ => false,
                 };
@@ -369,7 +369,7 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// Puts an alert in order, however long the queue is full; false where the log takes nothing in any more.
+/// Enqueues an alert, waiting for room in the queue; `false` if the log accepts no entries.
 fn raise(governor: &Governor, alert: &Alert, up_to: Sequence) -> bool {
     while governor.inner.log.alert(governor.inner.clock.now(), alert.clone(), Some(up_to)).is_err() {
         if governor.inner.log.refusal().is_some() {
@@ -379,9 +379,9 @@ fn raise(governor: &Governor, alert: &Alert, up_to: Sequence) -> bool {
     true
 }
 
-/// Entries after which the place is noted.
+/// Number of entries after which the position is recorded.
 const NOTED_EVERY: u64 = 1 << 16;
-/// How long is waited after a reading that failed.
+/// Pause before a failed read is retried.
 const BEFORE_READING_AGAIN: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -398,7 +398,7 @@ mod tests {
         PolicySet::from_toml(RULES).unwrap()
     }
 
-    /// A governor whose journal can be made unreadable; what is written to it is written all the same.
+    /// A governor whose journal can be made unreadable while writes still succeed.
     fn over_faulty_reads() -> (Governor, Arc<FaultyFiles<MemoryFiles>>) {
         let faulty = Arc::new(FaultyFiles::new(MemoryFiles::new(), Fault::Forever, Counted::Looks, i64::MAX));
         let files = Arc::clone(&faulty);
@@ -435,7 +435,7 @@ mod tests {
         }
         let raised = alerts.wait_for(Duration::from_secs(20)).unwrap().expect("the third denial is told");
         assert!(matches!(raised.data, crate::model::EventData::Alert(_)));
-        // A fourth is within the time in which the rule is silent.
+        // A fourth denial falls within the rule's cooldown.
         denied(&governor);
         assert!(alerts.wait_for(Duration::from_millis(300)).unwrap().is_none(), "it was told once");
     }

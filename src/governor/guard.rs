@@ -1,4 +1,4 @@
-//! Work under a grant: decided first, carried out within its limits, and reported by its result.
+//! Guarded work: decide, run under the grant's limits, report the outcome.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -19,13 +19,13 @@ use crate::proof::Ticket;
 use crate::telemetry::Work;
 
 impl Governor {
-    /// Decides on an action request, runs `work` under the grant, and reports the outcome: SUCCESS when it returns `Ok` in
-    /// time, FAILURE when it returns `Err`, panics, or ends past `timeoutMs` or `expiresAt`. A panic goes on unwinding
-    /// once the FAILURE is reported. Nothing runs without a grant. DEGRADE is a grant too, of a part of what was asked:
-    /// work that has no lesser form asks [`Grant::check_capability`].
+    /// Decides on a request, runs `work` under the grant, and reports the outcome.
     ///
-    /// A FAILURE that says nothing of whether the work had an effect, by a panic or a deadline, gives nothing back of the
-    /// policies' limits.
+    /// The outcome is SUCCESS if `work` returns `Ok` in time, and FAILURE if it returns `Err`, panics, or ends after
+    /// `timeoutMs` or `expiresAt`. A panic continues after the FAILURE is reported. Without a grant `work` does not
+    /// run. DEGRADE grants a part of the request: work that cannot do less calls [`Grant::check_capability`].
+    ///
+    /// A FAILURE by a panic or a deadline returns nothing to rate limits, because the work may have had an effect.
     ///
     /// ```
     /// use rulekeep::grant::{GrantError, GuardError};
@@ -49,7 +49,7 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`GuardError::Undecided`] and [`GuardError::Refused`] before the work, [`GuardError::Failed`] and
+    /// [`GuardError::Undecided`] and [`GuardError::Refused`] before the work runs, [`GuardError::Failed`] and
     /// [`GuardError::Late`] after it.
     pub fn guard<'a, T, E>(
         &self,
@@ -61,7 +61,7 @@ impl Governor {
         self.guard_decided(decided, work)
     }
 
-    /// Runs work under the grant of a decision, and reports its outcome.
+    /// Runs work under the grant of a decision and reports the outcome.
     pub(super) fn guard_decided<T, E>(
         &self,
         decided: InputEnforcement,
@@ -75,10 +75,12 @@ impl Governor {
         running.conclude(ended, decided, reported.err())
     }
 
-    /// [`Governor::guard`] for work that is awaited. It needs no runtime and holds up no thread but as
-    /// [`Governor::enforce_pending`] does. Nothing is decided before it is polled. The deadline is checked whenever it is
-    /// polled, and late work is dropped: to be woken at the deadline, wrap it in the timeout of your runtime. Dropped while
-    /// the work runs, it reports FAILURE without waiting for the disk.
+    /// [`Governor::guard`] for async work, on any runtime.
+    ///
+    /// Nothing is decided before the first poll, and a thread is blocked only as by [`Governor::enforce_pending`]. The
+    /// deadline is checked at each poll, and late work is dropped; to be woken at the deadline, wrap the future in your
+    /// runtime's timeout. If the future is dropped while the work runs, FAILURE is reported without waiting for the
+    /// disk.
     ///
     /// ```
     /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -104,7 +106,7 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::guard`].
+    /// The errors of [`Governor::guard`].
     pub async fn guard_async<'a, T, E, F>(
         &self,
         agent_id: &str,
@@ -119,7 +121,7 @@ impl Governor {
         let (grant, decided) = granted(InputEnforcement { enforcement, parse })?;
         let mut running = Running::of(self, &grant, AtDrop::Enqueue);
         let result = {
-            // Dropped at the end of the block, so that late work has ended before that is reported.
+            // Dropped at the end of the block, so that late work has ended before it is reported.
             let mut work = pin!(work(grant));
             poll_fn(|context| match running.terms.check_work() {
                 Ok(()) => work.as_mut().poll(context).map(Ok),
@@ -157,12 +159,12 @@ impl Governor {
         Ok((parse, PendingEnforcement::new(enforcement, ticket)))
     }
 
-    /// The enforcement with what a grant is made of, where it grants something.
+    /// Adds the source of grants to an enforcement that grants something.
     pub(super) fn granting(&self, enforcement: Enforcement, agent: &AgentId, at: Timestamp) -> Enforcement {
         if !matches!(enforcement.decision, Decision::Allow | Decision::Degrade) {
             return enforcement;
         }
-        // Behind a binding, for a `Weak` of a trait object is made of one of the type.
+        // A separate binding, because a `Weak` of a trait object is made from one of the type.
         let inner: Weak<Inner> = Arc::downgrade(&self.inner);
         let Enforcement { granted_capabilities, constraints, proof_id, .. } = &enforcement;
         let source = GrantSource::new(inner, at, *proof_id, agent, granted_capabilities, constraints);
@@ -170,16 +172,16 @@ impl Governor {
     }
 }
 
-/// The result of work that succeeded under a grant, and the decision that it rests on.
+/// The result of guarded work that succeeded, and the decision it rests on.
 #[derive(Debug)]
 #[must_use = "it tells whether the outcome was reported"]
 #[non_exhaustive]
 pub struct Guarded<T> {
-    /// The value or error that the work returned.
+    /// The value that the work returned.
     pub value: T,
-    /// The decision.
+    /// The decision and the parse.
     pub decided: InputEnforcement,
-    /// Why the SUCCESS could not be reported, if so.
+    /// The error if the SUCCESS could not be reported.
     pub unreported: Option<Box<Error>>,
 }
 
@@ -187,35 +189,35 @@ pub struct Guarded<T> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuardError<E> {
-    /// There is no decision, and the work did not run.
+    /// The decision failed, and the work did not run.
     #[error("the request was not decided: {0}")]
     Undecided(Error),
-    /// The decision gives no grant, and the work did not run. After an ALLOW or a DEGRADE no outcome is reported.
+    /// The decision gives no grant, and the work did not run. After an ALLOW or DEGRADE no outcome is reported.
     #[error("the request was refused: {why}")]
     Refused {
-        /// The decision.
+        /// The decision and the parse.
         decided: Box<InputEnforcement>,
-        /// Why it gives no grant.
+        /// The reason it gives no grant.
         why: GrantError,
     },
     /// The work returned an error; FAILURE is reported.
     #[error("the work failed: {error}")]
     Failed {
-        /// The value or error that the work returned.
+        /// The error that the work returned.
         error: E,
         /// The record of the decision.
         proof_id: ProofId,
-        /// Why the FAILURE could not be reported, if so.
+        /// The error if the FAILURE could not be reported.
         unreported: Option<Box<Error>>,
     },
-    /// The work did not end in time; FAILURE is reported, and what it returned is dropped.
+    /// The work did not end in time; FAILURE is reported and its result is dropped.
     #[error("the work did not end in time: {why}")]
     Late {
-        /// The limit that it went past.
+        /// The limit that was exceeded.
         why: GrantError,
         /// The record of the decision.
         proof_id: ProofId,
-        /// Why the FAILURE could not be reported, if so.
+        /// The error if the FAILURE could not be reported.
         unreported: Option<Box<Error>>,
     },
 }
@@ -228,7 +230,7 @@ fn granted<E>(decided: InputEnforcement) -> Result<(Grant, InputEnforcement), Gu
     }
 }
 
-/// Work under a grant. Dropped before its end is reported, it reports FAILURE.
+/// Work that is running under a grant. Dropped before its end is reported, it reports FAILURE.
 struct Running {
     governor: Governor,
     terms: GrantTerms,
@@ -237,16 +239,16 @@ struct Running {
     is_reported: bool,
 }
 
-/// The wait of a drop before the end.
+/// How long a drop before the end of the work waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AtDrop {
-    /// The report is as durable as the log promises.
+    /// Until the report is durable.
     Settle,
-    /// The report has its place in the log: a task's thread must not wait for the disk.
+    /// Until the report is enqueued, because an async task's thread must not wait for the disk.
     Enqueue,
 }
 
-/// The end of the work.
+/// The end of guarded work.
 enum Ended<T, E> {
     Done(T),
     Failed(E),
@@ -259,7 +261,7 @@ impl Running {
         Self { governor, terms, proof_id, at_drop, is_reported: false }
     }
 
-    /// How work ended that returned `result` just now.
+    /// The end of work that just returned `result`.
     fn end<T, E>(&self, result: Result<T, E>) -> Ended<T, E> {
         match (result, self.terms.check_work()) {
             (Err(error), _) => Ended::Failed(error),
@@ -268,7 +270,7 @@ impl Running {
         }
     }
 
-    /// Ends the grant and reports the outcome, without waiting for the disk.
+    /// Ends the grant and enqueues the outcome.
     fn report<T, E>(&mut self, ended: &Ended<T, E>) -> Result<Option<Ticket>, Error> {
         let report: OutcomeReport<'_> = match ended {
             Ended::Done(_) => Outcome::Success.into(),
@@ -310,7 +312,7 @@ impl Drop for Running {
             return;
         }
         let why = if thread::panicking() { PANICKED } else { DROPPED };
-        // Nobody is there to be told. Where it fails, the record stays without an outcome.
+        // No caller is left to receive an error. If the report fails, the record stays without an outcome.
         if let Ok(Some(ticket)) = self.enqueue(Outcome::Failure.note(why).keeping_limits())
             && self.at_drop == AtDrop::Settle
         {
@@ -336,7 +338,7 @@ impl GrantAuthority for Inner {
     }
 }
 
-/// Notes beside a FAILURE.
+/// Notes of a FAILURE.
 const LATE: &str = "the guarded work did not end in time";
 const PANICKED: &str = "the guarded work panicked";
 const DROPPED: &str = "the guarded work was dropped unfinished";

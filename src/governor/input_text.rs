@@ -1,5 +1,4 @@
-//! What is kept as evidence of what was asked, for how long at the least, and
-//! what is masked of it.
+//! Storage of request texts and intents as evidence: their form, their minimum lifetime, and the redaction of secrets.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -21,18 +20,18 @@ use crate::model::{
 use crate::parse::{Concealer, Redaction, has_secrets};
 use crate::proof::KeptInput;
 
-/// How the text of a request is kept in the evidence of the decision on it.
+/// The form in which the evidence of a decision stores the request text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum InputText {
-    /// As it was, but for secrets.
+    /// The whole text with secrets redacted.
     Whole,
-    /// Its digest, salted with the evidence's salt: it shows that a text which somebody has was the one.
+    /// A digest of the text, salted with the evidence's salt: it proves that a text somebody holds is the request's.
     Digest,
-    /// As it was, but for secrets, where a person is asked; otherwise not at all.
+    /// The whole text with secrets redacted if the decision is ESCALATE; otherwise nothing (the default).
     #[default]
     Asked,
-    /// Not at all; what the parser read in it stands in the intent.
+    /// The evidence stores no text. The intent contains what the parser found in the text.
     No,
 }
 
@@ -50,29 +49,29 @@ impl std::str::FromStr for InputText {
     }
 }
 
-/// Texts that were parsed, until the intents made of them are decided on.
+/// Parsed texts, kept until their intents are decided on.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
     how: InputText,
     marks: Marks,
-    // Held to add, look up or drop a text.
+    // Held to add, look up or remove a text.
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// What is known of each text, whether it is kept or not.
+    /// Digests of the texts, whether the texts are kept or not.
     parsed: Recent<ParsedText>,
     kept: Recent<Kept>,
     bytes: usize,
 }
 
-/// What is kept of a parse.
+/// The data kept of a parse.
 #[derive(Debug)]
 struct Kept {
-    /// The text, where it may be asked for.
+    /// The text, if the setting may require it.
     text: Option<Arc<str>>,
-    /// By which an intent with its id is bound.
+    /// The result that binds an intent with this id.
     bound: Arc<Bound>,
 }
 
@@ -82,15 +81,15 @@ impl Kept {
     }
 }
 
-/// What a parse said: an intent that has its id is never decided on as less.
+/// The result of a parse. An intent with its id is never evaluated as requiring or risking less.
 #[derive(Debug)]
 struct Bound {
     agent_id: AgentId,
     risk: RiskLevel,
     capabilities: Vec<Capability>,
-    /// The members of the context that the parser writes, as JSON: one text is taken away faster than a tree.
+    /// The context keys that the parser writes, as JSON: dropping one text is faster than dropping a tree.
     context: Box<[u8]>,
-    /// Of these members.
+    /// The mark of these keys.
     mark: u64,
 }
 
@@ -108,14 +107,14 @@ impl Bound {
         })
     }
 
-    /// Whether an intent says at least all of it; `mark` is that of its members that the parser writes.
+    /// Returns whether an intent contains at least this result; `mark` is that of its parser-written keys.
     fn is_in(&self, intent: &Intent, mark: u64) -> bool {
         intent.risk_level >= self.risk
             && mark == self.mark
             && self.capabilities.iter().all(|one| intent.required_capabilities.contains(one))
     }
 
-    /// Puts into an intent what it lacks of it.
+    /// Adds to an intent the parts of this result that it lacks.
     fn put_into(&self, intent: &mut Intent) -> Result<(), Error> {
         let context: Map<String, Value> = serde_json::from_slice(&self.context)
             .map_err(|error| Error::Internal { message: format!("what was parsed cannot be read: {error}") })?;
@@ -132,9 +131,9 @@ impl Bound {
 
 #[derive(Debug, Clone, Copy)]
 struct ParsedText {
-    /// SHA-256 of the text as it was handed in: an approval is for one text.
+    /// SHA-256 of the unredacted text; an approval applies to one exact text.
     digest: Digest,
-    /// Of the intent that came of it. Ids are the caller's word: one that is put on another intent gives it no text.
+    /// The mark of the parsed intent. Ids come from callers, so an id on another intent must not give it this text.
     mark: u64,
 }
 
@@ -143,12 +142,12 @@ impl Inputs {
         Self { how, marks: Marks::default(), known: Mutex::default() }
     }
 
-    /// Remembers the text of an intent for when it is decided on, and for when what was approved of it is taken up.
+    /// Remembers the text of an intent for its decision, and for claiming an approval of it.
     pub(super) fn remember(&self, intent: &Intent, text: &str, redaction: &Redaction) -> Result<(), Error> {
         let Some(id) = intent.id else { return Ok(()) };
         let (mark, of_parsed) = self.marks.of(intent);
         let parsed = ParsedText { digest: Digest::new(Sha256::digest(text).into()), mark };
-        // Nothing is in memory in clear for longer than it takes to decide.
+        // Only redacted text is kept in memory.
         let text = match self.how {
             InputText::No => None,
             InputText::Whole | InputText::Digest | InputText::Asked => {
@@ -161,14 +160,14 @@ impl Inputs {
         Ok(())
     }
 
-    /// SHA-256 of the text that an intent was parsed from, where that was not long ago.
+    /// SHA-256 of the text that an intent was parsed from, if that was recent.
     pub(super) fn digest_of(&self, intent: &Intent) -> Option<Digest> {
         let parsed = self.lock().parsed.get(&intent.id?).copied()?;
         (parsed.mark == self.marks.of(intent).0).then_some(parsed.digest)
     }
 
-    /// The intent that counts: one with the id of a parse says at least what that said; any other is built by its
-    /// caller, who cannot say what the parser found.
+    /// The intent to evaluate. An intent with the id of a parse is raised to at least the parse's result. Any other was
+    /// built by its caller and loses the parser's facts.
     pub(super) fn bound<'a>(&self, mut intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
         match self.bound_of(&intent) {
             Some(bound) => return self.bound_by(&bound, intent),
@@ -180,7 +179,7 @@ impl Inputs {
         Ok(intent)
     }
 
-    /// The same for a caller whose word alone makes no intent.
+    /// Like [`Inputs::bound`], but refuses intents that their caller built.
     pub(super) fn parsed<'a>(&self, intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
         let Some(bound) = self.bound_of(&intent) else {
             let message = "this API key enforces an input, or an intent that was parsed for the agent lately, and none \
@@ -197,7 +196,7 @@ impl Inputs {
         Ok(intent)
     }
 
-    /// What the parse said whose id an intent has.
+    /// The result of the parse that an intent names by its id.
     fn bound_of(&self, intent: &Intent) -> Option<Arc<Bound>> {
         let known = Arc::clone(&self.lock().kept.get(&intent.id?)?.bound);
         (known.agent_id == intent.agent_id).then_some(known)
@@ -232,13 +231,13 @@ impl Known {
     }
 }
 
-/// Tells whether an intent is the one that came of a parse, whatever was written and read of it since. Keyed at random, for
-/// those who could look for two with one mark do not see any.
+/// Recognizes whether an intent equals the one of a parse, even after serialization. The hash has a random key, so that
+/// nobody can search for two intents with one mark.
 #[derive(Debug, Default)]
 struct Marks(RandomState);
 
 impl Marks {
-    /// Of an intent, and of the members of its context that the parser writes.
+    /// The mark of an intent, and of its parser-written context keys.
     fn of(&self, intent: &Intent) -> (u64, u64) {
         let mut hasher = self.0.build_hasher();
         intent.agent_id.as_str().hash(&mut hasher);
@@ -256,7 +255,7 @@ impl Marks {
         (hasher.finish(), parsed)
     }
 
-    /// In whatever order they stand.
+    /// Independent of the order of members.
     fn of_members(&self, members: &Map<String, Value>) -> u64 {
         members.iter().map(|(name, value)| self.of_member(name, value)).fold(0, u64::wrapping_add)
     }
@@ -271,7 +270,7 @@ impl Marks {
         match value {
             Value::Null => {}
             Value::Bool(value) => value.hash(&mut hasher),
-            // 80.0 is 80, for a client in another language sends back the other.
+            // 80.0 equals 80, because clients in other languages may send back the other form.
             Value::Number(_) => super::escalations::plain(value).hash(&mut hasher),
             Value::String(text) => text.hash(&mut hasher),
             Value::Array(items) => items.iter().for_each(|item| hasher.write_u64(self.of_value(item))),
@@ -281,7 +280,7 @@ impl Marks {
     }
 }
 
-/// Until when evidence must be kept.
+/// The minimum lifetime of evidence.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Retention {
     millis: Option<i64>,
@@ -293,25 +292,25 @@ impl Retention {
         self.millis = Some(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX));
     }
 
-    /// Until when that of a record of a time must be kept.
+    /// The end of the minimum lifetime for a record of this time.
     pub(super) fn kept_until(self, time: Timestamp) -> Option<Timestamp> {
         let by_age = self.millis.map(|millis| Timestamp::from_millis(time.as_millis().saturating_add(millis)));
         by_age.max(self.until)
     }
 }
 
-/// What goes into the evidence of a decision.
+/// The intent and text to store as evidence of a decision.
 pub(super) struct KeptIntent {
-    /// The intent, where something of it is masked.
+    /// The redacted intent, if any part of it is redacted.
     pub(super) masked: Option<Value>,
-    /// How many texts are masked in it.
+    /// Number of redacted texts in it.
     pub(super) count: u64,
     pub(super) input: Option<KeptInput>,
     concealer: Concealer,
 }
 
 impl Stored {
-    /// The same again.
+    /// The evidence of an earlier record, for reuse.
     pub(super) fn kept(&self) -> KeptIntent {
         let (masked, count) = (Some(self.intent.clone()), self.masked);
         KeptIntent { masked, count, input: None, concealer: Concealer::default() }
@@ -319,19 +318,19 @@ impl Stored {
 }
 
 impl KeptIntent {
-    /// A text that repeats parts of the intent, with its secrets masked.
+    /// A text that repeats parts of the intent, with the same secrets redacted.
     pub(super) fn masked_in(&self, text: &str) -> String {
         if self.count == 0 { text.to_owned() } else { self.concealer.text(text).unwrap_or_else(|| text.to_owned()) }
     }
 }
 
 impl Log<'_> {
-    /// Whether the decision was asked for by this text; `None` where no text is kept. Of a text with secrets it is
-    /// what is left when they are masked.
+    /// Returns whether this text was the request of the decision; `None` if no text is stored. Secrets in `text` are
+    /// redacted before the comparison.
     ///
     /// # Errors
     ///
-    /// Those of [`Log::evidence`](crate::handle::Log::evidence).
+    /// The errors of [`Log::evidence`](crate::handle::Log::evidence).
     pub fn matches_input(self, proof_id: &ProofId, text: &str) -> Result<Option<bool>, Error> {
         let evidence = self.governor.log().evidence(proof_id)?;
         let inner = &self.governor.inner;
@@ -341,7 +340,7 @@ impl Log<'_> {
 }
 
 impl Governor {
-    /// What is kept of an intent; `is_asked` says whether a person decides.
+    /// The evidence to store for an intent; `is_asked` says whether it is escalated.
     pub(super) fn kept(&self, intent: &Intent, stamp: IntentStamp, is_asked: bool) -> Result<KeptIntent, Error> {
         let mut concealer = Concealer::default();
         let text = self.inner.inputs.of(intent, is_asked);
@@ -366,7 +365,7 @@ impl Governor {
     }
 }
 
-/// How many texts are told apart, and how many intents are bound to their parse, at the most.
+/// Maximum number of parses kept in memory.
 const MOST_PARSED: usize = 16_384;
-/// What is kept of parses at the most: their texts, and what they said.
+/// Maximum size of the texts and results kept, in bytes.
 const MOST_BYTES: usize = 8 << 20;

@@ -1,4 +1,4 @@
-//! Who must not act, whatever the policies say: setting stops, lifting them, and what the stopped have under way.
+//! Setting and lifting kill switches, and the open actions of stopped agents.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,27 +15,29 @@ use crate::model::{
 use crate::proof::{ChangeDraft, FoundStates, ProofQuery, StateDraft};
 use crate::trust::AgentRecord;
 
-/// What the keys of stops' states in the log start with.
+/// Prefix of the log keys of kill switches.
 pub(super) const KEY_PREFIX: &str = "stop/";
 
-/// The kill switch of a governor. See [`Governor::kill_switch`].
+/// The kill switch of a governor, see [`Governor::kill_switch`].
 #[derive(Debug, Clone, Copy)]
 pub struct KillSwitch<'a> {
     pub(super) governor: &'a Governor,
 }
 
 impl KillSwitch<'_> {
-    /// Denies everything that an agent, a group or anybody asks, from this moment on in every thread, until the stop is
-    /// lifted; it outlives a restart. What the covered were granted before and have under way comes back. `by` says
-    /// who, in 1 to 256 characters, `note` why; both stand in the reasoning of each denial.
+    /// Stops an agent, a group or every agent: all their requests are denied, from this moment in every thread, until
+    /// the kill switch is lifted. It survives a restart. The report lists the open actions of the stopped agents.
     ///
-    /// It waits for no decision: in the order of the log nothing is granted to the covered behind it, and nobody is
-    /// asked for them.
+    /// `by` names the person who sets it (1 to 256 characters), `note` says why (at most 4,096 characters). Both appear
+    /// in the reasoning of each denial.
+    ///
+    /// The call does not wait for decisions in flight: after its entry in the log, no request of the stopped agents is
+    /// granted or escalated.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a malformed `by` or a longer note: then nothing is stopped. After every other error
-    /// the stop is in force; the message says whether it is recorded.
+    /// [`Error::InvalidInput`] for a malformed `by` or a note that is too long; then nobody is stopped. After any other
+    /// error the kill switch is in force; the message says whether it is recorded.
     pub fn set(self, scope: KillSwitchScope, by: &str, note: &str) -> Result<KillSwitchReport, Error> {
         let (by, note) = signed(by, note)?;
         let at = self.governor.inner.clock.now();
@@ -60,16 +62,17 @@ impl KillSwitch<'_> {
         Ok(KillSwitchReport::new(id, open, open_total, died))
     }
 
-    /// Lets those act again whom a stop covers, unless another one does.
+    /// Lifts a kill switch. Its agents can act again unless another kill switch covers them.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] when no such stop is in force; [`Error::InvalidInput`] for a malformed `by` or a longer note;
-    /// [`Error::StorageUnavailable`] when the lifting cannot be recorded: then the stop stays in force.
+    /// [`Error::Conflict`] when no such kill switch is set; [`Error::InvalidInput`] for a malformed `by` or a note that
+    /// is too long; [`Error::StorageUnavailable`] when the change cannot be recorded; then the kill switch stays in
+    /// force.
     pub fn lift(self, id: &KillSwitchId, by: &str, note: &str) -> Result<(), Error> {
         let (by, note) = signed(by, note)?;
         let _lifting = self.governor.inner.stops.lifting();
-        // Whoever sets a stop is waited for, so that no lifting stands before what it lifts.
+        // Waits for a kill switch that is being set, so that its entry precedes that of its lifting.
         let stop = {
             let _turn = self.governor.inner.stops.turn();
             self.governor.inner.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
@@ -90,17 +93,18 @@ impl KillSwitch<'_> {
         Ok(())
     }
 
-    /// The stops in force, the oldest first.
+    /// Lists the kill switches in force, oldest first.
     pub fn list(self) -> Vec<KillSwitchEntry> {
         self.governor.inner.stops.load().stops.iter().map(|stop| KillSwitchEntry::clone(stop)).collect()
     }
 
-    /// What agents were granted or still ask a person for, and nobody has reported an outcome of, the newest first: a
-    /// page of at most 200, counted from 1. Of a group those count that belong to it now.
+    /// Lists the open actions of agents, newest first: decisions that were granted or await a reviewer and have no
+    /// outcome yet. `page` counts from 1, `page_size` is at most 200. For a group, its current members count.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidQuery`] that names the parameter.
+    /// [`Error::InvalidQuery`], which names the parameter; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when
+    /// the log cannot be read.
     pub fn open_actions(self, scope: &KillSwitchScope, page: u64, page_size: u64) -> Result<ProofPage, Error> {
         ProofQuery::all().page(page).page_size(page_size).checked()?;
         let (items, total) = self.governor.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
@@ -109,7 +113,7 @@ impl KillSwitch<'_> {
 }
 
 impl Governor {
-    /// What else a stop brings with it, once it is recorded: how many requests that waited for a person died.
+    /// Ends pre-approvals and escalations after a kill switch is recorded; returns the number of escalations ended.
     fn after_stop(&self, scope: &KillSwitchScope) -> u64 {
         let covers = |agent: &AgentRecord| match scope {
             KillSwitchScope::All => true,
@@ -123,7 +127,7 @@ impl Governor {
         )
     }
 
-    /// The newest open records of the covered behind so many newer ones, and how many there are in all.
+    /// The newest open records of the covered agents after the first `skip`, and their total number.
     fn open_of(&self, scope: &KillSwitchScope, skip: u64, take: u64) -> Result<(Vec<ProofRecord>, u64), Error> {
         let queries: Vec<ProofQuery> = match scope {
             KillSwitchScope::All => vec![ProofQuery::all().open()],
@@ -141,9 +145,9 @@ impl Governor {
         cells.iter().filter_map(|cell| member(&cell.read())).collect()
     }
 
-    /// Puts the stops in force in order again.
+    /// Enqueues the kill switches in force again, before an archive.
     pub(super) fn rerecord_stops(&self, at: Timestamp, cause: &str) -> Result<(), Error> {
-        // Held so that no lifting comes between.
+        // Held so that none is lifted meanwhile.
         let _lifting = self.inner.stops.lifting();
         for stop in self.kill_switch().list() {
             self.inner.log.queue().set_state(at, state_of(&stop)?, cause.to_owned())?;
@@ -152,20 +156,19 @@ impl Governor {
     }
 }
 
-/// All stops in force. A decision loads them without a lock.
+/// All kill switches in force. Decisions load them without a lock.
 #[derive(Debug, Default)]
 pub(super) struct KillSwitches {
     table: ArcSwap<KillSwitchTable>,
-    // Held to swap the table and put the change in order, so that both go the same way; never while something is
-    // waited for.
+    // Held to swap the table and enqueue the change, so that both happen in the same order. Never held while waiting.
     turn: Mutex<()>,
-    // Held to lift; taken before `turn`.
+    // Held while lifting; acquired before `turn`.
     lifting: Mutex<()>,
     interventions: super::standing::Interventions,
 }
 
 impl KillSwitches {
-    /// The stops as the log has them.
+    /// Restores the kill switches from the log.
     pub(super) fn restored(mut stops: Vec<KillSwitchEntry>) -> Self {
         stops.sort_by_key(|stop| (stop.timestamp, stop.id));
         let mut table =
@@ -178,12 +181,12 @@ impl KillSwitches {
         self.table.load()
     }
 
-    /// When agents were kept from acting.
+    /// Records of when agents were kept from acting.
     pub(super) const fn interventions(&self) -> &super::standing::Interventions {
         &self.interventions
     }
 
-    /// Denies everything to an agent, without recording that, until [`KillSwitches::release`].
+    /// Denies everything to an agent, without recording it, until [`KillSwitches::release`].
     pub(super) fn hold(&self, agent: &AgentId) {
         let _turn = self.turn();
         self.change(|table| {
@@ -201,7 +204,7 @@ impl KillSwitches {
         }
     }
 
-    /// Puts a stop in force. Hands out the epoch from which on it is known.
+    /// Puts a kill switch in force and returns the epoch from which it is known.
     fn set(&self, stop: KillSwitchEntry) -> u64 {
         let stop = Arc::new(stop);
         self.change(|table| {
@@ -216,7 +219,7 @@ impl KillSwitches {
         self.change(|table| table.stops.retain(|stop| stop.id != id));
     }
 
-    /// To be called by whoever has the turn.
+    /// Replaces the table; the caller must hold `turn`.
     fn change(&self, change: impl FnOnce(&mut KillSwitchTable)) {
         let mut table = KillSwitchTable::clone(&self.table.load());
         change(&mut table);
@@ -233,32 +236,32 @@ impl KillSwitches {
     }
 }
 
-/// The stops at one moment.
+/// The kill switches at one moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KillSwitchTable {
     epoch: u64,
-    /// The oldest first.
+    /// Oldest first.
     stops: Vec<Arc<KillSwitchEntry>>,
-    // Where more than one stop covers the same, the oldest.
+    // If several kill switches cover the same scope, the oldest.
     all: Option<Arc<KillSwitchEntry>>,
     agents: HashMap<AgentId, Arc<KillSwitchEntry>>,
     groups: HashMap<Label, Arc<KillSwitchEntry>>,
-    /// Those whose suspension is under way, or could not be recorded.
+    /// Agents whose suspension is in progress or could not be recorded.
     held: HashSet<AgentId>,
 }
 
 impl KillSwitchTable {
-    /// How often stops were set since the governor was opened.
+    /// Number of kill switches set since the governor was opened.
     pub(super) const fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Those whose suspension is under way, or could not be recorded.
+    /// Agents whose suspension is in progress or could not be recorded.
     pub(super) fn held(&self) -> impl Iterator<Item = &AgentId> {
         self.held.iter()
     }
 
-    /// What keeps an agent from acting, if anything does.
+    /// The reason the agent may not act, if any.
     pub(super) fn denial(&self, agent: &AgentRecord) -> Option<Denial<'_>> {
         if self.stops.is_empty() && self.held.is_empty() {
             return None;
@@ -274,7 +277,7 @@ impl KillSwitchTable {
         Some(Denial::KillSwitch(stop))
     }
 
-    /// Why an agent must not act, if so.
+    /// The denial's text, if the agent may not act.
     pub(super) fn over(&self, agent: &AgentRecord) -> Option<String> {
         let stop = match self.denial(agent)? {
             Denial::Suspending => {
@@ -294,7 +297,7 @@ impl KillSwitchTable {
 
     fn look_up(&mut self) {
         (self.all, self.agents, self.groups) = Default::default();
-        // Of two that cover the same the older one stays.
+        // Of two kill switches with the same scope, the older one is kept.
         for stop in self.stops.iter().rev() {
             let stop = Arc::clone(stop);
             match stop.scope.clone() {
@@ -306,20 +309,20 @@ impl KillSwitchTable {
     }
 }
 
-/// What keeps an agent from acting.
+/// The reason an agent may not act.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Denial<'a> {
-    /// Its suspension is under way, or could not be recorded.
+    /// The agent's suspension is in progress or could not be recorded.
     Suspending,
     KillSwitch(&'a KillSwitchEntry),
 }
 
-/// What the log keeps of a stop.
+/// A kill switch as the log stores it.
 #[derive(Debug, Serialize, Deserialize)]
 struct KillSwitchState {
     scope: KillSwitchScope,
     on: bool,
-    /// Who set or lifted it.
+    /// The person who set or lifted it.
     by: String,
     note: String,
     timestamp: Timestamp,
@@ -331,7 +334,7 @@ impl KillSwitchState {
     }
 }
 
-/// The stop that a state of the log tells of; none where it was lifted.
+/// Reads a kill switch from a state of the log; `None` if it was lifted.
 pub(super) fn read(key: &str, value: &[u8]) -> Result<Option<KillSwitchEntry>, Error> {
     let id = key.strip_prefix(KEY_PREFIX).unwrap_or(key);
     let id = id
@@ -341,8 +344,8 @@ pub(super) fn read(key: &str, value: &[u8]) -> Result<Option<KillSwitchEntry>, E
     Ok(on.then(|| KillSwitchEntry::new(id, scope, by, note, timestamp)))
 }
 
-/// The stops that a repair takes over: what sets one is believed wherever it stands, what lifts one only where the
-/// log holds. And the keys that cannot be read.
+/// The kill switches that a repair takes over, and the keys that cannot be read. A set kill switch counts wherever it
+/// is found, a lifted one only in the valid part of the log.
 pub(super) fn carried(found: &FoundStates) -> Result<(Vec<StateDraft>, Vec<String>), Error> {
     let (mut stops, mut unreadable) = (Vec::new(), Vec::new());
     let behind = found.behind.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
@@ -358,13 +361,13 @@ pub(super) fn carried(found: &FoundStates) -> Result<(Vec<StateDraft>, Vec<Strin
     Ok((stops.iter().map(state_of).collect::<Result<_, _>>()?, unreadable))
 }
 
-/// The state that the log keeps of a stop in force.
+/// The state that the log stores for a kill switch in force.
 fn state_of(stop: &KillSwitchEntry) -> Result<StateDraft, Error> {
     let KillSwitchEntry { id, scope, by, note, timestamp } = stop.clone();
     KillSwitchState { scope, on: true, by, note, timestamp }.draft(id)
 }
 
-/// Who and why, fit to be kept.
+/// Validates the name and the note.
 fn signed(by: &str, note: &str) -> Result<(String, String), Error> {
     let by = checked_person("by", by)?;
     Ok((by, checked_note(note)?.trim().to_owned()))
@@ -374,7 +377,7 @@ fn cause(what: &str, by: &str, note: &str) -> String {
     if note.is_empty() { format!("{what} by {by}") } else { format!("{what} by {by}: {note}") }
 }
 
-/// The error with what stands all the same.
+/// Prefixes the error's message with what holds despite the error.
 pub fn with_context(error: Error, standing: &str) -> Error {
     match error {
         Error::ChainBroken { message } => Error::ChainBroken { message: format!("{standing}: {message}") },
@@ -383,7 +386,7 @@ pub fn with_context(error: Error, standing: &str) -> Error {
     }
 }
 
-/// Most open records that a stop's report shows.
+/// Maximum number of open records in a report.
 const MOST_TOLD: u64 = 1000;
 
 #[cfg(test)]
@@ -407,7 +410,7 @@ mod tests {
         let denied = governor.enforce(&intent).unwrap();
         assert_eq!(denied.decision, Decision::Deny);
         assert!(denied.reasoning.contains("suspended"), "{}", denied.reasoning);
-        // Whoever resumes it ends that too.
+        // Resuming the agent ends that too.
         governor.agents().resume("a", "").unwrap();
         assert_eq!(governor.enforce(&intent).unwrap().decision, Decision::Allow);
     }

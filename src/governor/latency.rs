@@ -1,9 +1,8 @@
-//! How long enforcements took of late: counts by length, for each ten seconds of
-//! the last five minutes, from which a mean and percentiles follow.
+//! Durations of recent enforcements: a histogram for every ten seconds of the last five minutes, from which mean and
+//! percentiles are computed.
 //!
-//! Lengths are counted log-linearly: each doubling from half a microsecond to
-//! four seconds has seventeen counters, so that whatever falls into one is told
-//! within 3 %. Adding is a few relaxed atomic operations and no lock.
+//! The histogram is log-linear: each doubling from half a microsecond to four seconds has seventeen buckets, so a
+//! duration is known within 3 %. Adding one takes a few relaxed atomic operations and no lock.
 
 use std::array;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -12,16 +11,16 @@ use std::time::Duration;
 
 use crate::model::LatencyMetrics;
 
-/// The lengths of enforcements in the window.
+/// The durations of the enforcements in the window.
 pub(super) struct Latency {
     slots: Box<[Slot]>,
-    // Held by who empties a slot for its next interval; everybody else only looks at the slot's interval.
+    // Held to clear a slot for its next interval; other threads only read the slot's interval.
     emptying: Mutex<()>,
 }
 
-/// Some seconds of the window.
+/// The histogram of ten seconds.
 struct Slot {
-    /// Which one it counts, of all since the governor was opened; `NONE` while it is emptied.
+    /// The number of its interval since the governor was opened; `NONE` while it is cleared.
     interval: AtomicU64,
     nanos: AtomicU64,
     longest: AtomicU64,
@@ -35,19 +34,19 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// Counts an enforcement that took so long and ended so long after the opening.
+    /// Adds an enforcement that took `took` and ended `at` after the governor was opened.
     pub(super) fn add(&self, at: Duration, took: Duration) {
         let interval = at.as_secs() / SLOT_SECONDS;
         let Some(slot) = self.slot(interval) else { return };
         if slot.interval.load(Ordering::Acquire) != interval {
             self.begin(slot, interval);
         }
-        // INVARIANT: a slot counts one interval for ten seconds, and is emptied five minutes later. Who stalls for so long
-        // between looking and counting is counted too late, and not lost.
+        // INVARIANT: a slot counts one interval for ten seconds and is cleared five minutes later. A thread that stalls
+        // that long between the check and the addition counts in a later interval; nothing is lost.
         slot.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// What the window shows at a moment after the opening: the mean in milliseconds, and the rest.
+    /// The metrics of the window that ends `at` after the opening: the mean in milliseconds, and the rest.
     pub(super) fn over_window(&self, at: Duration) -> (f64, LatencyMetrics) {
         let now = at.as_secs() / SLOT_SECONDS;
         let mut sum = Sum { counts: vec![0; COUNTERS], nanos: 0, longest: 0 };
@@ -63,12 +62,12 @@ impl Latency {
         self.slots.get(usize::try_from(interval % SLOTS).ok()?)
     }
 
-    /// Empties a slot for an interval, unless somebody did.
+    /// Clears a slot for an interval, unless another thread has.
     #[cold]
     fn begin(&self, slot: &Slot, interval: u64) {
         let _emptying = self.emptying.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = slot.interval.load(Ordering::Acquire);
-        // Who comes late finds a later one, and counts there.
+        // A late thread finds a later interval and counts there.
         if standing == NONE || standing < interval {
             slot.interval.store(NONE, Ordering::Release);
             slot.nanos.store(0, Ordering::Relaxed);
@@ -111,7 +110,7 @@ impl Slot {
     }
 }
 
-/// What the slots of a window come to.
+/// The sum of the slots of a window.
 struct Sum {
     counts: Vec<u64>,
     nanos: u64,
@@ -143,7 +142,7 @@ impl Sum {
         }
     }
 
-    /// The length that so many of a hundred do not exceed, by nearest rank; 0 without any.
+    /// The duration that this percentage does not exceed, by nearest rank; 0 without any.
     fn percentile_millis(&self, percent: u64) -> f64 {
         let rank = (self.count() * percent).div_ceil(100).max(1);
         let mut before = 0;
@@ -156,26 +155,26 @@ impl Sum {
     }
 }
 
-/// The counter of a length.
+/// The bucket of a duration.
 fn counter_of(nanos: u64) -> usize {
     if nanos < 1 << SHORTEST_BITS {
         return 0;
     }
     let bits = nanos.ilog2();
-    // How far into the doubling it is, as a fraction of 2^64.
+    // The position within the doubling, as a fraction of 2^64.
     let within = u128::from(nanos << (u64::BITS - bits));
     let step = usize::try_from((within * STEPS as u128) >> u64::BITS).unwrap_or(0);
     let doubling = (bits - SHORTEST_BITS) as usize;
     (1 + doubling * STEPS + step).min(COUNTERS - 1)
 }
 
-/// The length in nanoseconds that a counter's are told as: as far from its ends, by ratio, as can be.
+/// The duration in nanoseconds that represents a bucket: the harmonic mean of its ends, equally far from both by ratio.
 #[allow(clippy::cast_precision_loss)] // small numbers
 fn length_of(counter: usize) -> f64 {
     let shortest = f64::from(1_u32 << SHORTEST_BITS);
     let Some(place) = counter.checked_sub(1) else { return shortest };
     if counter == COUNTERS - 1 {
-        // Longer than what is told apart.
+        // Beyond the longest distinguished duration.
         return f64::INFINITY;
     }
     let end = |place: usize| {
@@ -186,19 +185,19 @@ fn length_of(counter: usize) -> f64 {
     2.0 * from * to / (from + to)
 }
 
-/// Seconds that a slot counts.
+/// Length of a slot in seconds.
 const SLOT_SECONDS: u64 = 10;
-/// Slots in the window, the one that is counted in included.
+/// Number of slots in the window, including the current one.
 const SLOTS: u64 = 30;
-/// What a slot counts that counts nothing.
+/// The interval of a slot that counts nothing.
 const NONE: u64 = u64::MAX;
-/// Shorter than 2 to this power, in nanoseconds, is not told apart.
+/// Durations below two to this power, in nanoseconds, share one bucket.
 const SHORTEST_BITS: u32 = 9;
-/// Nor is what is longer than so many doublings of that.
+/// Number of doublings above it; longer durations share one bucket.
 const DOUBLINGS: usize = 23;
-/// Counters for each doubling: half of the width of the widest is 1 in 35 of what it counts.
+/// Buckets per doubling: half the width of the widest is 1/35 of its duration.
 const STEPS: usize = 17;
-/// One for all that is shorter, one for all that is longer.
+/// Two more for shorter and for longer durations.
 const COUNTERS: usize = DOUBLINGS * STEPS + 2;
 const NANOS_PER_MILLI: f64 = 1e6;
 
@@ -279,7 +278,7 @@ mod tests {
     #[test]
     fn none_is_lost_where_many_begin_the_same_interval() {
         let latency = &Latency::default();
-        // A slot of an old interval has to be emptied by one of them, once.
+        // One of them must clear the slot of an old interval, exactly once.
         (0..30).for_each(|slot| latency.add(SECOND * slot * 10, SECOND));
         thread::scope(|scope| {
             for thread in 0..8_u32 {

@@ -1,9 +1,7 @@
-//! The counters of the policies' limits: exact while any number of threads
-//! decides, and rebuilt from the journal when a store is opened.
+//! Counters of the policies' rate limits, exact under concurrency, and rebuilt from the journal when a store is opened.
 //!
-//! A decision that meets a limit takes the counters for as long as it needs to
-//! look, to be put in order and to note what it uses, so that no two decisions
-//! see the same room. Decisions without limits never come here.
+//! A decision that meets a limit holds the counters while it checks the limit, is enqueued and records its use, so two
+//! decisions never share the same remaining capacity. Decisions without limits do not use the counters.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,24 +10,24 @@ use crate::model::{Sequence, Timestamp, is_grant_counter};
 use crate::policy::{Charge, Meter, Used};
 use crate::proof::UsedLimit;
 
-/// All counters.
+/// The counters of all limits.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    // Held over one decision that meets a limit; taken after the agent's lock and before the log's.
+    // Held for one decision that meets a limit; acquired after the agent's lock and before the log's.
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     by_counter: HashMap<Box<str>, Counter>,
-    /// Where the uses of a record stand, to give them back.
+    /// The counters that a record used, to return its uses.
     by_record: HashMap<Sequence, Vec<Box<str>>>,
 }
 
-/// One counter: what was used within its window.
+/// A counter: the uses within its window.
 #[derive(Debug, Default)]
 struct Counter {
-    /// The oldest first.
+    /// Oldest first.
     uses: VecDeque<Use>,
     // INVARIANT: the sum over `uses`.
     total: i64,
@@ -43,7 +41,7 @@ struct Use {
 }
 
 impl Counters {
-    /// The counters as the journal tells them.
+    /// Rebuilds the counters from the journal.
     pub(super) fn restored(used: Vec<UsedLimit>) -> Self {
         let mut state = State::default();
         for UsedLimit { record, at, charges } in used {
@@ -54,17 +52,17 @@ impl Counters {
         Self { state: Mutex::new(state) }
     }
 
-    /// The counters as a decision at `now` sees them.
+    /// The counters for a decision at `now`.
     pub(super) fn meter(&self, now: Timestamp) -> LimitMeter<'_> {
         LimitMeter { counters: self, state: None, now, keeps: false }
     }
 
-    /// The same for whoever only looks ahead: it leaves the counters as they are.
+    /// The counters for a preview, which leaves them unchanged.
     pub(super) fn window(&self, now: Timestamp) -> LimitMeter<'_> {
         LimitMeter { keeps: true, ..self.meter(now) }
     }
 
-    /// Gives back what a decision used of limits, for its action failed; what it used of a pre-approval stays used.
+    /// Returns what a decision used of rate limits, because its action failed; uses of a pre-approval stay consumed.
     pub(super) fn give_back(&self, record: Sequence) {
         let mut state = self.lock();
         let used = state.by_record.remove(&record).unwrap_or_default();
@@ -79,13 +77,13 @@ impl Counters {
         }
     }
 
-    /// Has every decision that meets a limit wait until the time was confirmed.
+    /// Makes decisions that meet a limit wait until the time is confirmed.
     pub(super) fn restarting(&self) -> Restarting<'_> {
         Restarting(self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change leaves the sums whole before anything can panic.
+        // The sums are consistent before any point that can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -94,7 +92,7 @@ impl Counters {
 pub(super) struct Restarting<'a>(MutexGuard<'a, State>);
 
 impl Restarting<'_> {
-    /// Forgets all that was used but of pre-approvals, which counts from `at`.
+    /// Forgets all uses except those of pre-approvals, which count from `at`.
     pub(super) fn restart(mut self, at: Timestamp) {
         let State { by_counter, by_record } = &mut *self.0;
         by_counter.retain(|name, _| is_grant_counter(name));
@@ -108,22 +106,22 @@ impl Restarting<'_> {
     }
 }
 
-/// The counters, held from the first look to the end of the decision.
+/// The counters, held from the first check to the end of the decision.
 pub(super) struct LimitMeter<'a> {
     counters: &'a Counters,
     state: Option<MutexGuard<'a, State>>,
     now: Timestamp,
-    /// What has left its window stays noted.
+    /// True if uses outside the window are kept.
     keeps: bool,
 }
 
 impl LimitMeter<'_> {
-    /// Has every decision that uses a counter wait until the meter is left.
+    /// Locks the counters until the meter is dropped.
     pub(super) fn hold(&mut self) {
         self.state.get_or_insert_with(|| self.counters.lock());
     }
 
-    /// Notes what a decision uses.
+    /// Records what a decision uses.
     pub(super) fn reserve(&mut self, charges: &[Charge], record: Sequence, at: Timestamp) {
         if charges.is_empty() {
             return;
@@ -148,7 +146,7 @@ impl State {
             self.by_counter.insert(counter.into(), Counter::default());
         }
         if let Some(known) = self.by_counter.get_mut(counter) {
-            // In the order of the records, by which they are found again.
+            // Ordered by record, so that a binary search finds it.
             let place = known.uses.iter().rposition(|other| other.record <= used.record).map_or(0, |last| last + 1);
             known.uses.insert(place, used);
             known.total = known.total.saturating_add(used.amount);
@@ -156,7 +154,7 @@ impl State {
         self.by_record.entry(used.record).or_default().push(counter.into());
     }
 
-    /// How a counter stands, without a change to it.
+    /// The state of a counter, without changing it.
     fn look(&self, charge: &Charge, now: Timestamp) -> Used {
         let Some(counter) = self.by_counter.get(&charge.counter) else {
             return Used { amount: 0, frees_at: None, is_full: false };
@@ -194,7 +192,7 @@ impl State {
 }
 
 impl Counter {
-    /// What is not after this has left the window. A clock that stepped back stands still, as it does in the log.
+    /// Uses at or before this time have left the window. If the clock stepped back, time stands still, as in the log.
     fn oldest(&self, charge: &Charge, now: Timestamp) -> i64 {
         let now = self.uses.back().map_or(now, |last| now.max(last.at));
         now.as_millis().saturating_sub(charge.window)
@@ -208,7 +206,7 @@ impl Counter {
     }
 }
 
-/// Most uses that one counter keeps; with more it counts as used up.
+/// Maximum number of uses per counter; a counter with more counts as exhausted.
 const MOST_USES: usize = 1_000_000;
 
 #[cfg(test)]
@@ -274,7 +272,7 @@ mod tests {
         #[test]
         fn counters_agree_with_a_plain_list(steps in proptest::collection::vec((0..4_u8, 0..600_i64, 1..5_i64), 0..80)) {
             let counters = Counters::default();
-            // Record, time and amount of what was used and not given back.
+            // The record, time and amount of uses that were not returned.
             let mut plain: Vec<(u64, i64, i64)> = Vec::new();
             let (mut now, mut record) = (0, 0);
             for (kind, wait, amount) in steps {

@@ -1,50 +1,53 @@
-//! Floor 3: the [`Governor`], which composes the engines.
+//! The [`Governor`], which composes the engines.
 //!
-//! Data flows one way: input -> `Intent` -> `Enforcement` -> `ProofRecord` -> `Event`.
-//! The engines below do not know each other; what one needs of another passes
-//! through here.
+//! Data flows in one direction: input, `Intent`, `Enforcement`, `ProofRecord`, `Event`. The engines do not depend on
+//! each other; the governor passes on what one needs from another.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `builder.rs` | how a governor is put together and opened |
-//! | `decide.rs` | the way of a decision |
-//! | `decision_clock.rs` | the time by which it is decided |
-//! | `detail.rs` | what a decision depended on, for its evidence |
-//! | `risk.rs` | the risk that counts, whatever the caller claims |
-//! | `repair_states.rs` | what a repair takes over besides agents, policies and stops |
-//! | `catalogue.rs` | the tools that a runtime hands over |
+//! | `builder.rs` | configuring and opening a governor |
+//! | `decide.rs` | the steps of a decision |
+//! | `calls.rs` | idempotency keys of requests and their stored responses |
+//! | `decision_clock.rs` | the clock that decisions use |
+//! | `detail.rs` | the inputs of a decision, recorded as its evidence |
+//! | `risk.rs` | the effective risk, whatever the caller states |
+//! | `repair_states.rs` | states that a repair takes over besides agents, policies and kill switches |
+//! | `catalogue.rs` | the tools that a runtime loads |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
-//! | `alerts.rs` | what should be looked at, raised where it happens |
-//! | `cursor.rs` | places in the stream of events that the store keeps |
-//! | `export.rs` | the log as lines that can be checked without us, and read back |
+//! | `alerts.rs` | alerts raised where a problem occurs |
+//! | `follow.rs` | alerts derived from the log |
+//! | `watch.rs` | occurrence counts for alert rules |
+//! | `events.rs` | event subscriptions |
+//! | `cursor.rs` | stored positions in the event stream |
+//! | `export.rs` | exporting the log for independent verification, and importing it |
 //! | `erasure.rs` | erasing evidence |
-//! | `escalations/` | people in the loop |
-//! | `events.rs` | subscriptions to what happens |
-//! | `follow.rs` | alerts on what the log tells by itself |
-//! | `agents.rs` | registering, reading, changing, suspending agents |
+//! | `escalations/` | escalations, reviews and pre-approvals |
+//! | `agents.rs` | registering, reading, changing and suspending agents |
 //! | `agent_file.rs` | agents as lines of text |
-//! | `guard.rs` | work under a grant, and what grants ask of the governor |
-//! | `input_text.rs` | what is kept of what was asked, how long, and what is masked |
-//! | `latency.rs` | how long enforcements took |
-//! | `limits.rs` | the counters of the policies' limits |
-//! | `pending.rs` | decisions that are waited for later |
-//! | `outcome.rs` | reporting what became of an action |
-//! | `policies.rs` | which policy set is in force |
-//! | `preview.rs` | what would be decided |
-//! | `repair.rs` | a new log in place of a broken one |
-//! | `retention.rs` | logs that are frozen, entries that move to archives |
-//! | `replay.rs` | past decisions decided again |
-//! | `shadow.rs` | a second set that enforces nothing |
-//! | `states.rs` | states in the log, and notes beside them |
+//! | `guard.rs` | work under a grant, and the governor as grants see it |
+//! | `input_text.rs` | storage, lifetime and redaction of request texts |
+//! | `latency.rs` | durations of enforcements |
+//! | `limits.rs` | counters of the policies' rate limits |
+//! | `pending.rs` | decisions whose commit the caller awaits later |
+//! | `background.rs` | background work of the governor |
+//! | `outcome.rs` | outcomes of actions |
+//! | `policies.rs` | the policy set in force |
+//! | `preview.rs` | previews of decisions |
+//! | `recent.rs` | bounded tables of recent entries |
+//! | `repair.rs` | replacing a broken log by a new one |
+//! | `retention.rs` | freezing the log and moving entries to archives |
+//! | `replay.rs` | reevaluating past decisions with another policy set |
+//! | `shadow.rs` | a second policy set that is evaluated but not enforced |
+//! | `standing.rs` | interventions that invalidate stored responses |
+//! | `states.rs` | states stored in the log, and their notes |
 //! | `status.rs` | health and metrics |
-//! | `kill_switch.rs` | who must not act: setting and lifting stops |
-//! | `streaks.rs` | denials of an agent that follow close on each other |
-//! | `tasks/` | a user's words as the ceiling of what is done for them |
-//! | `trust.rs` | what moves trust, and where each move is written |
-//! | `trust_check.rs` | trust made anew from the log |
-//! | `watch.rs` | how often what alert rules look for happened |
+//! | `kill_switch.rs` | setting and lifting kill switches |
+//! | `streaks.rs` | repeated denials of an agent |
+//! | `tasks/` | tasks, whose mandate follows from the user's words |
+//! | `trust.rs` | changes of trust and their entries in the log |
+//! | `trust_check.rs` | recomputing trust from the log |
 //! | `verification.rs` | verifying the log |
-//! | `extension.rs` | access points for crates that stand on a governor |
+//! | `extension.rs` | access points for crates that build on a governor |
 
 mod agent_file;
 mod agents;
@@ -132,13 +135,12 @@ use crate::trust::{Ledger, TrustModel};
 use latency::Latency;
 use risk::ActionFloors;
 
-/// Governs what agents do: parses what they ask, decides by policy and trust,
-/// and keeps a proof of every decision.
+/// Governs the actions of software agents: parses requests, decides by policy and trust, and keeps a proof record of
+/// every decision.
 ///
-/// Cheap to clone, and used from any number of threads. It fails closed:
-/// whatever goes wrong inside is an error, never an ALLOW. The folder it keeps
-/// belongs to one process at a time; [`Governor::close`], or dropping the last
-/// clone, lets it go.
+/// A governor is cheap to clone and can be used from any number of threads. It fails closed: an internal failure is an
+/// error, never an ALLOW. Its store folder belongs to one process at a time; [`Governor::close`], or dropping the last
+/// clone, releases it.
 ///
 /// ```
 /// use rulekeep::{Agent, Decision, Governor, Outcome, ProofQuery, Tier};
@@ -191,28 +193,27 @@ struct Inner {
 }
 
 impl Governor {
-    /// Opens the store in a folder, or makes one there, with all defaults: the
-    /// policy set that was last in force (a new store: the recommended one),
-    /// [`Durability::Sync`](crate::Durability::Sync), the built-in lexicon.
+    /// Opens the store in a folder, or creates one there, with the default settings:
+    /// [`Durability::Sync`](crate::Durability::Sync), the policy set that was last in force (in a new store the
+    /// recommended one), and the built-in lexicon.
     ///
-    /// The whole log is verified. A damaged one opens too: it answers queries,
-    /// [`Governor::verify`] says where it breaks, and every new decision is
-    /// [`Error::ChainBroken`].
+    /// The whole log is verified first. A damaged log opens too: it answers queries, [`Governor::verify`] reports the
+    /// break, and every new decision fails with [`Error::ChainBroken`].
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`] when the folder is no store, is held by
-    /// another governor, or cannot be read or written.
+    /// [`Error::StorageUnavailable`] when the folder is not a store, is open in another governor, or cannot be read or
+    /// written.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
         Self::builder().open(folder)
     }
 
-    /// Opens the store in a folder to read it: verify, query, export, replay. No byte of it changes, nor a time of
-    /// change, and it can be open in another process that decides meanwhile; what that adds later is not seen. Whatever
-    /// would be recorded is refused.
+    /// Opens the store in a folder for reading: verify, query, export, replay. No file is changed, and another process
+    /// may have the store open and decide meanwhile; entries it adds later are not visible. Calls that would record
+    /// something fail.
     ///
-    /// The whole journal is read and verified, for the index is made in memory: some 3 s a million records, and some
-    /// 300 bytes of each.
+    /// The whole journal is read and verified, because the index is built in memory: about 3 seconds per million
+    /// records, and about 300 bytes per record.
     ///
     /// ```
     /// use rulekeep::{Governor, ProofQuery};
@@ -230,18 +231,17 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`] when the folder is no store or cannot be read.
+    /// [`Error::StorageUnavailable`] when the folder is not a store or cannot be read.
     pub fn open_read_only(folder: impl AsRef<Path>) -> Result<Self, Error> {
         Self::builder().open_read_only(folder)
     }
 
-    /// A governor put together by hand.
+    /// Creates a builder to configure a governor.
     pub fn builder() -> GovernorBuilder {
         GovernorBuilder::new()
     }
 
-    /// Parses an action request, in words or structured, into an intent.
-    /// Nothing is recorded.
+    /// Parses a request, a text or a structured call, into an intent. Nothing is recorded.
     ///
     /// ```
     /// use rulekeep::intent::Input;
@@ -257,13 +257,13 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an empty input or a context of more than 32 levels, [`Error::PayloadTooLarge`] past
-    /// 64 KiB of either, [`Error::AgentNotFound`].
+    /// [`Error::InvalidInput`] for an empty input or a context deeper than 32 levels, [`Error::PayloadTooLarge`] for an
+    /// input or context over 64 KiB, [`Error::AgentNotFound`].
     pub fn parse<'a>(&self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseResult, Error> {
         Ok(self.parsed(agent_id, input.into())?.result)
     }
 
-    /// Parses by the catalogue in force.
+    /// Parses an input with the current tool catalogue and remembers its text for the evidence.
     fn parsed(&self, agent_id: &str, input: Input<'_>) -> Result<Parsed, Error> {
         Work::parse().done_by(|work| {
             let parsed = self.read_input(agent_id, input, Parser::parse)?;
@@ -273,7 +273,7 @@ impl Governor {
         })
     }
 
-    /// Reads an input of a known agent with the parser and the tools in force.
+    /// Reads an input of a known agent with the parser and the current tool catalogue.
     fn read_input<T>(
         &self,
         agent_id: &str,
@@ -296,42 +296,44 @@ impl Governor {
     fn known_agent(&self, agent_id: &str) -> Result<AgentId, Error> {
         let agent_id = checked_agent_id(agent_id)?;
         if !self.inner.auto_register && self.inner.ledger.get(&agent_id).is_none() {
-            // A log that could not be read whole may have known it.
+            // A log that could not be read completely may contain the agent.
             return Err(self.inner.log.refusal().unwrap_or_else(|| Error::agent_not_found(agent_id.as_str())));
         }
         Ok(agent_id)
     }
 
-    /// A page of the proof records that match, newest first unless said otherwise.
+    /// Returns a page of the matching proof records, newest first by default.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidQuery`] that names the parameter.
+    /// [`Error::InvalidQuery`], which names the parameter; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when
+    /// the log cannot be read.
     pub fn query(&self, query: &ProofQuery) -> Result<ProofPage, Error> {
         self.inner.log.query(query)
     }
 
-    /// Statistics over an entity's records: of all time (`..`), or of a period
-    /// given as a range of chrono's UTC times, both ends included.
+    /// Computes statistics over an agent's records: of all time (`..`), or of a range of chrono's UTC times, both ends
+    /// included.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidQuery`] that names the parameter.
+    /// [`Error::InvalidQuery`], which names the parameter; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when
+    /// the log cannot be read.
     pub fn stats(&self, entity_id: &str, period: impl Into<Period>) -> Result<ProofStats, Error> {
         self.inner.log.stats(entity_id, period.into())
     }
 
-    /// The agents: registering, reading, changing and suspending them.
+    /// The agents: register, read, change and suspend them.
     pub const fn agents(&self) -> Agents<'_> {
         Agents { governor: self }
     }
 
-    /// The policy sets: the one in force, and what it or another one decides.
+    /// The policy sets: the one in force, and previews, explanations and replays with this or another one.
     pub const fn policies(&self) -> Policies<'_> {
         Policies { governor: self }
     }
 
-    /// The escalations and pre-approvals: requests that wait for a reviewer, and the reviewers' answers.
+    /// The escalations and pre-approvals: requests that await a reviewer, and the reviewers' answers.
     pub const fn escalations(&self) -> Escalations<'_> {
         Escalations { governor: self }
     }
@@ -341,32 +343,32 @@ impl Governor {
         Trust { governor: self }
     }
 
-    /// The proof log: records and evidence, verification, exports, archives and cursors.
+    /// The proof log: records and evidence, verification, exports, archives and event cursors.
     pub const fn log(&self) -> Log<'_> {
         Log { governor: self }
     }
 
-    /// The tools that a runtime hands over, and how they are classified.
+    /// The tool catalogue: the tools that a runtime loads, and their classification.
     pub const fn tools(&self) -> Tools<'_> {
         Tools { governor: self }
     }
 
-    /// The tasks: a user's words as the ceiling of what an agent does for them.
+    /// The tasks: a user's words limit what an agent may do for them.
     pub const fn tasks(&self) -> Tasks<'_> {
         Tasks { governor: self }
     }
 
-    /// The kill switch: who must not act, whatever the policies say.
+    /// The kill switch: stops agents, whatever the policies say.
     pub const fn kill_switch(&self) -> KillSwitch<'_> {
         KillSwitch { governor: self }
     }
 
-    /// Writes everything down and lets the folder go. From then on, calls on any
-    /// clone that read or write the log fail.
+    /// Writes pending entries to disk and releases the store folder. Later calls on any clone that read or write the
+    /// log fail.
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`] when something could not be written.
+    /// [`Error::StorageUnavailable`] when an entry could not be written.
     pub fn close(&self) -> Result<(), Error> {
         self.inner.extensions.stop();
         #[cfg(feature = "checkpoints")]

@@ -1,4 +1,4 @@
-//! Reporting what became of an action, and what that does to trust.
+//! Reporting the outcomes of actions, and their effect on trust.
 
 use super::states::checked_note;
 use super::trust::Moved;
@@ -9,17 +9,17 @@ use crate::telemetry::Work;
 use crate::trust::TrustEvent;
 
 impl Governor {
-    /// Reports what became of an action; the agent's trust moves accordingly,
-    /// and the trust that is in force then comes back. A SUCCESS of a decision
-    /// older than seven days, or than the agent's last loss of a tier, is
-    /// recorded and earns nothing. The first outcome of a
-    /// decision stands; the same again changes nothing. One that waits for a
-    /// person waits no more: it was done, or given up, without an answer.
+    /// Reports the outcome of an action, updates the agent's trust, and returns the new trust.
+    ///
+    /// The first outcome of a decision is final; repeating it changes nothing. A SUCCESS is recorded but earns no trust
+    /// if the decision is older than seven days or than the agent's last loss of a tier. Reporting the outcome of a
+    /// pending escalation ends it: the action was carried out or given up without an answer.
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`]; [`Error::Conflict`] for a second, different outcome, and for a SUCCESS of what a person
-    /// approved and nobody claimed; [`Error::InvalidInput`] for a longer note.
+    /// [`Error::ProofNotFound`]; [`Error::Conflict`] for a second, different outcome, and for a SUCCESS of an approved
+    /// escalation that nobody claimed; [`Error::InvalidInput`] for a note of more than 4,096 characters;
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn report<'a>(
         &self,
         proof_id: &ProofId,
@@ -33,10 +33,9 @@ impl Governor {
         })
     }
 
-    /// Reports that the outcome of an action is not known: its host does not tell results, or lost this one. The report is
-    /// an entry of its own in the log, with a note of at most 4,096 characters. The record has no outcome still, so
-    /// statistics and trust stay as they are, and a later [`Governor::report`] is accepted once. Each repetition is
-    /// recorded as another entry.
+    /// Reports that the outcome of an action is unknown, for example because its host does not return results. The log
+    /// records it with an optional note of at most 4,096 characters. The record still has no outcome, statistics and
+    /// trust stay unchanged, and [`Governor::report`] can report the outcome later. Each call adds an entry.
     ///
     /// ```
     /// use rulekeep::{Governor, Outcome};
@@ -52,8 +51,9 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`]; [`Error::Conflict`] where the record has an outcome, and for what a person approved and
-    /// nobody claimed; [`Error::InvalidInput`] for a longer note; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    /// [`Error::ProofNotFound`]; [`Error::Conflict`] when the record has an outcome, and for an approved escalation
+    /// that nobody claimed; [`Error::InvalidInput`] for a note that is too long; [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when it cannot be recorded.
     pub fn report_unknown(&self, proof_id: &ProofId, note: Option<&str>) -> Result<(), Error> {
         let note = note.map(checked_note).transpose()?;
         Work::report().done_by(|work| {
@@ -67,7 +67,7 @@ impl Governor {
         })
     }
 
-    /// Reports an outcome and waits until it is as durable as the log promises.
+    /// Reports an outcome and waits until it is durable.
     fn report_outcome(
         &self,
         proof_id: &ProofId,
@@ -81,7 +81,7 @@ impl Governor {
         Ok(reported.trust)
     }
 
-    /// Reports an outcome without waiting for the disk.
+    /// Enqueues an outcome without waiting for the disk.
     pub(super) fn enqueue_outcome(
         &self,
         proof_id: &ProofId,
@@ -93,7 +93,7 @@ impl Governor {
         inner.log.wait_verified()?;
         let facts = inner.log.facts(proof_id)?;
         self.withdraw_unclaimed(*proof_id, outcome)?;
-        // Reserved before the agent is held, so that its decisions do not wait for the index.
+        // Reserved before the agent is locked, so that its decisions do not wait for the index.
         let Some(reserved) = inner.log.reserve_for(&facts.entity, proof_id, outcome)? else {
             return Ok(Reported { trust: self.trust_now(&facts)?, entry: None });
         };
@@ -101,7 +101,7 @@ impl Governor {
         let now = inner.clock.now();
         let mut agent = cell.write();
         self.settle_idleness(&mut agent, now)?;
-        // What was decided before time stepped back is older than it says.
+        // A decision from before the clock stepped back is older than its timestamp says.
         let still_earns = inner.trust_model.still_earns(&agent.trust, proof_id.at(), now)
             && !inner.log.queue().is_of_earlier_time(proof_id.sequence());
         let earns = Some(facts.earns).filter(|_| still_earns);
@@ -141,8 +141,8 @@ impl Governor {
 
 /// An outcome that is enqueued.
 pub(super) struct Reported {
-    /// The agent's trust that is in force now.
+    /// The agent's new trust.
     pub(super) trust: TrustSnapshot,
-    /// The entry and the risk by which it is waited for; none where the record had the same outcome already.
+    /// The entry to wait for, and the risk that selects its durability; `None` if the record already had this outcome.
     pub(super) entry: Option<(Sequence, RiskLevel)>,
 }

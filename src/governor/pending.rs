@@ -1,4 +1,4 @@
-//! Decisions that are waited for later, or by a task.
+//! Decisions whose commit the caller awaits later.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,13 +7,11 @@ use std::task::{Context, Poll};
 use crate::model::{Enforcement, Error, ProofId};
 use crate::proof::Ticket;
 
-/// A decision that is made and in order, and whose record may not be as durable
-/// yet as the governor promises. Until it is, the verdict cannot be read.
+/// A decision whose record is enqueued but may not be durable yet. The verdict cannot be read until it is.
 ///
-/// Block on [`PendingEnforcement::wait`], look at it from time to time with
-/// [`PendingEnforcement::try_result`], or `.await` it on any runtime: it needs none
-/// of its own and holds up no thread. Dropping it takes nothing back: the
-/// decision is recorded all the same.
+/// Block on [`PendingEnforcement::wait`], poll it with [`PendingEnforcement::try_result`], or `.await` it on any async
+/// runtime; it needs no runtime of its own and blocks no thread. Dropping it does not undo the decision, which is
+/// recorded all the same.
 ///
 /// ```
 /// use rulekeep::{Agent, Governor, Intent, RiskLevel};
@@ -32,7 +30,7 @@ use crate::proof::Ticket;
 /// ```
 #[must_use = "the verdict is in it"]
 pub struct PendingEnforcement {
-    // INVARIANT: handed out only when the ticket says that it lasts.
+    // INVARIANT: returned only when the ticket says that its record is durable.
     enforcement: Enforcement,
     ticket: Ticket,
 }
@@ -42,7 +40,7 @@ impl PendingEnforcement {
         Self { enforcement, ticket }
     }
 
-    /// The id that the record has, or will have. It says nothing of the verdict.
+    /// The id of the record. It reveals nothing about the verdict.
     pub fn proof_id(&self) -> ProofId {
         self.enforcement.proof_id
     }
@@ -51,15 +49,15 @@ impl PendingEnforcement {
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the record could
-    /// not be written: then nothing is allowed.
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the record could not be written; then the action is
+    /// not allowed.
     pub fn wait(self) -> Result<Enforcement, Error> {
         self.ticket.wait()?;
         Ok(self.enforcement)
     }
 
-    /// The verdict, or the error of [`PendingEnforcement::wait`]; none while the
-    /// record is not durable. Comes back at once.
+    /// Returns the verdict, or the error of [`PendingEnforcement::wait`], without blocking; `None` while the record is
+    /// not durable.
     pub fn try_result(&self) -> Option<Result<Enforcement, Error>> {
         self.ticket.look().map(|settled| settled.map(|()| self.enforcement.clone()))
     }

@@ -1,4 +1,4 @@
-//! Which policy set is in force, now and after a restart.
+//! The policy set in force, now and after a restart.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,13 +10,13 @@ use super::{Governor, states};
 use crate::model::{Digest, Error, Sequence};
 use crate::policy::{PolicyFormat, PolicySet, PolicySource};
 
-/// The policy sets that decisions are made by and compared with.
+/// The policy set in force and the shadow set.
 pub(super) struct PolicySets {
     /// The set in force. Read without a lock; swapped under `turn`.
     in_force: ArcSwap<PolicySet>,
-    /// The set in the shadow, if there is one.
+    /// The shadow set, if there is one.
     pub(super) shadow: ArcSwapOption<Shadow>,
-    // Who swaps the set holds it, so that the journal's order is the order of swaps.
+    // Held to swap the set, so that the journal's order is the order of swaps.
     turn: Mutex<()>,
 }
 
@@ -39,20 +39,21 @@ impl PolicySets {
     }
 }
 
-/// The set in force, as the journal keeps it.
+/// The set in force, as the journal stores it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PolicyState {
     name: String,
     digest: Digest,
-    /// Of all that the documents say, what no decision hangs on included; absent where an earlier version recorded it.
+    /// Digest of the whole documents, including parts that no decision depends on; absent in states of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<Digest>,
     format: PolicyFormat,
     text: String,
-    /// What is laid over it.
+    /// The documents layered over the first one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     later: Vec<PolicySource>,
-    /// It is the recommended set: a later version of the library brings its own.
+    /// True for the recommended set; a later version of the library then uses its own.
     recommended: bool,
 }
 
@@ -60,7 +61,7 @@ impl PolicyState {
     /// The state's key in the log.
     pub(super) const KEY: &'static str = "policies";
 
-    /// The set to put in force, and whether the journal has to learn of it.
+    /// Chooses the set to put in force, and whether it must be recorded.
     pub(super) fn choose(asked: Option<PolicySet>, recorded: Option<Self>) -> Result<(PolicySet, bool), Error> {
         let set = match (asked, &recorded) {
             (Some(asked), _) => asked,
@@ -73,7 +74,7 @@ impl PolicyState {
     }
 
     pub(super) fn of(set: &PolicySet) -> Result<Self, Error> {
-        // A set with the same rules and alerts of its own is its own.
+        // A set with the recommended rules but other alerts counts as different.
         let recommended = PolicySet::recommended()?.content() == set.content();
         let Some((base, later)) = set.documents().split_first() else {
             return Err(Error::Internal { message: "a policy set without a document".to_owned() });
@@ -96,26 +97,25 @@ impl PolicyState {
     }
 }
 
-/// The policy sets of a governor. See [`Governor::policies`].
+/// The policy sets of a governor, see [`Governor::policies`].
 #[derive(Debug, Clone, Copy)]
 pub struct Policies<'a> {
     pub(super) governor: &'a Governor,
 }
 
 impl Policies<'_> {
-    /// The policy set in force.
+    /// Returns the policy set in force.
     pub fn current(self) -> PolicySet {
         PolicySet::clone(&self.governor.inner.policies.load())
     }
 
-    /// Puts a policy set in force, at once for every decision that begins after,
-    /// and for good: a governor that opens this store later starts with it.
-    /// Decisions in flight finish on the set they began with.
+    /// Puts a policy set in force for every decision that starts afterwards, also after a restart. Decisions in flight
+    /// finish with the previous set.
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the change
-    /// cannot be recorded; the old set stays in force then.
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the change cannot be recorded; the previous set
+    /// then stays in force.
     pub fn load(self, set: PolicySet) -> Result<(), Error> {
         let turn = self.governor.inner.policies.turn();
         let sequence = self.governor.order_policies(&set, "loaded by an operator")?;
@@ -129,7 +129,7 @@ impl Policies<'_> {
 }
 
 impl Governor {
-    /// Records the set that is in force already.
+    /// Records the set that is already in force.
     pub(super) fn record_policies(&self, cause: &str) -> Result<(), Error> {
         let sequence = self.order_policies(&self.policies().current(), cause)?;
         self.inner.log.settle(sequence)

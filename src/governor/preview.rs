@@ -1,4 +1,4 @@
-//! What would be decided, with nothing recorded and nothing counted.
+//! Previews of decisions: nothing is recorded, and no rate limit is consumed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,69 +15,68 @@ use crate::model::{
 use crate::policy::{LimitUse, PolicyRequest, PolicySet, PolicyVerdict, RuleTrace};
 use crate::trust::AgentRecord;
 
-/// What would be decided on an intent now.
+/// A preview of the decision on an intent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Preview {
-    /// What would be decided; DENY where nothing could be, for then nothing is let through.
+    /// The decision; DENY if evaluation fails, because nothing is permitted then.
     pub decision: Decision,
-    /// Why nothing can be decided; absent where something can.
+    /// The error of a failed evaluation; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<PreviewError>,
-    /// Why, in words.
+    /// A human-readable explanation of the decision.
     pub reasoning: String,
-    /// What would be granted.
+    /// The capabilities that would be granted.
     pub granted_capabilities: Vec<Capability>,
-    /// What would be refused.
+    /// The capabilities that would be denied.
     pub denied_capabilities: Vec<Capability>,
-    /// Limits on what would be granted.
+    /// Constraints on the capabilities that would be granted.
     pub constraints: Constraints,
-    /// Whom an escalation would go to.
+    /// The reviewer an escalation would be assigned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
-    /// How the limits stand that the deciding rules have. In JSON their amounts are the plain numbers that the
-    /// policy document writes.
+    /// The state of the deciding rules' rate limits. In JSON, amounts are plain numbers as in the policy document.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "in_plain_numbers")]
     #[cfg_attr(feature = "schema", schema(value_type = Vec<PlainLimitUse>))]
     pub limits: Vec<LimitUse>,
-    /// The risk that counts.
+    /// The effective risk of the request.
     pub risk_level: RiskLevel,
-    /// The agent's trust now.
+    /// The agent's current trust.
     pub trust_snapshot: TrustSnapshot,
     /// The digest of the policy set.
     pub policy_digest: Digest,
-    /// The parse of the input, where the request was one.
+    /// The parse result, if the request was a text or tool call.
     #[serde(skip)]
     pub parse: Option<ParseResult>,
 }
 
-/// Why nothing can be decided on an intent: [`Governor::enforce`] would fail with it.
+/// The error with which [`Governor::enforce`] would fail on the intent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct PreviewError {
-    /// The code of the error: `POLICY_ERROR`.
+    /// The error code, `POLICY_ERROR`.
     pub code: &'static str,
-    /// Its message.
+    /// The message of the error.
     pub message: String,
 }
 
-/// What would be decided on an intent, and why, rule by rule.
+/// A preview of the decision on an intent, with a trace of every rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Explanation {
-    /// What would be decided.
+    /// The preview of the decision.
     #[serde(flatten)]
     pub preview: Preview,
-    /// Every rule of the set: whether it matched, and why not.
+    /// Every rule of the policy set: whether it matched, and why not.
     pub rules: Vec<RuleTrace>,
 }
 
-/// For people: the decision with its reason, then a line a rule.
+/// Prints the decision with its reasoning, then one line per rule.
 ///
 /// ```
 /// # use rulekeep::{Agent, Governor, Intent, RiskLevel};
@@ -107,7 +106,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// A request to look ahead at: an intent, or an input of an agent's.
+/// A request to preview: an intent, or an agent's input.
 #[derive(Debug, Clone, Copy)]
 pub struct PreviewRequest<'a>(Request<'a>);
 
@@ -118,7 +117,7 @@ enum Request<'a> {
 }
 
 impl<'a> PreviewRequest<'a> {
-    /// An action request of an agent's, as [`Governor::enforce_input`] takes it.
+    /// An agent's input, as for [`Governor::enforce_input`].
     pub fn input(agent_id: &'a str, input: impl Into<Input<'a>>) -> Self {
         Self(Request::Input(agent_id, input.into()))
     }
@@ -131,10 +130,9 @@ impl<'a> From<&'a Intent> for PreviewRequest<'a> {
 }
 
 impl Policies<'_> {
-    /// Tells what would be decided on an intent, or on an input, now: nothing is recorded, no limit is
-    /// counted, and no agent is registered; one that would be, at its first
-    /// request, is taken for the newcomer that it would become. An agent can plan
-    /// by it.
+    /// Previews the decision on an intent or an input at this moment. Nothing is recorded, no rate limit is consumed
+    /// and no agent is registered; with auto-registration, an unknown agent is treated as newly registered. Agents can
+    /// use it to plan.
     ///
     /// ```
     /// use rulekeep::preview::PreviewRequest;
@@ -151,19 +149,19 @@ impl Policies<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::enforce`], or of [`Governor::enforce_input`], storage aside.
+    /// The errors of [`Governor::enforce`] or [`Governor::enforce_input`], except for storage errors.
     pub fn preview<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Preview, Error> {
         self.governor.looking_at(request.into(), |intent, source| Ok(self.governor.look_ahead(intent, source)?.preview))
     }
 
-    /// Tells what [`Policies::preview`] tells, and of every rule why it matched or did not.
+    /// Like [`Policies::preview`], and explains for every rule why it matched or did not.
     ///
-    /// Where a decision would fail with [`Error::Policy`], for it depends on a condition that failed, the
-    /// explanation is there all the same: nothing is granted, and [`Preview::error`] says why.
+    /// If the decision would fail with [`Error::Policy`] because a condition failed, the explanation is returned all
+    /// the same: nothing is granted, and [`Preview::error`] holds the error.
     ///
     /// # Errors
     ///
-    /// Those of [`Policies::preview`] but [`Error::Policy`].
+    /// The errors of [`Policies::preview`], except [`Error::Policy`].
     pub fn explain<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Explanation, Error> {
         let mut rules = Vec::new();
         let preview = self.governor.looking_at(request.into(), |intent, source| {
@@ -176,7 +174,7 @@ impl Policies<'_> {
 }
 
 impl Governor {
-    /// Looks at a request: an intent that is checked first, or what an input is parsed into.
+    /// Previews a request: an intent, which is validated first, or the parse of an input.
     fn looking_at(
         &self,
         request: PreviewRequest<'_>,
@@ -204,7 +202,7 @@ impl Governor {
         let mut rules = policies.explain(&request, &mut self.inner.limits.window(now));
         let may_act = agent.state == AgentState::Active && self.inner.stops.load().over(&agent).is_none();
         if !may_act || preview.error.is_some() {
-            // No policy has a part in what an agent asks that may not act, and none decides where a condition fails.
+            // Policies do not decide for an agent that may not act, nor when a condition fails.
             rules.iter_mut().for_each(RuleTrace::decides_nothing);
         }
         Ok(Explanation { preview, rules })
@@ -264,30 +262,30 @@ impl Governor {
     }
 }
 
-/// How a limit stands, its amounts as the policy document writes them.
+/// The state of a rate limit, with amounts as in the policy document.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PlainLimitUse<'a> {
-    /// The rule whose limit it is.
+    /// The rule that sets the limit.
     rule: &'a str,
-    /// Whose uses are counted.
+    /// The counter, which names the agents whose uses are counted together.
     counter: &'a str,
-    /// What was used within the window before.
+    /// The amount used within the current window.
     used: f64,
-    /// The most that may be used within a window.
+    /// The maximum within a window.
     most: f64,
-    /// What this decision asks for; none where the intent does not say how much.
+    /// The amount that this decision needs; `None` if the intent does not state it.
     #[serde(skip_serializing_if = "Option::is_none")]
     amount: Option<f64>,
-    /// Whether the decision used it.
+    /// Whether the decision consumed it.
     charged: bool,
-    /// When the oldest use leaves the window.
+    /// The time the oldest use leaves the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     frees_at: Option<Timestamp>,
 }
 
-/// Amounts are counted in millionths; people write and read them in whole ones.
+/// Serializes amounts, counted in millionths, as plain numbers.
 fn in_plain_numbers<S: Serializer>(limits: &[LimitUse], serializer: S) -> Result<S::Ok, S::Error> {
     #[expect(clippy::cast_precision_loss, reason = "for people; what is counted stays whole")]
     let plain = |millionths: i64| millionths as f64 / 1e6;
@@ -302,7 +300,7 @@ fn in_plain_numbers<S: Serializer>(limits: &[LimitUse], serializer: S) -> Result
     }))
 }
 
-/// What a look ahead came to, and what it looked at.
+/// A preview with the values it is based on.
 struct Ahead {
     preview: Preview,
     agent: AgentRecord,

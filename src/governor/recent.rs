@@ -1,14 +1,14 @@
-//! What is known of the intents that came last.
+//! A bounded table of the most recent intents.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::model::IntentId;
 
-/// A value for each of the intents that came last; whoever adds one forgets the oldest beyond their bound.
+/// A value for each of the most recent intents. The owner removes the oldest beyond its bound.
 #[derive(Debug)]
 pub(super) struct Recent<V> {
     by_id: HashMap<IntentId, V>,
-    /// In the order in which they came.
+    /// In the order of insertion.
     order: VecDeque<IntentId>,
 }
 
@@ -23,7 +23,7 @@ impl<V> Recent<V> {
         self.by_id.get(id)
     }
 
-    /// Adds a value; the one before it of the same intent comes back.
+    /// Inserts a value and returns the previous one of the same intent.
     pub(super) fn insert(&mut self, id: IntentId, value: V) -> Option<V> {
         let before = self.by_id.insert(id, value);
         if before.is_none() {
@@ -32,7 +32,7 @@ impl<V> Recent<V> {
         before
     }
 
-    /// Takes out the oldest.
+    /// Removes and returns the oldest value.
     pub(super) fn pop_oldest(&mut self) -> Option<V> {
         let id = self.order.pop_front()?;
         self.by_id.remove(&id)

@@ -1,4 +1,4 @@
-//! A new log in place of a broken one, and which agents and policies it goes on with.
+//! Repair: replacing a broken log by a new one, and the agents and policies that it takes over.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::store::{KeptCheckpoint, StoreId};
 use crate::system::{Clock, Entropy, SystemClock, SystemEntropy};
 use crate::trust::AgentRecord;
 
-/// How a broken log is repaired.
+/// Options of a repair.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct RepairOptions {
@@ -20,19 +20,19 @@ pub struct RepairOptions {
 }
 
 impl RepairOptions {
-    /// Takes every agent over as suspended, to be resumed one by one: for a log of
-    /// which entries are gone, that may have suspended some.
+    /// Suspends every agent that is taken over, to be resumed one by one. Use it when entries are missing, because they
+    /// may have suspended agents.
     pub fn suspend_all(mut self) -> Self {
         self.suspend_all = true;
         self
     }
 
-    /// Holds the broken log against a checkpoint of it that was kept elsewhere, signed by `key`. It confirms the entries
-    /// that it covers, and a log that contradicts it is broken.
+    /// Compares the broken log with a checkpoint that was stored elsewhere, signed by `key`. The checkpoint confirms
+    /// the entries it covers; a log that contradicts it counts as broken.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a note that cannot be read or is not signed by the key.
+    /// [`Error::InvalidInput`] for a checkpoint that cannot be read or is not signed by the key.
     #[cfg(feature = "checkpoints")]
     pub fn checkpoint(mut self, note: &str, key: &crate::checkpoint::VerifierKey) -> Result<Self, Error> {
         let kept = super::checkpoints::opened(note, key)?;
@@ -41,34 +41,39 @@ impl RepairOptions {
     }
 }
 
-/// Puts a new log in place of one that is broken: damaged, tampered with, or
-/// with entries missing. All of the broken one is kept as it is, byte for byte,
-/// in a folder `damaged-<time>` in the store's; opened by itself, that folder
-/// answers what can be read. The new log's first entries name the last one that
-/// holds and the place of the break, and take over the agents and the policy
-/// set that were in force there.
+/// Replaces a broken log, one that is damaged, tampered with or missing entries, by a new one.
 ///
-/// Entries before the break are believed as far as a witness confirms them: `HEAD`, `CHECKPOINT` and the index, which
-/// stand in the folder too, or a checkpoint that was kept elsewhere (`RepairOptions::checkpoint`). A witness behind the
-/// break confirms the entries before it where at most a bit of each damaged entry is flipped.
-/// [`RepairReport::first_unconfirmed`] names the first entry that none confirms.
+/// The broken log is kept byte for byte in a folder `damaged-<time>` inside the store's folder. Opened by itself, that
+/// folder answers queries as far as it can be read. The first entries of the new log name the last valid entry and the
+/// position of the break, and take over the agents and the policy set in force.
 ///
-/// What the broken log says in entries that are not confirmed and behind the break is not believed where it would
-/// loosen anything, and is where it tightens: an agent that is suspended or
-/// retired there stays so, and its score is the lowest that was seen. An agent
-/// that is known from there alone is taken over as suspended. A stop that was set on
-/// either side stays in force unless it was lifted in a confirmed entry. Every agent is
-/// suspended where a witness names other entries than there are, and where a policy set was
-/// put in force in entries that are not believed or none is known: then everything is denied, too,
-/// until one is loaded. Counters of limits begin anew.
+/// # Entries that are trusted
 ///
-/// The trust model is taken over as confirmed entries have it, as are endpoints of webhooks with their secrets; one that was removed or switched off
-/// behind the break is not told anything. What waited for a person ended, and says so; approvals given beforehand are not taken
-/// over. Pins and overrides of tools are; of a tool that was pinned or overridden behind the break every call is at least HIGH until
-/// it is again. Endpoints and named cursors begin with the new log: what they had not read of the broken one is read there.
+/// An entry before the break is trusted if something else confirms it: `HEAD`, `CHECKPOINT` and the index in the
+/// folder, or a checkpoint stored elsewhere (`RepairOptions::checkpoint`). One of these from after the break confirms
+/// the entries before it if each damaged entry differs by at most one bit. [`RepairReport::first_unconfirmed`] names
+/// the first entry that nothing confirms.
 ///
-/// Should the power fail, the folder holds the broken log as it was, or the new
-/// one, or what the next call finishes; nothing else opens it then.
+/// Unconfirmed entries and entries after the break are used only where they restrict:
+///
+/// - Agents suspended or retired there stay so, with the lowest score seen. An agent known only from there is
+///   suspended.
+/// - A kill switch set on either side stays in force unless a confirmed entry lifts it.
+/// - Every agent is suspended if one of the confirming sources contradicts the entries, or if a policy set was put in
+///   force in untrusted entries or none is known. In the last case everything is denied until a policy set is loaded.
+///
+/// # Other states
+///
+/// - The trust model is taken over from confirmed entries.
+/// - Webhook endpoints are taken over with their secrets; one removed or disabled after the break receives nothing.
+///   Endpoints and named cursors start at the beginning of the new log and skip what they had not read of the broken
+///   one.
+/// - Pins and overrides of tools are taken over. For a tool pinned or overridden after the break, every call is at
+///   least HIGH until that is repeated.
+/// - Pending escalations end, with a reason. Pre-approvals are not taken over. Rate-limit counters start at zero.
+///
+/// After a power failure the folder holds the old log, the new log, or a state that the next call completes; until
+/// then, nothing else opens it.
 ///
 /// ```no_run
 /// let report = rulekeep::maintenance::repair("governance", &rulekeep::maintenance::RepairOptions::default())?;
@@ -78,16 +83,15 @@ impl RepairOptions {
 ///
 /// # Errors
 ///
-/// [`Error::Conflict`] for a log that is not broken, or that was frozen;
-/// [`Error::StorageUnavailable`] when the folder is no store, is held by a
-/// governor, or cannot be read or written.
+/// [`Error::Conflict`] for a log that is not broken, or is frozen; [`Error::StorageUnavailable`] when the folder is not
+/// a store, is open in a governor, or cannot be read or written.
 pub fn repair(folder: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairReport, Error> {
     let fresh = StoreId(SystemEntropy.bits().to_le_bytes());
     let checkpoint = options.checkpoint.clone();
     proof::repair(folder.as_ref(), SystemClock.now(), fresh, checkpoint, &|found| carry(found, options))
 }
 
-/// What is in force where nobody can say what was.
+/// The policy set in force when the previous one is unknown.
 const NOTHING: &str = r#"
 name = "nothing-until-a-set-is-loaded"
 [[rule]]
@@ -163,7 +167,7 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
     Ok(carried)
 }
 
-/// The agent as the strictest of these has it.
+/// The agent with the most restrictive of these states.
 fn tightened(known: &AgentRecord, behind: &[AgentRecord], suspended: bool) -> AgentRecord {
     let mut record = known.clone();
     for later in behind {
@@ -179,7 +183,7 @@ fn tightened(known: &AgentRecord, behind: &[AgentRecord], suspended: bool) -> Ag
 }
 
 const _: fn() = || {
-    // INVARIANT: the later a state stands in the list, the tighter it is.
+    // INVARIANT: states are ordered by restrictiveness.
     const { assert!((AgentState::Active as u8) < AgentState::Suspended as u8) };
     const { assert!((AgentState::Suspended as u8) < AgentState::Retired as u8) };
 };

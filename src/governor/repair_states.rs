@@ -1,4 +1,4 @@
-//! What a repair takes over besides agents, policies and stops, and how it must be changed to hold in another log.
+//! States that a repair takes over besides agents, policies and kill switches, and the changes needed for the new log.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::trust::TrustModel;
 
 const CAUSE: &str = "carried over by a repair";
 
-/// Takes the trust model over: first, for by it the agents' trust behind it moves.
+/// Takes over the trust model, first because later trust entries depend on it.
 pub(super) fn trust_model(found: &FoundStates, carried: &mut RepairStates) {
     if found.behind.contains_key(MODEL_KEY) {
         carried.notes.push("a trust model was set in entries that are not believed: set it again".to_owned());
@@ -25,8 +25,8 @@ pub(super) fn trust_model(found: &FoundStates, carried: &mut RepairStates) {
     }
 }
 
-/// Takes over what waited for a person, or was approved and not taken up, as ended. The record that asked is in the
-/// broken log, where it may have been answered behind the break: granted from here it could be granted twice.
+/// Takes over pending escalations, and approved but unclaimed ones, as ended. Their records are in the broken log and
+/// may have been answered after the break, so they could otherwise be granted twice.
 pub(super) fn escalations(found: &FoundStates, carried: &mut RepairStates) -> Result<(), Error> {
     let mut ended = 0_u64;
     for (key, value) in found.good.iter().filter(|(key, _)| key.starts_with(escalations::KEY_PREFIX)) {
@@ -47,8 +47,8 @@ pub(super) fn escalations(found: &FoundStates, carried: &mut RepairStates) -> Re
     Ok(())
 }
 
-/// Takes endpoints over that the log has which holds, unless one was removed or switched off behind the break. They are
-/// told what the new log tells, from its first entry on.
+/// Takes over webhook endpoints of the valid part of the log, unless one was removed or disabled after the break. They
+/// receive events from the first entry of the new log on.
 pub(super) fn endpoints(found: &FoundStates, carried: &mut RepairStates) {
     let endpoints = found.good.iter().filter_map(|(key, value)| Some((key.strip_prefix(ENDPOINT)?, value)));
     let mut told = 0_u64;
@@ -90,7 +90,7 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut RepairStates) {
     }
 }
 
-/// Takes over the API keys that the log has which holds; revoked or expired where that stands on either side of the break.
+/// Takes over API keys of the valid part of the log; a revocation or expiry on either side of the break counts.
 pub(super) fn keys(found: &FoundStates, carried: &mut RepairStates) {
     let known = found.good.iter().filter(|(key, _)| key.starts_with(API_KEY));
     let disbelieved =
@@ -108,7 +108,7 @@ pub(super) fn keys(found: &FoundStates, carried: &mut RepairStates) {
     }
 }
 
-/// Takes named cursors over: they begin with the new log.
+/// Takes over named cursors, which start at the beginning of the new log.
 pub(super) fn cursors(found: &FoundStates, carried: &mut RepairStates) {
     let is_kept =
         |key: &str, value: &[u8]| key.starts_with(cursor::KEY_PREFIX) && key != alerts::PLACE_KEY && value != b"null";
@@ -124,8 +124,8 @@ pub(super) fn cursors(found: &FoundStates, carried: &mut RepairStates) {
     }
 }
 
-/// Takes over the pins and overrides that the log has which holds. Where something else is said of a tool behind the break, or
-/// nothing can be believed, no definition of the tool is accepted, so that every call of it is at least HIGH.
+/// Takes over pins and overrides of the valid part of the log. If entries after the break say otherwise, or nothing can
+/// be trusted, no definition of the tool is accepted, so every call of it is at least HIGH.
 pub(super) fn tools(found: &FoundStates, carried: &mut RepairStates) -> Result<(), Error> {
     let keys = found.good.keys().chain(found.behind.keys().filter(|key| !found.good.contains_key(*key)));
     let mut disputed = 0_u64;
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// The state of a tool that was pinned, or overridden, by a definition of that digit.
+    /// The state of a pinned or overridden tool whose definition is identified by that digit.
     fn state(name: &str, digit: char, capability: &str, set: Option<&str>) -> (String, Vec<u8>) {
         let set = set.map(|risk| json!({ "riskLevel": risk, "reason": "a test" }));
         let digest = format!("sha256:{}", digit.to_string().repeat(64));

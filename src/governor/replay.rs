@@ -1,4 +1,4 @@
-//! Past decisions decided again by another policy set: what would have changed?
+//! Replay: reevaluating past decisions with another policy set.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::model::{
 use crate::policy::{PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Evidence, Kept, PastRange};
 
-/// Which past decisions to replay: all, unless narrowed.
+/// The past decisions to replay: all of them, unless narrowed.
 ///
 /// ```
 /// use rulekeep::preview::ReplayRange;
@@ -27,26 +27,26 @@ use crate::proof::{Evidence, Kept, PastRange};
 pub struct ReplayRange(PastRange);
 
 impl ReplayRange {
-    /// Every decision in the log.
+    /// Selects every decision in the log.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Of one agent only.
+    /// Selects decisions of one agent only.
     #[must_use]
     pub fn of_agent(mut self, agent: AgentId) -> Self {
         self.0.entity = Some(agent);
         self
     }
 
-    /// Only from this moment on, inclusive.
+    /// Selects decisions from this time on, inclusive.
     #[must_use]
     pub fn from(mut self, from: impl Into<Timestamp>) -> Self {
         self.0.from = Some(from.into());
         self
     }
 
-    /// Only up to this moment, inclusive.
+    /// Selects decisions up to this time, inclusive.
     #[must_use]
     pub fn to(mut self, to: impl Into<Timestamp>) -> Self {
         self.0.to = Some(to.into());
@@ -54,71 +54,70 @@ impl ReplayRange {
     }
 }
 
-/// What a policy set would have decided otherwise.
+/// The result of a replay: the decisions that another policy set would change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Replay {
-    /// Decisions that were replayed.
+    /// Number of decisions replayed.
     pub records: u64,
-    /// How many of them come out otherwise whatever the counters of limits say, listed or not.
+    /// Number of changed decisions that do not depend on rate-limit counters, listed or not.
     pub changed: u64,
-    /// Number of decisions that depend on counters, which are not replayed: a limit of the candidate set has a part in the
-    /// new decision, or a limit that was used up in the old one.
+    /// Number of decisions that depend on rate-limit counters, which are not replayed: a limit of the candidate set
+    /// contributes to the new decision, or an exhausted limit to the old one.
     #[serde(rename = "hanging")]
     pub counter_dependent: u64,
-    /// What changed: what loosens most first (DENY to ALLOW), then the older; at most [`Replay::MOST_CHANGES`].
+    /// The changes, the most permissive first (DENY to ALLOW), then the oldest; at most [`Replay::MOST_CHANGES`].
     pub changes: Vec<ReplayChange>,
-    /// Decisions that depend on counters and would differ with all counters at zero; ordered and bounded
+    /// Decisions that depend on rate-limit counters and would differ with all counters at zero; ordered and bounded
     /// like `changes`.
     #[serde(rename = "hangingChanges")]
     pub counter_dependent_changes: Vec<ReplayChange>,
-    /// For each rule that decided a change, before or now, the first eight of each, how many.
+    /// Number of changes per rule that decided one, before or now; for each change the first eight rules of either
+    /// side.
     #[cfg_attr(feature = "schema", schema(value_type = std::collections::BTreeMap<String, u64>))]
     pub by_rule: BTreeMap<Arc<str>, u64>,
-    /// Decisions that cannot be replayed, for their evidence is of another form.
+    /// Number of decisions that cannot be replayed because their evidence has another form.
     pub not_replayable: u64,
-    /// Of the decisions replayed, those on an intent of which secrets are masked in the evidence: a condition that looks at
-    /// these sees `***`.
+    /// Number of replayed decisions whose intent has redacted secrets: conditions on them see `***`.
     pub masked: u64,
-    /// Of the decisions replayed, those that rest on what a person said: an answer to an escalation, or the approval of a
-    /// class of actions. Where the candidate has a person decide too, the same answer is taken for given, and only
-    /// what it would grant otherwise counts as changed.
+    /// Number of replayed decisions that rest on a reviewer's answer to an escalation, or on a pre-approval. If the
+    /// candidate set escalates too, the same answer is assumed, and only a different grant counts as a change.
     pub answered: u64,
-    /// Decisions that no policies made, whatever set was in force, and that are not replayed: denials by a stop, and of an
-    /// agent that was suspended or retired.
+    /// Number of decisions that are not replayed because no policy made them: denials by a kill switch or a mandate, or
+    /// because the agent was suspended or retired.
     pub barred: u64,
-    /// Decisions that cannot be replayed, for their evidence was erased.
+    /// Number of decisions that cannot be replayed because their evidence was erased.
     pub erased: u64,
-    /// Decisions on which a condition of the candidate set failed.
+    /// Number of decisions for which a condition of the candidate set failed.
     pub failed: u64,
 }
 
-/// One decision that comes out otherwise.
+/// A decision that another policy set would change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReplayChange {
-    /// The record.
+    /// The record of the decision.
     pub proof_id: ProofId,
-    /// What was decided.
+    /// The decision that was made.
     pub was: Decision,
-    /// What would be decided.
+    /// The decision by the candidate set.
     pub now: Decision,
     /// The rules of the candidate set that decide.
     #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub rules: Arc<[Arc<str>]>,
-    /// The rules that decided then.
+    /// The rules that decided originally.
     #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub was_rules: Vec<Arc<str>>,
-    /// What differs: `decision`, `granted`, `constraints`.
+    /// The parts that differ: `decision`, `granted`, `constraints`.
     pub differs: Vec<&'static str>,
 }
 
 impl Replay {
-    /// The most changes that are listed one by one.
+    /// Maximum number of changes that are listed.
     pub const MOST_CHANGES: usize = 10_000;
 
     fn note(&mut self, change: ReplayChange) {
@@ -136,7 +135,7 @@ impl Replay {
     }
 }
 
-/// Keeps a list short while it grows.
+/// Adds a change, and truncates the list when it grows too long.
 fn add(changes: &mut Vec<ReplayChange>, change: ReplayChange) {
     changes.push(change);
     if changes.len() >= 2 * Replay::MOST_CHANGES {
@@ -144,7 +143,7 @@ fn add(changes: &mut Vec<ReplayChange>, change: ReplayChange) {
     }
 }
 
-/// What loosens most comes first, then the older.
+/// Sorts the most permissive changes first, then the oldest, and truncates the list.
 fn sort(changes: &mut Vec<ReplayChange>) {
     changes.sort_by_key(|change| {
         let loosens = freedom(change.now) - freedom(change.was);
@@ -153,7 +152,7 @@ fn sort(changes: &mut Vec<ReplayChange>) {
     changes.truncate(Replay::MOST_CHANGES);
 }
 
-/// How much a decision lets through.
+/// Rank of a decision by permissiveness.
 const fn freedom(decision: Decision) -> i8 {
     match decision {
         Decision::Deny => 0,
@@ -163,7 +162,7 @@ const fn freedom(decision: Decision) -> i8 {
     }
 }
 
-/// What evidence says of a decision.
+/// The decision's details in its evidence.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Detail {
@@ -173,9 +172,9 @@ struct Detail {
     #[serde(flatten)]
     traits: AgentTraits,
     agent_state: AgentState,
-    /// There where a stop denied it.
+    /// Present if a kill switch denied it.
     stop: Option<IgnoredAny>,
-    /// Absent where it was recorded before conditions could look at the time.
+    /// Absent in evidence from before conditions could use the time.
     now: Option<Timestamp>,
     #[serde(default)]
     limits: Vec<PastLimit>,
@@ -184,11 +183,11 @@ struct Detail {
     constraints: Constraints,
     #[serde(default)]
     rules: Vec<Arc<str>>,
-    /// There where a person answered an escalation by this record.
+    /// Present if this record resolved an escalation.
     resolution: Option<IgnoredAny>,
-    /// There where a person had agreed to its class beforehand.
+    /// Present if a pre-approval covered it.
     grant: Option<IgnoredAny>,
-    /// There where it was decided under a task.
+    /// Present if it was decided under a task.
     task: Option<PastTask>,
     denial_class: Option<DenialClass>,
 }
@@ -196,25 +195,25 @@ struct Detail {
 /// The task that a decision was made under.
 #[derive(Deserialize)]
 struct PastTask {
-    /// What its mandate had against the call; absent where it is about the task itself.
+    /// The mandate's objections to the call; absent if the decision is about the task itself.
     faults: Option<Vec<IgnoredAny>>,
 }
 
 impl Detail {
-    /// Whether no policy had the last word: the agent was not to act, or a mandate decided.
+    /// Returns whether no policy decided: the agent could not act, or a mandate decided.
     fn is_barred(&self) -> bool {
         let by_mandate = self.denial_class == Some(DenialClass::Mandate)
             || self.task.as_ref().is_some_and(|task| task.faults.as_ref().is_none_or(|faults| !faults.is_empty()));
         self.stop.is_some() || self.agent_state != AgentState::Active || by_mandate
     }
 
-    /// Whether a person decided on it, or had agreed to its class beforehand.
+    /// Returns whether a reviewer decided on it, or a pre-approval covered it.
     const fn is_by_person(&self) -> bool {
         self.resolution.is_some() || self.grant.is_some()
     }
 }
 
-/// What is held against a record: the verdict, or what came of it by a person.
+/// The new result to compare with a record: the verdict, or its result after a review.
 struct Now<'a> {
     decision: Decision,
     granted: &'a [Capability],
@@ -222,8 +221,8 @@ struct Now<'a> {
 }
 
 impl<'a> Now<'a> {
-    /// What a verdict comes to. Where a person had decided on the record, and the candidate has one decide too, the
-    /// same answer is taken for given.
+    /// The result of a verdict. If a reviewer had decided on the record and the candidate set escalates too, the same
+    /// answer is assumed.
     fn of(verdict: &'a PolicyVerdict, was: Decision, detail: &Detail) -> Self {
         let Some(approval) = verdict.on_approval.as_ref().filter(|_| detail.is_by_person()) else {
             return Self {
@@ -233,7 +232,7 @@ impl<'a> Now<'a> {
             };
         };
         let decision = match (was, approval.granted.is_empty(), approval.denied.is_empty()) {
-            // Whoever refused it would do so again.
+            // A reviewer who rejected it would reject it again.
             (Decision::Deny, ..) | (_, true, _) => Decision::Deny,
             (_, false, true) => Decision::Allow,
             (_, false, false) => Decision::Degrade,
@@ -241,7 +240,7 @@ impl<'a> Now<'a> {
         if decision == Decision::Deny {
             return Self { decision, granted: &[], constraints: Cow::Owned(Constraints::new()) };
         }
-        // An approval ends with its expiry, which is nothing that a policy says.
+        // The expiry of an approval comes from the approval, not from a policy.
         let mut constraints = approval.constraints.clone();
         if let Some(at) = detail.constraints.get("expiresAt") {
             let mut ends = Constraints::new();
@@ -252,7 +251,7 @@ impl<'a> Now<'a> {
     }
 }
 
-/// How a limit stood.
+/// The past state of a rate limit.
 #[derive(Deserialize)]
 struct PastLimit {
     used: i64,
@@ -267,10 +266,9 @@ impl PastLimit {
 }
 
 impl Policies<'_> {
-    /// Decides a range of the past again by a candidate set, and lists what would
-    /// come out otherwise: another decision, other capabilities granted, or other
-    /// constraints on them. Nothing is recorded. `progress` is called with the number of decisions replayed so
-    /// far, every thousand.
+    /// Replays a range of past decisions with a candidate policy set and lists those that would change: another
+    /// decision, other granted capabilities, or other constraints. Nothing is recorded. `progress` receives the number
+    /// of decisions replayed so far, after every 1,000.
     ///
     /// ```
     /// use rulekeep::preview::ReplayRange;
@@ -315,7 +313,7 @@ impl Policies<'_> {
                 replay.barred += 1;
                 return Ok(());
             }
-            // Where the time was not kept, a set that asks for it cannot say what it would have said.
+            // Without a recorded time, a set whose conditions use the time cannot be evaluated.
             let Some((intent, detail)) = evidence.filter(|(_, detail)| detail.now.is_some() || !reads_now) else {
                 replay.not_replayable += 1;
                 return Ok(());
@@ -370,7 +368,7 @@ fn differing(was: Decision, detail: &Detail, now: &Now<'_>) -> Vec<&'static str>
     parts([was != now.decision, is_other_grant, detail.constraints != *now.constraints])
 }
 
-/// The parts of a verdict that differ, by name. What is refused is what is not granted, and needs no name of its own.
+/// The names of the parts that differ. Denied capabilities follow from the granted ones.
 pub(super) fn parts([decision, granted, constraints]: [bool; 3]) -> Vec<&'static str> {
     let all = [("decision", decision), ("granted", granted), ("constraints", constraints)];
     all.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()
@@ -383,7 +381,7 @@ mod tests {
     use super::*;
     use crate::model::Tier;
 
-    /// What a set says of a record of `web:send` that a person decided on, or of a plain one.
+    /// The result of a set for a record of `web:send`, decided by a reviewer or not.
     fn differs(rules: &str, was: Decision, granted: &[&str], more: &Value) -> Vec<&'static str> {
         let set = PolicySet::from_toml(&format!("name = \"t\"\n{rules}")).unwrap();
         let trust = TrustSnapshot::new(Tier::T3.middle(), Tier::T3);

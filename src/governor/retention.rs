@@ -1,4 +1,4 @@
-//! Logs that are frozen, and entries that move to archives.
+//! Freezing the log, and moving entries to archives.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,10 +13,9 @@ use crate::proof;
 use crate::store::{Files, RealFiles};
 
 impl Log<'_> {
-    /// Freezes the log for good: its last entry says so, with the cause, and from
-    /// then on, after a restart too, everything that would write is refused with
-    /// [`Error::Conflict`]. Queries, verification, exports and proofs go on. With
-    /// a key for checkpoints a last one is made.
+    /// Freezes the log permanently: its last entry says so with the cause. From then on, also after a restart, every
+    /// call that would write fails with [`Error::Conflict`]. Queries, verification, exports and proofs still work. With
+    /// a checkpoint key, a final checkpoint is made.
     ///
     /// ```
     /// use rulekeep::Governor;
@@ -31,9 +30,8 @@ impl Log<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] when it is frozen already; [`Error::InvalidInput`] for a
-    /// cause of more than 4,096 characters; [`Error::ChainBroken`];
-    /// [`Error::StorageUnavailable`]. Where the last checkpoint alone fails, the log
+    /// [`Error::Conflict`] when it is frozen already; [`Error::InvalidInput`] for a cause of more than 4,096
+    /// characters; [`Error::ChainBroken`]; [`Error::StorageUnavailable`]. If only the final checkpoint fails, the log
     /// is frozen all the same.
     pub fn freeze(self, cause: &str) -> Result<(), Error> {
         let cause = checked_note(cause)?;
@@ -43,19 +41,17 @@ impl Log<'_> {
         Ok(())
     }
 
-    /// Moves the first entries, as far as whole sealed segments are older than
-    /// `before`, to a new file, which [`verify_archive`] checks by itself; the log
-    /// goes on behind them, and the folder is smaller by what left. The report says
-    /// which entry and time were reached; `None` where no whole segment is so old.
-    /// Entries of the last 31 days stay, for limits may still count them, and so do
-    /// those that an endpoint of a webhook has still to be told of.
+    /// Moves the oldest entries to a new archive file, as far as whole sealed segments are older than `before`, and
+    /// deletes them from the store. The report says which entry and time were reached; `None` if no whole segment is
+    /// that old. Entries of the last 31 days stay, because rate limits may still count them, and so do entries that a
+    /// webhook endpoint has not received yet.
     ///
-    /// With a key for checkpoints the archive ends in a signed one; without, it is
-    /// sealed by its links, its root and its SHA-256, which is in the log, and not
-    /// signed. Records that left are answered, as are outcomes for them, with
-    /// [`Error::ProofElsewhere`], which names the archive; queries and statistics
-    /// cover what is left. Queries wait while the index is made anew. It waits for
-    /// a verification behind the opening, and for an erasure.
+    /// [`verify_archive`] verifies the file by itself. With a checkpoint key the archive ends with a signed checkpoint.
+    /// Without one it is unsigned, and sealed by its links, its root and its SHA-256, which the log stores.
+    ///
+    /// Requests for archived records, and outcomes for them, fail with [`Error::ProofElsewhere`], which names the
+    /// archive. Queries and statistics cover the remaining records, and wait while the index is rebuilt. The call waits
+    /// for a background verification and for an erasure to finish.
     ///
     /// ```no_run
     /// use rulekeep::system::Timestamp;
@@ -71,10 +67,9 @@ impl Log<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] for a file that is there already or a log that is frozen;
-    /// [`Error::ChainBroken`] where what is to leave does not hold;
-    /// [`Error::StorageUnavailable`]. Until the archive was written, synced, read
-    /// back and noted in the log, nothing has changed but for an unneeded file.
+    /// [`Error::Conflict`] when the file exists or the log is frozen; [`Error::ChainBroken`] when the entries to
+    /// archive do not verify; [`Error::StorageUnavailable`]. Until the archive is written, synced, read back and noted
+    /// in the log, an error leaves the log unchanged and at most an unneeded file behind.
     pub fn archive(self, before: Timestamp, file: impl AsRef<Path>) -> Result<Option<ArchiveReport>, Error> {
         let (folder, name) = placed(file.as_ref())?;
         let now = self.governor.inner.clock.now();
@@ -88,12 +83,13 @@ impl Log<'_> {
         if count == 0 {
             return Ok(None);
         }
-        // What is stated again must be what the journal says.
+        // States are recorded again, so they must be what the journal says.
         self.governor.inner.log.wait_verified()?;
         let rerecorded = self.governor.rerecord(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
-        // What people answered is told by the records, and what was lifted stops nobody; no more does a
-        // cursor matter that was forgotten, or a tool of which nothing is settled. No approval of a class lasts as long as what leaves has stood.
+        // States that may be archived without being recorded again: answered escalations (the records tell the answer),
+        // lifted kill switches, deleted cursors and removed pins. No pre-approval lasts as long as the archived entries
+        // are old.
         let kinds =
             [escalations::KEY_PREFIX, kill_switch::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX, catalogue::KEY_PREFIX];
         let is_over = |key: &str| kinds.iter().any(|kind| key.starts_with(kind));
@@ -105,14 +101,14 @@ impl Log<'_> {
         Ok(Some(report))
     }
 
-    /// Verifies archives and the log as one chain: each archive by itself, that it
-    /// begins where the one before it ends, and that the log begins behind the last.
-    /// The records are those of all of them. Without archives, what [`Governor::verify`] does.
+    /// Verifies archives and the log as one chain: each archive by itself, that each starts where the previous one
+    /// ends, and that the log starts after the last. The result counts the records of all. Without archives it equals
+    /// [`Governor::verify`].
     ///
     /// # Errors
     ///
-    /// [`Error::ArchiveBroken`] for an archive that does not hold or does not fit;
-    /// [`Error::StorageUnavailable`].
+    /// [`Error::ArchiveBroken`] for an archive that does not verify or does not fit; [`Error::StorageUnavailable`] when
+    /// a file cannot be read.
     pub fn verify_with_archives<P: AsRef<Path>>(self, archives: &[P]) -> Result<Verification, Error> {
         let mut records = 0;
         let mut last: Option<ArchiveReport> = None;
@@ -155,12 +151,12 @@ impl Log<'_> {
 }
 
 impl Governor {
-    /// Puts every state in order again, so that none is lost with what leaves. Hands out their keys.
+    /// Enqueues every state again, so that archiving loses none, and returns their keys.
     fn rerecord(&self, at: Timestamp) -> Result<BTreeSet<String>, Error> {
         const CAUSE: &str = "stated again before an archive";
         let mut keys = BTreeSet::new();
         for cell in self.inner.ledger.all_to_come() {
-            // Held so that no change comes between.
+            // Held so that no change happens meanwhile.
             let agent = cell.write();
             let state = agents::state_of(&agent)?;
             keys.insert(state.key.clone());
@@ -189,21 +185,19 @@ impl Governor {
     }
 }
 
-/// Checks an archive by the file alone: every hash and link in it, its root, and
-/// that a checkpoint at its end is of these entries. Who signed that, if anybody,
-/// is not checked here: with the feature `checkpoints`,
+/// Verifies an archive from its file alone: every hash and link, its root, and that a checkpoint at its end covers
+/// these entries. It does not check who signed the checkpoint: with the feature `checkpoints`,
 /// `rulekeep::maintenance::verify_signed_archive` does.
 ///
 /// # Errors
 ///
-/// [`Error::ArchiveBroken`] where anything does not hold;
-/// [`Error::StorageUnavailable`] when it cannot be read.
+/// [`Error::ArchiveBroken`] when the file does not verify; [`Error::StorageUnavailable`] when it cannot be read.
 pub fn verify_archive(file: impl AsRef<Path>) -> Result<ArchiveReport, Error> {
     let (folder, name) = placed(file.as_ref())?;
     proof::verify_archive(&folder, Path::new(&name))
 }
 
-/// A file's folder and its name there.
+/// Splits a path into its folder and the file's name.
 fn placed(file: &Path) -> Result<(RealFiles, String), Error> {
     let name = file.file_name().and_then(std::ffi::OsStr::to_str);
     let name = name.ok_or_else(|| Error::input("file", "expected a path that ends in a file's name, in UTF-8"))?;

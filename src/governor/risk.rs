@@ -1,4 +1,4 @@
-//! The risk that counts: a caller can raise it, and never talk it down.
+//! The effective risk: a caller can raise it but never lower it below the floor.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -6,11 +6,10 @@ use std::sync::{PoisonError, RwLock};
 use crate::model::{Action, Capability, Intent, Operation, Resource, RiskLevel, names_production, risk_floor};
 use crate::parse::Parser;
 
-/// The least risk that the names of actions imply, kept once the parser has
-/// told it: a runtime asks for the same few names again and again.
+/// The risk floors of action names, cached because a runtime uses the same few names repeatedly.
 #[derive(Default)]
 pub(super) struct ActionFloors {
-    // Read by every decision, written at the first sight of a name; held to look up or put in one.
+    // Read by every decision, written at the first use of a name; held to look up or insert one.
     known: RwLock<HashMap<Action, RiskLevel>>,
 }
 
@@ -21,7 +20,7 @@ impl ActionFloors {
         }
         let floor = parser.action_floor(action);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        // Names come from callers, who could make up ever new ones.
+        // Names come from callers, who could send ever new ones.
         if known.len() < MOST_KNOWN {
             known.insert(action.clone(), floor);
         }
@@ -32,9 +31,8 @@ impl ActionFloors {
 /// More names than a runtime has tools.
 const MOST_KNOWN: usize = 4096;
 
-/// The higher of what the intent says and the least that its action and
-/// capabilities imply by the rubric, with production counted for anything but
-/// a read.
+/// The higher of the intent's risk level and the floor of its action and capabilities. The floor rises by one level for
+/// changes in production and for bulk operations.
 pub(super) fn effective_risk(parser: &Parser, floors: &ActionFloors, intent: &Intent) -> RiskLevel {
     let floor = risk_floor(&intent.parsed_action, &intent.required_capabilities)
         .max(floors.of(&intent.parsed_action, parser))
@@ -44,14 +42,13 @@ pub(super) fn effective_risk(parser: &Parser, floors: &ActionFloors, intent: &In
     floor.max(intent.risk_level)
 }
 
-/// What a success can be earned on: the least that the rubric says of what was granted. Nothing that a caller says
-/// of itself counts, or it would earn by calling a small thing a large one.
+/// The risk level that a success earns trust for: the floor of the granted capabilities. The caller's own statements do
+/// not count, or an agent could earn more by overstating its risk.
 pub(super) fn earned_risk(intent: &Intent, granted: &[Capability]) -> RiskLevel {
     if granted.is_empty() { RiskLevel::Low } else { risk_floor(&intent.parsed_action, granted) }
 }
 
-/// What moving money is at least, by the amount that the context names: a payment
-/// that names none could be of any size.
+/// The floor of a transfer by the amount in the context. Without an amount, a payment could be of any size.
 fn amount_floor(intent: &Intent) -> RiskLevel {
     let mut transfers = intent
         .required_capabilities
@@ -68,12 +65,12 @@ fn amount_floor(intent: &Intent) -> RiskLevel {
     match amount.as_f64() {
         Some(amount) if (0.0..=100.0).contains(&amount) => RiskLevel::Medium,
         Some(amount) if (0.0..10_000.0).contains(&amount) => RiskLevel::High,
-        // 10,000 or more, less than nothing, or no number at all.
+        // 10,000 or more, negative, or not a number.
         _ => RiskLevel::Critical,
     }
 }
 
-/// Whether the context names more than 1,000 records of anything but public information.
+/// Returns whether the context names more than 1,000 records of anything but public information.
 fn is_bulk(intent: &Intent) -> bool {
     let count = intent.context.get("recordCount").and_then(serde_json::Value::as_f64);
     count.is_some_and(|count| count > 1000.0)

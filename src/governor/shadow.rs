@@ -1,5 +1,4 @@
-//! A second policy set beside the one in force: it decides on everything and
-//! enforces nothing.
+//! The shadow policy set: a second set that is evaluated for every decision but not enforced.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,40 +11,40 @@ use super::replay::parts;
 use crate::model::{AgentId, Alert, AlertKind, Decision, Digest, Enforcement, ProofId, RiskLevel};
 use crate::policy::{PolicyRequest, PolicySet};
 
-/// A set in the shadow, and where it differed.
+/// The shadow set and its differences so far.
 pub(super) struct Shadow {
     set: PolicySet,
     decided: AtomicU64,
     differed: AtomicU64,
     failed: AtomicU64,
-    // Held to add or read one difference; nothing else is taken meanwhile.
+    // Held to add or read a difference; no other lock is acquired meanwhile.
     differences: Mutex<VecDeque<ShadowDifference>>,
 }
 
-/// What a set in the shadow has come to so far.
+/// The results of the shadow policy set so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ShadowReport {
-    /// The digest of the set in the shadow.
+    /// The digest of the shadow set.
     pub policy_digest: Digest,
-    /// Decisions that it was held against.
+    /// Number of decisions compared.
     pub decided: u64,
-    /// How many of them it would have made otherwise.
+    /// Number of decisions that the shadow set would have made differently.
     pub differed: u64,
-    /// On how many a condition of it failed.
+    /// Number of decisions for which a condition of the shadow set failed.
     pub failed: u64,
-    /// The last differences, the newest first, at most [`ShadowReport::MOST_DIFFERENCES`].
+    /// The most recent differences, newest first, at most [`ShadowReport::MOST_DIFFERENCES`].
     pub differences: Vec<ShadowDifference>,
 }
 
 impl ShadowReport {
-    /// The most differences that are kept.
+    /// Maximum number of differences kept.
     pub const MOST_DIFFERENCES: usize = 1_000;
 }
 
-/// A decision that the set in the shadow would have made otherwise.
+/// A decision that the shadow policy set would have made differently.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -53,26 +52,27 @@ impl ShadowReport {
 pub struct ShadowDifference {
     /// The record of the decision.
     pub proof_id: ProofId,
-    /// The agent that asked.
+    /// The agent that made the request.
     pub agent_id: AgentId,
-    /// What was decided.
+    /// The decision that was made.
     pub was: Decision,
-    /// What the set in the shadow decides.
+    /// The decision of the shadow set.
     pub shadow: Decision,
-    /// By which of its rules.
+    /// The rules of the shadow set that decide.
     #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub rules: Arc<[Arc<str>]>,
-    /// What differs: `decision`, `granted`, `constraints`.
+    /// The parts that differ: `decision`, `granted`, `constraints`.
     pub differs: Vec<&'static str>,
 }
 
 impl Policies<'_> {
-    /// Sets a policy set beside the one in force, or takes it away. From the next
-    /// decision on it is held against everything that is asked, after the decision
-    /// is recorded; what it would decide otherwise is in
-    /// [`Policies::shadow_report`](crate::handle::Policies::shadow_report) and is told as
-    /// an event of [`EventType::Alert`](crate::event::EventType), the like of it once a minute.
-    /// It enforces nothing, counts no limit, and its errors are its own.
+    /// Sets or removes the shadow policy set.
+    ///
+    /// From the next decision on, it is evaluated after each decision is recorded.
+    /// [`Policies::shadow_report`](crate::handle::Policies::shadow_report) lists the differences, and each kind raises
+    /// an event of [`EventType::Alert`](crate::event::EventType) at most once a minute. The shadow set enforces nothing
+    /// and consumes no rate limit, and its errors do not affect decisions. It is not stored: a governor opened later
+    /// starts without one.
     pub fn shadow(self, set: Option<PolicySet>) {
         let shadow = set.map(|set| {
             Arc::new(Shadow {
@@ -86,7 +86,7 @@ impl Policies<'_> {
         self.governor.inner.policies.shadow.store(shadow);
     }
 
-    /// What the set in the shadow has come to since it was set; none without one.
+    /// Returns the results of the shadow set since it was set; `None` without one.
     pub fn shadow_report(self) -> Option<ShadowReport> {
         self.governor.inner.policies.shadow.load().as_ref().map(|shadow| shadow.report())
     }
@@ -97,8 +97,8 @@ fn named(rules: &[Arc<str>]) -> String {
 }
 
 impl Shadow {
-    /// Holds the set against a request that was decided. What it says otherwise comes back as an alert, and what
-    /// that is about: the like of it is not worth another.
+    /// Compares the shadow set with a decision. Returns an alert for a difference and the alert's subject, by which
+    /// repetitions are recognized.
     pub(super) fn look(&self, request: &PolicyRequest<'_>, enforcement: &Enforcement) -> Option<(Alert, String)> {
         self.decided.fetch_add(1, Ordering::Relaxed);
         let agent_id = request.intent.agent_id.clone();

@@ -1,4 +1,4 @@
-//! What a verdict rests on, so that one that was given before is not given again when that has gone.
+//! The conditions that a verdict rests on, so that a stored response is not returned after they have changed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,19 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::Governor;
 use crate::model::{AgentId, Digest, KillSwitchScope, ProofId};
 
-/// The state of affairs that a verdict rests on: kill switches, policies, pre-approvals.
+/// The conditions that a verdict rests on: kill switches, policies, pre-approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Interventions that there had been.
+    /// Number of interventions so far.
     interventions: u64,
     policies: Digest,
-    /// Changes that there had been in what agents may do: policies that were loaded, approvals given beforehand that were taken
-    /// back.
+    /// Number of changes to what agents may do: loaded policies and revoked pre-approvals.
     changes: u64,
 }
 
 impl Governor {
-    /// What a decision rests on that is made from now on.
+    /// The conditions that a decision made from now on rests on.
     pub(crate) fn standing(&self) -> Standing {
         let interventions = self.inner.stops.interventions();
         Standing {
@@ -28,9 +27,8 @@ impl Governor {
         }
     }
 
-    /// What came since `then`, so that what these records grant is no leave to act any more: policies, the end of an
-    /// approval of a class; of one of the agents a stop, a suspension, another score set by an operator, or another
-    /// profile.
+    /// The change since `then`, if any, that invalidates what these records grant: loaded policies, an ended
+    /// pre-approval, or for one of their agents a kill switch, a suspension, an adjusted score or a changed profile.
     pub(crate) fn overtaken(&self, then: &Standing, granted: &[ProofId]) -> Option<&'static str> {
         if self.inner.policies.load().digest() != then.policies {
             return Some("other policies were loaded");
@@ -49,11 +47,11 @@ impl Governor {
     }
 }
 
-/// When agents were kept from acting, or may have been: stops, suspensions, retirements, scores that were set and profiles that
-/// were changed since the governor was opened, also those that have ended.
+/// Interventions since the governor was opened, including those that have ended: kill switches, suspensions,
+/// retirements, adjusted scores and changed profiles.
 #[derive(Debug, Default)]
 pub(super) struct Interventions {
-    // Held to note or look up one; nothing else is taken meanwhile.
+    // Held to record or look up one; no other lock is acquired meanwhile.
     table: Mutex<InterventionTable>,
 }
 
@@ -61,13 +59,13 @@ pub(super) struct Interventions {
 struct InterventionTable {
     changes: u64,
     count: u64,
-    /// The last one of everybody. One of a group counts as such, for who was in it then is not kept.
+    /// The last intervention for every agent. One for a group counts as such, because past members are not stored.
     of_all: u64,
     of_agents: HashMap<AgentId, u64>,
 }
 
 impl Interventions {
-    /// To be noted once it bites, and before whoever asked for it hears so.
+    /// Must be called once the intervention is effective, and before its caller returns.
     pub(super) fn note(&self, scope: &KillSwitchScope) {
         let mut table = self.table();
         table.count += 1;
@@ -78,7 +76,7 @@ impl Interventions {
         }
     }
 
-    /// To be noted once other policies are in force or an approval of a class is not any more, likewise.
+    /// Must be called once policies are in force or a pre-approval has ended, before the caller returns.
     pub(super) fn note_change(&self) {
         self.table().changes += 1;
     }
@@ -91,7 +89,7 @@ impl Interventions {
         self.table().changes
     }
 
-    /// Whether one came behind the first `count` that was the agent's too.
+    /// Returns whether an intervention after the first `count` concerned the agent.
     fn is_since(&self, count: u64, agent: &AgentId) -> bool {
         let table = self.table();
         table.of_all > count || table.of_agents.get(agent).is_some_and(|last| *last > count)

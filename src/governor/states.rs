@@ -1,4 +1,4 @@
-//! States that the log keeps, as JSON under a key, and the notes that stand beside them.
+//! States that the log stores as JSON under a key, and their notes.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use crate::proof::StateDraft;
 
 use super::Governor;
 
-/// The state of something, to be recorded.
+/// A state to be recorded.
 pub(super) fn draft(key: impl Into<String>, value: &impl Serialize) -> Result<StateDraft, Error> {
     let key = key.into();
     match serde_json::to_string(value) {
@@ -18,7 +18,7 @@ pub(super) fn draft(key: impl Into<String>, value: &impl Serialize) -> Result<St
     }
 }
 
-/// Reads a state as the log has it.
+/// Reads a state from the log.
 pub(super) fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(value).map_err(|error| Error::storage(format!("the state {key:?} cannot be read: {error}")))
 }
@@ -30,12 +30,12 @@ impl Governor {
     }
 }
 
-/// A text with its secrets masked.
+/// The text with secrets redacted.
 pub(super) fn masked(text: &str) -> String {
     conceal_text(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// A note for the record: at most 4,096 characters, with its secrets masked.
+/// A note for the record: at most 4,096 characters, with secrets redacted.
 pub(super) fn checked_note(note: &str) -> Result<String, Error> {
     const LONGEST: usize = 4096;
     if note.chars().count() > LONGEST {

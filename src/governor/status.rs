@@ -1,4 +1,4 @@
-//! The governor's own health and metrics, measured when they are asked for.
+//! Health and metrics of the governor, measured on request.
 
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
@@ -17,20 +17,20 @@ use crate::telemetry::{self, Work};
 use crate::trust::AgentRecord;
 
 impl Log<'_> {
-    /// How the journal stands: what is on disk, and how full segments are being sealed.
+    /// Returns the state of the journal: entries on disk, and the progress of sealing full segments.
     pub fn journal(self) -> JournalStatus {
         self.governor.inner.log.journal()
     }
 }
 
 impl Governor {
-    /// The governor's health and metrics. Days are UTC.
+    /// Returns the governor's health and metrics. Days are UTC.
     ///
-    /// Each component is tried, not taken for granted; `docs/reference/status.md` says how. Where the disk hangs, it comes back
-    /// all the same, and says so.
+    /// Each component is tested by using it; `docs/reference/status.md` says how. If the disk hangs, the call returns
+    /// after about two seconds and reports it.
     pub fn status(&self) -> SystemStatus {
         let inner = &*self.inner;
-        // What was decided before this call is counted; a log that cannot catch up shows in the health.
+        // Earlier decisions are counted; a log that cannot keep up shows in the health.
         let probe = inner.log.probe(PATIENCE);
         let log = inner.log.state();
         let now = inner.clock.now();
@@ -53,7 +53,7 @@ impl Governor {
         status
     }
 
-    /// Counts an enforcement that came to a verdict.
+    /// Counts an enforcement that reached a decision.
     pub(super) fn record_latency(&self, started: Instant) {
         let ended = Instant::now();
         let took = ended.duration_since(started);
@@ -61,7 +61,7 @@ impl Governor {
         telemetry::enforced(took);
     }
 
-    /// Notes a verdict that is as durable as was promised.
+    /// Records metrics of a verdict that is durable.
     pub(super) fn record_verdict(&self, work: &Work, started: Instant, enforcement: &Enforcement) {
         self.record_latency(started);
         work.note_verdict(enforcement);
@@ -70,12 +70,13 @@ impl Governor {
         }
     }
 
-    /// Tells how many escalations wait for people.
+    /// Publishes the number of pending escalations.
     pub(super) fn publish_pending(&self) {
         telemetry::pending(|| self.inner.approvals.queue.pending());
     }
 
-    /// Whether decisions are taken in, may grant something, and what comes of them is seen to.
+    /// Health of the decision path: the queue accepts decisions, at least one rule can grant, and outcomes are
+    /// processed.
     fn gateway(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {
         let said = warnings.len();
         let policies = self.policies().current();
@@ -110,7 +111,7 @@ impl Governor {
         degraded_if(warnings.len() > said)
     }
 
-    /// Tells the stops in force, the newest first. They degrade nothing: that is how it is meant to be.
+    /// Warns about kill switches in force, newest first. They are intended, so they do not degrade the health.
     fn tell_stops(&self, warnings: &mut Vec<String>) {
         let stops = self.kill_switch().list();
         let told = stops.iter().rev().take(MOST_STOPS);
@@ -121,7 +122,7 @@ impl Governor {
         }
     }
 
-    /// Whether what is kept of some agents can be, whichever they are.
+    /// Health of the trust ledger: checks the stored trust of a random sample of agents.
     fn trust_engine(&self, now: Timestamp, warnings: &mut Vec<String>) -> Health {
         let harmed = |agent: &AgentRecord| {
             let trust = self.trust_of(agent, now);
@@ -157,11 +158,11 @@ impl Governor {
     }
 
     fn database(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {
-        // What took a write no more is said with the gateway.
+        // A failed write is reported by the gateway.
         if log.has_failed {
             return Health::Unhealthy;
         }
-        // Of a log that is closed nothing can be asked.
+        // A closed log cannot be queried.
         let is_lost = log.view_lost || (probe.is_ok() && !self.inner.log.view_answers());
         if is_lost {
             warnings.push("the view cannot be kept on disk: it is in memory, and made anew at each opening".to_owned());
@@ -169,14 +170,14 @@ impl Governor {
         degraded_if(is_lost)
     }
 
-    /// The decisions of the day, and those of them that asked a person.
+    /// The number of decisions today, and of ESCALATE decisions among them.
     fn today(&self, log: &LogState, now: Timestamp) -> (u64, u64) {
         let totals = &log.totals;
         match totals.day.cmp(&now.day()) {
             Ordering::Equal => (totals.decisions_that_day, totals.escalations_that_day),
             Ordering::Less => (0, 0),
-            // The clock stepped back over midnight: records keep the order of their times, so there may be some of today
-            // before those of tomorrow.
+            // The clock stepped back over midnight. Records are ordered by time, so some of today may precede those of
+            // tomorrow.
             Ordering::Greater => {
                 let start = now.day().saturating_mul(MILLIS_PER_DAY);
                 let [from, to] = [start, start.saturating_add(MILLIS_PER_DAY - 1)].map(Timestamp::from_millis);
@@ -198,7 +199,7 @@ impl Governor {
         None
     }
 
-    /// Whether the parser still tells a plain request from nonsense.
+    /// Returns whether the parser still recognizes a plain request.
     fn parser_works(&self) -> bool {
         let Ok(agent_id) = "status".parse() else { return false };
         let at = self.inner.clock.now();
@@ -220,10 +221,10 @@ const fn degraded_if(something: bool) -> Health {
     if something { Health::Degraded } else { Health::Healthy }
 }
 
-/// How long the writer may take until it is said that it hangs.
+/// How long the writer may take before it counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MILLIS_PER_DAY: i64 = 86_400_000;
-/// Kill switches that are told one by one.
+/// Maximum number of kill switches with a warning of their own.
 const MOST_STOPS: usize = 5;
 
 #[cfg(test)]
@@ -247,7 +248,7 @@ mod tests {
         assert_eq!(governor.status().components.trust_engine, Health::Healthy);
         let cell = governor.inner.ledger.get(&"a".parse().unwrap()).unwrap();
         let whole = cell.read().clone();
-        // A score that fell without its tier, as a flipped bit would have it.
+        // A score that fell without its tier, as a flipped bit causes.
         cell.write().trust.score = Score::saturating(10);
         let status = governor.status();
         assert_eq!((status.status, status.components.trust_engine), (Health::Unhealthy, Health::Unhealthy));

@@ -1,4 +1,4 @@
-//! The streaks of denials that are under way.
+//! Streaks of denials: repeated denials of an agent within a time span.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::model::{AgentId, RiskLevel, Timestamp};
 use crate::trust::{Denials, TrustModel};
 
-/// The streaks of all agents that were denied of late.
+/// The streaks of all agents that were denied recently.
 #[derive(Debug)]
 pub(super) struct Streaks {
     // Held to count one denial.
@@ -17,7 +17,7 @@ pub(super) struct Streaks {
 #[derive(Debug, Default)]
 struct Counted {
     denials: HashMap<AgentId, Denials>,
-    /// The same agents, in the order in which it is looked whether theirs are over.
+    /// The same agents, in the order in which they are checked for finished streaks.
     turns: VecDeque<AgentId>,
 }
 
@@ -28,7 +28,7 @@ impl Default for Streaks {
 }
 
 impl Streaks {
-    /// Counts a denial; where that completes a streak that costs, the riskiest of the streak's denials.
+    /// Counts a denial. If it completes a streak that costs trust, returns the highest risk in the streak.
     pub(super) fn count(
         &self,
         model: &TrustModel,
@@ -41,7 +41,8 @@ impl Streaks {
         if let Some(known) = denials.get_mut(agent) {
             return known.count(model, risk, now);
         }
-        // A few for each that comes, never all of them: nobody waits for long, and what is over leaves in the end.
+        // Checks a few for each new agent, never all of them: no caller waits long, and finished streaks are removed
+        // eventually.
         for _ in 0..LOOKED_AT {
             let Some(next) = turns.pop_front() else { break };
             if denials.get(&next).is_none_or(|denials| denials.is_over(model, now)) {
@@ -51,7 +52,7 @@ impl Streaks {
             }
         }
         if denials.len() >= self.most {
-            // So many agents are denied at once that one more tells nothing.
+            // With so many agents denied at once, one more carries no information.
             return None;
         }
         turns.push_back(agent.clone());
@@ -59,9 +60,9 @@ impl Streaks {
     }
 }
 
-/// Agents whose denials are counted at once.
+/// Maximum number of agents with a streak.
 const MOST_STREAKS: usize = 65_536;
-/// Agents that are looked at for each that is denied for the first time.
+/// Number of agents checked for each new one.
 const LOOKED_AT: usize = 4;
 
 #[cfg(test)]
@@ -90,7 +91,7 @@ mod tests {
             assert_eq!(streaks.count(&model, &agent(number), RiskLevel::Low, at(0)), None);
         }
         assert_eq!(held(&streaks), most, "those that came too late are not counted");
-        // All of it is over by now.
+        // Every streak is over by now.
         for newcomer in 1..=20 {
             streaks.count(&model, &agent(1000 + newcomer), RiskLevel::Low, at(600));
             assert_eq!(held(&streaks), most - newcomer * (LOOKED_AT - 1));

@@ -1,4 +1,4 @@
-//! Trust as the governor keeps it: what moves it, where each move is written, and the way back.
+//! Trust as the governor keeps it: its changes, and their entries in the log.
 
 use super::agents::state_of;
 use super::states::{self, checked_note};
@@ -10,19 +10,19 @@ use crate::model::{
 use crate::proof::{ChangeDraft, ProofQuery, StateDraft, TrustMove};
 use crate::trust::{AgentCell, AgentRecord, Facts, TrustModel, TrustState};
 
-/// The key of the model in force among the log's states.
+/// Log key of the trust model in force.
 pub(super) const MODEL_KEY: &str = "trust-model";
 
-/// The trust of a governor's agents. See [`Governor::trust`].
+/// The trust of a governor's agents, see [`Governor::trust`].
 #[derive(Debug, Clone, Copy)]
 pub struct Trust<'a> {
     pub(super) governor: &'a Governor,
 }
 
 impl Trust<'_> {
-    /// What changed an agent's trust, newest first: a page, counted from 1, of at most 200.
+    /// Lists the changes of an agent's trust, newest first. `page` counts from 1, `page_size` is at most 200.
     ///
-    /// Pages are found by going back from the newest change, so a page far back costs more.
+    /// Pages are found by walking back from the newest change, so a late page costs more.
     ///
     /// ```
     /// use rulekeep::trust::TrustCause;
@@ -39,8 +39,8 @@ impl Trust<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::AgentNotFound`]; [`Error::InvalidQuery`] that names the parameter; [`Error::StorageUnavailable`],
-    /// [`Error::ChainBroken`]. Changes that left with an archive are counted and not listed.
+    /// [`Error::AgentNotFound`]; [`Error::InvalidQuery`], which names the parameter; [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when the log cannot be read. Archived changes are counted but not listed.
     pub fn history(self, agent_id: &str, page: u64, page_size: u64) -> Result<TrustPage, Error> {
         ProofQuery::all().page(page).page_size(page_size).checked()?;
         let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
@@ -53,7 +53,7 @@ impl Trust<'_> {
         let mut items = Vec::new();
         let (mut next, mut place) = (trust.last, 0);
         while let Some(sequence) = next.filter(|_| place < skip.saturating_add(page_size)) {
-            // What left, or stands in the log that this one was begun in place of, ends the way back.
+            // An entry that is archived, or in the log that this one replaced, ends the walk.
             let Some(moved) = self.governor.inner.log.trust_move(&agent_id, sequence)? else { break };
             next = moved.trust.previous.filter(|previous| *previous < sequence);
             if place >= skip {
@@ -65,12 +65,13 @@ impl Trust<'_> {
         Ok(TrustPage::new(items, total, page, page_size))
     }
 
-    /// Sets an agent's score: exempt from the daily cap, not from its ceiling. `note` says why, and is kept.
+    /// Sets an agent's score, up to its ceiling; the daily cap on gains does not apply. `note` says why and is stored.
     ///
     /// # Errors
     ///
-    /// [`Error::AgentNotFound`]; [`Error::Conflict`] above the agent's ceiling; [`Error::InvalidInput`] for no note or
-    /// one of more than 4,096 characters; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    /// [`Error::AgentNotFound`]; [`Error::Conflict`] above the agent's ceiling; [`Error::InvalidInput`] for an empty
+    /// note or one of more than 4,096 characters; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it
+    /// cannot be recorded.
     pub fn adjust(self, agent_id: &str, score: Score, note: &str) -> Result<AgentInfo, Error> {
         if note.trim().is_empty() {
             return Err(Error::input("note", "expected why the score is set"));
@@ -94,15 +95,14 @@ impl Trust<'_> {
         Ok(info)
     }
 
-    /// Takes back what a reported SUCCESS did, for it turned out to be a failure: what it can have gained at the most,
-    /// and the failure's loss on top. The record's outcome stands as it was reported. That is done once: the same again,
-    /// with the same note, changes nothing.
+    /// Corrects a reported SUCCESS that turned out to be a failure: subtracts the most it can have gained, and the loss
+    /// of a failure. The record keeps its reported outcome. A second call with the same note changes nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`]; [`Error::Conflict`] when its outcome is not SUCCESS, or was corrected with another note;
-    /// [`Error::InvalidInput`] for no note or a longer one than 4,096 characters; [`Error::StorageUnavailable`],
-    /// [`Error::ChainBroken`].
+    /// [`Error::ProofNotFound`]; [`Error::Conflict`] when the outcome is not SUCCESS, or was corrected with another
+    /// note; [`Error::InvalidInput`] for an empty note or one of more than 4,096 characters;
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn correct(self, proof_id: &ProofId, note: &str) -> Result<TrustSnapshot, Error> {
         if note.trim().is_empty() {
             return Err(Error::input("note", "expected why the outcome was wrong"));
@@ -116,10 +116,10 @@ impl Trust<'_> {
         }
         let cell = self.governor.registered(&record.entity_id)?;
         let cause = format!("{proof_id}: {note}");
-        // INVARIANT: its outcome is in the index, so that nobody but another caller who corrects it has it reserved: what
-        // is found of corrections stays so until this one is enqueued.
+        // INVARIANT: the outcome is in the index, so only another caller of `correct` can hold the reservation. The
+        // corrections found here stay current until this one is enqueued.
         let _reserved = self.governor.inner.log.queue().reserve(proof_id.sequence());
-        // Looked for before the agent is held, so that its decisions do not wait for it.
+        // Searched before the agent is locked, so that its decisions do not wait.
         let last = cell.read().trust.last;
         if let Some(standing) = self.governor.correction_of(proof_id, &record.entity_id, last)? {
             if standing != cause {
@@ -128,7 +128,8 @@ impl Trust<'_> {
             }
             return Ok(self.governor.trust_of(&cell.read(), self.governor.inner.clock.now()));
         }
-        // INVARIANT: a record that is still there has its correction still behind it, for entries leave in order.
+        // INVARIANT: entries are archived in order, so a record that is still in the log has its correction after it
+        // there.
         let facts = self.governor.inner.log.facts(proof_id)?;
         let now = self.governor.inner.clock.now();
         let mut agent = cell.write();
@@ -149,7 +150,7 @@ impl Trust<'_> {
 }
 
 impl Governor {
-    /// The text of a record's correction, if there is one among an agent's changes of trust from `last` back to it.
+    /// The text of a record's correction, searched among the agent's trust changes from `last` back to the record.
     fn correction_of(
         &self,
         proof_id: &ProofId,
@@ -171,17 +172,17 @@ impl Governor {
         Ok(None)
     }
 
-    /// The trust in force of an agent.
+    /// An agent's current trust.
     pub(super) fn trust_of(&self, agent: &AgentRecord, now: Timestamp) -> TrustSnapshot {
         self.inner.trust_model.snapshot(&agent.trust, self.bearing(agent, now))
     }
 
-    /// What else bears on an agent's trust.
+    /// The other inputs of an agent's trust: its ceiling and the time.
     pub(super) fn bearing(&self, agent: &AgentRecord, now: Timestamp) -> Facts {
         Facts { ceiling: self.ceiling_of(agent.profile()), now }
     }
 
-    /// The highest score that an agent can have: the lower of its own ceiling and what its observability allows.
+    /// The highest score an agent can have: the lower of its own ceiling and its observability's.
     pub(super) fn ceiling_of(&self, profile: &AgentProfile) -> Option<Score> {
         let observable = profile.observability.map(|observability| self.inner.trust_model.ceiling_of(observability));
         match (profile.ceiling, observable) {
@@ -190,7 +191,7 @@ impl Governor {
         }
     }
 
-    /// Where a ceiling in force comes from.
+    /// Describes where the ceiling in force comes from.
     pub(super) fn said_of_ceiling(profile: &AgentProfile, ceiling: Score) -> String {
         match profile.observability {
             Some(observability) if profile.ceiling != Some(ceiling) => {
@@ -200,11 +201,11 @@ impl Governor {
         }
     }
 
-    /// An agent whose trust goes on to `next`, and the move that its entry is to tell, if it is one.
-    /// [`AgentRecord::placed_at`] puts the entry's place in once it is known.
+    /// The agent with its trust advanced to `next`, and the change to record, if there is one.
+    /// [`AgentRecord::placed_at`] adds the entry's position once it is known.
     pub(super) fn moved(agent: &AgentRecord, next: TrustState, how: Moved) -> (AgentRecord, Option<TrustMove>) {
-        // A correction is told where it found nothing to take as well: it is looked for before another is made. So is an
-        // adjustment to where the score was, and what a clock did that stepped back: idleness counts from there.
+        // A correction is recorded even if it changes nothing, because later ones search for it. So are an adjustment
+        // to the current score, and a clock that stepped back, because idle time counts from there.
         let change = match how.cause {
             TrustCause::Correction | TrustCause::Adjusted | TrustCause::Clock => Some(agent.trust.way_to(&next)),
             _ => agent.trust.change_to(&next),
@@ -219,7 +220,7 @@ impl Governor {
         (changed, moved)
     }
 
-    /// Has gains, idleness and probation count from `now` on, for every agent of whom they were counted from later.
+    /// Restarts gains, idle time and probation at `now` for every agent for whom they count from a later time.
     pub(super) fn restart_trust(&self, now: Timestamp) -> Result<(), Error> {
         for cell in self.inner.ledger.all_to_come() {
             let mut agent = cell.write();
@@ -231,8 +232,8 @@ impl Governor {
         Ok(())
     }
 
-    /// Puts what idleness has cost an agent in order, where it has cost something, so that its history has no gap. The
-    /// agent is held by the caller.
+    /// Enqueues the score lost through idle time, if any, so that the history has no gap. The caller holds the agent's
+    /// lock.
     pub(super) fn settle_idleness(&self, agent: &mut AgentRecord, now: Timestamp) -> Result<(), Error> {
         let next = self.inner.trust_model.settled(&agent.trust, now);
         if agent.trust.change_to(&next).is_none() {
@@ -242,7 +243,7 @@ impl Governor {
         self.put_in_order(agent, changed, trust, "idle", now).map(drop)
     }
 
-    /// Puts a change of trust that no outcome made in order; what idleness cost before it is told by itself.
+    /// Enqueues a change of trust that no outcome caused; losses through idle time get an entry of their own before it.
     fn order_move(
         &self,
         agent: &mut AgentRecord,
@@ -272,9 +273,10 @@ impl Governor {
         Ok(sequence)
     }
 
-    /// Counts a denial by the policies, and takes what a streak of them costs. The agent is held by nobody.
+    /// Counts a denial by the policies and applies the loss of a streak of denials. The caller must not hold the
+    /// agent's lock.
     pub(super) fn count_denial(&self, cell: &AgentCell, agent: &AgentId, risk: RiskLevel, now: Timestamp) {
-        // Nothing that is only believed yet is written down.
+        // Nothing is recorded on a log that is not verified yet.
         if !self.inner.log.is_verified() {
             return;
         }
@@ -282,14 +284,14 @@ impl Governor {
         let mut agent = cell.write();
         let next = self.inner.trust_model.after_denials(&agent.trust, risk, self.bearing(&agent, now));
         let moved = Moved { cause: TrustCause::Denials, risk: Some(risk), gained: None, at: now };
-        // The denials are in the log; where it takes nothing more in, nothing more is decided either.
+        // The denials are in the log. If it accepts no more entries, no more decisions are made either.
         let _ = self.order_move(&mut agent, next, moved, "denied again and again", now);
     }
 
-    /// Puts the trust model in force on record, unless it is the one that was.
+    /// Records the trust model in force if it has changed.
     pub(super) fn record_trust_model(&self, recorded: Option<&[u8]>) -> Result<(), Error> {
         let state = states::draft(MODEL_KEY, &self.inner.trust_model)?;
-        // What no log says is the default.
+        // Without an entry in the log the default model applies.
         let is_same = match recorded {
             Some(recorded) => recorded == state.value.as_bytes(),
             None => self.inner.trust_model == TrustModel::default(),
@@ -303,7 +305,7 @@ impl Governor {
 }
 
 impl Governor {
-    /// Puts the trust model in force in order again. Hands out its key.
+    /// Enqueues the trust model again, before an archive, and returns its key.
     pub(super) fn rerecord_trust_model(&self, at: Timestamp, cause: &str) -> Result<String, Error> {
         let state = states::draft(MODEL_KEY, &self.inner.trust_model)?;
         self.inner.log.queue().set_state(at, state, cause.to_owned())?;
@@ -312,7 +314,7 @@ impl Governor {
 }
 
 impl AgentRecord {
-    /// The record once the entry that it stands in has its place.
+    /// Sets the position of the record's last change once its entry has one.
     pub(super) fn placed_at(mut self, sequence: Sequence) -> Self {
         if self.trust.last == Some(StateDraft::OWN_PLACE) {
             self.trust.last = Some(sequence);
@@ -321,13 +323,13 @@ impl AgentRecord {
     }
 }
 
-/// Why trust moves, and what a rebuild has to know of it.
+/// The cause of a trust change, and what recomputing it requires.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moved {
     pub(super) cause: TrustCause,
-    /// The risk by which it moved.
+    /// The risk level that the size of the change depends on.
     pub(super) risk: Option<RiskLevel>,
-    /// What is taken back.
+    /// The gain that is taken back.
     pub(super) gained: Option<u16>,
     pub(super) at: Timestamp,
 }

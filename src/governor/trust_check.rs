@@ -1,4 +1,4 @@
-//! Trust made anew from the log alone, and held against what is kept.
+//! Recomputing trust from the log, and comparing it with the stored trust.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use crate::proof::{TrustMove, TrustStep};
 use crate::trust::{AgentRecord, Rebuild, TrustEvent, TrustFact, TrustModel, TrustState};
 
 impl Trust<'_> {
-    /// Makes every agent's trust anew from the log alone: from what was reported, what operators did, and the model that
-    /// was in force at each moment. Tells where that is not what is kept, in the log's own entries or in memory.
+    /// Recomputes every agent's trust from the log: from reported outcomes, operators' actions and the trust model in
+    /// force at each time. Returns the differences from the trust stored in the log's entries or in memory.
     ///
-    /// It reads all of the journal, which takes as long as verifying it.
+    /// It reads the whole journal, which takes as long as verifying it.
     ///
     /// # Errors
     ///
-    /// [`Error::ChainBroken`] where the log does not verify on the way; [`Error::StorageUnavailable`].
+    /// [`Error::ChainBroken`] if the log does not verify; [`Error::StorageUnavailable`] when it cannot be read.
     pub fn verify(self) -> Result<TrustCheck, Error> {
         let mut rebuilding = Rebuilding::default();
         self.governor.inner.log.each_trust_step(&mut |step| rebuilding.take(self.governor, step))?;
@@ -26,7 +26,7 @@ impl Trust<'_> {
                 let cell = self.governor.inner.ledger.get(&agent_id)?;
                 let kept = cell.read().trust;
                 let rebuilt = found.rebuild.state()?;
-                // What moved since the log was read is not looked at.
+                // Changes since the log was read are not compared.
                 (kept.last == rebuilt.last && kept.changes == rebuilt.changes && kept != rebuilt)
                     .then_some((kept, rebuilt, found.at))
             });
@@ -40,7 +40,7 @@ impl Trust<'_> {
     }
 }
 
-/// All agents as the log has them so far.
+/// The agents as recomputed so far.
 #[derive(Default)]
 struct Rebuilding {
     agents: HashMap<AgentId, Found>,
@@ -49,16 +49,16 @@ struct Rebuilding {
 
 struct Found {
     rebuild: Rebuild,
-    /// The last entry that said how it stands.
+    /// The last entry with the agent's state.
     at: Sequence,
-    /// What was kept, what should have been, and where.
+    /// The first difference: the stored trust, the recomputed trust, and the entry.
     difference: Option<(TrustState, TrustState, Sequence)>,
 }
 
 impl Rebuilding {
     fn take(&mut self, governor: &Governor, step: &TrustStep<'_>) {
         if step.key == trust::MODEL_KEY {
-            // A model that cannot be read makes what follows differ, which is told.
+            // After an unreadable model, later trust differs, which is reported.
             self.model = serde_json::from_slice(step.value).unwrap_or_default();
             return;
         }
@@ -75,7 +75,7 @@ impl Rebuilding {
         found.at = step.sequence;
         let fact = match (found.rebuild.state(), fact_of(step, &stated.trust, ceiling)) {
             (None, Some(registered @ TrustFact::Registered { .. })) => Some(registered),
-            // The first that is known of it.
+            // The first known state of the agent.
             (None, _) => Some(TrustFact::Stated { state: stated.trust, ceiling }),
             (Some(_), fact) => fact,
         };
@@ -96,7 +96,7 @@ impl Rebuilding {
     }
 }
 
-/// What moved trust; none where a state was only stated again.
+/// The cause of a trust change; `None` if the entry only repeats a state.
 fn fact_of(step: &TrustStep<'_>, stated: &TrustState, ceiling: Option<Score>) -> Option<TrustFact> {
     if let Some((outcome, basis)) = step.outcome {
         let event = TrustEvent { outcome, decision: basis.decision, risk: basis.risk, earns: basis.earns };

@@ -1,4 +1,4 @@
-//! Verifying the log.
+//! Verification of the log.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use super::log::Log;
 use crate::model::{Error, ScrubOptions, ScrubStatus, Verification, VerificationState, VerifyOptions};
 
 impl Log<'_> {
-    /// How far the log was verified that was opened: of interest where that is done behind, with
+    /// Returns the progress of the verification that started when the log was opened, of interest with
     /// [`OpenVerification::Behind`](crate::proof::OpenVerification::Behind).
     pub fn verification(self) -> VerificationState {
         self.governor.inner.log.verification_state()
     }
 
-    /// Starts a thread that reads all that is stored again and again, slowly, until the governor is closed: what
-    /// decays is found while there is still a copy of it. One that runs already is replaced.
+    /// Starts the scrub: a thread that slowly rereads and verifies the whole store, over and over, until the governor
+    /// is closed. It finds decayed data while a backup still exists. A scrub that is running already is replaced.
     ///
     /// # Errors
     ///
@@ -24,16 +24,16 @@ impl Log<'_> {
         self.governor.inner.log.scrub(options, move || clock.now())
     }
 
-    /// How the scrub stands; `None` where none was started.
+    /// Returns the state of the scrub; `None` if none was started.
     pub fn scrub_status(self) -> Option<ScrubStatus> {
         self.governor.inner.log.scrub_status()
     }
 
-    /// Like [`Governor::verify`], and as it is asked for: only what has come since
-    /// some place, with progress, with so many threads, the view compared too.
+    /// Verifies the log like [`Governor::verify`], with options: a starting position, progress reports, the number of
+    /// threads, and a comparison of the index.
     ///
-    /// What is appended meanwhile is left to the next time. A place to begin at
-    /// that is none of this log is what then is broken, and nothing else: the log goes on.
+    /// Entries appended meanwhile are left to the next verification. A starting position that does not belong to this
+    /// log is reported as broken, but the log stays writable.
     ///
     /// # Errors
     ///
@@ -46,8 +46,7 @@ impl Log<'_> {
 }
 
 impl Governor {
-    /// Reads the whole log and recomputes every hash in it. When something does
-    /// not hold, the log is read-only from then on.
+    /// Verifies the whole log by recomputing every hash in it. If it finds a break, the log becomes read-only.
     ///
     /// # Errors
     ///

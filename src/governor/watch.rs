@@ -1,5 +1,4 @@
-//! Counting what alert rules look for: how often within which time, by rule and subject, and what
-//! was told of it when.
+//! Occurrence counts for alert rules, by rule and subject, and the times of their last alerts.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,47 +7,47 @@ use std::time::Duration;
 use crate::model::{Alert, ProofId, Timestamp};
 use crate::policy::AlertRule;
 
-/// What is counted, in bounded memory: of too many subjects those are forgotten that were not heard of for longest.
+/// The counts, in bounded memory: beyond the limits, the subjects without recent occurrences are dropped.
 #[derive(Default)]
 pub(super) struct Watch {
     subjects: HashMap<(Arc<str>, Box<str>), Subject>,
-    /// Happenings that are kept of all.
+    /// Number of occurrences kept, over all subjects.
     kept: usize,
 }
 
 #[derive(Default)]
 struct Subject {
-    /// The last ones since it was told: as many as the rule counts, or an alert names.
+    /// The occurrences since the last alert: as many as the rule counts, or as an alert names.
     last: VecDeque<(Timestamp, Option<ProofId>)>,
-    /// How often it happened since it was told.
+    /// Number of occurrences since the last alert.
     unsaid: u64,
     told: Option<Timestamp>,
     heard: Option<Timestamp>,
-    /// Nothing that happened longer ago counts any more.
+    /// Older occurrences no longer count.
     relevant: Duration,
 }
 
-/// How a happening is looked at.
+/// The way an occurrence is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
-    /// It happens now.
+    /// A new occurrence.
     Now,
-    /// It was looked at in an earlier run, and told or not.
+    /// An occurrence counted in an earlier run, which raised an alert or not.
     Past { was_told: bool },
 }
 
-/// Something that is to be told.
+/// An alert that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Due {
-    /// How often it happened since it was last told.
+    /// Number of occurrences since the last alert.
     pub(super) occurrences: u64,
-    /// The last records of these, the oldest first.
+    /// The most recent records among them, oldest first.
     pub(super) proof_ids: Vec<ProofId>,
 }
 
 impl Watch {
-    /// Counts what happened to a subject; says what is to be told where the rule's count is reached within its time, and
-    /// the same was not told within its cooldown.
+    /// Counts an occurrence. Returns an alert if the rule's count is reached within its time and the cooldown has
+    /// passed.
     pub(super) fn note(
         &mut self,
         rule: &AlertRule,
@@ -90,8 +89,8 @@ impl Watch {
         due
     }
 
-    /// Forgets what no rule counts any more; and where there is too much all the same, the quarter that was not heard of
-    /// for longest.
+    /// Drops occurrences that no rule counts any more. If the limits are still exceeded, drops the quarter of subjects
+    /// with the oldest last occurrence.
     fn make_room(&mut self, now: Timestamp) {
         if self.subjects.len() < MOST_SUBJECTS && self.kept < MOST_KEPT {
             return;
@@ -114,7 +113,7 @@ impl Watch {
 }
 
 impl Subject {
-    /// Whether it is too early to tell the same again. A clock that stepped back does not keep it quiet.
+    /// Returns whether the cooldown has not passed. A clock that stepped back does not extend it.
     fn is_quiet(&self, cooldown: Duration, now: Timestamp) -> bool {
         self.told.is_some_and(|told| told <= now && since(told, now) < cooldown)
     }
@@ -124,9 +123,9 @@ fn since(then: Timestamp, now: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(now.as_millis() - then.as_millis()).unwrap_or(0))
 }
 
-/// Subjects that are told apart, those of all rules together.
+/// Maximum number of subjects, over all rules.
 const MOST_SUBJECTS: usize = 1 << 16;
-/// Happenings that are kept: some 12 MiB of them.
+/// Maximum number of occurrences kept, about 12 MiB.
 const MOST_KEPT: usize = 1 << 19;
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
-//! Actions: the normalised name of what an agent wants to do.
+//! Actions: the normalized name of an agent's requested operation.
 
 use std::str::FromStr;
 use std::sync::Arc;
 
 use super::InvalidValue;
 
-/// A normalised action name, `<verb>_<noun>` in snake case, for example `send_email`.
+/// A normalized action name in snake case, `<verb>_<noun>`, for example `send_email`.
 ///
-/// Starts with a letter; letters, digits and underscores follow; at most 128 bytes.
+/// The name starts with a lowercase letter, followed by lowercase letters, digits and underscores; at most 128 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Action(Arc<str>);
 
 impl Action {
-    /// What an action is called that could not be told: `unknown_action`.
+    /// The name of an action that the parser could not identify: `unknown_action`.
     pub fn unknown() -> Self {
         Self("unknown_action".into())
     }
 
-    /// The name as text.
+    /// The name as text, for example `send_email`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -45,7 +45,7 @@ impl FromStr for Action {
 
 super::written_as_text!(Action);
 
-/// Longest action name in bytes.
+/// Maximum length of an action name in bytes.
 const MAX_BYTES: usize = 128;
 
 #[cfg(test)]

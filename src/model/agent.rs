@@ -1,4 +1,4 @@
-//! Agents: what is registered, and what is known of one.
+//! Agents: registration, profile changes, and the information stored about them.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use super::reserved::{RESERVED, has_reserved};
 use super::{AgentId, Error, InvalidValue, Observability, Score, Tier, TrustSnapshot, closed_words};
 
 closed_words! {
-    /// Whether an agent may act.
+    /// The state of an agent: active, suspended or retired.
     pub enum AgentState("agent state") {
-        /// Decided by policy.
+        /// Policies decide on the agent's requests.
         Active = "active",
-        /// Everything is denied until it is resumed.
+        /// Every request is denied until an operator resumes the agent.
         Suspended = "suspended",
-        /// Everything is denied for good.
+        /// Every request is denied permanently.
         Retired = "retired",
     }
 }
 
-/// A label on an agent that policies can match: 1 to 128 visible characters.
+/// A label on an agent that policies can match: 1 to 128 characters without whitespace or control characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(Arc<str>);
 
@@ -51,9 +51,14 @@ super::written_as_text!(Label);
 /// An agent to register.
 ///
 /// ```
-/// use rulekeep::{Agent, Tier};
+/// use rulekeep::{Agent, Governor, Tier};
 ///
-/// let agent = Agent::new("support-1").at_tier(Tier::T3).with_label("support");
+/// let governor = Governor::builder().open_in_memory()?;
+/// let agent = Agent::new("support-1").at_tier(Tier::T3).with_label("support").owned_by("ann");
+/// let registered = governor.agents().register(agent)?;
+/// assert_eq!(registered.trust.tier, Tier::T3);
+/// assert_eq!(registered.owner.as_deref(), Some("ann"));
+/// # Ok::<(), rulekeep::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
@@ -68,10 +73,10 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// The score of an agent that is registered without one: 200, the lowest of T1.
+    /// The default score of a new agent: 200, the lowest score of T1.
     pub const NEWCOMER_SCORE: Score = Tier::T1.lowest();
 
-    /// An agent with the score of a newcomer. The id is checked at registration.
+    /// Creates an agent with the default score of 200. The id is validated at registration.
     pub fn new(id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -85,63 +90,63 @@ impl Agent {
         }
     }
 
-    /// Starts at the middle of a tier.
+    /// Sets the initial score to the middle of a tier.
     #[must_use]
     pub fn at_tier(mut self, tier: Tier) -> Self {
         self.score = tier.middle();
         self
     }
 
-    /// Starts at a score.
+    /// Sets the initial score.
     #[must_use]
     pub fn at_score(mut self, score: Score) -> Self {
         self.score = score;
         self
     }
 
-    /// Adds a label that policies can match.
+    /// Adds a label that policies can match; at most 64 labels.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<String>) -> Self {
         self.labels.push(label.into());
         self
     }
 
-    /// Adds a group that the agent belongs to: policies match it, and limits can be counted by it.
+    /// Adds the agent to a group that policies can match and rate limits can count by; at most 64 groups.
     #[must_use]
     pub fn in_group(mut self, group: impl Into<String>) -> Self {
         self.groups.push(group.into());
         self
     }
 
-    /// Sets an attribute that conditions of policies read as `agent.attributes.<name>`.
+    /// Sets an attribute that policy conditions read as `agent.attributes.<name>`; at most 4,096 bytes of JSON in all.
     #[must_use]
     pub fn with_attribute(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.attributes.insert(name.into(), value.into());
         self
     }
 
-    /// Says whose agent it is: a name of 1 to 256 characters.
+    /// Sets the owner: a name of 1 to 256 characters.
     #[must_use]
     pub fn owned_by(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self
     }
 
-    /// The highest score that it can have. What its observability allows counts where that is lower.
+    /// Sets the highest score the agent can have. If the agent's observability allows less, the lower value applies.
     #[must_use]
     pub fn with_ceiling(mut self, ceiling: Score) -> Self {
         self.ceiling = Some(ceiling);
         self
     }
 
-    /// Says how far its inside can be looked at, which bounds its score.
+    /// Sets how much of the agent's internals can be inspected, which limits its score.
     #[must_use]
     pub fn with_observability(mut self, observability: Observability) -> Self {
         self.observability = Some(observability);
         self
     }
 
-    /// What policies look at besides the id.
+    /// The labels, groups and attributes that policies match.
     ///
     /// # Errors
     ///
@@ -150,7 +155,7 @@ impl Agent {
         self.clone().validated().map(|(_, _, profile)| profile.traits)
     }
 
-    /// An agent of its parts as they were written down, to be checked.
+    /// Creates an agent from its stored parts, to be validated.
     pub(crate) fn of(id: String, score: Score, profile: AgentProfile) -> Self {
         let AgentProfile { traits: AgentTraits { labels, groups, attributes }, owner, ceiling, observability } =
             profile;
@@ -158,7 +163,7 @@ impl Agent {
         Self { id, score, labels: texts(labels), groups: texts(groups), attributes, owner, ceiling, observability }
     }
 
-    /// The parts, each checked.
+    /// Validates each part.
     pub(crate) fn validated(self) -> Result<(AgentId, Score, AgentProfile), Error> {
         let id = self.id.parse().map_err(|error: InvalidValue| Error::input("agentId", error.to_string()))?;
         let (labels, groups) = (checked(&self.labels, "labels")?, checked(&self.groups, "groups")?);
@@ -173,7 +178,7 @@ impl Agent {
     }
 }
 
-/// What is to become of an agent; what is not named stays as it is.
+/// A change to an agent's profile; parts that are not named stay unchanged.
 ///
 /// ```
 /// use rulekeep::agent::{AgentChange, Observability};
@@ -198,66 +203,66 @@ pub struct AgentChange {
 }
 
 impl AgentChange {
-    /// A change of nothing.
+    /// Creates a change that changes nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These labels, in place of those that it has.
+    /// Replaces all labels of the agent.
     pub fn labels<T: Into<String>>(mut self, labels: impl IntoIterator<Item = T>) -> Self {
         self.labels = Some(labels.into_iter().map(Into::into).collect());
         self
     }
 
-    /// These groups, in place of those that it belongs to.
+    /// Replaces all groups of the agent.
     pub fn groups<T: Into<String>>(mut self, groups: impl IntoIterator<Item = T>) -> Self {
         self.groups = Some(groups.into_iter().map(Into::into).collect());
         self
     }
 
-    /// These attributes, in place of those that it has.
+    /// Replaces all attributes of the agent.
     pub fn attributes(mut self, attributes: Map<String, Value>) -> Self {
         self.attributes = Some(attributes);
         self
     }
 
-    /// Another owner.
+    /// Sets the owner: a name of 1 to 256 characters.
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(Some(owner.into()));
         self
     }
 
-    /// No owner.
+    /// Removes the owner of the agent.
     pub fn without_owner(mut self) -> Self {
         self.owner = Some(None);
         self
     }
 
-    /// Another ceiling. A score above it comes down to it at once.
+    /// Sets the agent's own ceiling. A higher score is lowered to it at once.
     pub fn ceiling(mut self, ceiling: Score) -> Self {
         self.ceiling = Some(Some(ceiling));
         self
     }
 
-    /// No ceiling of its own. The score stays as it is.
+    /// Removes the agent's own ceiling. The score does not change.
     pub fn without_ceiling(mut self) -> Self {
         self.ceiling = Some(None);
         self
     }
 
-    /// Another observability. A score above what it allows comes down at once.
+    /// Sets the agent's observability. A score above its limit is lowered at once.
     pub fn observability(mut self, observability: Observability) -> Self {
         self.observability = Some(Some(observability));
         self
     }
 
-    /// Nothing said of its observability. The score stays as it is.
+    /// Removes the agent's observability. The score does not change.
     pub fn without_observability(mut self) -> Self {
         self.observability = Some(None);
         self
     }
 
-    /// The profile as it is afterwards, what is new in it checked.
+    /// Applies the change to a profile and validates the new parts.
     pub(crate) fn apply_to(self, profile: &AgentProfile) -> Result<AgentProfile, Error> {
         let mut changed = profile.clone();
         if let Some(labels) = &self.labels {
@@ -278,11 +283,11 @@ impl AgentChange {
     }
 }
 
-/// What an operator says of an agent.
+/// The properties of an agent that an operator sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AgentProfile {
-    /// The part that policies look at.
+    /// The part that policies match.
     #[serde(flatten)]
     pub(crate) traits: AgentTraits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -293,17 +298,17 @@ pub(crate) struct AgentProfile {
     pub(crate) observability: Option<Observability>,
 }
 
-/// What an operator says of an agent, for policies to look at.
+/// The properties of an agent that policies match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentTraits {
-    /// Its labels, sorted.
+    /// The labels of the agent, sorted.
     #[serde(default)]
     pub labels: Vec<Label>,
-    /// The groups that it belongs to, sorted.
+    /// The groups the agent belongs to, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Label>,
-    /// What conditions read as `agent.attributes`.
+    /// The attributes that policy conditions read as `agent.attributes`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub attributes: Map<String, Value>,
 }
@@ -333,7 +338,7 @@ fn checked_attributes(attributes: Map<String, Value>) -> Result<Map<String, Valu
     Ok(attributes)
 }
 
-/// The name of a person or of a program that acts for one: 1 to 256 characters, not blank, no control characters.
+/// Validates the name of a person or program: 1 to 256 characters, not blank, no control characters.
 pub(crate) fn checked_person(field: &'static str, name: &str) -> Result<String, Error> {
     let well_formed = !name.trim().is_empty() && name.chars().count() <= 256 && !name.chars().any(char::is_control);
     if well_formed {
@@ -343,46 +348,46 @@ pub(crate) fn checked_person(field: &'static str, name: &str) -> Result<String, 
     }
 }
 
-/// Most labels on one agent, and most groups.
+/// Maximum number of labels on an agent, and of groups.
 const MAX_LABELS: usize = 64;
-/// Most that an agent's attributes take as JSON.
+/// Maximum size of an agent's attributes in bytes of JSON.
 const MAX_ATTRIBUTE_BYTES: usize = 4096;
 
-/// What is known of a registered agent.
+/// A registered agent: its trust, state and profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentInfo {
-    /// The agent.
+    /// The agent's identifier.
     pub agent_id: AgentId,
-    /// Its trust now.
+    /// The agent's current trust.
     #[serde(flatten)]
     pub trust: TrustSnapshot,
-    /// Whether it may act.
+    /// The state: active, suspended or retired.
     pub state: AgentState,
-    /// Its labels, sorted.
+    /// The labels of the agent, sorted.
     pub labels: Vec<Label>,
-    /// The groups that it belongs to, sorted.
+    /// The groups the agent belongs to, sorted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Label>,
-    /// Its attributes.
+    /// The attributes that policy conditions can read.
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub attributes: Map<String, Value>,
-    /// Whose it is.
+    /// The owner, if one is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// The highest score that it can have by its own ceiling; its observability may allow less.
+    /// The agent's own ceiling: the highest score it can have. Its observability may allow less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Score>,
-    /// How far its inside can be looked at.
+    /// The degree to which the agent's internals can be inspected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observability: Option<Observability>,
 }
 
 impl AgentInfo {
-    /// The parts put together.
+    /// Creates the information from its parts.
     pub(crate) fn new(agent_id: AgentId, trust: TrustSnapshot, state: AgentState, profile: AgentProfile) -> Self {
         let AgentProfile { traits: AgentTraits { labels, groups, attributes }, owner, ceiling, observability } =
             profile;
@@ -390,13 +395,13 @@ impl AgentInfo {
     }
 }
 
-/// What an import of agents did.
+/// The result of an import of agents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct AgentImport {
-    /// Agents that were not there.
+    /// Number of agents newly registered.
     pub registered: u64,
-    /// Agents that were there, and stay as they are.
+    /// Number of agents that existed already and were left unchanged.
     pub skipped: u64,
 }

@@ -1,4 +1,4 @@
-//! Capabilities: `<resource>:<operation>`, what an action needs to be allowed.
+//! Capabilities: permissions of the form `<resource>:<operation>`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,29 +7,29 @@ use std::sync::Arc;
 use super::{InvalidValue, closed_words};
 
 closed_words! {
-    /// The right half of a capability: what is done.
+    /// The operation of a capability, its right half.
     pub enum Operation("operation") {
         /// Look at, compute from, or fetch; changes nothing.
         Read = "read",
-        /// Create or change something that can be changed back.
+        /// Create or change something reversibly.
         Write = "write",
         /// Remove, cancel, or make unrecoverable.
         Delete = "delete",
-        /// Put content in front of somebody else.
+        /// Deliver content to somebody else.
         Send = "send",
         /// Make a machine or a device do something.
         Execute = "execute",
         /// Move money or commit to pay.
         Transfer = "transfer",
-        /// Change who may do what, or how safe a system is.
+        /// Change permissions or the security of a system.
         Admin = "admin",
-        /// The operation could not be told.
+        /// The operation could not be determined.
         Unknown = "unknown",
     }
 }
 
 closed_words! {
-    /// The left half of a capability: what it is done to.
+    /// The resource of a capability, its left half.
     pub enum Resource("resource") {
         /// Public facts and pure computation.
         Information = "information",
@@ -47,11 +47,11 @@ closed_words! {
         Social = "social",
         /// Events, meetings, appointments, reminders, alarms.
         Calendar = "calendar",
-        /// Address books, people one knows.
+        /// Address books and contacts.
         Contact = "contact",
-        /// Records about persons held by an organisation.
+        /// Records about persons held by an organization.
         Customer = "customer",
-        /// One's own or another's account and profile with a service.
+        /// Accounts and profiles with a service.
         Account = "account",
         /// Passwords, keys, tokens, secrets, certificates, security codes.
         Credential = "credential",
@@ -85,16 +85,15 @@ closed_words! {
         Model = "model",
         /// Medical records, prescriptions, diagnoses, fitness.
         Health = "health",
-        /// The resource could not be told.
+        /// The resource could not be determined.
         Unknown = "unknown",
     }
 }
 
-/// A capability, written `<resource>:<operation>`, for example `payment:transfer`.
+/// A capability, written `<resource>:<operation>`, for example `payment:transfer`; at most 128 bytes.
 ///
-/// The words of [`Resource`] and [`Operation`] are the vocabulary of the parser
-/// and of the recommended policies; a caller's own words of the same form
-/// (`crm:export`) are valid too, and are refused unless a policy names them.
+/// The parser and the recommended policies use the words of [`Resource`] and [`Operation`]. Other words of the same
+/// form (`crm:export`) are valid too, but denied unless a policy names them.
 ///
 /// ```
 /// use rulekeep::intent::{Capability, Operation, Resource};
@@ -108,21 +107,21 @@ closed_words! {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Capability {
     text: Arc<str>,
-    // INVARIANT: what follows is told by the text alone. A decision asks for it many times: it is
-    // found once, when the capability is made.
+    // INVARIANT: the fields below follow from the text. They are computed once, because a decision reads them many
+    // times.
     colon: u8,
     resource: Option<Resource>,
     operation: Option<Operation>,
 }
 
 impl Capability {
-    /// The capability that stands for "could not be told": `unknown:unknown`.
-    /// The recommended policies grant it to nobody.
+    /// The capability of an action that could not be determined: `unknown:unknown`. The recommended policies grant it
+    /// to nobody.
     pub fn unknown() -> Self {
         Self::new(Resource::Unknown, Operation::Unknown)
     }
 
-    /// A capability of the built-in vocabulary.
+    /// Creates a capability of the built-in vocabulary.
     pub fn new(resource: Resource, operation: Operation) -> Self {
         let (left, right) = (resource.as_str(), operation.as_str());
         let mut text = String::with_capacity(left.len() + 1 + right.len());
@@ -133,7 +132,7 @@ impl Capability {
         Self { text: text.into(), colon, resource: Some(resource), operation: Some(operation) }
     }
 
-    /// The whole text.
+    /// The capability as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -148,17 +147,17 @@ impl Capability {
         self.text.get(usize::from(self.colon) + 1..).unwrap_or("")
     }
 
-    /// The resource, when it is a word of the vocabulary.
+    /// The resource, if it is in the built-in vocabulary.
     pub fn resource(&self) -> Option<Resource> {
         self.resource
     }
 
-    /// The operation, when it is a word of the vocabulary.
+    /// The operation, if it is in the built-in vocabulary.
     pub fn operation(&self) -> Option<Operation> {
         self.operation
     }
 
-    /// Whether either half could not be told.
+    /// Returns whether the resource or the operation could not be determined.
     pub fn is_unknown(&self) -> bool {
         self.resource_word() == "unknown" || self.operation_word() == "unknown"
     }
@@ -191,7 +190,7 @@ impl FromStr for Capability {
 
 super::written_as_text!(Capability);
 
-/// Longest capability in bytes.
+/// Maximum length of a capability in bytes.
 const MAX_BYTES: usize = 128;
 
 fn is_word(word: &str) -> bool {

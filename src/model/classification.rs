@@ -1,31 +1,30 @@
-//! How sensitive data is, and the least that a request for it can be.
+//! Data classifications, and the lowest classification a request can have.
 
 use super::{Action, Capability, Resource, closed_words, risk};
 
 closed_words! {
-    /// How sensitive the data is that an intent touches; the later the more.
+    /// The sensitivity of the data that an intent touches, in rising order.
     pub enum Classification("classification") {
-        /// For anyone.
+        /// Data for the public.
         Public = "PUBLIC",
-        /// For the organisation.
+        /// Data for anyone inside the organization.
         Internal = "INTERNAL",
-        /// For those who need it.
+        /// Data for people who need it for their work.
         Confidential = "CONFIDENTIAL",
-        /// For those who are named.
+        /// Data for named persons only.
         Restricted = "RESTRICTED",
     }
 }
 
 impl Classification {
-    /// The class that a caller's word names, in whatever case and with blanks
-    /// around it; what names none is taken for the most sensitive.
+    /// The classification that a caller's word names, ignoring case and surrounding whitespace. An unknown word counts
+    /// as the most sensitive.
     pub fn of_word(word: &str) -> Self {
         let word = word.trim();
         Self::ALL.iter().copied().find(|class| class.as_str().eq_ignore_ascii_case(word)).unwrap_or(Self::Restricted)
     }
 
-    /// The least sensitive that data can be which these capabilities reach;
-    /// `None` when they do not tell.
+    /// The lowest classification of data that these capabilities reach; `None` if they do not determine one.
     pub fn floor(action: &Action, capabilities: &[Capability]) -> Option<Self> {
         capabilities
             .iter()

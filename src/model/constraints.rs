@@ -1,4 +1,4 @@
-//! Limits attached to a grant.
+//! Constraints: the limits attached to a grant.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,52 +10,57 @@ use serde_json::Value;
 
 use super::Timestamp;
 
-/// Limits attached to a grant: a JSON object such as
-/// `{"maxRecords":100,"timeoutMs":30000}`. Keys are in order, so that equal
-/// constraints are equal bytes. Cheap to clone.
-// Shared: what a decision takes over is nearly always what one rule says, and comes with every decision.
-// INVARIANT: none when empty, so that equal constraints are equal.
+/// Limits attached to a grant: a JSON object such as `{"maxRecords":100,"timeoutMs":30000}`.
+///
+/// Keys are sorted, so equal constraints serialize to equal bytes. Cloning is cheap.
+// Shared, because a decision usually takes over the constraints of one rule unchanged.
+// INVARIANT: `None` when empty, so that equal constraints are equal.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Constraints(Option<Arc<BTreeMap<String, Value>>>);
 
 impl Constraints {
-    /// No limits.
+    /// Creates an empty set of constraints.
     pub const fn new() -> Self {
         Self(None)
     }
 
-    /// Whether there is no limit.
+    /// Returns whether there are no constraints.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The limit of that name.
+    /// The value of one constraint.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.as_ref()?.get(key)
     }
 
-    /// `maxRecords`: how many records the action may touch; none where nothing is said. What is no whole number allows 0.
+    /// `maxRecords`: the maximum number of records the action may touch; `None` without the constraint. A value that is
+    /// not a whole number allows 0.
     pub fn max_records(&self) -> Option<u64> {
         self.get("maxRecords").map(|value| value.as_u64().unwrap_or(0))
     }
 
-    /// `maxAmount`: how much money may be moved; none where nothing is said. What is no number allows 0.
+    /// `maxAmount`: the maximum sum of money the action may move; `None` without the constraint. A value that is not a
+    /// number allows 0.
     pub fn max_amount(&self) -> Option<f64> {
         self.get("maxAmount").map(|value| value.as_f64().unwrap_or(0.0))
     }
 
-    /// `timeoutMs`: how long the action may take; none where nothing is said. What is no whole number allows no time.
+    /// `timeoutMs`: the maximum duration of the action; `None` without the constraint. A value that is not a whole
+    /// number of milliseconds allows no time.
     pub fn timeout(&self) -> Option<Duration> {
         self.get("timeoutMs").map(|value| Duration::from_millis(value.as_u64().unwrap_or(0)))
     }
 
-    /// `expiresAt`: when the grant ends; none where nothing is said. What is no time has ended.
+    /// `expiresAt`: the time the grant expires; `None` without the constraint. A value that is not a timestamp counts
+    /// as expired.
     pub fn expires_at(&self) -> Option<Timestamp> {
         let read = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
         self.get("expiresAt").map(|value| read(value).unwrap_or(Timestamp::from_millis(0)))
     }
 
-    /// Whether `allowedTargets` leaves this one: exact, or what one begins with and `*`. Anything is left where nothing is said.
+    /// Returns whether `allowedTargets` permits a target. An entry matches exactly, or by its prefix if it ends in `*`.
+    /// Without the constraint every target is permitted.
     ///
     /// ```
     /// use rulekeep::policy::Constraints;
@@ -73,22 +78,23 @@ impl Constraints {
             .is_none_or(|value| value.as_array().is_some_and(|known| known.iter().filter_map(Value::as_str).any(fits)))
     }
 
-    /// The limits in the order of their keys.
+    /// Iterates over the constraints in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().flat_map(|limits| limits.iter()).map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Sets a limit, whatever stood there.
+    /// Sets a constraint and replaces an earlier value.
     pub fn insert(&mut self, key: impl Into<String>, value: Value) {
         self.limits().insert(key.into(), value);
     }
 
-    /// Takes every limit of `other` over, keeping the tighter where both name
-    /// one: the smaller number; what two lists have in common, but for
-    /// `redactFields` all that either lists; of two booleans `true` (a
-    /// restriction such as `readOnly`); of two texts the lesser, so that
-    /// timestamps such as `expiresAt` keep the earlier. Two values of different
-    /// kinds cannot be compared: `null`, which grants nothing, stands.
+    /// Merges `other` into these constraints and keeps the tighter value where both set a key.
+    ///
+    /// - Numbers: the smaller one.
+    /// - Lists: the entries in both, except `redactFields`, which keeps the entries of either.
+    /// - Booleans: `true` if either is (a restriction such as `readOnly`).
+    /// - Texts: the lexically smaller one, so `expiresAt` keeps the earlier time.
+    /// - Values of different types: `null`, which grants nothing.
     pub fn tighten(&mut self, other: &Self) {
         if self.is_empty() {
             self.clone_from(other);
@@ -107,7 +113,7 @@ impl Constraints {
         }
     }
 
-    /// The limits, to add to them.
+    /// The map to modify, created if empty.
     fn limits(&mut self) -> &mut BTreeMap<String, Value> {
         Arc::make_mut(self.0.get_or_insert_default())
     }
@@ -132,14 +138,14 @@ impl<'de> Deserialize<'de> for Constraints {
     }
 }
 
-/// The one list that restricts by what it names.
+/// The only list that restricts more the longer it is.
 const REDACT_FIELDS: &str = "redactFields";
 
 fn union(ours: &Value, theirs: &Value) -> Value {
     match (ours, theirs) {
         (Value::Array(a), Value::Array(b)) => {
             let mut all: Vec<Value> = a.iter().chain(b.iter().filter(|item| !a.contains(item))).cloned().collect();
-            // Whichever rule came first: equal constraints are equal bytes.
+            // Sorted, so that equal constraints are equal bytes whichever rule came first.
             all.sort_by_cached_key(ToString::to_string);
             Value::Array(all)
         }
@@ -150,7 +156,7 @@ fn union(ours: &Value, theirs: &Value) -> Value {
 fn tighter(ours: &Value, theirs: &Value) -> Value {
     match (ours, theirs) {
         (Value::Number(a), Value::Number(b)) => {
-            // As f64 two large integers can compare equal; then ours stands, which is one of the two.
+            // Two different large integers can compare equal as f64; keeping ours is then as good.
             let smaller = b.as_f64().unwrap_or(f64::MAX) < a.as_f64().unwrap_or(f64::MAX);
             Value::Number(if smaller { b.clone() } else { a.clone() })
         }

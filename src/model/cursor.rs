@@ -1,4 +1,4 @@
-//! The order of a query's records, and the place in its answer where a page ended.
+//! Sort orders and cursors of record queries.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,41 +9,40 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{InvalidValue, closed_words};
 
 closed_words! {
-    /// In which order a query's records come.
+    /// The order of a query's records.
     #[derive(Default)]
     pub enum Order("order") {
-        /// The last decision first.
+        /// The latest decision comes first (the default).
         #[default]
         NewestFirst = "newest",
-        /// The first decision first.
+        /// The earliest decision comes first.
         OldestFirst = "oldest",
     }
 }
 
-/// A place in the answer to a query. Pages that are fetched by it neither repeat
-/// nor miss a record while new ones are written: they are pages of what was
-/// there when the first of them was asked for.
+/// A cursor: the position in a query's result at which a page ended.
 ///
-/// It is written as a text that means nothing to its reader and holds for the
-/// same query of the same log only; [`ProofCursor::START`] is `start`.
+/// Pages fetched by cursor neither repeat nor miss a record while new ones are written: they show the log as of the
+/// first page. The text form is opaque and only valid for the same query on the same log; [`ProofCursor::START`] is
+/// `start`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProofCursor(pub(crate) Option<CursorPlace>);
 
-/// Where a page ended.
+/// The position where a page ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CursorPlace {
-    /// What follows from the query and the numbers below.
+    /// Check bytes derived from the query and the numbers below.
     pub(crate) check: [u8; 8],
-    /// How many entries the journal had at the first page.
+    /// Number of journal entries when the first page was read.
     pub(crate) entries: u64,
-    /// The last record handed out.
+    /// The position of the last record returned.
     pub(crate) last: u64,
-    /// The page that ended with it, counted from 1.
+    /// The number of the page that ended with it, counted from 1.
     pub(crate) page: u64,
 }
 
 impl ProofCursor {
-    /// The start of any query's answer.
+    /// The start of any query's result.
     pub const START: Self = Self(None);
 }
 
@@ -70,7 +69,7 @@ impl FromStr for ProofCursor {
             let [entries, last, page] = [entries, last, page].map(u64::from_be_bytes);
             Some(Self(Some(CursorPlace { check, entries, last, page })))
         };
-        // One place has one spelling.
+        // Only the canonical spelling is accepted.
         place()
             .filter(|cursor| cursor.to_string() == text)
             .ok_or_else(|| InvalidValue::new("cursor", text, "start, or the nextCursor of a page of the same query"))

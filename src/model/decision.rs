@@ -1,26 +1,41 @@
-//! The verdict of an enforcement and what became of the action afterwards.
+//! Decisions of the policy engine, and the outcomes that a runtime reports afterwards.
 
 use super::closed_words;
 
 closed_words! {
-    /// What an enforcement decides.
+    /// The decision on an intent: allow, deny, escalate or degrade.
     ///
-    /// Elsewhere `Escalate` is called step-up, ask or require-approval, and
-    /// `Degrade` modify or transform.
+    /// Other products call `Escalate` step-up, ask or require-approval, and `Degrade` modify or transform.
+    ///
+    /// ```
+    /// use rulekeep::{Agent, Decision, Governor, Intent, RiskLevel, Tier};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
+    /// let intent = Intent::new("support-1", "read_document", RiskLevel::Low, ["document:read"])?;
+    /// match governor.enforce(&intent)?.decision {
+    ///     Decision::Allow => println!("carry the action out"),
+    ///     Decision::Degrade => println!("carry out the part that is granted"),
+    ///     Decision::Escalate => println!("wait for a reviewer"),
+    ///     Decision::Deny => println!("do not act"),
+    /// }
+    /// assert_eq!("DENY".parse::<Decision>()?, Decision::Deny);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub enum Decision("decision") {
         /// The action is permitted; the caller proceeds with the granted capabilities.
         Allow = "ALLOW",
         /// The action is blocked.
         Deny = "DENY",
-        /// The action needs a person's approval first.
+        /// The action needs the approval of a reviewer first.
         Escalate = "ESCALATE",
-        /// Some capabilities are granted, others refused.
+        /// Some of the required capabilities are granted, the others denied.
         Degrade = "DEGRADE",
     }
 }
 
 impl Decision {
-    /// How much it withholds: ALLOW, DEGRADE, ESCALATE, DENY from the least to the most.
+    /// Rank by restrictiveness, from 0 for ALLOW over DEGRADE and ESCALATE to 3 for DENY.
     pub(crate) const fn strictness(self) -> u8 {
         match self {
             Self::Allow => 0,
@@ -32,19 +47,34 @@ impl Decision {
 }
 
 closed_words! {
-    /// What became of an action after its decision, as its runtime reports it.
+    /// The outcome of an action, as its runtime reports it after the decision.
+    ///
+    /// [`Governor::report`](crate::Governor::report) records it and updates the agent's trust.
+    ///
+    /// ```
+    /// use rulekeep::{Agent, Governor, Intent, Outcome, RiskLevel, Tier};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
+    /// let intent = Intent::new("support-1", "read_document", RiskLevel::Low, ["document:read"])?;
+    /// let verdict = governor.enforce(&intent)?;
+    ///
+    /// let trust = governor.report(&verdict.proof_id, Outcome::Failure)?;
+    /// assert!(trust.score < verdict.trust_snapshot.score, "a failure lowers trust");
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
     pub enum Outcome("outcome") {
-        /// The action did what was asked.
+        /// The action succeeded.
         Success = "SUCCESS",
-        /// The action failed or did harm.
+        /// The action failed or caused harm.
         Failure = "FAILURE",
-        /// The action went to a person.
+        /// The action was handed to a reviewer.
         Escalated = "ESCALATED",
     }
 }
 
 impl Outcome {
-    /// The outcome with a note of at most 4,096 characters that is kept with it.
+    /// Adds a note of at most 4,096 characters, which is stored with the outcome.
     ///
     /// ```
     /// use rulekeep::{Governor, Outcome};
@@ -63,7 +93,7 @@ impl Outcome {
     }
 }
 
-/// A report of an outcome, with or without a note.
+/// An outcome to report, with an optional note and the party that reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomeReport<'a> {
     pub(crate) outcome: Outcome,
@@ -72,14 +102,16 @@ pub struct OutcomeReport<'a> {
 }
 
 impl OutcomeReport<'_> {
-    /// The report as the word of the agent that it is about. A failure that the runtime or an operator reports gives
-    /// back what the decision used of limits; one that the agent reports of itself does not.
+    /// Marks the outcome as reported by the agent itself.
+    ///
+    /// A failure that the runtime or an operator reports returns what the decision consumed of rate limits. A failure
+    /// that the agent reports about itself does not.
     #[must_use]
     pub const fn by_agent(self) -> Self {
         self.keeping_limits()
     }
 
-    /// The report as one that gives nothing back of limits.
+    /// Makes the report return nothing to rate limits.
     pub(crate) const fn keeping_limits(self) -> Self {
         Self { by_agent: true, ..self }
     }

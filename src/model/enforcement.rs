@@ -1,4 +1,4 @@
-//! What an enforcement answers.
+//! Enforcements: the result of a request, with its decision and proof record.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,83 +8,101 @@ use super::{
 };
 
 closed_words! {
-    /// What refused a request.
+    /// The cause of a DENY.
     pub enum DenialClass("denialClass") {
-        /// A rule denies it, or none grants it.
+        /// A rule denies the request, or no rule grants it.
         Policy = "policy",
-        /// No rule grants it at the agent's tier; at the highest one it would not be denied.
+        /// No rule grants it at the agent's tier, but it would not be denied at the highest tier.
         Trust = "trust",
-        /// The agent is suspended or revoked.
+        /// The agent is suspended or retired.
         Suspended = "suspended",
         /// A kill switch stops the agent.
         KillSwitch = "kill_switch",
-        /// A limit has no room for it.
+        /// A rate limit is exhausted.
         Limit = "limit",
-        /// Nothing grants it, and something in it could not be read.
+        /// No rule grants it, and part of the request could not be read.
         Unread = "unread",
-        /// A condition failed.
+        /// Evaluating a condition failed.
         Error = "error",
-        /// Nothing in the user's words asks for it, or its task has no call left.
+        /// The user's words do not ask for it, or its task has no calls left.
         Mandate = "mandate",
-        /// What was observed under its task would leave to somebody whom the user did not name.
+        /// Data observed under its task would go to a recipient the user did not name.
         Exfiltration = "exfiltration",
     }
 }
 
 impl DenialClass {
-    /// Whether the same request can be allowed later though nobody changes a policy: a limit has room again, an operator
-    /// lifts a stop or resumes the agent. Trust is earned too slowly to wait for.
+    /// Returns whether the same request may be allowed later without a policy change: once a limit has room again, or
+    /// an operator lifts the kill switch or resumes the agent. Trust recovers too slowly to wait for.
     pub const fn is_retryable(self) -> bool {
         matches!(self, Self::Limit | Self::KillSwitch | Self::Suspended)
     }
 }
 
-/// The verdict on an intent, with the proof record that was written for it.
+/// The decision on an intent, with the proof record that was written for it.
+///
+/// ```
+/// use rulekeep::{Agent, Decision, Governor, Intent, RiskLevel, Tier};
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
+/// let intent = Intent::new("support-1", "read_document", RiskLevel::Low, ["document:read"])?;
+///
+/// let verdict = governor.enforce(&intent)?;
+/// assert_eq!(verdict.decision, Decision::Allow);
+/// assert_eq!(verdict.granted_capabilities[0].as_str(), "document:read");
+/// assert_eq!(governor.log().record(&verdict.proof_id)?.decision, Decision::Allow);
+/// let grant = verdict.grant()?; // the permission that the code which acts takes
+/// grant.check_capability("document:read")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Enforcement {
-    /// What was decided.
+    /// The decision on the intent.
     pub decision: Decision,
-    /// Why, in words: the rules that decided.
+    /// A human-readable explanation that names the deciding rules.
     pub reasoning: String,
-    /// What the caller may use.
+    /// The capabilities the caller may use.
     pub granted_capabilities: Vec<Capability>,
-    /// What was refused.
+    /// The capabilities that were denied.
     pub denied_capabilities: Vec<Capability>,
-    /// Limits on what was granted.
+    /// Constraints on the granted capabilities.
     pub constraints: Constraints,
     /// The proof record of this decision.
     pub proof_id: ProofId,
-    /// The agent's trust when it was decided.
+    /// The agent's trust at decision time.
     pub trust_snapshot: TrustSnapshot,
-    /// What refused it, on a DENY.
+    /// The cause of a DENY; absent for other decisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denial_class: Option<DenialClass>,
-    /// Whether the same request can be allowed later though nobody changes a policy, on a DENY.
+    /// Whether the same request may be allowed later without a policy change; present on a DENY.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
-    /// What a grant is made of, apart from the fields above.
-    // INVARIANT: only the governor fills it, with what it decided.
+    /// The source of grants, apart from the public fields.
+    // INVARIANT: only the governor fills it, with its decision.
     #[serde(skip)]
     pub(crate) source: GrantSource,
 }
 
 impl Enforcement {
-    /// The same, refused by this.
+    /// Sets the cause of a denial.
     pub(crate) fn refused_by(mut self, class: Option<DenialClass>) -> Self {
         self.denial_class = class;
         self.retryable = class.map(DenialClass::is_retryable);
         self
     }
 
-    /// Takes one use of what was decided: a [`Grant`], which enforces `maxRecords`, `timeoutMs`, `maxAmount`,
-    /// `allowedTargets` and `expiresAt`. There is one use, or `maxUses`; clones share them. The first has to be taken
-    /// before `expiresAt`, or within five minutes of the decision where that is not set; `timeoutMs` counts from here.
+    /// Consumes one use of the decision and returns a [`Grant`], which enforces `maxRecords`, `timeoutMs`, `maxAmount`,
+    /// `allowedTargets` and `expiresAt`.
     ///
-    /// The grant is made of what the governor decided. Changes of the fields do not change it, and an enforcement that
-    /// was read from JSON has none.
+    /// A decision has one use, or `maxUses`; clones share them. The first use must start before `expiresAt`, or within
+    /// five minutes of the decision if that is not set. `timeoutMs` counts from this call.
+    ///
+    /// The grant follows the governor's decision: changing the fields does not change it, and an enforcement read from
+    /// JSON has none.
     ///
     /// ```
     /// use rulekeep::{Enforcement, Governor};
@@ -100,27 +118,28 @@ impl Enforcement {
     ///
     /// # Errors
     ///
-    /// [`GrantError::NotGranted`] after a DENY or an ESCALATE, [`GrantError::NotIssued`], [`GrantError::UsedUp`],
-    /// [`GrantError::Malformed`] for a constraint of a wrong form, and those of [`Grant::check`].
+    /// [`GrantError::NotGranted`] after a DENY or an ESCALATE, [`GrantError::NotIssued`] for an enforcement read from
+    /// JSON, [`GrantError::UsedUp`] when every use is consumed, [`GrantError::Malformed`] for a malformed constraint,
+    /// and the errors of [`Grant::check`].
     pub fn grant(&self) -> Result<Grant, GrantError> {
         self.source.grant(self.decision)
     }
 
-    /// Whether the action may go on in full, under the constraints.
+    /// Returns whether the decision is ALLOW, so the action may proceed in full, under the constraints.
     pub fn is_allowed(&self) -> bool {
         self.decision == Decision::Allow
     }
 }
 
-/// An enforcement together with the parse that it rests on: the answer to the
-/// combined form of the request.
+/// The result of parsing and enforcing a request in one call: the decision and the parse it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct InputEnforcement {
-    /// The verdict.
+    /// The decision and its proof record.
     #[serde(flatten)]
     pub enforcement: Enforcement,
-    /// The parse, whose `intent` stands on the wire beside the verdict.
+    /// The result of parsing the request. In JSON, `intent`, `confidence` and `alternatives` stand beside the fields
+    /// of the decision.
     #[serde(flatten)]
     pub parse: ParseResult,
 }

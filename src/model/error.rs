@@ -1,4 +1,4 @@
-//! The one error of the public face, and the value error of the vocabulary.
+//! The public error type, and the error of values that fail to parse.
 
 use std::time::Duration;
 
@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::{BrokenKind, DenialClass, ProofId, closed_words};
 
-/// A text that is not a value of the type it was given for: what was wrong, and
-/// what was expected instead.
+/// A text that is not a valid value of its type, with the form that was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{value:?} is no {what}: expected {expected}")]
 pub struct InvalidValue {
@@ -18,18 +17,18 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    /// A value that is not what was expected.
+    /// Creates the error for a value of the kind `what`.
     pub fn new(what: &'static str, value: &str, expected: &'static str) -> Self {
         Self { what, value: excerpt(value), expected }
     }
 
-    /// The kind of value that was expected, for example `capability`.
+    /// The kind of value expected, for example `capability`.
     pub fn what(&self) -> &'static str {
         self.what
     }
 }
 
-/// The start of a text, short enough for an error message.
+/// Shortens a text to at most 60 characters for an error message.
 pub fn excerpt(text: &str) -> String {
     const LONGEST: usize = 60;
     if text.chars().count() <= LONGEST {
@@ -41,215 +40,224 @@ pub fn excerpt(text: &str) -> String {
 }
 
 closed_words! {
-    /// How bad a problem in a policy document is.
+    /// The severity of a problem in a policy document.
     pub enum Severity("severity") {
         /// The document does not load.
         Error = "error",
-        /// The document loads, but probably does not say what was meant.
+        /// The document loads, but probably does not mean what its author intended.
         Warning = "warning",
     }
 }
 
-/// A problem in a policy document, with its place.
+/// A problem in a policy document, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Problem {
-    /// Line, counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// Column in characters, counted from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// How bad it is.
+    /// The severity of the problem.
     pub severity: Severity,
-    /// What is wrong, in which rule and field, and what was expected.
+    /// The problem, the rule and field concerned, and the expected value.
     pub message: String,
 }
 
 impl Problem {
-    /// A problem at a place.
+    /// Creates a problem at a position.
     pub fn new(line: usize, column: usize, severity: Severity, message: impl Into<String>) -> Self {
         Self { line, column, severity, message: message.into() }
     }
 }
 
-/// Everything that a call of the governor can answer instead of a result.
+/// The error of every fallible call of the governor.
 ///
-/// [`Error::code`] and [`Error::http_status`] are the contract's; the message is
-/// one line that says what was wrong, where, and what was expected. No variant
-/// ever carries a secret.
+/// [`Error::code`] and [`Error::http_status`] are those of the service contract. The message is one line that names the
+/// problem, its place and the expected value. No variant contains a secret.
+///
+/// ```
+/// use rulekeep::{Error, Governor};
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// let error = governor.enforce_input("nobody", "Read the file notes.txt").unwrap_err();
+/// assert!(matches!(&error, Error::AgentNotFound { agent_id } if agent_id == "nobody"));
+/// assert_eq!((error.code(), error.http_status()), ("AGENT_NOT_FOUND", 404));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A request's field is missing or malformed.
+    /// A field of a request is missing or malformed.
     #[error("{field}: {message}")]
     InvalidInput {
         /// The field's name in the request.
         field: &'static str,
-        /// What is wrong and what was expected.
+        /// The problem and the expected value.
         message: String,
     },
-    /// An intent that a caller built lacks a field or has a malformed one.
+    /// A field of an intent is missing or malformed.
     #[error("intent {field}: {message}")]
     InvalidIntent {
         /// The field's name in the intent.
         field: &'static str,
-        /// What is wrong and what was expected.
+        /// The problem and the expected value.
         message: String,
     },
-    /// No agent of that id is registered.
+    /// No agent with this id is registered.
     #[error("no agent {agent_id:?} is registered; register it, or build the governor with auto-registration")]
     AgentNotFound {
-        /// The id that was asked for.
+        /// The requested id.
         agent_id: String,
     },
-    /// A policy set does not load, or its evaluation failed.
+    /// A policy set does not load, or evaluating it failed.
     #[error("{message}")]
     Policy {
-        /// The first problem, or the failure.
+        /// The first problem, or the evaluation error.
         message: String,
-        /// Every problem of the document, with its place.
+        /// Every problem in the document, with its position.
         problems: Vec<Problem>,
-        /// The record of the DENY that a failed evaluation comes to.
+        /// The record of the DENY that a failed evaluation results in.
         proof_id: Option<ProofId>,
     },
-    /// A query's parameter is out of its range.
+    /// A parameter of a query is out of range.
     #[error("{parameter}: {message}")]
     InvalidQuery {
         /// The parameter's name in the query.
         parameter: &'static str,
-        /// What is wrong and what was expected.
+        /// The problem and the expected value.
         message: String,
     },
-    /// The log has no record of that id.
+    /// The log has no record with this id.
     #[error("no {} {proof_id} in this log", kind_of(proof_id))]
     ProofNotFound {
-        /// The id that was asked for.
+        /// The requested id.
         proof_id: String,
     },
-    /// The record is of the past of this log that is kept elsewhere.
+    /// The record belongs to a part of the log that is stored elsewhere, such as an archive.
     #[error("no proof record {proof_id} in this log: {place}")]
     ProofElsewhere {
-        /// The id that was asked for.
+        /// The requested id.
         proof_id: String,
-        /// Where to look for it.
+        /// The place that has the record.
         place: String,
     },
-    /// There is nothing of that id: no endpoint of a webhook, no API key, no event.
+    /// Nothing has this id: no webhook endpoint, API key or event.
     #[error("there is no {what} {id}")]
     NotFound {
-        /// What was asked for.
+        /// The kind of thing requested.
         what: &'static str,
-        /// The id that was asked for.
+        /// The requested id.
         id: String,
     },
-    /// There is no task of that id, or it is another agent's.
+    /// No task has this id, or it belongs to another agent.
     #[error(
         "there is no task {task_id:?} of this agent; open one with `task/open`, or check which agent it belongs to"
     )]
     TaskNotFound {
-        /// The id that was asked for.
+        /// The requested id.
         task_id: String,
     },
-    /// What stood beside a record was erased for good; the record stands.
+    /// The evidence of the record was erased permanently; the record itself remains.
     #[error("the evidence of {proof_id} was erased")]
     EvidenceErased {
         /// The record's id.
         proof_id: String,
     },
-    /// The request contradicts what already stands.
+    /// The request conflicts with the current state.
     #[error("{message}")]
     Conflict {
-        /// What stands, and what was asked instead.
+        /// The current state and the conflicting request.
         message: String,
     },
-    /// An input, a context or a body is larger than allowed.
+    /// A request text, context or body exceeds its maximum size.
     #[error("{what} has {size} bytes, at most {limit} are accepted")]
     PayloadTooLarge {
-        /// What is too large.
+        /// The part that is too large.
         what: &'static str,
-        /// Its size in bytes.
+        /// The actual size in bytes.
         size: usize,
-        /// The most that is accepted, in bytes.
+        /// The maximum size in bytes.
         limit: usize,
     },
-    /// No key came, or none that holds.
+    /// The API key is missing or invalid.
     #[error("{message}")]
     Unauthorized {
-        /// What was expected.
+        /// The expected credentials.
         message: String,
     },
-    /// More requests than the key's plan has room for.
+    /// The rate limit of the API key's plan is exhausted.
     #[error("{message}")]
     RateLimited {
-        /// What the limit is.
+        /// The limit.
         message: String,
-        /// How long to wait, at the least, until a request has room again.
+        /// Minimum time to wait until a request can succeed.
         retry_after: Duration,
     },
-    /// The key does not permit the request.
+    /// The API key does not permit the request.
     #[error("{message}")]
     Forbidden {
-        /// What is missing.
+        /// The missing permission.
         message: String,
     },
-    /// The log is damaged or was tampered with; it is read-only until an operator decides.
+    /// The log is damaged or was tampered with. It is read-only until an operator repairs it.
     #[error("the proof log is broken and read-only: {message}")]
     ChainBroken {
-        /// Where it breaks and how.
+        /// The place and kind of the break.
         message: String,
     },
-    /// The log is not the one that a checkpoint, which was kept elsewhere, vouches for.
+    /// The log contradicts a checkpoint that was stored elsewhere.
     #[error("the log contradicts the checkpoint ({kind}): {message}")]
     Contradicted {
-        /// Whether entries are gone, or others than they were.
+        /// The kind of contradiction: missing or changed entries.
         kind: BrokenKind,
-        /// What was there, and what is.
+        /// The state at the checkpoint, and the current one.
         message: String,
     },
-    /// An export is not as it was written.
+    /// An export file is damaged or was changed.
     #[error("the export breaks at line {line}: expected {expected}, found {found}")]
     ExportBroken {
         /// The line, counted from 1.
         line: u64,
-        /// What should be there.
+        /// The expected content.
         expected: String,
-        /// What is there.
+        /// The content found.
         found: String,
     },
-    /// An archive is not as it was written.
+    /// An archive file is damaged or was changed.
     #[error("the archive does not hold: {message}")]
     ArchiveBroken {
-        /// What was expected, and what was found.
+        /// The expected and the actual content.
         message: String,
     },
-    /// The store cannot be used, or no longer.
+    /// The store cannot be used, or can no longer be used.
     #[error("the store is unavailable: {message}")]
     StorageUnavailable {
-        /// Why, and what to do.
+        /// The cause and the remedy.
         message: String,
     },
-    /// The call needs a feature that this program was built without.
+    /// The call needs a Cargo feature that this program was built without.
     #[error("this program was built without {feature}: build it with the feature `{feature}` of rulekeep")]
     NotBuilt {
         /// The feature's name in `Cargo.toml`.
         feature: &'static str,
     },
-    /// A fault of this library.
+    /// A bug in this library.
     #[error("internal error: {message}")]
     Internal {
-        /// What did not hold.
+        /// The violated assumption.
         message: String,
     },
 }
 
-/// What an id is of: an escalation is looked for by the record that asked.
+/// The kind of thing an id names: an escalation is looked up by the record that opened it.
 fn kind_of(id: &str) -> &'static str {
     if id.starts_with("esc_") { "escalation" } else { "proof record" }
 }
 
 impl Error {
-    /// The contract's code, for example `AGENT_NOT_FOUND`.
+    /// The error code of the service contract, for example `AGENT_NOT_FOUND`.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::InvalidInput { .. } | Self::ExportBroken { .. } | Self::ArchiveBroken { .. } => "INVALID_INPUT",
@@ -272,7 +280,7 @@ impl Error {
         }
     }
 
-    /// The HTTP status that goes with the code.
+    /// The HTTP status of the error code.
     pub const fn http_status(&self) -> u16 {
         match self {
             Self::InvalidInput { .. }
@@ -298,7 +306,7 @@ impl Error {
         }
     }
 
-    /// What a program can act on beside the code: the field, the limit, the problems.
+    /// Machine-readable details beside the code: the field, the limit, the problems; `None` if there are none.
     pub fn details(&self) -> Option<Value> {
         match self {
             Self::InvalidInput { field, .. } | Self::InvalidIntent { field, .. } => Some(json!({ "field": field })),
@@ -324,7 +332,7 @@ impl Error {
         }
     }
 
-    /// For [`Error::RateLimited`]: how long to wait, in whole seconds, rounded up; what the header `Retry-After` says.
+    /// Whole seconds to wait after [`Error::RateLimited`], rounded up and at least 1: the value of `Retry-After`.
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             Self::RateLimited { retry_after, .. } => {
@@ -334,27 +342,27 @@ impl Error {
         }
     }
 
-    /// [`Error::TaskNotFound`] for an id.
+    /// Creates [`Error::TaskNotFound`] for an id.
     pub fn task_not_found(id: impl std::fmt::Display) -> Self {
         Self::TaskNotFound { task_id: id.to_string() }
     }
 
-    /// [`Error::NotFound`] for an id.
+    /// Creates [`Error::NotFound`] for a kind of thing and an id.
     pub fn not_found(what: &'static str, id: impl std::fmt::Display) -> Self {
         Self::NotFound { what, id: id.to_string() }
     }
 
-    /// [`Error::InvalidInput`] that names a field.
+    /// Creates [`Error::InvalidInput`] for a field.
     pub fn input(field: &'static str, message: impl Into<String>) -> Self {
         Self::InvalidInput { field, message: message.into() }
     }
 
-    /// [`Error::InvalidIntent`] that names a field.
+    /// Creates [`Error::InvalidIntent`] for a field.
     pub fn intent(field: &'static str, message: impl Into<String>) -> Self {
         Self::InvalidIntent { field, message: message.into() }
     }
 
-    /// [`Error::InvalidQuery`] that names a parameter.
+    /// Creates [`Error::InvalidQuery`] for a parameter.
     pub fn query(parameter: &'static str, message: impl Into<String>) -> Self {
         Self::InvalidQuery { parameter, message: message.into() }
     }
@@ -367,13 +375,12 @@ impl Error {
         Self::ProofNotFound { proof_id: proof_id.to_string() }
     }
 
-    /// For a text that is no proof id, and so names no record.
-    /// [`Error::ProofNotFound`] for a text that is no proof id.
+    /// Creates [`Error::ProofNotFound`] for a text that is not a proof id.
     pub fn unknown_proof(text: &str) -> Self {
         Self::ProofNotFound { proof_id: excerpt(text) }
     }
 
-    /// [`Error::StorageUnavailable`] with its cause.
+    /// Creates [`Error::StorageUnavailable`] with its cause.
     pub fn storage(message: impl Into<String>) -> Self {
         Self::StorageUnavailable { message: message.into() }
     }

@@ -1,4 +1,4 @@
-//! Escalations: what waits for a person, and what people said.
+//! Escalations: requests that await a reviewer, and the reviewers' votes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,137 +8,140 @@ use super::{
 };
 
 closed_words! {
-    /// How an escalation stands.
+    /// The state of an escalation.
     pub enum EscalationState("escalation state") {
-        /// It waits for a person.
+        /// The escalation awaits a reviewer.
         Pending = "pending",
-        /// All who had to agree have.
+        /// Every required reviewer has approved.
         Approved = "approved",
-        /// A person said no.
+        /// A reviewer rejected it.
         Rejected = "rejected",
-        /// Nobody answered in time, or something came between.
+        /// Nobody answered in time, or a change such as a kill switch or other policies ended it.
         Expired = "expired",
     }
 }
 
-/// The reviewer that is shown where anybody but who asked may answer.
+/// Displayed as reviewer when anybody but the requesters may answer.
 pub(crate) const ANYBODY: &str = "anybody";
 
-/// Why those ended that a stop ended, as the log has it.
+/// The logged reason of escalations that a kill switch ended.
 pub(crate) const ENDED_BY_KILL_SWITCH: &str = "it was stopped";
 
-/// What an agent may do only if a person agrees.
+/// A request that is only permitted if a reviewer approves it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Escalation {
-    /// The escalation.
+    /// The identifier of the escalation.
     pub id: EscalationId,
-    /// The record that asks.
+    /// The proof record with the ESCALATE decision.
     pub proof_id: ProofId,
-    /// Who asks.
+    /// The agent that made the request.
     pub agent_id: AgentId,
-    /// What is asked for, as it is kept in the evidence: secrets are masked. None where that cannot be read.
+    /// The intent, as stored in the evidence with secrets redacted. `null` if the evidence cannot be read.
     #[cfg_attr(feature = "schema", schema(required, value_type = Option<Object>))]
     pub intent: Option<Value>,
-    /// The text that was asked, with secrets masked, where the evidence keeps it: see `InputText::Asked`.
+    /// The request text with secrets redacted, if the evidence stores it: see `InputText::Asked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// What the task's mandate asks a reviewer to endorse: `id`, `chain`, and `faults` with the argument, its value, the
-    /// text around it and the tool whose result it came from. Absent outside a task.
+    /// The values that the task's mandate asks the reviewer to endorse: `id`, `chain`, and `faults` with the argument,
+    /// its value, the text around it and the tool whose result contained it. Absent outside a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub task: Option<Value>,
-    /// SHA-256 of the text as it was asked and of a salt, to which an approval is bound; none for a built intent.
+    /// Salted SHA-256 of the exact request text, to which an approval is bound; absent for an intent built by its
+    /// caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_digest: Option<Digest>,
-    /// Why there is no intent: it was erased or archived, or is damaged. Such a one can be rejected and not be approved.
+    /// Why the intent cannot be shown: its evidence was erased or archived, or is damaged. Such an escalation can be
+    /// rejected but not approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
-    /// Whom it goes to; of several the first.
+    /// The reviewer the escalation is assigned to; the first one if several rules escalate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
-    /// Why a person is asked.
+    /// The reason for the escalation.
     pub reason: String,
-    /// How it stands.
+    /// The state of the escalation.
     pub state: EscalationState,
-    /// When it was asked.
+    /// The time the escalation was opened.
     pub created_at: Timestamp,
-    /// Until when it can be answered, and what was approved be used.
+    /// The deadline for the answer, and for claiming the approval.
     pub expires_at: Timestamp,
-    /// The risk that counted.
+    /// The effective risk of the request.
     pub risk_level: RiskLevel,
-    /// All who have to agree.
+    /// The approvals that are required.
     pub needs: Vec<ReviewNeed>,
-    /// What people said so far.
+    /// The votes so far.
     pub votes: Vec<Vote>,
-    /// What an approval grants.
+    /// The permission that an approval grants.
     pub on_approval: ApprovalOffer,
-    /// What an approval binds to: see [`Review::of`].
+    /// The digest to which an approval is bound: see [`Review::of`].
     pub digest: Digest,
-    /// The record that answers it.
+    /// The record of the decision that resolved the escalation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<ProofId>,
-    /// What was granted in the end: no more than the offer, and less where less holds by then.
+    /// The permission finally granted. It never exceeds the offer, and is smaller if policies permit less by then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub granted: Option<ApprovalOffer>,
-    /// When what was approved was taken up.
+    /// The time the approval was claimed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_at: Option<Timestamp>,
-    /// Why it ended, where no person ended it.
+    /// Why it ended, if no reviewer ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// Somebody who has to agree.
+/// A reviewer, or a group of reviewers, that must approve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReviewNeed {
-    /// Whom a rule asks: a name that stands for people, or one person's. None: anybody but who asked.
+    /// The reviewer named by a rule: one person, or a name that stands for several. Absent if anybody but the
+    /// requesters may answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
-    /// How many different people.
+    /// Number of different people who must approve.
     pub approvals: u8,
-    /// The people who may answer; where none are listed, the name is itself the only person.
+    /// The people who may answer. If empty, the reviewer's name is that of the only person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub people: Vec<String>,
 }
 
-/// What one person said.
+/// The vote of one reviewer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Vote {
-    /// Who.
+    /// The reviewer's name.
     pub reviewer: String,
-    /// Whether they agreed.
+    /// Whether the reviewer approved.
     pub approved: bool,
-    /// What they noted.
+    /// The reviewer's note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// When.
+    /// The time of the vote.
     pub at: Timestamp,
 }
 
-/// What an approval grants.
+/// The permission that an approval grants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ApprovalOffer {
-    /// What may be used then.
+    /// The capabilities that are granted.
     pub granted: Vec<Capability>,
-    /// What a degrading rule withholds all the same.
+    /// The capabilities that a degrading rule still denies.
     pub denied: Vec<Capability>,
-    /// Limits on what is granted.
+    /// Constraints on the granted capabilities.
     pub constraints: Constraints,
 }
 
-/// A reviewer's word: who, what they note, and what they have seen.
+/// A review: the reviewer's name, an optional note, and optionally the state the reviewer saw.
 ///
 /// ```
 /// use rulekeep::escalation::Review;
@@ -156,39 +159,40 @@ pub struct Review {
 }
 
 impl Review {
-    /// A review by a person. Who calls vouches for the name.
+    /// Creates a review by a person. The caller is responsible for authenticating the name.
     pub fn by(reviewer: impl Into<String>) -> Self {
         Self { reviewer: reviewer.into(), note: None, digest: None, is_for_task: false }
     }
 
-    /// What the reviewer notes: at most 4,096 characters, kept with the answer.
+    /// Adds a note of at most 4,096 characters, which is stored with the vote.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
         self
     }
 
-    /// Widens the mandate of the task that the call was made under, not for this call alone: the values and the act that
-    /// were asked about are legitimate for the rest of the task. Without effect outside a task.
+    /// Widens the mandate of the call's task beyond this call: the values and the act in question count as requested
+    /// for the rest of the task. No effect outside a task.
     pub fn for_task(mut self) -> Self {
         self.is_for_task = true;
         self
     }
 
-    /// Refuses the review unless the escalation still has this [`Escalation::digest`]: what the reviewer was shown.
+    /// Binds the review to the escalation's [`Escalation::digest`] that the reviewer saw. The review fails if it has
+    /// changed.
     pub fn of(mut self, digest: Digest) -> Self {
         self.digest = Some(digest);
         self
     }
 }
 
-/// What a review came to.
+/// The result of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Resolved {
-    /// How the escalation stands now.
+    /// The state of the escalation after the review.
     pub state: EscalationState,
-    /// The record that answers it; none while others have to agree too.
+    /// The record that resolved the escalation; `None` while further reviewers must agree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof_id: Option<ProofId>,
 }
@@ -199,7 +203,7 @@ impl Resolved {
     }
 }
 
-/// Which escalations are listed: all, newest first, unless narrowed.
+/// A query for escalations: all of them, newest first, unless narrowed.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct EscalationQuery {
@@ -210,55 +214,55 @@ pub struct EscalationQuery {
 }
 
 impl EscalationQuery {
-    /// All of them.
+    /// Selects all escalations.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Only those that stand so.
+    /// Selects only escalations in this state.
     pub fn state(mut self, state: EscalationState) -> Self {
         self.state = Some(state);
         self
     }
 
-    /// Only those of an agent.
+    /// Selects only escalations of one agent.
     pub fn agent(mut self, agent_id: impl Into<String>) -> Self {
         self.agent_id = Some(agent_id.into());
         self
     }
 
-    /// The page, counted from 1. Default: 1.
+    /// Sets the page number, counted from 1. Default: 1.
     pub fn page(mut self, page: u64) -> Self {
         self.page = Some(page);
         self
     }
 
-    /// Escalations a page, 1 to 200. Default: 50.
+    /// Sets the number of escalations per page, 1 to 200. Default: 50.
     pub fn page_size(mut self, page_size: u64) -> Self {
         self.page_size = Some(page_size);
         self
     }
 }
 
-/// A page of escalations.
+/// One page of escalations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EscalationPage {
-    /// The escalations.
+    /// The escalations on this page.
     pub items: Vec<Escalation>,
-    /// How many match in all.
+    /// Number of matching escalations over all pages.
     pub total: u64,
-    /// The page, counted from 1.
+    /// The page number, counted from 1.
     pub page: u64,
-    /// Escalations a page.
+    /// Maximum number of escalations per page.
     pub page_size: u64,
-    /// Whether there are more behind it.
+    /// True if later pages have more escalations.
     pub has_more: bool,
 }
 
-/// What the log keeps of an escalation: all but the intent, which stands in the evidence of the record.
+/// An escalation as stored in the log: everything but the intent, which is part of the record's evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EscalationRecord {
@@ -274,17 +278,17 @@ pub(crate) struct EscalationRecord {
     pub(crate) salt: Digest,
     pub(crate) digest: Digest,
     pub(crate) policy_digest: Digest,
-    /// Salted digest of the text that the intent was parsed from, where that was known.
+    /// Salted digest of the text the intent was parsed from, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<Digest>,
-    /// Salted digests of the names of whoever asked, who cannot agree.
+    /// Salted digests of the requesters' names; requesters cannot approve.
     pub(crate) askers: Vec<Digest>,
     pub(crate) on_approval: ApprovalOffer,
-    /// What the approved use takes of limits.
+    /// The amounts that claiming the approval consumes of rate limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) charges: Vec<LimitCharge>,
     pub(crate) votes: Vec<Vote>,
-    /// What was granted in the end.
+    /// The permission finally granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) grant: Option<ApprovalOffer>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -293,12 +297,12 @@ pub(crate) struct EscalationRecord {
     pub(crate) claimed_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
-    /// The entry that this stands in.
+    /// The position of the log entry that contains this state.
     pub(crate) place: super::Sequence,
 }
 
-/// What is taken of a limit: the counter, how much, the most within a window, and how many milliseconds that is. Amounts
-/// are millionths.
+/// An amount consumed of a rate limit: the counter, the amount, the maximum within the window, and the window in
+/// milliseconds. Sums of money are in millionths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LimitCharge(
     pub(crate) Box<str>,
@@ -308,7 +312,7 @@ pub(crate) struct LimitCharge(
 );
 
 impl LimitCharge {
-    /// Of what was asked before bounds were kept none is known.
+    /// Escalations from before bounds were stored have none.
     const fn no_bound() -> i64 {
         i64::MAX
     }
@@ -319,7 +323,7 @@ impl EscalationRecord {
         EscalationId::of(self.proof_id)
     }
 
-    /// With what was asked for and the text of it, or why that cannot be read.
+    /// Adds the request and its text, or the reason they cannot be read.
     pub(crate) fn shown(self, asked: Result<(Value, Option<String>, Option<Value>), String>) -> Escalation {
         let (intent, input, task, unreadable) = match asked {
             Ok((intent, input, task)) => (Some(intent), input, task, None),

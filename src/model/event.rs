@@ -1,4 +1,4 @@
-//! What is told to whoever watches: one envelope, five types.
+//! Events: notifications about decisions, trust changes, proof records and alerts.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 closed_words! {
-    /// What an event tells of.
+    /// The type of an event.
     pub enum EventType("event type") {
         /// A decision was rendered.
         Decision = "governance.decision",
@@ -20,185 +20,202 @@ closed_words! {
         TierChanged = "trust.tier_changed",
         /// A proof record was committed.
         Recorded = "proof.recorded",
-        /// An alert fired.
+        /// An alert rule, or a built-in alert, fired.
         Alert = "alert.triggered",
     }
 }
 
 closed_words! {
-    /// What an alert is about.
+    /// The subject of an alert.
     pub enum AlertKind("alert") {
-        /// A decision failed on a condition of the policies in force.
+        /// Evaluating the policies in force failed on a condition.
         PolicyError = "policy-error",
-        /// The set in the shadow would have decided otherwise.
+        /// The shadow policy set would have decided differently.
         ShadowDiffers = "shadow-differs",
-        /// A condition of the set in the shadow failed.
+        /// A condition of the shadow policy set failed.
         ShadowError = "shadow-error",
-        /// An agent was denied again and again.
+        /// An agent was denied repeatedly.
         Denials = "denials",
-        /// An agent attempted something at CRITICAL risk.
+        /// An agent requested something at CRITICAL risk.
         Critical = "critical",
         /// An agent dropped below a tier.
         Tier = "tier",
-        /// A key was refused.
+        /// An API key was refused.
         Key = "key",
-        /// The chain does not verify.
+        /// The hash chain does not verify.
         Chain = "chain",
     }
 }
 
-/// Something that happened and is on disk.
+/// A decision, trust change, proof record or alert that is stored on disk.
 ///
-/// Serialises to `{"id","type","timestamp","data"}`.
+/// Serializes to `{"id","type","timestamp","data"}`. [`Governor::subscribe`](crate::Governor::subscribe) delivers
+/// events.
+///
+/// ```
+/// use rulekeep::event::{EventFilter, EventType};
+/// use rulekeep::{Agent, Governor, Intent, RiskLevel, Tier};
+/// use std::time::Duration;
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
+/// let mut events = governor.subscribe(&EventFilter::all())?;
+/// governor.enforce(&Intent::new("support-1", "read_document", RiskLevel::Low, ["document:read"])?)?;
+///
+/// let event = events.wait_for(Duration::from_secs(5))?.expect("a decision leaves events");
+/// assert_eq!(event.event_type, EventType::Decision);
+/// assert_eq!(event.agent_id().map(|id| id.as_str()), Some("support-1"));
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Event {
-    /// The same for the same happening, however often it is told.
+    /// The event's id, which stays the same when the event is delivered again.
     pub id: EventId,
-    /// What it tells of.
+    /// The type of the event.
     #[serde(rename = "type")]
     pub event_type: EventType,
-    /// When it happened.
+    /// The time it happened.
     pub timestamp: Timestamp,
-    /// What happened.
+    /// The content, by type.
     pub data: EventData,
 }
 
-/// What happened.
+/// The content of an event, by type.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum EventData {
-    /// Of [`EventType::Decision`].
+    /// The content of [`EventType::Decision`].
     Decision(Box<DecisionRendered>),
-    /// Of [`EventType::Recorded`]: the record, without an outcome.
+    /// The content of [`EventType::Recorded`]: the record, without an outcome.
     Recorded(Box<ProofRecord>),
-    /// Of [`EventType::ScoreChanged`] and [`EventType::TierChanged`].
+    /// The content of [`EventType::ScoreChanged`] and [`EventType::TierChanged`].
     Trust(Box<TrustChanged>),
-    /// Of [`EventType::Alert`].
+    /// The content of [`EventType::Alert`].
     Alert(Box<Alert>),
 }
 
-/// A decision as its event tells it.
+/// A decision, as an event reports it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DecisionRendered {
-    /// The record of the decision.
+    /// The proof record of the decision.
     pub proof_id: ProofId,
-    /// The intent that was decided on.
+    /// The intent that was evaluated.
     pub intent_id: IntentId,
-    /// Who asked.
+    /// The agent that made the request.
     pub agent_id: AgentId,
-    /// What was decided.
+    /// The decision on the intent.
     pub decision: Decision,
-    /// Why.
+    /// A human-readable explanation of the decision.
     pub reasoning: String,
-    /// The risk that counted.
+    /// The effective risk of the request.
     pub risk_level: RiskLevel,
-    /// The agent's trust.
+    /// The agent's trust at decision time.
     pub trust_snapshot: TrustSnapshot,
-    /// The escalation that an ESCALATE opens.
+    /// The escalation that an ESCALATE decision opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escalation_id: Option<EscalationId>,
-    /// What the evidence adds; none where it is gone.
+    /// Further details from the evidence; `None` if it was erased or cannot be read.
     #[serde(flatten)]
     pub detail: Option<DecisionDetail>,
 }
 
-/// The part of a decision that its evidence holds.
+/// The details of a decision that its evidence holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DecisionDetail {
-    /// What may be used.
+    /// The granted capabilities.
     pub granted_capabilities: Vec<Capability>,
-    /// What was refused.
+    /// The denied capabilities.
     pub denied_capabilities: Vec<Capability>,
-    /// Limits on what was granted.
+    /// Constraints on the granted capabilities.
     pub constraints: Constraints,
-    /// The policy set that decided.
+    /// The digest of the policy set that decided.
     pub policy_digest: Digest,
-    /// The rules that decided.
+    /// The ids of the rules that decided.
     pub rules: Vec<String>,
-    /// Who is asked, where it is an ESCALATE: each reviewer as the policies name them.
+    /// The reviewers asked by an ESCALATE decision, as the policies name them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviewers: Vec<String>,
 }
 
-/// A change of an agent's trust.
+/// A change of an agent's trust, as an event reports it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TrustChanged {
-    /// Whose trust.
+    /// The agent whose trust changed.
     pub agent_id: AgentId,
-    /// What it was, what it is.
+    /// The trust before and after.
     #[serde(flatten)]
     pub change: TrustChange,
-    /// Why: an outcome, or what an operator noted.
+    /// The cause: an outcome, or an operator's note.
     pub cause: String,
-    /// The record whose outcome it was, or was corrected.
+    /// The record whose outcome was reported or corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof_id: Option<ProofId>,
 }
 
-/// Trust before and after.
+/// An agent's trust before and after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TrustChange {
-    /// The score before.
+    /// The score before the change.
     pub from: Score,
-    /// The score after.
+    /// The score after the change.
     pub to: Score,
-    /// The tier before.
+    /// The tier before the change.
     pub from_tier: Tier,
-    /// The tier after.
+    /// The tier after the change.
     pub to_tier: Tier,
 }
 
 impl TrustChange {
-    /// The change between two snapshots; none where they are the same.
+    /// The change between two snapshots; `None` if they are equal.
     pub fn between(before: TrustSnapshot, after: TrustSnapshot) -> Option<Self> {
         let change = Self { from: before.score, to: after.score, from_tier: before.tier, to_tier: after.tier };
         (before != after).then_some(change)
     }
 }
 
-/// Something that somebody should look at.
+/// An alert: a situation that an operator should look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Alert {
-    /// What it is about.
+    /// The subject of the alert.
     pub alert: AlertKind,
-    /// The rule of the policies that asks for it; none where it is built in.
+    /// The policy rule that raised it; `None` for built-in alerts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Arc<str>>,
-    /// How much it matters.
+    /// The severity of the alert.
     pub severity: RiskLevel,
-    /// What happened, in words; nothing of a request's context stands in it.
+    /// The message for an operator. It contains nothing from a request's context.
     pub message: String,
-    /// The agent that it is about, or that asked last; none where it is about no agent.
+    /// The agent concerned, or the last one of several; `None` if no agent is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// The last of the records behind it; none where what happened left none.
+    /// The latest of the records that raised the alert; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof_id: Option<ProofId>,
-    /// The records behind it, the oldest first: the last [`Alert::MOST_PROOFS`].
+    /// The records that raised the alert, oldest first; at most the last [`Alert::MOST_PROOFS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proof_ids: Vec<ProofId>,
-    /// How often the same happened since it was last told, this time counted.
+    /// Number of occurrences since the alert was last raised, including this one.
     pub occurrences: u64,
 }
 
 impl Alert {
-    /// The most records that an alert names.
+    /// Maximum number of records that an alert names.
     pub const MOST_PROOFS: usize = 16;
 
-    /// An alert about one happening.
+    /// Creates an alert about one occurrence.
     pub(crate) const fn new(alert: AlertKind, severity: RiskLevel, agent_id: Option<AgentId>, message: String) -> Self {
         Self { alert, rule: None, severity, message, agent_id, proof_id: None, proof_ids: Vec::new(), occurrences: 1 }
     }
@@ -207,7 +224,7 @@ impl Alert {
         Self { proof_id: proof_ids.last().copied(), proof_ids, ..self }
     }
 
-    /// With the records behind it, where it was written down when an alert named one alone.
+    /// Fills in `proof_ids` of an alert stored when alerts named a single record.
     pub(crate) fn with_records(mut self) -> Self {
         if self.proof_ids.is_empty() {
             self.proof_ids.extend(self.proof_id);
@@ -221,7 +238,7 @@ impl Event {
         Self { id, event_type, timestamp, data }
     }
 
-    /// The agent that the event is about; none where it is an alert about none.
+    /// The agent that the event is about; `None` for an alert about no agent.
     pub fn agent_id(&self) -> Option<&AgentId> {
         match &self.data {
             EventData::Decision(decision) => Some(&decision.agent_id),

@@ -1,146 +1,146 @@
-//! Facts: what a request is about in full, in one form for whoever decides on it.
+//! Facts: the targets, amounts, tool and unread parts that a request names.
 //!
-//! The parser writes them under the reserved key [`FACTS_KEY`] of an intent's context. What an intent without that key
-//! names is taken from the keys of its context that a caller sets.
+//! The parser writes them to the reserved context key [`FACTS_KEY`]. For an intent without that key, facts come from
+//! the context keys that its caller set.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Capability, Intent, closed_words};
 
-/// Key of an intent's context under which its facts stand. A caller's own value under it is not looked at.
+/// Context key that holds the facts of an intent. A value that a caller sets under it is ignored.
 pub(crate) const FACTS_KEY: &str = "facts";
-/// The most that facts take of a context, in bytes of their JSON.
+/// Maximum size of the facts, in bytes of their JSON.
 pub(crate) const MAX_FACTS_BYTES: usize = 16 * 1024;
 
 closed_words! {
-    /// What a target is.
+    /// The kind of a target: recipient, path, host, table or account.
     pub enum TargetKind("targetKind") {
-        /// A person or a mailbox that is written to.
+        /// A person or mailbox that receives a message.
         Recipient = "recipient",
         /// A file or a folder.
         Path = "path",
-        /// A host or an address on the web.
+        /// A host name or web address.
         Host = "host",
-        /// A table or a schema of a database.
+        /// A database table or schema.
         Table = "table",
-        /// An account, such as that of a bank.
+        /// An account, such as a bank account.
         Account = "account",
     }
 }
 
 closed_words! {
-    /// What a request does with a target.
+    /// The part a target plays in a request.
     pub enum TargetRole("targetRole") {
-        /// It is named, and no more is known.
+        /// The target is named; its part is unknown.
         Named = "named",
-        /// It is written to, first of all.
+        /// A primary recipient of a message.
         To = "to",
-        /// It gets a copy.
+        /// A recipient of a copy.
         Cc = "cc",
-        /// It gets a copy that others do not see.
+        /// A recipient of a blind copy.
         Bcc = "bcc",
-        /// It is read.
+        /// The target is read.
         Read = "read",
-        /// It is changed or removed.
+        /// The target is changed or removed.
         Write = "write",
-        /// Something is taken from it.
+        /// The place something is taken from.
         Source = "source",
-        /// Something is brought to it.
+        /// The place something is moved or copied to.
         Destination = "destination",
     }
 }
 
 closed_words! {
-    /// What could not be read.
+    /// The kind of a part of a request that the parser could not read.
     pub enum UnreadKind("unreadKind") {
-        /// A target that is a pattern, a variable, too long, or beyond the number that is kept.
+        /// A target that is a pattern or variable, is too long, or exceeds the number kept.
         Target = "target",
-        /// An amount of which the sum or the currency is not known.
+        /// An amount of money whose sum or currency is unknown.
         Amount = "amount",
-        /// An argument of a tool call, by its size or its depth.
+        /// An argument of a tool call that is too large or too deeply nested.
         Argument = "argument",
-        /// Words of which none is known, or of another script.
+        /// Text without a known word, or in another script.
         Text = "text",
-        /// Code that is not understood.
+        /// Code in a form that the parser does not understand.
         Code = "code",
     }
 }
 
-/// Everything that a request names and a decision rests on.
+/// The facts that a request names and decisions rely on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Facts {
-    /// The tool that is called, as it was sent.
+    /// The name of the called tool, as sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The server that the tool belongs to, as it was sent.
+    /// The name of the tool's server, as sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The forms that were read, the outermost first: `tool_call` and `shell` for a tool that runs a command.
+    /// The formats that were parsed, outermost first: `tool_call` and `shell` for a tool that runs a command.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub formats: Vec<String>,
-    /// Every recipient, path, host, table and account, in the order of the request; at most 64.
+    /// The recipients, paths, hosts, tables and accounts, in the order of the request; at most 64.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<Target>,
-    /// Every amount of money; at most 32.
+    /// The amounts of money; at most 32.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub amounts: Vec<Amount>,
-    /// What could not be read; at most 32.
+    /// The parts that could not be read; at most 32.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<Unread>,
-    /// Other capabilities that an unsure reading may mean in place of the primary one; at most 4. A decision is the
-    /// strictest over all of them.
+    /// Capabilities that an uncertain reading may mean instead of the primary one; at most 4. The strictest decision
+    /// over all of them counts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<Capability>,
-    /// SHA-256 of the table of words that English was read by, in hex.
+    /// SHA-256, in hex, of the word table used to parse English.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
-    /// SHA-256 of the labelled rows that the operator adapted it to, in hex.
+    /// SHA-256, in hex, of the labeled rows with which the operator adapted that table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<String>,
 }
 
-/// A recipient, path, host, table or account.
+/// A recipient, path, host, table or account that a request names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Target {
-    /// What it is.
+    /// The kind of target.
     pub kind: TargetKind,
-    /// What the request does with it.
+    /// The part it plays in the request.
     pub role: TargetRole,
-    /// Its plain form: an address without the name beside it, a host in lower case, a path without dot segments.
+    /// The normalized form: an address without the display name, a host in lowercase, a path without dot segments.
     pub value: String,
-    /// As it was sent; absent where that is the same.
+    /// The form that was sent; absent if it is the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original: Option<String>,
 }
 
-/// An amount of money.
+/// An amount of money that a request names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Amount {
-    /// How much, once.
+    /// The amount of a single payment.
     pub value: f64,
-    /// In which currency, by its ISO 4217 code; absent where none is named.
+    /// The ISO 4217 code of the currency; absent if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// How often.
+    /// Number of payments of that amount.
     pub count: u64,
 }
 
-/// Something that could not be read.
+/// A part of a request that the parser could not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Unread {
-    /// What it is.
+    /// The kind of part.
     pub kind: UnreadKind,
-    /// Where it stands or how it begins.
+    /// The position or the beginning of the part.
     pub found: String,
 }
 
@@ -164,8 +164,8 @@ impl Unread {
 }
 
 impl Intent {
-    /// Everything that it names: what the parser found, or of an intent that was built the `target`, the `amount` and
-    /// the `currency` of its context.
+    /// The facts of the intent. A parsed intent carries the parser's; an intent built by its caller has those of the
+    /// context keys `target`, `amount` and `currency`.
     ///
     /// ```
     /// use rulekeep::intent::Parser;
@@ -205,7 +205,7 @@ impl Intent {
         }
     }
 
-    /// The plain form of each target of a kind, and the one that was sent where it differs.
+    /// Iterates over the targets of a kind: the normalized form, and the sent form where it differs.
     pub(crate) fn named_targets(&self, kind: Option<TargetKind>) -> impl Iterator<Item = (&str, Option<&str>)> {
         let written = self.context.get(FACTS_KEY);
         let listed = written.and_then(|facts| facts.get("targets")).and_then(Value::as_array);
@@ -216,7 +216,7 @@ impl Intent {
         })
     }
 
-    /// Whether the parser wrote what it names. Of other intents the keys of the context count that a caller sets.
+    /// Returns whether the parser wrote the facts. For other intents the caller's context keys count.
     pub(crate) fn has_facts(&self) -> bool {
         self.context.get(FACTS_KEY).is_some_and(Value::is_object)
     }
@@ -226,13 +226,13 @@ impl Intent {
         self.context.get(FACTS_KEY)?.get(name)?.as_str()
     }
 
-    /// Other capabilities that an unsure reading may mean in place of the primary one.
+    /// Capabilities that an uncertain reading may mean instead of the primary one.
     pub(crate) fn readings(&self) -> impl Iterator<Item = Capability> {
         let readings = self.context.get(FACTS_KEY).and_then(|facts| facts.get("readings")).and_then(Value::as_array);
         readings.into_iter().flatten().filter_map(|reading| reading.as_str()?.parse().ok())
     }
 
-    /// The same intent with another capability in the place of the primary one.
+    /// A copy of the intent with `reading` as its primary capability.
     pub(crate) fn read_as(&self, reading: Capability) -> Self {
         let mut intent = self.clone();
         intent.required_capabilities.retain(|one| *one != reading);
@@ -240,13 +240,13 @@ impl Intent {
         intent
     }
 
-    /// The forms that were read.
+    /// The formats that were parsed, outermost first.
     pub(crate) fn formats(&self) -> impl Iterator<Item = &str> {
         let formats = self.context.get(FACTS_KEY).and_then(|facts| facts.get("formats")).and_then(Value::as_array);
         formats.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// Whether something of one of these kinds could not be read.
+    /// Returns whether a part of one of these kinds could not be read.
     pub(crate) fn has_unread(&self, kinds: &[UnreadKind]) -> bool {
         let unread = self.context.get(FACTS_KEY).and_then(|facts| facts.get("unread")).and_then(Value::as_array);
         unread.into_iter().flatten().any(|item| {

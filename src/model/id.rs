@@ -1,4 +1,4 @@
-//! Identifiers: the caller's for agents, ULIDs of our own for everything else.
+//! Identifiers: agent ids are chosen by the caller; all others are generated ULIDs with a prefix.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,12 @@ use ulid::Ulid;
 
 use super::{InvalidValue, Timestamp, is_invisible, turns_direction};
 
-/// An agent's identifier, chosen by the caller: 1 to 256 characters, none of
-/// them a control character, not only blanks.
+/// An agent's identifier, chosen by the caller: 1 to 256 characters, no control characters, not only whitespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(Arc<str>);
 
 impl AgentId {
-    /// Longest identifier in characters.
+    /// Maximum length in characters.
     pub const MAX_CHARS: usize = 256;
 
     /// The identifier as text.
@@ -25,8 +24,8 @@ impl AgentId {
         &self.0
     }
 
-    /// Checks an id for a new agent more strictly than [`AgentId::from_str`], which takes what older stores hold: nothing at
-    /// its ends that nobody sees, and nothing that turns the direction of reading.
+    /// Checks the id of a new agent: no whitespace or invisible character at its ends, and no bidirectional control
+    /// character. [`AgentId::from_str`] is less strict, because older stores hold such ids.
     pub(crate) fn check_new(&self) -> Result<(), InvalidValue> {
         let is_unseen = |c: char| c.is_whitespace() || is_invisible(c);
         if self.0.trim_matches(is_unseen).len() == self.0.len() && !self.0.chars().any(turns_direction) {
@@ -56,28 +55,28 @@ impl FromStr for AgentId {
 
 super::written_as_text!(AgentId);
 
-/// The place of an entry in the journal, counted from 0; below 2^48.
+/// The position of an entry in the journal, counted from 0; below 2^48.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Sequence(u64);
 
 impl Sequence {
-    /// The first entry's place.
+    /// The position of the first entry.
     pub const FIRST: Self = Self(0);
 
-    /// A place in the journal; cut to 48 bits, which a journal does not reach.
+    /// Creates a position from a number, truncated to 48 bits (more than a journal can hold).
     pub const fn new(place: u64) -> Self {
         Self(place & SEQUENCE_MASK)
     }
 
-    /// The number.
+    /// The position as a number.
     pub const fn get(self) -> u64 {
         self.0
     }
 }
 
 impl std::borrow::Borrow<str> for AgentId {
-    // The one field is hashed and compared as the text is.
+    // `Hash` and `Eq` of the single field equal those of its text, as `Borrow` requires.
     fn borrow(&self) -> &str {
         &self.0
     }
@@ -89,7 +88,7 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// Defines an id of the form `<prefix><26 characters>`: a ULID in lower case.
+/// Defines an id of the form `<prefix><26 characters>`: a lowercase ULID.
 macro_rules! prefixed_id {
     ($(#[$meta:meta])* $name:ident, $prefix:literal, $what:literal) => {
         $(#[$meta])*
@@ -97,7 +96,7 @@ macro_rules! prefixed_id {
         pub struct $name(Ulid);
 
         impl $name {
-            /// The text that stands for it.
+            /// The id as text.
             pub(crate) fn written(&self) -> [u8; $prefix.len() + ulid::ULID_LEN] {
                 let mut lower = [0; ulid::ULID_LEN];
                 self.0.array_to_str(&mut lower).make_ascii_lowercase();
@@ -108,7 +107,7 @@ macro_rules! prefixed_id {
                 text
             }
 
-            /// The id that the text after the prefix spells, if that is its one spelling.
+            /// Reads the 26 characters after the prefix; `None` unless they are the id's canonical spelling.
             pub(crate) fn read_spelled(spelled: &[u8; ulid::ULID_LEN]) -> Option<Self> {
                 let (mut bits, mut seen) = (0_u128, 0_u8);
                 for byte in spelled {
@@ -116,7 +115,7 @@ macro_rules! prefixed_id {
                     seen |= value;
                     bits = bits << 5 | u128::from(value & 31);
                 }
-                // 26 characters hold two bits more than there are.
+                // 26 characters hold 130 bits; the two above 128 must be zero.
                 (seen < 32 && spelled[0] <= b'7').then(|| Self(Ulid::from_bytes(bits.to_be_bytes())))
             }
         }
@@ -137,8 +136,8 @@ macro_rules! prefixed_id {
             type Err = InvalidValue;
 
             fn from_str(text: &str) -> Result<Self, InvalidValue> {
-                // One id has one spelling: the crate's decoder also takes capitals, the look-alikes of
-                // Crockford's alphabet, and more than the 128 bits that 26 characters are one too long for.
+                // One id has one spelling. The `ulid` decoder also accepts capitals, Crockford's look-alike characters
+                // and values above 128 bits.
                 text.strip_prefix($prefix)
                     .and_then(|rest| Self::read_spelled(rest.as_bytes().try_into().ok()?))
                     .ok_or_else(|| {
@@ -149,7 +148,7 @@ macro_rules! prefixed_id {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                // Not by way of `Display`, whose formatter costs several times the text.
+                // Bypasses `Display`, because its formatter costs several times as much.
                 serializer.serialize_str(std::str::from_utf8(&self.written()).map_err(serde::ser::Error::custom)?)
             }
         }
@@ -164,58 +163,57 @@ macro_rules! prefixed_id {
 }
 
 prefixed_id! {
-    /// An intent's identifier, `int_` and a ULID.
+    /// An intent's identifier: `int_` and a ULID.
     IntentId, "int_", "intent id"
 }
 
 prefixed_id! {
-    /// A proof record's identifier, `prf_` and a ULID whose low 48 bits are the
-    /// record's place in the journal, so that it is found without an index.
+    /// A proof record's identifier: `prf_` and a ULID. The low 48 bits are the record's position in the journal, so a
+    /// lookup needs no index.
     ProofId, "prf_", "proof id"
 }
 
 prefixed_id! {
-    /// An event's identifier, `evt_` and a ULID whose low 48 bits are the place in
-    /// the journal of the entry that it tells of. The same event has the same id,
-    /// however often it is told.
+    /// An event's identifier: `evt_` and a ULID. The low 48 bits are the journal position of the entry that the event
+    /// reports. An event keeps its id when it is delivered again.
     EventId, "evt_", "event id"
 }
 
 prefixed_id! {
-    /// An escalation's identifier: `esc_` and the ULID of the record that asked for a person.
+    /// An escalation's identifier: `esc_` and the ULID of the proof record with the ESCALATE decision.
     EscalationId, "esc_", "escalation id"
 }
 
 prefixed_id! {
-    /// The identifier of the pre-approval, `apv_` and a ULID.
+    /// A pre-approval's identifier: `apv_` and a ULID.
     PreApprovalId, "apv_", "pre-approval id"
 }
 
 prefixed_id! {
-    /// The identifier of a stop, `stp_` and a ULID.
+    /// A kill switch's identifier: `stp_` and a ULID.
     KillSwitchId, "stp_", "stop id"
 }
 
 prefixed_id! {
-    /// The identifier of a webhook's endpoint, `whk_` and a ULID.
+    /// A webhook endpoint's identifier: `whk_` and a ULID.
     WebhookId, "whk_", "webhook id"
 }
 
 prefixed_id! {
-    /// The identifier of an API key, `key_` and a ULID. It is no secret.
+    /// An API key's identifier: `key_` and a ULID. It is not secret.
     KeyId, "key_", "key id"
 }
 
 prefixed_id! {
-    /// A task's identifier, `tsk_` and a ULID.
+    /// A task's identifier: `tsk_` and a ULID.
     TaskId, "tsk_", "task id"
 }
 
-/// Ids that stand for nothing but a moment and chance.
+/// Adds a constructor to ids that consist of a time and random bits.
 macro_rules! random_id {
     ($($name:ident)*) => {$(
         impl $name {
-            /// An id of the given moment with 80 random bits (the low bits of `random`).
+            /// Creates an id from a time and 80 random bits (the low bits of `random`).
             pub fn new(at: Timestamp, random: u128) -> Self {
                 Self(Ulid::from_parts(ulid_millis(at), random))
             }
@@ -228,32 +226,32 @@ random_id! { WebhookId }
 random_id! { KeyId TaskId }
 
 impl EscalationId {
-    /// The escalation that a record is.
+    /// The escalation that a proof record opened.
     pub const fn of(record: ProofId) -> Self {
         Self(record.0)
     }
 
-    /// The record that asked for a person.
+    /// The proof record that opened the escalation.
     pub const fn proof_id(self) -> ProofId {
         ProofId(self.0)
     }
 }
 
 impl EventId {
-    /// The id of the event at `ordinal` among those of the entry at `sequence`;
-    /// `mark` tells the entries of two journals apart.
+    /// Creates the id of event number `ordinal` of the journal entry at `sequence`. `mark` distinguishes the entries of
+    /// two journals.
     pub fn new(at: Timestamp, mark: [u8; 3], ordinal: u8, sequence: Sequence) -> Self {
         let [a, b, c] = mark;
         let high = u32::from_be_bytes([ordinal, a, b, c]);
         Self(Ulid::from_parts(ulid_millis(at), u128::from(high) << SEQUENCE_BITS | u128::from(sequence.get())))
     }
 
-    /// The place in the journal of the entry that the event tells of.
+    /// The journal position of the entry that the event reports.
     pub fn sequence(&self) -> Sequence {
         sequence_of(self.0)
     }
 
-    /// Its position among all events of a log: its entry, and its ordinal there.
+    /// The event's position among all events of a log: its entry, and its ordinal within the entry.
     pub fn place(self) -> (Sequence, u8) {
         let [.., ordinal, _, _, _] = *self.0.random().to_be_bytes().first_chunk::<10>().unwrap_or(&[0; 10]);
         (self.sequence(), ordinal)
@@ -261,7 +259,7 @@ impl EventId {
 }
 
 impl IntentId {
-    /// An id of the given moment with 80 random bits (the low bits of `random`).
+    /// Creates an id from a time and 80 random bits (the low bits of `random`).
     pub fn new(at: Timestamp, random: u128) -> Self {
         Self(Ulid::from_parts(ulid_millis(at), random))
     }
@@ -270,7 +268,7 @@ impl IntentId {
         self.0.to_bytes()
     }
 
-    /// The id of a request that its caller gave an id of their own: the same for the same agent and that id.
+    /// The id of a request that carries a call id of its caller: equal for the same agent and call id.
     pub(crate) fn of_call(agent_id: &AgentId, call_id: &str) -> Self {
         let agent = agent_id.as_str();
         let hash = Sha256::new().chain_update(b"rulekeep call 1").chain_update((agent.len() as u64).to_le_bytes());
@@ -282,25 +280,25 @@ impl IntentId {
 }
 
 impl ProofId {
-    /// The id of the record at `sequence`, decided at `at`, with 32 random bits.
+    /// Creates the id of the record at `sequence` from the decision time and 32 random bits.
     pub fn new(at: Timestamp, random: u32, sequence: Sequence) -> Self {
         let low = u128::from(random) << SEQUENCE_BITS | u128::from(sequence.get());
         Self(Ulid::from_parts(ulid_millis(at), low))
     }
 
-    /// When it was decided.
+    /// The time of the decision, with millisecond precision.
     pub(crate) fn at(&self) -> Timestamp {
         let millis = self.0.to_bytes().iter().take(6).fold(0, |millis, byte| millis << 8 | i64::from(*byte));
         Timestamp::from_millis(millis)
     }
 
-    /// The record's place in the journal.
+    /// The record's position in the journal.
     pub fn sequence(&self) -> Sequence {
         sequence_of(self.0)
     }
 }
 
-/// The low 48 bits.
+/// The low 48 bits of a ULID.
 fn sequence_of(id: Ulid) -> Sequence {
     let bytes = id.to_bytes();
     let mut low = [0; 8];
@@ -309,7 +307,7 @@ fn sequence_of(id: Ulid) -> Sequence {
     Sequence::new(u64::from_be_bytes(low))
 }
 
-/// What each lower-case character of Crockford's base 32 stands for; 255 where a byte is none.
+/// The value of each lowercase character of Crockford's base 32; 255 for any other byte.
 const SPELLED: [u8; 256] = {
     let alphabet = *b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut values = [u8::MAX; 256];
@@ -359,7 +357,7 @@ mod tests {
         assert!(text.replace('0', "o").parse::<IntentId>().is_err());
         assert!(text.replace("int_", "prf_").parse::<IntentId>().is_err());
         assert!(format!("{text}0").parse::<IntentId>().is_err());
-        // 26 characters hold 130 bits: what is beyond 128 is no second spelling either.
+        // 26 characters hold 130 bits: a value above 128 bits is no second spelling either.
         assert!(text.replacen("int_0", "int_8", 1).parse::<IntentId>().is_err());
         assert!("int_é1kqzzzzzzzzzzzzzzzzzzzzzz".parse::<IntentId>().is_err());
     }

@@ -1,4 +1,4 @@
-//! Intents: what an agent wants to do, in a form that policies can evaluate.
+//! Intents: an agent's requests in a form that policies can evaluate.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,14 +8,14 @@ use super::json::{push_members, push_text, push_texts};
 use super::reserved::{RESERVED, has_reserved};
 use super::{Action, AgentId, Capability, Error, IntentId, InvalidValue, RiskLevel, Timestamp};
 
-/// Longest input text, in bytes.
+/// Maximum length of a request text: 65,536 bytes.
 pub const MAX_INPUT_BYTES: usize = 64 * 1024;
-/// Largest context, in bytes of its JSON.
+/// Maximum size of a context: 65,536 bytes of JSON.
 pub const MAX_CONTEXT_BYTES: usize = 64 * 1024;
-/// Deepest context: an empty object is one level.
+/// Maximum nesting of a context: 32 levels; an empty object is one level.
 pub const MAX_CONTEXT_DEPTH: usize = 32;
 
-/// A request for the parser: its text, and the caller's context.
+/// A request for the parser: the request text and the caller's context.
 ///
 /// ```
 /// use rulekeep::intent::Input;
@@ -31,12 +31,12 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// A text without a context.
+    /// Creates a request without context.
     pub const fn new(text: &'a str) -> Self {
         Self { text, context: None }
     }
 
-    /// Adds a context, which the intent carries on.
+    /// Adds the caller's context, which the parsed intent carries on.
     #[must_use]
     pub const fn context(mut self, context: &'a Map<String, Value>) -> Self {
         self.context = Some(context);
@@ -56,9 +56,10 @@ impl<'a> From<&'a String> for Input<'a> {
     }
 }
 
-/// What an agent wants to do.
+/// An agent's request: the action, its risk, and the capabilities it requires.
 ///
-/// Comes from `Governor::parse`, or is built by the caller:
+/// [`Governor::parse`](crate::Governor::parse) creates intents from text and tool calls. A runtime that knows what a
+/// call needs builds them itself:
 ///
 /// ```
 /// use rulekeep::{Intent, RiskLevel};
@@ -73,29 +74,29 @@ impl<'a> From<&'a String> for Input<'a> {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Intent {
-    /// Assigned on parsing, or when a hand-built intent is enforced without one.
+    /// The identifier, assigned on parsing, or on enforcing an intent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<IntentId>,
-    /// The agent that wants it.
+    /// The agent that makes the request.
     pub agent_id: AgentId,
-    /// The normalised action.
+    /// The normalized action.
     pub parsed_action: Action,
-    /// The risk, as parsed or as the caller claims it.
+    /// The risk level, as parsed or as the caller states it.
     pub risk_level: RiskLevel,
-    /// What the action needs, the primary capability first.
+    /// The capabilities that the action requires, the primary one first.
     #[cfg_attr(feature = "schema", schema(min_items = 1, max_items = 64))]
     pub required_capabilities: Vec<Capability>,
     /// The caller's context, with the keys that parsing added.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = super::schema::Context))]
     pub context: Map<String, Value>,
-    /// When it was parsed, or first enforced.
+    /// The time it was parsed, or first enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Timestamp>,
 }
 
-/// The id and the time of an intent, apart from it: an intent that its caller built has none, and gets both when it is
-/// decided on without being copied.
+/// The id and timestamp of an intent, kept apart from it. An intent that its caller built may have neither, and receives
+/// both for its decision without being copied.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct IntentStamp {
     pub(crate) id: Option<IntentId>,
@@ -103,7 +104,8 @@ pub(crate) struct IntentStamp {
 }
 
 impl Intent {
-    /// Writes what serializing it with this id and time writes. By hand: it is written with every decision.
+    /// Writes the same JSON as serde for the intent with this id and timestamp, but faster: every decision writes its
+    /// intent.
     pub(crate) fn write_stamped(&self, stamp: IntentStamp, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.push(b'{');
         if let Some(id) = &stamp.id {
@@ -130,16 +132,16 @@ impl Intent {
         Ok(())
     }
 
-    /// The id and the time that the intent carries.
+    /// The id and timestamp that the intent carries.
     pub(crate) fn stamp(&self) -> IntentStamp {
         IntentStamp { id: self.id, timestamp: self.timestamp }
     }
 
-    /// An intent built by hand, with an empty context.
+    /// Creates an intent with an empty context. Repeated capabilities are dropped.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidIntent`] that names the first malformed field.
+    /// [`Error::InvalidIntent`], which names the first malformed field, and for no capability or more than 64.
     pub fn new<C: AsRef<str>>(
         agent_id: &str,
         action: &str,
@@ -166,19 +168,19 @@ impl Intent {
         Ok(intent)
     }
 
-    /// The same intent with one more key in its context.
+    /// Adds a key to the context.
     #[must_use]
     pub fn with_context(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.context.insert(key.into(), value.into());
         self
     }
 
-    /// Reads an intent that a caller sent as JSON; `id`, `context` and `timestamp` may be absent.
+    /// Reads an intent from JSON; `id`, `context` and `timestamp` may be absent.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidIntent`] that names the first unknown, missing or malformed field,
-    /// [`Error::PayloadTooLarge`] for a context past its limit.
+    /// [`Error::InvalidIntent`], which names the first unknown, missing or malformed field;
+    /// [`Error::PayloadTooLarge`] for a context over 64 KiB.
     pub fn from_json(value: &Value) -> Result<Self, Error> {
         let Value::Object(fields) = value else {
             return Err(Error::intent("intent", "expected an object"));
@@ -202,8 +204,7 @@ impl Intent {
         Ok(intent)
     }
 
-    /// Checks what the field types cannot say: at least one capability and a
-    /// context within its limits.
+    /// Checks what the field types do not ensure: 1 to 64 capabilities and a context within its limits.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.required_capabilities.is_empty() {
             return Err(Error::intent("requiredCapabilities", "expected at least one capability"));
@@ -217,7 +218,7 @@ impl Intent {
         check_context_beside(&self.context, PARSED_KEYS).map_err(of_intent)
     }
 
-    /// Who asks for it: the agent, and those whom the context names as `requestedBy`. None of them answers it.
+    /// The requesters: the agent and the names in the context's `requestedBy`. None of them may approve the request.
     pub(crate) fn askers(&self) -> impl Iterator<Item = &str> {
         let named = match self.context.get(REQUESTED_BY) {
             Some(Value::Array(names)) => names.as_slice(),
@@ -227,12 +228,12 @@ impl Intent {
         std::iter::once(self.agent_id.as_str()).chain(named.iter().filter_map(Value::as_str))
     }
 
-    /// The id that the caller gave the request.
+    /// The caller's idempotency key of the request (`callId`).
     pub(crate) fn call_id(&self) -> Option<&str> {
         Self::call_id_in(&self.context)
     }
 
-    /// The id that the caller gave the request, in the context that came with it.
+    /// The caller's idempotency key in the context of a request (`callId`).
     pub(crate) fn call_id_in(context: &Map<String, Value>) -> Option<&str> {
         context.get(CALL_ID)?.as_str()
     }
@@ -249,52 +250,52 @@ impl Intent {
         Err(Error::input("context", expected))
     }
 
-    /// The part of the check without which a rule could be slipped past; all else only bounds what a decision costs.
+    /// Checks only `environment`: an invalid one could bypass a rule, while the other checks only bound the cost.
     pub(crate) fn check_environment(&self) -> Result<(), Error> {
         check_environment(&self.context).map_err(of_intent)
     }
 }
 
-/// Another reading of the same input.
+/// An alternative interpretation of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Alternative {
-    /// The action of that reading.
+    /// The action of this interpretation.
     pub parsed_action: Action,
-    /// How likely it is, from 0 to 1.
+    /// The confidence in it, from 0 to 1.
     pub confidence: f64,
 }
 
 impl Alternative {
-    /// A reading and how likely it is.
+    /// Creates an alternative from its action and confidence.
     pub fn new(parsed_action: Action, confidence: f64) -> Self {
         Self { parsed_action, confidence }
     }
 }
 
-/// What parsing gives.
+/// The result of parsing a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct ParseResult {
-    /// The most likely reading.
+    /// The most likely interpretation.
     pub intent: Intent,
-    /// How likely it is, from 0 to 1.
+    /// The confidence in it, from 0 to 1.
     pub confidence: f64,
-    /// Other readings, the likeliest first.
+    /// Alternative interpretations, most likely first.
     pub alternatives: Vec<Alternative>,
 }
 
 impl ParseResult {
-    /// The parts put together.
+    /// Creates a result from its parts.
     pub fn new(intent: Intent, confidence: f64, alternatives: Vec<Alternative>) -> Self {
         Self { intent, confidence, alternatives }
     }
 }
 
-/// A problem of a context, as one of the intent that holds it.
+/// Converts an error about a context into one about the intent that holds it.
 fn of_intent(error: Error) -> Error {
     match error {
         Error::InvalidInput { message, .. } => Error::intent("context", message),
@@ -302,12 +303,12 @@ fn of_intent(error: Error) -> Error {
     }
 }
 
-/// Checks a caller's context against its limits: depth first, for serialising is recursive.
+/// Checks a caller's context against its limits. Depth comes first, because serialization is recursive.
 pub(crate) fn check_context(context: &Map<String, Value>) -> Result<(), Error> {
     check_context_beside(context, &[])
 }
 
-/// The same check, with some room more for keys that are not the caller's.
+/// The same check, with extra room for keys that the parser added.
 fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(), Error> {
     if map_depth(context, MAX_CONTEXT_DEPTH) > MAX_CONTEXT_DEPTH {
         return Err(Error::input("context", format!("nested more than {MAX_CONTEXT_DEPTH} levels deep")));
@@ -322,7 +323,7 @@ fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(
         Some(Value::String(call_id)) => Intent::check_call_id(call_id)?,
         Some(_) => return Err(Error::input("context", format!("{CALL_ID}: expected a text"))),
     }
-    // Writing the context out to measure it takes long beside a whole decision: only one that may be too large is.
+    // Serializing takes long compared to a decision, so only a context that may be too large is measured.
     if most_map_size(context) <= MAX_CONTEXT_BYTES {
         return Ok(());
     }
@@ -335,7 +336,7 @@ fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(
         .filter(|(key, _)| ours.contains(&key.as_str()))
         .map(|(key, value)| json_size(value).map(|size| size + key.len() + "\"\":,".len()))
         .sum::<Result<usize, Error>>()?;
-    // Whoever calls a key by our name gets no more than we take.
+    // A caller that uses the parser's keys gets no more room than the parser's maximum.
     let callers_size = size - our_size.min(MAX_PARSED_BYTES);
     if callers_size > MAX_CONTEXT_BYTES {
         return Err(Error::PayloadTooLarge { what: "context", size: callers_size, limit: MAX_CONTEXT_BYTES });
@@ -343,7 +344,7 @@ fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(
     Ok(())
 }
 
-/// Every reader of it takes a word; in another form it could slip past those that restrict.
+/// Requires `environment` to be a string; another type could bypass restricting rules.
 fn check_environment(context: &Map<String, Value>) -> Result<(), Error> {
     match context.get("environment") {
         None | Some(Value::String(_) | Value::Null) => Ok(()),
@@ -351,7 +352,7 @@ fn check_environment(context: &Map<String, Value>) -> Result<(), Error> {
     }
 }
 
-/// Reviewers are held against it; in another form nobody would be.
+/// Requires `requestedBy` to be a name or list of names; otherwise a requester could approve the request.
 fn check_requesters(context: &Map<String, Value>) -> Result<(), Error> {
     let is_read = match context.get(REQUESTED_BY) {
         None | Some(Value::String(_) | Value::Null) => true,
@@ -364,11 +365,11 @@ fn check_requesters(context: &Map<String, Value>) -> Result<(), Error> {
     Err(Error::input("context", format!("{REQUESTED_BY}: expected a name or a list of names, such as \"ann\"")))
 }
 
-/// The caller's own id of the request, in a context.
+/// Context key of the caller's idempotency key for the request.
 const CALL_ID: &str = "callId";
 const MAX_CALL_ID_CHARS: usize = 256;
 
-/// Who asked the agent for what it does, in a context.
+/// Context key of the people who asked the agent to act.
 const REQUESTED_BY: &str = "requestedBy";
 
 fn json_size(value: &impl Serialize) -> Result<usize, Error> {
@@ -377,7 +378,7 @@ fn json_size(value: &impl Serialize) -> Result<usize, Error> {
         .map_err(|error| Error::Internal { message: format!("context does not serialise: {error}") })
 }
 
-/// No less than what [`json_size`] says, without writing anything.
+/// An upper bound of [`json_size`], computed without serializing.
 fn most_json_size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => "false".len(),
@@ -394,13 +395,12 @@ fn most_map_size(map: &Map<String, Value>) -> usize {
     "{}".len() + map.iter().map(most).sum::<usize>()
 }
 
-/// As if every byte had to be escaped.
+/// Upper bound: every byte is escaped.
 fn most_text_size(text: &str) -> usize {
     "\"\"".len() + text.len().saturating_mul("\\u001f".len())
 }
 
-/// How deep a JSON text nests, by its brackets alone: no tree is built, so a
-/// hostile text costs no stack.
+/// The nesting depth of a JSON text, counted by its brackets alone, so hostile input cannot overflow the stack.
 pub fn json_depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0_usize);
     let (mut in_string, mut escaped) = (false, false);
@@ -420,7 +420,7 @@ pub fn json_depth(text: &str) -> usize {
     deepest
 }
 
-/// The depth of an object; the descent ends one level past `limit`.
+/// The depth of an object; recursion stops one level past `limit`.
 fn map_depth(map: &Map<String, Value>, limit: usize) -> usize {
     1 + map.values().map(|value| value_depth(value, limit)).max().unwrap_or(0)
 }
@@ -436,10 +436,10 @@ fn value_depth(value: &Value, limit: usize) -> usize {
     }
 }
 
-/// The fields of an intent.
+/// The field names of an intent.
 const FIELDS: &[&str] = &["id", "agentId", "parsedAction", "riskLevel", "requiredCapabilities", "context", "timestamp"];
 
-/// The keys that parsing adds to a context.
+/// The context keys that parsing adds.
 pub(crate) const PARSED_KEYS: &[&str] = &[
     "dataClassification",
     "operation",
@@ -453,12 +453,12 @@ pub(crate) const PARSED_KEYS: &[&str] = &[
     "inputFormat",
     FACTS_KEY,
 ];
-/// The keys of a context by which a caller says more of a request.
+/// The context keys with a meaning that a caller may set.
 pub(crate) const CALLERS_KEYS: &[&str] = &["environment", REQUESTED_BY, "retryOf", CALL_ID];
-/// The most that they take of an intent's context beyond the caller's, in bytes.
+/// Maximum size of the keys that parsing adds, in bytes beyond the caller's context.
 const MAX_PARSED_BYTES: usize = 16 * 1024 + MAX_FACTS_BYTES;
 
-/// Most capabilities that one intent may ask for.
+/// Maximum number of capabilities of one intent.
 const MAX_CAPABILITIES: usize = 64;
 
 fn malformed(field: &'static str, error: &InvalidValue) -> Error {

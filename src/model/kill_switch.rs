@@ -1,4 +1,4 @@
-//! Stops: who must not act, whatever the policies say.
+//! Kill switches: they stop agents, whatever the policies say.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{AgentId, Error, InvalidValue, KillSwitchId, Label, ProofRecord, Timestamp};
 
-/// Whom a stop covers.
+/// The agents that a kill switch stops: all, one, or a group.
 ///
 /// ```
 /// use rulekeep::kill_switch::KillSwitchScope;
@@ -19,16 +19,16 @@ use super::{AgentId, Error, InvalidValue, KillSwitchId, Label, ProofRecord, Time
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum KillSwitchScope {
-    /// Every agent, those that are registered later too.
+    /// Every agent, including agents registered later.
     All,
-    /// One agent, whether it is registered or not.
+    /// One agent, registered or not.
     Agent(AgentId),
-    /// Whoever belongs to a group, as long as it does.
+    /// Every agent that is a member of the group at the time of a request.
     Group(Label),
 }
 
 impl KillSwitchScope {
-    /// One agent, whether it is registered or not.
+    /// A scope of one agent, registered or not.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl KillSwitchScope {
         Ok(Self::Agent(id))
     }
 
-    /// Whoever belongs to a group, as long as it does.
+    /// A scope of every agent that is a member of the group at the time of a request.
     ///
     /// # Errors
     ///
@@ -89,20 +89,20 @@ impl<'de> Deserialize<'de> for KillSwitchScope {
     }
 }
 
-/// A stop in force.
+/// A kill switch that is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Stop))]
 #[non_exhaustive]
 pub struct KillSwitchEntry {
-    /// Its id, by which it is lifted.
+    /// The id, needed to lift it.
     pub id: KillSwitchId,
-    /// Whom it covers.
+    /// The agents it stops.
     pub scope: KillSwitchScope,
-    /// Who set it, as they said.
+    /// The name of the person who set it, as given.
     pub by: String,
-    /// Why, with secrets masked; may be empty.
+    /// The reason, with secrets redacted; may be empty.
     pub note: String,
-    /// Since when.
+    /// The time it was set.
     pub timestamp: Timestamp,
 }
 
@@ -118,20 +118,20 @@ impl KillSwitchEntry {
     }
 }
 
-/// What a stop found when it was set.
+/// The result of setting a kill switch: its id and the open actions of the stopped agents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = StopReport))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KillSwitchReport {
-    /// The stop, by which it is lifted.
+    /// The id, needed to lift the kill switch.
     pub id: KillSwitchId,
-    /// What the covered were granted or still ask a person for, and nobody has reported an outcome of: the newest
-    /// thousand. [`KillSwitch::open_actions`](crate::handle::KillSwitch::open_actions) has all.
+    /// Decisions of the stopped agents that were granted or await a reviewer and have no outcome yet: the newest 1,000.
+    /// [`KillSwitch::open_actions`](crate::handle::KillSwitch::open_actions) lists all.
     pub open: Vec<ProofRecord>,
-    /// How many there are in all.
+    /// Number of open actions in all.
     pub open_total: u64,
-    /// How many requests that waited for a person died with it.
+    /// Number of pending escalations that the kill switch ended.
     pub died: u64,
 }
 

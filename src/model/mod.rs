@@ -1,8 +1,7 @@
-//! Floor 1, the vocabulary: every word of the contract as a type.
+//! The vocabulary of the library: every term of the service contract as a type.
 //!
-//! The engines above speak to each other only in these types. Closed words are
-//! enums, names with a form are newtypes whose only door is `FromStr` or
-//! `TryFrom`, and everything serialises to exactly the contract's JSON.
+//! The engines exchange only these types. Fixed sets of words are enums. Names with a required form are newtypes built
+//! by `FromStr` or `TryFrom`. Every type serializes to the JSON of the contract.
 
 mod action;
 mod agent;

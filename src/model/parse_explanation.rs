@@ -1,67 +1,69 @@
-//! Why a request was parsed as it was.
+//! Explanations of a parse: the evidence for each act found in a request.
 
 use serde::Serialize;
 
 use super::{Action, Capability, ParseResult, RiskLevel};
 
-/// A parse and the evidence for it. Its JSON is the parse's own with `evidence` beside.
+/// A parse result with the evidence for it. Its JSON is that of the parse result plus `evidence`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ParseExplanation {
-    /// What [`Governor::parse`](crate::Governor::parse) gives for the same request.
+    /// The result that [`Governor::parse`](crate::Governor::parse) returns for the same request.
     #[serde(flatten)]
     pub parse: ParseResult,
-    /// One entry an act, in the order of `requiredCapabilities`.
+    /// One entry per act, in the order of `requiredCapabilities`.
     pub evidence: Vec<ActEvidence>,
 }
 
-/// What in the request gave one act: its capability and what it risks by itself.
+/// The evidence for one act: the words or arguments that led to its capability and its risk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActEvidence {
-    /// The act's name.
+    /// The normalized name of the act.
     pub action: Action,
-    /// What it requires.
+    /// The capability that the act requires.
     pub capability: Capability,
-    /// The words or arguments that told the operation; absent where it follows from the rest.
+    /// The words or arguments that named the operation; absent where it follows from the rest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// The words or arguments that told the resource; absent where none names it.
+    /// The words or arguments that named the resource; absent where none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// The words of a sentence that spoke for it most, the strongest first, at most three; absent for other forms.
+    /// The words of a sentence with the most weight for this act, strongest first, at most three; absent for structured
+    /// input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<WordEvidence>,
-    /// Nothing names the resource, and another stands in.
+    /// Whether the resource is a guess, because nothing in the request names it.
     pub guessed: bool,
-    /// What the act risks by itself.
+    /// The risk of this act by itself.
     pub risk_level: RiskLevel,
-    /// What made it so.
+    /// The risk factors that raised it.
     pub risk_factors: Vec<FactorEvidence>,
 }
 
-/// A word, or two, and what it spoke for: "remit" for transfer, "payroll" for payment.
+/// A word or pair of words and the meaning it supports: "remit" for transfer, "payroll" for payment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct WordEvidence {
-    /// One word, or two that stand together; placeholders for what has a shape: `0` for a number, `filepath`, `quotation`.
+    /// One word, or two adjacent ones. A value of a known shape appears as a placeholder: `0` for a number, `filepath`,
+    /// `quotation`.
     pub words: String,
-    /// The operation or the resource.
+    /// The operation or resource that the words support.
     pub points_to: &'static str,
 }
 
-/// What in the request showed a risk factor.
+/// The evidence for one risk factor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct FactorEvidence {
-    /// The factor as `riskFactors` names it.
+    /// The factor, as named in `riskFactors`.
     pub factor: &'static str,
-    /// The words or arguments that showed it; absent where the act itself does.
+    /// The words or arguments that showed it; absent where the act itself implies it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
 }

@@ -1,29 +1,29 @@
-//! Approvals given beforehand: how they stand, and what their uses are counted under.
+//! Pre-approvals: their states, and the names of the counters of their uses.
 
 use super::{PreApprovalId, closed_words};
 
 closed_words! {
-    /// How the pre-approval stands.
+    /// The state of a pre-approval.
     pub enum PreApprovalState("pre-approval state") {
-        /// Another person has to agree; it grants nothing yet.
+        /// A second reviewer must agree; it grants nothing yet.
         Pending = "pending",
-        /// It grants what it covers.
+        /// The pre-approval is in force.
         Active = "active",
-        /// Its count is used up.
+        /// The number of uses or the sum is used up.
         Spent = "spent",
-        /// Its time is over.
+        /// The pre-approval has expired.
         Expired = "expired",
-        /// It was taken back: by a person, a stop, a suspension, or other policies.
+        /// The pre-approval was revoked: by a person, a kill switch, a suspension, or a change of policies.
         Revoked = "revoked",
     }
 }
 
-/// What the keys of pre-approvals' states in the log start with, and the names of the counters of their uses.
+/// Prefix of the log keys of pre-approvals, and of the names of the counters of their uses.
 pub(crate) const GRANT_PREFIX: &str = "grant/";
 
-/// Whether a counter counts the uses of a pre-approval: `grant/<id>/count` or `grant/<id>/sum`.
+/// Returns whether a counter counts the uses of a pre-approval: `grant/<id>/count` or `grant/<id>/sum`.
 ///
-/// What was approved was used, whether the action failed or not: a failure gives nothing of it back.
+/// A use stays consumed even if the action fails.
 pub(crate) fn is_grant_counter(counter: &str) -> bool {
     counter
         .strip_prefix(GRANT_PREFIX)

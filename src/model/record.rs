@@ -1,4 +1,4 @@
-//! Proof records, pages of them, statistics over them and the result of a verification.
+//! Proof records, pages of them, statistics over them and verification results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,18 +18,18 @@ use super::{
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// What the first record of a chain names as its predecessor: 64 zeros.
+    /// 64 zeros: the predecessor hash of the first record of a chain.
     pub const ZERO: Self = Self([0; 32]);
 
-    /// A digest of the given bytes.
+    /// Creates a digest from its bytes.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The digest of 64 lower-case hex digits.
+    /// Reads 64 lowercase hex digits.
     pub(crate) fn read_hex(digits: &[u8; 64]) -> Option<Self> {
         let mut is_hex = true;
-        // Without a branch for a digit, so that many are read at once.
+        // Branch-free, so the compiler can vectorize it.
         let values = digits.map(|digit| {
             let (decimal, letter) = (digit.wrapping_sub(b'0'), digit.wrapping_sub(b'a'));
             is_hex &= decimal < 10 || letter < 6;
@@ -43,12 +43,12 @@ impl Digest {
         is_hex.then_some(Self(bytes))
     }
 
-    /// The 32 bytes.
+    /// The 32 bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The text that stands for it.
+    /// The digest as text.
     pub(crate) fn written(&self) -> [u8; 71] {
         let mut text = [0; 71];
         let (prefix, digits) = text.split_at_mut(b"sha256:".len());
@@ -86,7 +86,7 @@ impl FromStr for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Not by way of `Display`, whose formatter costs several times the text.
+        // Bypasses `Display`, because its formatter costs several times as much.
         serializer.serialize_str(std::str::from_utf8(&self.written()).map_err(serde::ser::Error::custom)?)
     }
 }
@@ -98,95 +98,111 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// The record of one decision, hash-linked to the one before it.
+/// The record of one decision, hash-linked to the record before it.
 ///
-/// `hash` is SHA-256 over the record's canonical JSON (RFC 8785) without `hash`
-/// and `outcome`; the outcome arrives later and is joined when a record is read.
+/// `hash` is SHA-256 over the record's canonical JSON (RFC 8785) without `hash` and `outcome`. The outcome is reported
+/// later and joined when a record is read.
+///
+/// ```
+/// use rulekeep::{Agent, Decision, Governor, Intent, ProofQuery, RiskLevel, Tier};
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
+/// let intent = Intent::new("support-1", "read_document", RiskLevel::Low, ["document:read"])?;
+/// let first = governor.enforce(&intent)?;
+/// governor.enforce(&intent)?;
+///
+/// let records = governor.query(&ProofQuery::entity("support-1"))?.items;
+/// let [b, a] = records.as_slice() else { panic!("two decisions leave two records, newest first") };
+/// assert_eq!((a.id, a.decision), (first.proof_id, Decision::Allow));
+/// assert_eq!(b.previous_hash, a.hash);
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProofRecord {
-    /// The record's id.
+    /// The identifier of this proof record.
     pub id: ProofId,
     /// The agent that triggered the decision.
     pub entity_id: AgentId,
-    /// The intent that was decided on.
+    /// The intent that was evaluated.
     pub intent_id: IntentId,
-    /// What was decided.
+    /// The decision on the intent.
     pub decision: Decision,
-    /// Why, in words.
+    /// A human-readable explanation of the decision.
     pub reasoning: String,
-    /// The escalation that it answers: the record that asked for a person.
+    /// The escalation that this record resolves, given by the record that opened it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub resolves: Option<ProofId>,
-    /// The decision that it repeats, as its context said (`retryOf`).
+    /// The earlier decision that this one retries, from the context key `retryOf`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub retry_of: Option<ProofId>,
-    /// The agent's score at that moment.
+    /// The agent's trust score at decision time.
     pub trust_score: Score,
-    /// The agent's tier at that moment.
+    /// The agent's trust tier at decision time.
     pub trust_tier: Tier,
-    /// The effective risk: the higher of what the intent said and its floor.
+    /// The effective risk: the higher of the intent's risk level and its risk floor.
     pub risk_level: RiskLevel,
-    /// What became of the action, once reported.
+    /// The outcome of the action, once reported.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub outcome: Option<Outcome>,
-    /// When it was decided; never earlier than the record before.
+    /// The time of the decision; never earlier than the record before.
     pub timestamp: Timestamp,
-    /// The record's hash.
+    /// SHA-256 hash of this record.
     pub hash: Digest,
-    /// The hash of the record before; [`Digest::ZERO`] for the first.
+    /// The hash of the record before; [`Digest::ZERO`] for the first record.
     pub previous_hash: Digest,
-    /// A salted digest over the evidence that is kept beside the record.
+    /// A salted digest of the evidence that is stored beside the record.
     pub evidence_hash: Digest,
 }
 
-/// One page of a query.
+/// One page of a query's result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProofPage {
-    /// The records.
+    /// The records of this page.
     pub items: Vec<ProofRecord>,
-    /// How many records match in all.
+    /// Number of matching records over all pages.
     pub total: u64,
-    /// The page, counted from 1.
+    /// The page number, counted from 1.
     pub page: u64,
-    /// Records a page.
+    /// Maximum number of records per page.
     pub page_size: u64,
-    /// Whether a later page has more.
+    /// True if later pages have more records.
     pub has_more: bool,
-    /// Where the next page begins, if there is one and a cursor was asked for.
+    /// The cursor of the next page, if there is one and the query asked for a cursor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<ProofCursor>,
 }
 
 impl ProofPage {
-    /// A page of a result of `total` records.
+    /// Creates a page of a result of `total` records.
     pub fn new(items: Vec<ProofRecord>, total: u64, page: u64, page_size: u64) -> Self {
         Self { items, total, page, page_size, has_more: page.saturating_mul(page_size) < total, next_cursor: None }
     }
 }
 
-/// A stretch of time, both ends included; an absent end is open.
+/// A time range that includes both ends; an absent end is open.
 ///
-/// Made from ranges: `..`, `from..`, `..=to`, `from..=to` of chrono's UTC times.
+/// Converts from the ranges `..`, `from..`, `..=to` and `from..=to` of chrono's UTC times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Period {
-    /// The first moment.
+    /// The start of the range.
     #[cfg_attr(feature = "schema", schema(required))]
     pub from: Option<Timestamp>,
-    /// The last moment.
+    /// The end of the range.
     #[cfg_attr(feature = "schema", schema(required))]
     pub to: Option<Timestamp>,
 }
 
 impl Period {
-    /// From one moment to another.
+    /// Creates a range from its two ends.
     pub const fn new(from: Option<Timestamp>, to: Option<Timestamp>) -> Self {
         Self { from, to }
     }
@@ -217,33 +233,33 @@ impl From<RangeInclusive<DateTime<Utc>>> for Period {
     }
 }
 
-/// Aggregates over an entity's records.
+/// Aggregate statistics over an agent's proof records.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProofStats {
-    /// The entity.
+    /// The agent that the statistics are about.
     pub entity_id: AgentId,
-    /// How many records.
+    /// Number of records in the period.
     pub total_records: u64,
-    /// `SUCCESS` over all reported outcomes, 0 when none is reported.
+    /// `SUCCESS` outcomes divided by reported outcomes, from 0 to 1; 0 when none is reported.
     pub success_rate: f64,
-    /// Mean of the scores at decision time, 0 when there is no record.
+    /// Mean of the trust scores at decision time; 0 when there is no record.
     pub average_trust_score: f64,
-    /// Whether every check of the whole chain has held so far.
+    /// True if every check of the whole hash chain has held so far.
     pub chain_integrity: bool,
-    /// Records by decision; every word is present.
+    /// Number of records per decision; every decision is present.
     pub decision_breakdown: BTreeMap<Decision, u64>,
-    /// Records by risk; every word is present.
+    /// Number of records per risk level; every level is present.
     pub risk_breakdown: BTreeMap<RiskLevel, u64>,
-    /// The period asked for; an end left open is the first or last record's
-    /// time, and `null` when there is no record.
+    /// The requested time range. An open end becomes the time of the first or last record, or `null` when there is no
+    /// record.
     pub period: Period,
 }
 
 impl ProofStats {
-    /// The aggregates put together.
+    /// Creates statistics from their parts.
     #[allow(clippy::too_many_arguments)] // one for each field of the contract
     pub fn new(
         entity_id: AgentId,
@@ -268,31 +284,31 @@ impl ProofStats {
     }
 }
 
-/// What a verification of the whole log found.
+/// The result of verifying the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Verification {
-    /// Whether everything holds.
+    /// True if no break was found.
     pub valid: bool,
-    /// How many proof records were verified, up to the first break.
+    /// Number of proof records verified, up to the first break.
     pub records: u64,
-    /// The hash of the last record that was verified.
+    /// The hash of the last verified record.
     pub head_hash: Digest,
-    /// The first place where something does not hold.
+    /// The first break, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_broken: Option<Breakage>,
-    /// The number of records whose evidence was found in a file although it had been erased; it was erased again.
+    /// Number of records whose erased evidence reappeared in a file; it has been erased again.
     #[serde(skip_serializing_if = "is_none_found")]
     pub erased_evidence_found: u64,
-    /// What was looked at.
+    /// The range and parts that were verified.
     #[serde(skip)]
     pub checked: Checked,
 }
 
 impl Verification {
-    /// The findings put together: valid when nothing is broken.
+    /// Creates a result, which is valid if `first_broken` is `None`.
     pub fn new(records: u64, head_hash: Digest, first_broken: Option<Breakage>) -> Self {
         let valid = first_broken.is_none();
         Self { valid, records, head_hash, first_broken, erased_evidence_found: 0, checked: Checked::default() }
@@ -305,37 +321,37 @@ fn is_none_found(records: &u64) -> bool {
 }
 
 super::closed_words! {
-    /// What kind of break was found.
+    /// The kind of a break in the log.
     pub enum BrokenKind("kind of break") {
-        /// Bytes that are no longer what was written, by accident as far as can be told.
+        /// Bytes differ from those written, apparently by accident.
         Damage = "damage",
-        /// A well-formed entry that contradicts the hashes around it.
+        /// A well-formed entry contradicts the hashes around it.
         Tampering = "tampering",
-        /// Entries that were there are gone.
+        /// Entries that existed are missing.
         Missing = "missing",
     }
 }
 
-/// Where a log breaks.
+/// The place and kind of a break in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Breakage {
-    /// The entry's place in the journal.
+    /// The position of the entry in the journal.
     pub sequence: Sequence,
-    /// The proof record's id, where the entry is one and can still be read.
+    /// The id of the proof record, if the entry is one and can still be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub proof_id: Option<ProofId>,
-    /// The file, by its name in the store.
+    /// The name of the file in the store.
     pub file: String,
-    /// The byte in that file where the entry starts.
+    /// The byte offset in that file at which the entry starts.
     pub offset: u64,
-    /// What kind of break it is.
+    /// The kind of break.
     pub kind: BrokenKind,
-    /// What should be there.
+    /// The content expected at that position.
     pub expected: String,
-    /// What is there.
+    /// The content found at that position.
     pub found: String,
 }
 

@@ -1,17 +1,18 @@
-//! Names of JSON that its library keeps for itself. An object with one of them is written like any other and read back as
-//! something else, or not at all: what was decided, shown and recorded would not be one thing.
+//! Names that `serde_json` reserves for itself. An object with such a key is written like any other but read back as
+//! something else or rejected, so the decided, shown and recorded values would differ.
 
 use serde_json::{Map, Value};
 
-/// What they begin with. Which of them mean something depends on features that any crate of a program can turn on.
+/// Prefix of the reserved names. Any crate in the program can turn on the features that give some of them a meaning, so
+/// all are refused.
 const PREFIX: &str = "$serde_json::private::";
 
-/// Whether a name is one of them.
+/// Returns whether `serde_json` reserves this name.
 pub fn is_reserved(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// Whether one stands in an object, at any depth.
+/// Returns whether a key of the object is reserved, at any depth.
 pub(crate) fn has_reserved(map: &Map<String, Value>) -> bool {
     map.iter().any(|(name, value)| is_reserved(name) || is_inside(value))
 }
@@ -24,5 +25,5 @@ fn is_inside(value: &Value) -> bool {
     }
 }
 
-/// How it is told.
+/// The error message for a reserved name.
 pub const RESERVED: &str = "a name that begins with \"$serde_json::private::\" cannot be kept; give it another";

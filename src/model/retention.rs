@@ -1,62 +1,63 @@
-//! What repairing and archiving report.
+//! Reports of repairing a log and of verifying an archive.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Breakage, Digest, Sequence, Timestamp};
 
-/// What a repair found and did.
+/// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// The folder, in that of the store, in which the broken log is kept as it was.
+    /// The folder inside the store that keeps the broken log unchanged.
     pub kept: String,
-    /// Where it breaks.
+    /// The first break in the old log.
     pub broken: Breakage,
-    /// How many of its entries hold, from the first on: what the new log says of it.
+    /// Number of valid entries before the break, which the new log refers to.
     pub entries: u64,
-    /// The first of them that no witness confirms: neither `HEAD`, `CHECKPOINT` and the index, nor a checkpoint that was
-    /// given. From it on they may have been rewritten, and are believed only where they tighten.
+    /// The first valid entry that nothing confirms: neither `HEAD`, `CHECKPOINT` and the index, nor a checkpoint that
+    /// was passed in. Entries from here on may have been rewritten, so the repair adopts them only where they restrict
+    /// an agent further.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub first_unconfirmed: Option<Sequence>,
-    /// How many of them are proof records.
+    /// Number of proof records among the valid entries.
     pub records: u64,
-    /// The link of the last entry that holds.
+    /// The chain link of the last valid entry.
     pub link: Digest,
-    /// The root of the Merkle tree over the entries that hold.
+    /// The root of the Merkle tree over the valid entries.
     pub root: Digest,
-    /// The hash of the last proof record that holds.
+    /// The hash of the last valid proof record.
     pub head_hash: Digest,
-    /// How many agents the new log took over.
+    /// Number of agents the new log took over.
     pub agents: u64,
-    /// The agents that the new log keeps tighter than the last entry that holds says: each to be looked at.
+    /// Agents that the new log restricts further than the last valid entry does; review each.
     pub tightened: Vec<String>,
-    /// What was not taken over, and what else should be looked at.
+    /// Parts that were not taken over, and other points to review.
     pub notes: Vec<String>,
     /// The id of the new store.
     pub store: String,
 }
 
-/// What an archive holds.
+/// The contents of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ArchiveReport {
     /// The file's name.
     pub file: String,
-    /// The id of the store that it is of.
+    /// The id of the store the archive belongs to.
     pub store: String,
-    /// The place of its first entry in the log.
+    /// The position of its first entry in the log.
     pub from: u64,
-    /// How many entries the log had behind its last one.
+    /// Number of log entries up to and including its last one.
     pub entries: u64,
-    /// How many proof records it holds.
+    /// Number of proof records in the archive.
     pub records: u64,
     /// The time of its last entry.
     pub until: Timestamp,
-    /// The link of the entry before its first one.
+    /// The chain link of the entry before its first one.
     pub previous_link: Digest,
-    /// The link of its last entry.
+    /// The chain link of its last entry.
     pub link: Digest,
     /// The hash of the proof record before its first one.
     pub previous_hash: Digest,
@@ -64,13 +65,13 @@ pub struct ArchiveReport {
     pub head_hash: Digest,
     /// The root of the Merkle tree over the entries before its first one.
     pub previous_root: Digest,
-    /// The root of the Merkle tree over all entries of the log up to its last one.
+    /// The root of the Merkle tree over all log entries up to its last one.
     pub root: Digest,
-    /// Records whose evidence was erased before they were archived.
+    /// Number of records whose evidence was erased before archiving.
     pub erased: u64,
     /// SHA-256 of the file.
     pub sha256: Digest,
-    /// The checkpoint at its end; `None` says that it is not signed. That the signature is by
-    /// the log's key is for those who have the key: `verify_signed_archive`.
+    /// The signed checkpoint at its end; `None` if it is unsigned. `verify_signed_archive` checks the signature against
+    /// the log's public key.
     pub checkpoint: Option<String>,
 }

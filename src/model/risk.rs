@@ -1,23 +1,40 @@
-//! Risk levels, and the least risk that an action can have by the rubric.
+//! Risk levels, and the risk floor of an action.
 
 use super::{Action, Capability, Intent, Operation, Resource, closed_words};
 
 closed_words! {
-    /// How much harm an action can do.
+    /// The potential harm of an action, from LOW to CRITICAL.
+    ///
+    /// The effective risk of a request is the higher of the intent's level and
+    /// [`risk_floor`](crate::intent::risk_floor).
+    ///
+    /// ```
+    /// use rulekeep::{Governor, Intent, RiskLevel};
+    ///
+    /// assert!(RiskLevel::High > RiskLevel::Medium);
+    /// assert_eq!("CRITICAL".parse(), Ok(RiskLevel::Critical));
+    ///
+    /// // A caller cannot state a lower risk than the action has: a payment without an amount is HIGH.
+    /// let governor = Governor::builder().auto_register().open_in_memory()?;
+    /// let payment = Intent::new("desk-1", "pay_invoice", RiskLevel::Low, ["payment:transfer"])?;
+    /// let verdict = governor.enforce(&payment)?;
+    /// assert_eq!(governor.log().record(&verdict.proof_id)?.risk_level, RiskLevel::High);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
     pub enum RiskLevel("risk level") {
-        /// Public data or one's own ordinary items.
+        /// Public data, or the agent's own ordinary items.
         Low = "LOW",
-        /// Others' personal data, shared state, one outside recipient, small purchases.
+        /// Other people's personal data, shared state, a single outside recipient, or small purchases.
         Medium = "MEDIUM",
-        /// Bulk, money, credentials, production.
+        /// Bulk operations, money, credentials or production systems.
         High = "HIGH",
-        /// The same with the widest reach.
+        /// High-risk operations with the widest reach.
         Critical = "CRITICAL",
     }
 }
 
 impl RiskLevel {
-    /// One level up, never past `CRITICAL`.
+    /// The next higher level; `CRITICAL` stays `CRITICAL`.
     #[must_use]
     pub const fn raised(self) -> Self {
         match self {
@@ -28,9 +45,10 @@ impl RiskLevel {
     }
 }
 
-/// The least risk that an action with these capabilities can have by the rubric:
-/// in each cell the mildest reading, so that an honest parse is never below it
-/// but a caller that talks its own risk down is.
+/// The risk floor: the lowest risk level an action with these capabilities can have.
+///
+/// It is the mildest reading of each capability. A correct parse is never below it, but a caller that understates its
+/// risk is.
 ///
 /// ```
 /// use rulekeep::intent::{Capability, risk_floor};
@@ -44,12 +62,13 @@ pub fn risk_floor(action: &Action, capabilities: &[Capability]) -> RiskLevel {
     capabilities.iter().map(|capability| capability_floor(action, capability)).max().unwrap_or(RiskLevel::Medium)
 }
 
-/// Whether a context's `environment` is what production is called.
+/// Returns whether a context's `environment` names production.
 pub(crate) fn names_production(environment: &str) -> bool {
     ["production", "prod", "prd", "live"].iter().any(|known| environment.trim().eq_ignore_ascii_case(known))
 }
 
-/// The rubric's risk of a reading that nobody assessed: a grant, or a payment of which no amount is known, is HIGH.
+/// The risk of a reading without an assessment: HIGH for an administrative operation and for a payment of unknown
+/// amount.
 pub(crate) fn usual_risk(reading: &Capability, intent: &Intent) -> RiskLevel {
     match reading.operation() {
         Some(Operation::Admin) => RiskLevel::High,
@@ -66,7 +85,7 @@ fn capability_floor(action: &Action, capability: &Capability) -> RiskLevel {
     let resource = capability.resource();
     match operation {
         Operation::Read => match resource {
-            // Fingerprints and public keys are the rubric's only harmless credentials.
+            // Fingerprints and public keys are the only harmless credentials.
             Some(R::Credential) if names_a_public_part(action) => Low,
             Some(R::Credential) => High,
             Some(R::Customer | R::Health | R::Payment | R::Email | R::Unknown) => Medium,

@@ -1,4 +1,4 @@
-//! The vocabulary as OpenAPI describes it, where it is more than a struct's fields.
+//! OpenAPI schemas of vocabulary types that are more than a struct's fields.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::{
     TrustSnapshot, WebhookId,
 };
 
-/// Gives a type the schema that an expression makes.
+/// Implements `ToSchema` for a type with the schema of an expression.
 macro_rules! described {
     ($($name:ident $(as $shown:literal)? => $schema:expr;)+) => {$(
         impl PartialSchema for $name {
@@ -78,14 +78,14 @@ described! {
         ).required("tierName");
 }
 
-/// A caller's context.
+/// Schema of a caller's context.
 pub struct Context;
 
 fn text(pattern: &str, description: &str) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).description(Some(description))
 }
 
-/// The first character holds three bits of 128, the others five.
+/// The first of the 26 characters holds three of the 128 bits, each other one five.
 fn id(prefix: &str, description: &str) -> ObjectBuilder {
     text(&format!("^{prefix}[0-7][0-9a-hjkmnp-tv-z]{{25}}$"), description)
 }
@@ -100,7 +100,7 @@ fn free(description: &str) -> ObjectBuilder {
         .description(Some(description))
 }
 
-/// The words of a closed set.
+/// Schema of a fixed set of words.
 pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
 }

@@ -1,17 +1,17 @@
-//! The report on the governor's own health.
+//! Health and metrics of the governor.
 
 use serde::Serialize;
 
 use super::{Timestamp, closed_words};
 
 closed_words! {
-    /// How well a component, or the whole, works; the later the worse.
+    /// The health of a component or of the whole service, in worsening order.
     pub enum Health("health") {
-        /// Works.
+        /// The component is fully operational.
         Healthy = "healthy",
-        /// Works with a fault beside it.
+        /// The component works, but with a fault.
         Degraded = "degraded",
-        /// Does not work.
+        /// The component does not work.
         Unhealthy = "unhealthy",
     }
 }
@@ -22,20 +22,20 @@ closed_words! {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Components {
-    /// The way in: whether decisions are taken at all, and what comes of them seen to.
+    /// The decision path: whether the queue accepts decisions and their results are processed.
     pub gateway: Health,
-    /// The trust ledger: whether what is kept of agents can be.
+    /// The trust ledger: whether agent states can be stored.
     pub trust_engine: Health,
-    /// The journal and its chain.
+    /// The journal and its hash chain.
     pub proof_chain: Health,
     /// The intent parser.
     pub intent_parser: Health,
-    /// The sled view.
+    /// The index, a sled database.
     pub database: Health,
 }
 
 impl Components {
-    /// The components' healths put together.
+    /// Creates the report from the components' health.
     pub const fn new(
         gateway: Health,
         trust_engine: Health,
@@ -46,8 +46,8 @@ impl Components {
         Self { gateway, trust_engine, proof_chain, intent_parser, database }
     }
 
-    /// The worst that matters: a sick database only degrades the whole, for it
-    /// is a view that can be rebuilt.
+    /// The health of the whole: the worst component's. An unhealthy index only counts as degraded, because it can be
+    /// rebuilt from the journal.
     pub fn overall(&self) -> Health {
         let database = self.database.min(Health::Degraded);
         [self.gateway, self.trust_engine, self.proof_chain, self.intent_parser, database]
@@ -57,51 +57,50 @@ impl Components {
     }
 }
 
-/// How long enforcements took that came to a verdict of late, in milliseconds.
+/// The duration of recent enforcements that reached a decision, in milliseconds.
 ///
-/// A percentile is the length that so many of a hundred do not exceed, within
-/// 3 % of it from half a microsecond to four seconds.
+/// A percentile is accurate to 3 % between half a microsecond and four seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LatencyMetrics {
-    /// What is looked back at, in seconds: the ten seconds that are not over yet are part of it.
+    /// The length of the window in seconds, including the current unfinished ten seconds.
     pub window_seconds: u64,
-    /// Enforcements that ended in the window.
+    /// Number of enforcements that ended in the window.
     pub count: u64,
-    /// The median.
+    /// The median in milliseconds.
     pub p50_ms: f64,
-    /// The 90th percentile.
+    /// The 90th percentile in milliseconds.
     pub p90_ms: f64,
-    /// The 99th percentile.
+    /// The 99th percentile in milliseconds.
     pub p99_ms: f64,
-    /// The longest, as it was.
+    /// The exact maximum in milliseconds.
     pub max_ms: f64,
 }
 
-/// Numbers on what the governor does.
+/// Metrics of the governor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Registered agents that are neither suspended nor retired.
+    /// Number of registered agents that are neither suspended nor retired.
     pub active_agents: u64,
-    /// Decisions since midnight, UTC.
+    /// Number of decisions since midnight UTC.
     pub decisions_today: u64,
-    /// Mean time of an enforcement in the window of `latency`, in milliseconds; 0 without any.
+    /// Mean duration of an enforcement in the window of `latency`, in milliseconds; 0 without any.
     pub average_latency_ms: f64,
-    /// Proof records in the chain.
+    /// Number of proof records in the chain.
     pub proof_chain_length: u64,
-    /// Decisions to escalate since midnight, UTC.
+    /// Number of ESCALATE decisions since midnight UTC.
     pub escalations_today: u64,
-    /// How the times of enforcements are spread.
+    /// The distribution of enforcement durations.
     pub latency: LatencyMetrics,
 }
 
 impl Metrics {
-    /// The numbers put together.
+    /// Creates metrics from their values.
     pub const fn new(
         active_agents: u64,
         decisions_today: u64,
@@ -114,99 +113,98 @@ impl Metrics {
     }
 }
 
-/// The report on the governor's own health.
+/// A report on the governor's health and metrics.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct SystemStatus {
-    /// The whole.
+    /// The health of the whole.
     pub status: Health,
-    /// The version of this library, major.minor.patch.
+    /// The library's version, `major.minor.patch`.
     pub version: &'static str,
     /// Whole seconds since the governor was opened.
     pub uptime: u64,
-    /// Each component.
+    /// The health of each component.
     pub components: Components,
-    /// The numbers.
+    /// Metrics of the governor.
     pub metrics: Metrics,
-    /// When the report was made.
+    /// The time of the report.
     pub timestamp: Timestamp,
-    /// What an operator should look at, in words.
+    /// Problems that an operator should look at, as text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl SystemStatus {
-    /// A report of this version whose whole follows from its components.
+    /// Creates a report; the overall status follows from the components.
     pub fn new(uptime: u64, components: Components, metrics: Metrics, timestamp: Timestamp) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         Self { status: components.overall(), version, uptime, components, metrics, timestamp, warnings: Vec::new() }
     }
 }
 
-/// How the journal stands.
+/// Size and state of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct JournalStatus {
-    /// Entries on disk: decisions, outcomes, states, alerts.
+    /// Number of entries on disk: decisions, outcomes, state changes, alerts.
     pub entries: u64,
-    /// How often what was written was made to last since the governor was opened; each serves all
-    /// who wait at that moment.
+    /// Number of fsyncs since the governor was opened. One fsync serves every caller that waits at that moment (group
+    /// commit).
     pub syncs: u64,
-    /// Files that hold entries; a sealed one counts once.
+    /// Number of segment files; a sealed segment counts once.
     pub segments: u64,
-    /// Of these, full ones that are not sealed yet.
+    /// Number of full segments that are not sealed yet.
     pub unsealed: u64,
 }
 
 impl JournalStatus {
-    /// The numbers put together.
+    /// Creates a status from its values.
     pub const fn new(entries: u64, syncs: u64, segments: u64, unsealed: u64) -> Self {
         Self { entries, syncs, segments, unsealed }
     }
 }
 
-/// What was found when a store was opened.
+/// Findings from opening the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Opening {
-    /// The store was made just now.
+    /// Whether the store was newly created.
     pub created: bool,
-    /// The torn tail of a write that a crash had cut short. It had never been
-    /// acknowledged as on disk; it was copied aside, and a note of it is in the
-    /// journal.
+    /// The torn tail of a write that a crash cut short, if there was one. The write had not been acknowledged. The tail
+    /// was copied aside, and the journal notes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered: Option<Recovered>,
-    /// The number of records whose evidence stood in a file although an erasure covers it, as after a crash in the
-    /// middle of the erasure or a restored backup. It was erased.
+    /// Number of records whose erased evidence was still in a file, for example after a crash during the erasure or a
+    /// restored backup. It has been erased again.
     pub erased_evidence_found: u64,
 }
 
 impl Opening {
-    /// The findings put together.
+    /// Creates findings from their values.
     pub const fn new(created: bool, recovered: Option<Recovered>, erased_evidence_found: u64) -> Self {
         Self { created, recovered, erased_evidence_found }
     }
 }
 
-/// The torn tail that was set aside when a store was opened.
+/// The torn tail that was set aside when the store was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Recovered {
-    /// The copy's path in the store.
+    /// The path of the copy, within the store.
     pub copy: String,
-    /// How many bytes it holds.
+    /// Size of the tail in bytes.
     pub bytes: usize,
-    /// The segment it stood in.
+    /// The segment that contained it.
     pub segment: String,
-    /// The byte where it started there.
+    /// The byte offset in the segment at which it started.
     pub offset: u64,
 }
 
 impl Recovered {
-    /// The parts put together.
+    /// Creates a description of the tail from its parts.
     pub const fn new(copy: String, bytes: usize, segment: String, offset: u64) -> Self {
         Self { copy, bytes, segment, offset }
     }

@@ -1,4 +1,4 @@
-//! Tasks: what a user asked an agent for, and the calls that are made for it.
+//! Tasks: a user's request to an agent, and the limits it sets for the agent's calls.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,18 +11,19 @@ use super::{AgentId, Capability, DenialClass, Outcome, ProofId, RiskLevel, TaskI
 closed_words! {
     /// The state of a task.
     pub enum TaskState("task state") {
-        /// Calls are decided under it.
+        /// Calls are decided under the task.
         Open = "open",
-        /// The runtime closed it.
+        /// The runtime closed the task.
         Closed = "closed",
-        /// Ended by itself: four refusals of one class, a parent that ended, or the erasure of its words.
+        /// The task ended by itself: after four refusals of one class, with its parent task, or because its words were
+        /// erased.
         Ended = "ended",
-        /// Expired.
+        /// The task expired.
         Expired = "expired",
     }
 }
 
-/// A call of a tool.
+/// A tool call: the tool's name and arguments.
 ///
 /// ```
 /// use rulekeep::task::ToolCall;
@@ -35,33 +36,33 @@ closed_words! {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ToolCallForm))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolCall {
-    /// The tool's name, as the agent calls it; `tool` is read as well.
+    /// The tool's name, as the agent calls it; the JSON key `tool` is accepted too.
     #[serde(alias = "tool")]
     pub name: String,
-    /// The arguments by their names.
+    /// The arguments by name.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub arguments: Map<String, Value>,
-    /// The server that the tool belongs to, where there are several.
+    /// The server the tool belongs to, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
 }
 
 impl ToolCall {
-    /// A call with its arguments; anything but an object stands for no arguments.
+    /// Creates a call; `arguments` other than an object count as no arguments.
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
         let arguments = if let Value::Object(arguments) = arguments { arguments } else { Map::new() };
         Self { name: name.into(), arguments, server: None }
     }
 
-    /// Names the server that the tool belongs to.
+    /// Names the server the tool belongs to.
     #[must_use]
     pub fn of_server(mut self, server: impl Into<String>) -> Self {
         self.server = Some(server.into());
         self
     }
 
-    /// The call as an input that the parser reads.
+    /// The call as input for the parser.
     pub(crate) fn to_text(&self) -> String {
         #[derive(Serialize)]
         struct Text<'a> {
@@ -100,7 +101,7 @@ pub struct TaskRequest {
 }
 
 impl TaskRequest {
-    /// A task for an agent, in the user's own words.
+    /// Creates a request to open a task from the user's own words.
     pub fn new(agent_id: impl Into<String>, input: impl Into<String>) -> Self {
         Self {
             agent_id: agent_id.into(),
@@ -112,8 +113,8 @@ impl TaskRequest {
         }
     }
 
-    /// Adds values that the runtime vouches for: contacts, own accounts, the folder that the agent works in. A folder
-    /// covers what is below it.
+    /// Adds values that the runtime vouches for: contacts, the user's accounts, the working folder. A folder includes
+    /// everything below it.
     pub fn trusting<T: Into<String>>(mut self, values: impl IntoIterator<Item = T>) -> Self {
         self.trusted.extend(values.into_iter().map(Into::into));
         self
@@ -125,91 +126,92 @@ impl TaskRequest {
         self
     }
 
-    /// Sets how long calls can be made under the task: at most 31 days. Default: 24 hours.
+    /// Sets how long the task accepts calls: at most 31 days. Default: 24 hours.
     pub fn expires_in(mut self, duration: Duration) -> Self {
         self.expires_in = Some(duration);
         self
     }
 
-    /// Sets how many calls can be made under the task: at most 100,000. Default: 1,000.
+    /// Sets how many calls the task accepts: at most 100,000. Default: 1,000.
     pub fn max_calls(mut self, calls: u64) -> Self {
         self.max_calls = Some(calls);
         self
     }
 }
 
-/// The ceiling of a task: what its words ask for.
+/// The mandate of a task: the limits that follow from the user's words.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Mandate {
-    /// The texts that the user said, with their secrets masked, the first one first.
+    /// The user's texts with secrets redacted, the first one first.
     pub words: Vec<String>,
-    /// The acts that the words ask for. Reads in their neighborhood are part of the mandate too.
+    /// The acts that the words ask for. Related reads are part of the mandate too.
     pub capabilities: Vec<Capability>,
-    /// The risk of what the words ask for.
+    /// The risk of the requested acts.
     pub risk_level: RiskLevel,
-    /// The words hand the task to a text that the user has not shown ("do what the mail says"): every effect is asked for.
+    /// Whether the words delegate to a text the user has not shown ("do what the mail says"); every effect then needs
+    /// an approval.
     pub open: bool,
-    /// How many values the runtime vouches for or a reviewer endorsed.
+    /// Number of values that the runtime vouches for or a reviewer endorsed.
     pub trusted: usize,
 }
 
-/// A task that was opened.
+/// A newly opened task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct OpenedTask {
-    /// The task.
+    /// The identifier of the task.
     pub task_id: TaskId,
-    /// The ceiling of the task.
+    /// The mandate of the task.
     pub mandate: Mandate,
-    /// The record of its opening.
+    /// The proof record of its opening.
     pub proof_id: ProofId,
     /// The time at which the task expires.
     pub expires_at: Timestamp,
 }
 
-/// A task as it stands.
+/// A task and its current state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskInfo {
-    /// The task.
+    /// The identifier of the task.
     pub task_id: TaskId,
     /// The agent that works on it.
     pub agent_id: AgentId,
     /// The state of the task.
     pub state: TaskState,
-    /// Why it ended, where it ended by itself.
+    /// Why the task ended, if it ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The ceiling of the task; absent once the task is no longer open.
+    /// The mandate of the task; absent once the task is no longer open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mandate: Option<Mandate>,
-    /// The record of its opening.
+    /// The proof record of its opening.
     pub proof_id: ProofId,
-    /// The task that it was delegated from.
+    /// The task it was delegated from, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
     /// The time at which the task was opened.
     pub opened_at: Timestamp,
     /// The time at which the task expires.
     pub expires_at: Timestamp,
-    /// The calls that were decided under it, those of its delegates among them.
+    /// Number of calls decided under the task, including those of its delegates.
     pub calls: u64,
-    /// The most calls that can be.
+    /// Maximum number of calls.
     pub max_calls: u64,
-    /// How many calls the mandate refused, by the class of refusal.
+    /// Number of calls that the mandate refused, by class of refusal.
     pub refused: BTreeMap<DenialClass, u64>,
-    /// How many observed results are kept.
+    /// Number of observed results kept in memory.
     pub results: usize,
-    /// How many bytes of memory they take.
+    /// Memory they use, in bytes.
     pub bytes: usize,
-    /// The outcome that it was closed with.
+    /// The outcome the task was closed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
 }

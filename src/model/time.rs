@@ -1,4 +1,4 @@
-//! Points in time: UTC, to the millisecond.
+//! Timestamps in UTC with millisecond precision.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,26 +9,26 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::InvalidValue;
 
-/// A point in time, UTC, to the millisecond, written `2026-01-31T09:30:00.000Z`.
+/// A point in time in UTC with millisecond precision, written `2026-01-31T09:30:00.000Z`.
 ///
-/// Reads any RFC 3339 timestamp; an offset is converted to UTC and finer parts
-/// of a second are cut. Years 0000 to 9999.
+/// Parses any RFC 3339 timestamp: an offset is converted to UTC, and finer fractions of a second are truncated. Years
+/// 0000 to 9999.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// How the log's time moved when an operator confirmed the clock.
+/// The result of confirming the clock after it was set back: the log's old and new time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct ClockReport {
-    /// The time of the last entry before.
+    /// The time of the last log entry before.
     pub from: Timestamp,
-    /// What the clock showed, from which times go on.
+    /// The clock's time, from which new entries continue.
     pub to: Timestamp,
 }
 
 impl Timestamp {
-    /// From milliseconds since 1970-01-01T00:00:00Z, clamped to the years 0000 to 9999.
+    /// Creates a timestamp from milliseconds since 1970-01-01T00:00:00Z, clamped to the years 0000 to 9999.
     pub fn from_millis(millis: i64) -> Self {
         Self(millis.clamp(MIN_MILLIS, MAX_MILLIS))
     }
@@ -38,14 +38,14 @@ impl Timestamp {
         self.0
     }
 
-    /// Whole days since 1970-01-01, in UTC.
+    /// Whole days since 1970-01-01 in UTC.
     pub const fn day(self) -> i64 {
         self.0.div_euclid(MILLIS_PER_DAY)
     }
 
-    /// The text that stands for it.
+    /// The timestamp as text.
     pub(crate) fn written(self) -> [u8; 24] {
-        // Written by hand: a record and its evidence hold several, and chrono's own writing costs a microsecond.
+        // Handwritten: a record and its evidence hold several timestamps, and chrono's formatting takes a microsecond.
         let time = DateTime::<Utc>::from(self);
         let mut text = *b"0000-00-00T00:00:00.000Z";
         let fields = [
@@ -69,7 +69,7 @@ impl Timestamp {
 }
 
 impl Timestamp {
-    /// Reads the form that is written here, and no other; `None` for what is not a time in it.
+    /// Parses only the form that `written` produces; `None` for any other text.
     pub(crate) fn read_written(text: &[u8; 24]) -> Option<Self> {
         let [
             y0,
@@ -117,7 +117,7 @@ impl Timestamp {
         if !(1..=days).contains(&day) || hour > 23 || minute > 59 || second > 59 {
             return None;
         }
-        // Days since 1970-01-01 by counting years from March, so that a leap day is a year's last.
+        // Days since 1970-01-01, with years that start in March, so that a leap day is the last day of its year.
         // SOURCE: H. Hinnant, chrono-Compatible Low-Level Date Algorithms, days_from_civil.
         let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
         let day =
@@ -129,7 +129,7 @@ impl Timestamp {
     }
 }
 
-/// How far back a limit of a policy may look, in milliseconds: 31 days.
+/// Longest window of a rate limit in milliseconds: 31 days.
 pub(crate) const LONGEST_LIMIT_WINDOW: i64 = 31 * MILLIS_PER_DAY;
 
 impl From<DateTime<Utc>> for Timestamp {
@@ -163,7 +163,7 @@ impl fmt::Display for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Not by way of `Display`, whose formatter costs as much again as the text.
+        // Bypasses `Display`, because its formatter costs as much again.
         serializer.serialize_str(std::str::from_utf8(&self.written()).map_err(serde::ser::Error::custom)?)
     }
 }

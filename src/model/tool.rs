@@ -1,57 +1,57 @@
-//! Tools that a runtime hands over once, as they were classified.
+//! The tool catalogue: classifications of the tools that a runtime loads.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Action, Capability, Digest, RiskLevel, closed_words};
 
-/// What a tool is taken for.
+/// The classification of a tool: its action, capabilities and risk.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolClassification {
-    /// The tool's name, as it was handed over.
+    /// The tool's name, as loaded.
     pub name: String,
-    /// The server that it belongs to, where one was named at the load.
+    /// The server the tool belongs to, if the load named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The form of the definition: `mcp`, `openai`, `anthropic`, `gemini` or `list`.
+    /// The format of the definition: `mcp`, `openai`, `anthropic`, `gemini` or `list`.
     pub source: &'static str,
-    /// The action that a call of it is, arguments aside.
+    /// The action of a call, before its arguments are considered.
     pub action: Action,
-    /// What a call needs, the primary capability first.
+    /// The capabilities a call requires, the primary one first.
     pub capabilities: Vec<Capability>,
-    /// The risk of a call whose arguments add nothing; of a tool that runs what it is told, the most.
+    /// The risk of a call whose arguments add nothing; for a tool that executes commands, the maximum.
     pub risk_level: RiskLevel,
-    /// Why the risk is what it is.
+    /// The factors that determine the risk.
     pub risk_factors: Vec<String>,
-    /// How likely the classification is right, from 0 to 1.
+    /// The confidence in the classification, from 0 to 1.
     pub confidence: f64,
-    /// What in the definition gave what.
+    /// The evidence in the definition for each part of the classification.
     pub because: Vec<ToolEvidence>,
-    /// SHA-256 over the definition's JSON with sorted keys.
+    /// SHA-256 of the definition's JSON with sorted keys.
     pub digest: Digest,
-    /// An operator pinned it: another definition under its name does not change it.
+    /// Whether an operator pinned it, so that a changed definition does not change the classification.
     pub pinned: bool,
-    /// Why an operator overrode it.
+    /// The operator's reason for overriding it; absent if it is not overridden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overridden: Option<String>,
-    /// Its definition is another than the one that was accepted: first loaded, pinned or overridden.
+    /// Whether the definition differs from the accepted one, which was first loaded, pinned or overridden.
     pub changed: bool,
 }
 
-/// A part of a tool's definition, and what it gave.
+/// A part of a tool's definition and the conclusion drawn from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolEvidence {
-    /// `name`, `description`, `schema`, `hint` or `override`; `accepted` of a definition that was pinned or overridden in an
-    /// earlier run and is not known any more: what it was taken for then.
+    /// The part: `name`, `description`, `schema`, `hint` or `override`. `accepted` marks the earlier classification of
+    /// a tool pinned or overridden in an earlier run whose definition is no longer known.
     pub part: &'static str,
-    /// The words, property or hint.
+    /// The words, property or hint found.
     pub found: String,
-    /// What it was taken for.
+    /// The conclusion, for example a capability.
     pub gives: String,
 }
 
@@ -62,27 +62,27 @@ impl ToolEvidence {
     }
 }
 
-/// Evidence is for people: the longest piece that is quoted, in characters.
+/// Maximum length of quoted evidence, in characters.
 const LONGEST_FOUND: usize = 120;
 
-/// What a load of tools did.
+/// The result of loading tools.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CatalogueReport {
-    /// The tools of this load, in its order.
+    /// The loaded tools, in the order of the load.
     pub tools: Vec<ToolClassification>,
-    /// How many were not known before.
+    /// Number of tools that were not known before.
     pub added: usize,
-    /// How many were known, with the same definition.
+    /// Number of known tools with an unchanged definition.
     pub unchanged: usize,
-    /// The names of those whose definition is another than the one that was accepted.
+    /// Names of the tools whose definition differs from the accepted one.
     pub changed: Vec<String>,
-    /// How many tools the catalogue holds now.
+    /// Number of tools in the catalogue now.
     pub total: usize,
-    /// Tools of this load that are neither pinned nor overridden and look like a tool that is, or like another one of
-    /// the load. A rename is found only where the load has all tools of its server.
+    /// Loaded tools, neither pinned nor overridden, that look like a pinned or overridden tool or like another tool of
+    /// the load. A rename is only detected if the load contains every tool of its server.
     pub resembling: Vec<ToolResemblance>,
 }
 
@@ -92,30 +92,30 @@ pub struct CatalogueReport {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolResemblance {
-    /// The tool of this load.
+    /// The name of the loaded tool.
     pub name: String,
-    /// The name of the tool that it looks like.
+    /// The name of the tool it looks like.
     pub of: String,
-    /// The server of the tool that it looks like, where one was named.
+    /// The server of the tool it looks like, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_server: Option<String>,
-    /// The kind of likeness.
+    /// The kind of resemblance.
     pub likeness: ToolLikeness,
 }
 
 closed_words! {
-    /// The way in which a tool looks like another one.
+    /// The kind of resemblance between two tools.
     pub enum ToolLikeness("likeness") {
-        /// Another server has a tool of the same name.
+        /// Another server has a tool with the same name.
         SameName = "sameName",
-        /// The names differ and read the same: by case, invisible characters, or letters that look alike.
+        /// The names differ but look the same: by case, invisible characters or look-alike letters.
         LookAlike = "lookAlike",
-        /// A pinned tool of the server is gone, and this one has its description and schema.
+        /// A pinned tool of the server is missing, and this one has its description and schema.
         Renamed = "renamed",
     }
 }
 
-/// What an operator says that a tool is. Only this lowers a classification.
+/// An operator's override of a tool's classification. Only an override can lower the risk.
 ///
 /// ```
 /// use rulekeep::catalogue::ToolOverride;
@@ -135,40 +135,40 @@ closed_words! {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolOverride {
-    /// The server whose tool is meant, where several have one of that name.
+    /// The server of the tool, if several have a tool with this name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub server: Option<String>,
-    /// What a call needs, of the built-in vocabulary; none: as classified.
+    /// The capabilities a call requires, from the built-in vocabulary; empty keeps the classification.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub capabilities: Vec<Capability>,
-    /// What a call risks, arguments aside; none: as classified.
+    /// The risk of a call, before its arguments are considered; `None` keeps the classification.
     #[serde(rename = "riskLevel", skip_serializing_if = "Option::is_none", default)]
     pub risk: Option<RiskLevel>,
-    /// Why, for those who look at it later.
+    /// The reason for the override.
     pub reason: String,
 }
 
 impl ToolOverride {
-    /// An override that changes nothing yet, and why it is made.
+    /// Creates an override with its reason; it changes nothing yet.
     pub fn because(reason: impl Into<String>) -> Self {
         Self { server: None, capabilities: Vec::new(), risk: None, reason: reason.into() }
     }
 
-    /// The tool of that server is meant.
+    /// Names the server of the tool.
     #[must_use]
     pub fn of_server(mut self, server: impl Into<String>) -> Self {
         self.server = Some(server.into());
         self
     }
 
-    /// What a call risks, arguments aside.
+    /// Sets the risk of a call, before its arguments are considered.
     #[must_use]
     pub const fn risk(mut self, risk: RiskLevel) -> Self {
         self.risk = Some(risk);
         self
     }
 
-    /// What a call needs.
+    /// Sets the capabilities a call requires.
     #[must_use]
     pub fn capabilities(mut self, capabilities: impl IntoIterator<Item = Capability>) -> Self {
         self.capabilities = capabilities.into_iter().collect();
@@ -176,7 +176,7 @@ impl ToolOverride {
     }
 }
 
-/// A change to a tool of the catalogue, for [`Tools::change`](crate::handle::Tools::change), which takes many at once.
+/// A change to one tool of the catalogue. [`Tools::change`](crate::handle::Tools::change) applies several at once.
 ///
 /// ```
 /// use rulekeep::catalogue::{ToolChange, ToolOverride};
@@ -199,7 +199,7 @@ pub struct ToolChange {
     pub(crate) act: ToolAct,
 }
 
-/// What a change does.
+/// The kind of change.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ToolAct {
     Pin,
@@ -208,22 +208,22 @@ pub(crate) enum ToolAct {
 }
 
 impl ToolChange {
-    /// Pins the tool of that name, as [`Tools::pin`](crate::handle::Tools::pin) does.
+    /// Pins the tool, like [`Tools::pin`](crate::handle::Tools::pin).
     pub fn pin(name: impl Into<String>) -> Self {
         Self { name: name.into(), server: None, act: ToolAct::Pin }
     }
 
-    /// Takes its pin off, as [`Tools::unpin`](crate::handle::Tools::unpin) does.
+    /// Unpins the tool, like [`Tools::unpin`](crate::handle::Tools::unpin).
     pub fn unpin(name: impl Into<String>) -> Self {
         Self { name: name.into(), server: None, act: ToolAct::Unpin }
     }
 
-    /// Overrides its classification, as [`Tools::override_tool`](crate::handle::Tools::override_tool) does.
+    /// Overrides the classification, like [`Tools::override_tool`](crate::handle::Tools::override_tool).
     pub fn set(name: impl Into<String>, given: ToolOverride) -> Self {
         Self { name: name.into(), server: given.server.clone(), act: ToolAct::Override(given) }
     }
 
-    /// The tool of that server is meant, where several have one of that name.
+    /// Names the server of the tool, if several have a tool with this name.
     #[must_use]
     pub fn of_server(mut self, server: impl Into<String>) -> Self {
         self.server = Some(server.into());

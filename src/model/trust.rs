@@ -1,5 +1,4 @@
-//! Scores, tiers, the snapshot of both that a decision carries, and the history
-//! of their changes.
+//! Trust scores and tiers, snapshots of them, and the history of their changes.
 
 use std::fmt;
 
@@ -9,25 +8,40 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{AgentId, InvalidValue, ProofId, Sequence, Timestamp, TrustChange, closed_words};
 
 closed_words! {
-    /// A band of trust.
+    /// A trust tier: one of six ranges of the trust score.
+    ///
+    /// Policies use tiers to decide how much an agent may do by itself.
+    ///
+    /// ```
+    /// use rulekeep::{Agent, Governor, Tier};
+    ///
+    /// assert_eq!(Tier::T4.name(), "Standard");
+    /// assert_eq!((Tier::T4.lowest().get(), Tier::T4.highest().get()), (650, 799));
+    ///
+    /// // A new agent starts at the lowest score of T1, unless it is registered at another tier or score.
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// let newcomer = governor.agents().register(Agent::new("support-1"))?;
+    /// assert_eq!(newcomer.trust.tier, Tier::T1);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
     pub enum Tier("tier") {
-        /// Sandbox, 0 to 199.
+        /// Sandbox: scores 0 to 199.
         T0 = "T0",
-        /// Observed, 200 to 349.
+        /// Observed: scores 200 to 349.
         T1 = "T1",
-        /// Provisional, 350 to 499.
+        /// Provisional: scores 350 to 499.
         T2 = "T2",
-        /// Monitored, 500 to 649.
+        /// Monitored: scores 500 to 649.
         T3 = "T3",
-        /// Standard, 650 to 799.
+        /// Standard: scores 650 to 799.
         T4 = "T4",
-        /// Trusted, 800 to 1000.
+        /// Trusted: scores 800 to 1000.
         T5 = "T5",
     }
 }
 
 impl Tier {
-    /// The tier's name for people.
+    /// The tier's display name, for example `Standard`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::T0 => "Sandbox",
@@ -63,8 +77,7 @@ impl Tier {
         })
     }
 
-    /// The middle of the tier's range, rounded down: what an agent gets that is
-    /// registered by its tier alone.
+    /// The middle of the tier's range, rounded down: the initial score of an agent registered by its tier.
     pub const fn middle(self) -> Score {
         Score(u16::midpoint(self.lowest().0, self.highest().0))
     }
@@ -76,22 +89,22 @@ impl Tier {
 pub struct Score(u16);
 
 impl Score {
-    /// The least trust.
+    /// The lowest score, 0.
     pub const MIN: Self = Self(0);
-    /// The most trust.
+    /// The highest score, 1000.
     pub const MAX: Self = Self(1000);
 
-    /// The nearest score to `value`.
+    /// Clamps `value` to the range of scores.
     pub fn saturating(value: i64) -> Self {
         u16::try_from(value.clamp(0, 1000)).map_or(Self::MIN, Self)
     }
 
-    /// The number.
+    /// The score as a number, 0 to 1000.
     pub const fn get(self) -> u16 {
         self.0
     }
 
-    /// The tier that the score falls in, hysteresis aside.
+    /// The tier whose range contains the score, ignoring hysteresis.
     pub const fn tier(self) -> Tier {
         match self.0 {
             0..=199 => Tier::T0,
@@ -127,19 +140,18 @@ impl<'de> Deserialize<'de> for Score {
     }
 }
 
-/// An agent's trust at the moment of a decision, written with the tier's name
-/// beside the tier.
+/// An agent's trust at one moment. Its JSON contains the tier's name beside the tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct TrustSnapshot {
-    /// The score.
+    /// The trust score, 0 to 1000.
     pub score: Score,
-    /// The tier in force; near a boundary hysteresis may hold it beside the score's own.
+    /// The tier in force. Near a boundary, hysteresis can keep it different from the score's own tier.
     pub tier: Tier,
 }
 
 impl TrustSnapshot {
-    /// A snapshot of a score and the tier in force.
+    /// Creates a snapshot from a score and the effective tier.
     pub const fn new(score: Score, tier: Tier) -> Self {
         Self { score, tier }
     }
@@ -156,103 +168,103 @@ impl Serialize for TrustSnapshot {
 }
 
 closed_words! {
-    /// How far an agent's inside can be looked at.
+    /// The degree to which an agent's internals can be inspected.
     pub enum Observability("observability") {
-        /// Only what goes in and comes out is seen.
+        /// Only inputs and outputs are visible.
         BlackBox = "black-box",
-        /// Some of what goes on inside is seen, such as its plans and tool calls.
+        /// Some internals are visible, such as plans and tool calls.
         GreyBox = "grey-box",
-        /// Everything is seen, the model and its prompts too.
+        /// Everything is visible, including the model and its prompts.
         WhiteBox = "white-box",
     }
 }
 
 closed_words! {
-    /// Why an agent's trust changed.
+    /// The cause of a trust change.
     pub enum TrustCause("cause of a trust change") {
         /// The agent was registered.
         Registered = "registered",
         /// An outcome was reported.
         Outcome = "outcome",
-        /// The agent was denied again and again.
+        /// The agent was denied repeatedly.
         Denials = "denials",
-        /// A person rejected what it asked for.
+        /// A reviewer rejected its request.
         Rejection = "rejection",
         /// An operator set the score.
         Adjusted = "adjusted",
-        /// Nothing that counts happened for long.
+        /// The agent had no relevant activity for a long time.
         Idle = "idle",
-        /// The highest score that it may have was lowered.
+        /// The maximum score the agent may have was lowered.
         Ceiling = "ceiling",
-        /// A reported success turned out to be a failure.
+        /// A reported success was corrected to a failure.
         Correction = "correction",
-        /// The clock was confirmed to step back: gains, idleness and probation count from there.
+        /// An operator confirmed that the clock stepped back. Gains, idle time and probation count from the new time.
         Clock = "clock",
     }
 }
 
-/// A change of an agent's trust, as its history lists it.
+/// A change of an agent's trust, as listed in its history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TrustEntry {
-    /// When it changed.
+    /// The time of the change.
     pub timestamp: Timestamp,
-    /// What it was, what it is.
+    /// The trust before and after.
     #[serde(flatten)]
     pub change: TrustChange,
-    /// Why.
+    /// The cause of the change.
     pub cause: TrustCause,
-    /// The record that it came from: whose outcome was reported or corrected, which escalation was rejected.
+    /// The related record: the one whose outcome was reported or corrected, or whose escalation was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof_id: Option<ProofId>,
-    /// What somebody noted.
+    /// A note on the change, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
 impl TrustEntry {
-    /// A change, its cause, and neither a record nor a note.
+    /// Creates an entry without record and note.
     pub const fn new(timestamp: Timestamp, change: TrustChange, cause: TrustCause) -> Self {
         Self { timestamp, change, cause, proof_id: None, note: None }
     }
 }
 
-/// One page of an agent's history, newest first.
+/// One page of an agent's trust history, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TrustPage {
-    /// The changes.
+    /// The changes on this page.
     pub items: Vec<TrustEntry>,
-    /// How many changes there are in all.
+    /// Number of changes over all pages.
     pub total: u64,
-    /// The page, counted from 1.
+    /// The page number, counted from 1.
     pub page: u64,
-    /// Changes a page.
+    /// Maximum number of changes per page.
     pub page_size: u64,
-    /// Whether a later page has more.
+    /// True if later pages have more changes.
     pub has_more: bool,
 }
 
 impl TrustPage {
-    /// A page of a history of `total` changes.
+    /// Creates a page of a history of `total` changes.
     pub const fn new(items: Vec<TrustEntry>, total: u64, page: u64, page_size: u64) -> Self {
         Self { items, total, page, page_size, has_more: page.saturating_mul(page_size) < total }
     }
 }
 
-/// What came of making trust anew from the log.
+/// The result of recomputing the agents' trust from the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TrustCheck {
-    /// How many agents the log tells of.
+    /// Number of agents in the log.
     pub agents: u64,
-    /// Those whose trust is kept otherwise, by the place of the entry where it first is.
+    /// Agents whose stored trust differs from the log, ordered by the entry where it first differs.
     pub differing: Vec<TrustDifference>,
 }
 
@@ -262,19 +274,19 @@ impl TrustCheck {
     }
 }
 
-/// An agent whose trust is not what led to it.
+/// An agent whose stored trust differs from the trust that its history in the log yields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TrustDifference {
-    /// Whose trust.
+    /// The agent concerned.
     pub agent_id: AgentId,
-    /// The entry where it first differs.
+    /// The position of the entry at which the trust first differs.
     pub sequence: Sequence,
-    /// What is kept.
+    /// The trust in the store.
     pub kept: TrustSnapshot,
-    /// What the log leads to.
+    /// The trust recomputed from the log.
     pub rebuilt: TrustSnapshot,
 }
 

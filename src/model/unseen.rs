@@ -1,6 +1,6 @@
-//! Characters that nobody sees, and those that change how others are read.
+//! Invisible characters, and characters that change how text is displayed.
 
-/// Whether a character takes no place on the screen or only turns the direction of others.
+/// Returns whether a character is invisible or only changes the direction of text.
 ///
 /// SOURCE: Unicode 16, default-ignorable code points and bidirectional controls (UAX #9, UTS #39).
 pub(crate) const fn is_invisible(c: char) -> bool {
@@ -12,14 +12,13 @@ pub(crate) const fn is_invisible(c: char) -> bool {
         | '\u{0}'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
 
-/// Whether a character turns the direction in which text is read.
+/// Returns whether a character is a bidirectional control character.
 pub(crate) const fn turns_direction(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a character could break a line of reasoning, or make it read otherwise
-/// than it is written: control characters, line separators, and those that turn
-/// the direction of text.
+/// Returns whether a character could break a line of text or disguise its content: control characters, line separators,
+/// invisible characters and bidirectional controls.
 pub(crate) fn hides_or_breaks(c: char) -> bool {
     c.is_control()
         || turns_direction(c)

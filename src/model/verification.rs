@@ -1,4 +1,4 @@
-//! What a verification is asked for, and how far it has come.
+//! Verification of the log: options, progress and results.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,37 +8,37 @@ use serde::{Deserialize, Serialize};
 
 use super::{Digest, Timestamp, Verification};
 
-/// How far something has come that goes over the entries of the log.
+/// Progress of a pass over the entries of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogProgress {
-    /// Entries that are done.
+    /// Number of entries processed.
     pub done: u64,
-    /// Entries in all.
+    /// Number of entries in total.
     pub of: u64,
 }
 
 impl LogProgress {
-    /// The numbers put together.
+    /// Creates a progress report.
     pub const fn new(done: u64, of: u64) -> Self {
         Self { done, of }
     }
 }
 
-/// A place in the chain: behind so many entries.
+/// A position in the hash chain, after a number of entries.
 ///
-/// It can be kept, as JSON, and given to a later verification, which goes on from there.
+/// A caller can store it as JSON and pass it to a later verification, which continues from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ChainPosition {
-    /// How many entries: decisions, outcomes, states, alerts.
+    /// Number of entries before the position: decisions, outcomes, state changes and alerts.
     pub entries: u64,
-    /// The link of the last of them, which depends on all of them.
+    /// The chain link of the last of these entries; it depends on all entries before it.
     pub link: Digest,
-    /// How many of them are proof records.
+    /// Number of proof records among them.
     pub records: u64,
-    /// The hash of the last of these.
+    /// The hash of the last of these proof records.
     pub head_hash: Digest,
 }
 
@@ -48,32 +48,33 @@ impl ChainPosition {
     }
 }
 
-/// Where a verification begins.
+/// The position at which a verification starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifySince {
-    /// With the first entry that was not archived.
+    /// The first entry that is not archived (the default).
     #[default]
     Start,
-    /// Where the last verification of this process ended that found nothing broken, the one at open among them.
+    /// The end of the last verification in this process that found no break, including the one at open.
     LastVerified,
-    /// Behind a place that the caller has kept. The links show whether it is one of this log; the number of
-    /// records is taken from it. One whose entries were archived is none any more.
+    /// The position that the caller stored. The chain links show whether it belongs to this log; its number of records
+    /// is taken as given. A position whose entries have been archived no longer does.
     Position(ChainPosition),
 }
 
-/// Whether the view is held against the journal.
+/// Whether a verification also compares the index with the journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyView {
-    /// It is left alone; when the log was opened its sums were compared.
+    /// Skips the index (the default). Opening the log has already compared its checksums.
     #[default]
     Leave,
-    /// All that it says of every record, every outcome and every intent. This reads the journal from the first entry on.
+    /// Compares everything the index holds about every record, outcome and intent. This reads the journal from the
+    /// first entry.
     Compare,
 }
 
-/// Someone who is told how far a piece of work has come.
+/// A callback that receives the progress of a pass.
 #[derive(Clone)]
 pub(crate) struct OnProgress(pub(crate) Arc<dyn Fn(LogProgress) + Send + Sync>);
 
@@ -83,7 +84,7 @@ impl fmt::Debug for OnProgress {
     }
 }
 
-/// How a verification is to be done.
+/// Options of a verification.
 ///
 /// ```
 /// use rulekeep::proof::{VerifyOptions, VerifySince, VerifyView};
@@ -107,74 +108,75 @@ pub struct VerifyOptions {
 }
 
 impl VerifyOptions {
-    /// The whole log, on all processors, without a word on the way.
+    /// Verifies the whole log, on all processors, without progress reports.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where to begin. Default: with the first entry.
+    /// Sets the starting position. Default: the first entry.
     pub fn since(mut self, since: VerifySince) -> Self {
         self.since = since;
         self
     }
 
-    /// Whether to hold the view against the journal too. Default: not.
+    /// Sets whether to compare the index with the journal too. Default: it does not.
     pub fn view(mut self, view: VerifyView) -> Self {
         self.view = view;
         self
     }
 
-    /// How many threads read and check, 8 at most. Default, and 0: as many as there are processors.
+    /// Sets the number of threads, at most 8. Default, and 0: one per processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Calls `progress` on the way, whenever some thousand entries more are checked.
+    /// Calls `progress` after every few thousand entries.
     pub fn on_progress(mut self, progress: impl Fn(LogProgress) + Send + Sync + 'static) -> Self {
         self.progress = Some(OnProgress(Arc::new(progress)));
         self
     }
 }
 
-/// When a log that is opened is verified.
+/// The part of a log that is verified before opening it returns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenVerification {
-    /// All of it before opening returns.
+    /// The whole log (the default).
     #[default]
     Before,
-    /// Its end before opening returns, the rest on threads behind. Meanwhile decisions go by what the view has: the
-    /// agents' states, the policies in force, what was used of limits. What proves to be otherwise makes the log
-    /// read-only. A view that does not fit the journal is not believed: then all is verified before, as it is
-    /// where the first entries were archived.
+    /// The end of the log; background threads verify the rest.
+    ///
+    /// Meanwhile decisions rely on the index: agent states, policies in force and rate-limit counters. If the rest of
+    /// the journal contradicts the index, the log becomes read-only. If the index does not fit the journal, or the first
+    /// entries are archived, the whole log is verified before opening returns.
     Behind,
 }
 
-/// How far a log was verified that was opened.
+/// Progress of the verification that started when the log was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerificationState {
-    /// All that was there when it was opened.
+    /// All entries that existed at open are verified.
     Verified,
-    /// Not all yet.
+    /// Verification is still running.
     Running(LogProgress),
-    /// It is broken; nothing new is taken in.
+    /// The log is broken. It accepts no new entries.
     Broken(super::Breakage),
-    /// It could not be read to its end; nothing new is taken in.
+    /// The log could not be read to its end, for the given reason. It accepts no new entries.
     Failed(String),
-    /// It was closed before that.
+    /// The log was closed before verification finished.
     Stopped,
 }
 
-/// How all that is stored is read again and again.
+/// Speed and interval of the scrub, the background job that rereads and verifies the stored log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScrubOptions {
-    /// Bytes of the journal a second, on an average; a sealed segment counts by what it stands for, and is read
+    /// Average read rate in bytes of journal per second. A sealed segment counts by its uncompressed size and is read
     /// in one go. Default: 4 MiB.
     pub bytes_per_second: u64,
-    /// From the end of a pass to the beginning of the next. Default: a day.
+    /// Pause between the end of a pass and the start of the next. Default: 24 hours.
     pub pause: Duration,
 }
 
@@ -185,14 +187,14 @@ impl Default for ScrubOptions {
 }
 
 impl ScrubOptions {
-    /// At most so many bytes a second.
+    /// Sets the average read rate in bytes per second.
     #[must_use]
     pub fn bytes_per_second(mut self, bytes: u64) -> Self {
         self.bytes_per_second = bytes;
         self
     }
 
-    /// So long from one pass to the next.
+    /// Sets the pause between two passes.
     #[must_use]
     pub fn pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
@@ -200,27 +202,27 @@ impl ScrubOptions {
     }
 }
 
-/// How the scrub stands.
+/// State of the scrub.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScrubStatus {
-    /// The pass that runs.
+    /// Progress of the pass that is running, if any.
     pub running: Option<LogProgress>,
-    /// How many passes are finished.
+    /// Number of finished passes.
     pub passes: u64,
-    /// The last one that is finished. Behind one that finds a break there is no other.
+    /// The last finished pass. After a pass that finds a break, no further pass starts.
     pub last: Option<ScrubPass>,
-    /// Why the last pass could not read to the end, where it could not.
+    /// The error that kept the last pass from reading to the end, if any.
     pub unreadable: Option<String>,
 }
 
-/// A pass of the scrub that is finished.
+/// A finished pass of the scrub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScrubPass {
-    /// When it was finished.
+    /// The time the pass finished.
     pub finished: Timestamp,
-    /// What it found.
+    /// The result of the pass.
     pub found: Verification,
 }
 
@@ -230,30 +232,30 @@ impl ScrubPass {
     }
 }
 
-/// What a verification looked at.
+/// The range and the parts of the log that a verification covered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checked {
-    /// How many entries were before its beginning, and taken for good or archived.
+    /// Number of entries before the starting position, which were trusted or are archived.
     pub from: u64,
-    /// Behind the last entry that was checked; `None` where something does not hold.
+    /// The position after the last verified entry; `None` if a break was found.
     pub until: Option<ChainPosition>,
-    /// How the view stands to the journal.
+    /// Result of comparing the index with the journal.
     pub view: ViewFinding,
-    /// The torn tail that was set aside when the log was opened: a write that was cut short and that nobody had been
-    /// told was on disk. It is neither damage nor tampering, and the chain goes on without it.
+    /// The torn tail that was set aside when the log was opened: a write that was cut short before it was acknowledged.
+    /// It is neither damage nor tampering, and the chain continues without it.
     pub torn: Option<super::Recovered>,
 }
 
-/// How the view stands to the journal.
+/// Result of comparing the index with the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ViewFinding {
-    /// It was not compared, or the journal is broken.
+    /// The index was not compared, or the journal is broken.
     #[default]
     NotCompared,
-    /// It says what the journal says.
+    /// The index agrees with the journal.
     Agrees,
-    /// It did not, and where first; it was made anew from the journal.
+    /// The index differed; the text says where first. It has been rebuilt from the journal.
     Differed(String),
 }

@@ -1,8 +1,7 @@
-//! What every word of the contract can do: once for closed words, once for
-//! names with a form.
+//! Macros for the contract's text values: enums of fixed words, and newtypes over text.
 
-/// Defines an enum whose variants are written as fixed words: its `ALL` list,
-/// `as_str`, `Display`, `FromStr` with an error that lists the words, and serde.
+/// Defines an enum whose variants are written as fixed words. Adds `ALL`, `as_str`, `Display`, `FromStr` with an error
+/// that lists the words, and serde.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! closed_words {
@@ -21,10 +20,10 @@ macro_rules! closed_words {
 
         #[allow(unreachable_pub)]
         impl $name {
-            /// Every word, in the order of their definition.
+            /// All values, in the order of their definition.
             pub const ALL: &'static [Self] = &[ $( Self::$variant ),+ ];
 
-            /// The word as the contract writes it.
+            /// The word used in JSON and in texts.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $( Self::$variant => $word ),+
@@ -70,7 +69,7 @@ macro_rules! closed_words {
     };
 }
 
-/// The schema of an enum of fixed words; nothing without the feature `schema`.
+/// Adds the OpenAPI schema of an enum of fixed words; expands to nothing without the feature `schema`.
 #[cfg(feature = "schema")]
 #[doc(hidden)]
 #[macro_export]
@@ -86,7 +85,7 @@ macro_rules! words_schema {
     };
 }
 
-/// The schema of an enum of fixed words; nothing without the feature `schema`.
+/// Adds the OpenAPI schema of an enum of fixed words; expands to nothing without the feature `schema`.
 #[cfg(not(feature = "schema"))]
 #[doc(hidden)]
 #[macro_export]
@@ -94,9 +93,8 @@ macro_rules! words_schema {
     ($name:ident $( $word:literal )+) => {};
 }
 
-/// Writes a newtype over text, with `as_str` and `FromStr`, as that text: in
-/// messages and in JSON. Reading goes through `FromStr`, so a value that exists
-/// is a valid one.
+/// Implements `Display`, `Serialize` and `Deserialize` for a newtype over text that has `as_str` and `FromStr`.
+/// Deserialization goes through `FromStr`, so every value is valid.
 macro_rules! written_as_text {
     ($name:ident) => {
         impl std::fmt::Display for $name {

@@ -17,6 +17,15 @@ use super::index::{Cells, Filter};
 ///
 /// let query = ProofQuery::entity("support-1").decision(Decision::Deny).page(2).page_size(20);
 /// let first_of_all = ProofQuery::all().order(Order::OldestFirst).page_size(1);
+///
+/// # use rulekeep::{Agent, Governor, Intent, RiskLevel, Tier};
+/// # let governor = Governor::builder().open_in_memory()?;
+/// # governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
+/// # let intent = Intent::new("support-1", "read_document", RiskLevel::Low, ["document:read"])?;
+/// # let verdict = governor.enforce(&intent)?;
+/// assert_eq!(governor.query(&query)?.total, 0);
+/// assert_eq!(governor.query(&first_of_all)?.items[0].id, verdict.proof_id);
+/// # Ok::<(), rulekeep::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProofQuery {

@@ -1,4 +1,4 @@
-//! A decision that asks for a person, put in order with the escalation that it opens.
+//! Enqueuing an ESCALATE decision with the escalation that it opens.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::policy::{Charge, Need, PolicyRequest, PolicyVerdict};
 use crate::proof::{Committed, StateDraft};
 
 impl Governor {
-    /// Puts a decision that asks for a person in order; none where a stop of another epoch came before.
+    /// Enqueues an ESCALATE decision; `None` if a kill switch of another epoch came first.
     pub(in crate::governor) fn ask(&self, recording: &Recording<'_>, epoch: u64) -> Result<Option<Committed>, Error> {
         let Recording { request, verdict, .. } = *recording;
         let draft = self.draft(recording)?;
         let intent_id = draft.intent;
         let reason = draft.reasoning.clone();
-        // All but its id is written, and what is approved digested, before the log is held.
+        // Everything except the id is serialized, and the approval's digest computed, before the log is locked.
         let stand_in = ProofId::new(request.now, draft.random, StateDraft::OWN_PLACE);
         let mut record = self.question(recording, intent_id, reason).asked(stand_in, request, verdict)?;
         let mut change = change(&record, "a person is asked")?;
@@ -29,9 +29,9 @@ impl Governor {
             change.state.name(&stand_in, &proof_id);
             record.proof_id = proof_id;
             change.state.key = key(record.id());
-            // The state that opens it stands before the record.
+            // The state that opens the escalation precedes the record.
             record.place = Sequence::new(proof_id.sequence().get().saturating_sub(1));
-            // Before anybody can hear of it.
+            // Added before anybody can learn of it.
             self.inner.approvals.queue.add(record);
             change
         })?;
@@ -64,7 +64,7 @@ impl Governor {
         }
     }
 
-    /// What the policies said, or a denial where the agent has too much waiting for people already.
+    /// The policies' verdict, or a denial if the agent has too many pending escalations.
     pub(in crate::governor) fn asked_within_bounds(
         &self,
         request: &PolicyRequest<'_>,
@@ -82,7 +82,7 @@ impl Governor {
     }
 }
 
-/// What is known of an escalation before it is in order.
+/// The parts of an escalation that are known before it is enqueued.
 struct Question {
     intent_id: IntentId,
     reason: String,
@@ -103,7 +103,7 @@ impl Question {
     ) -> Result<EscalationRecord, Error> {
         let Self { intent_id, reason, salt, offer, charges, policy_digest, text } = self;
         let intent = request.intent;
-        // By the clock, as it is held against the clock.
+        // Uses the clock, because expiry is checked against the clock.
         let expires_at = after(request.now, verdict.expires);
         let bound = Bound { intent, risk: request.risk, policy_digest, offer: &offer, expires_at };
         Ok(EscalationRecord {

@@ -1,4 +1,4 @@
-//! Taking up what was approved, and waiting for people.
+//! Claiming approvals, and waiting for reviewers.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -21,31 +21,32 @@ use crate::model::{
 };
 
 impl Escalations<'_> {
-    /// Takes up what was approved: once, for exactly the intent that was asked for, until it expires. What comes back
-    /// grants it; it is the verdict of the record that answers the escalation.
+    /// Claims an approval: once, for exactly the intent that was escalated, before it expires. Returns an enforcement
+    /// with the grant, the verdict of the record that resolved the escalation.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] while it is pending, when it was rejected, expired or taken up, when the intent is not the
-    /// one that was approved or its evidence cannot be read any more, when other policies are in force, the agent may not
-    /// act, or the task that it was asked under is no longer open; [`Error::ProofNotFound`];
-    /// [`Error::StorageUnavailable`], [`Error::ChainBroken`]: then nothing is granted, and it may be used up.
+    /// [`Error::Conflict`] while the escalation is pending; when it was rejected, has expired or was claimed; when the
+    /// intent is not the approved one or its evidence cannot be read any more; when other policies are in force, the
+    /// agent may not act, or its task is no longer open. [`Error::ProofNotFound`]. [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when the claim cannot be recorded; then nothing is granted, and the approval may be
+    /// consumed.
     pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.end_if_due(id);
         let open = self.governor.open_escalation(id)?;
         self.governor.check_task_of(id.proof_id())?;
         let (enforcement, sequence) = self.governor.claim_open(&open, intent)?;
-        // What is lost in a crash could be taken up again.
+        // A claim lost in a crash could be repeated, so it must be on disk.
         self.governor.inner.log.settle_in_any_case(sequence)?;
         Ok(enforcement)
     }
 
-    /// Waits until people have answered, for so long at the most, and takes up what they approved. None when they have
-    /// not answered yet; a DENY when they said no or it expired.
+    /// Waits up to `timeout` for the reviewers and claims their approval. Returns `None` while they have not answered,
+    /// and a DENY when they rejected it or it expired. Blocks the thread.
     ///
     /// # Errors
     ///
-    /// Those of [`Escalations::claim`].
+    /// The errors of [`Escalations::claim`].
     pub fn wait(self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
@@ -54,7 +55,7 @@ impl Escalations<'_> {
                 return self.governor.refusal_of(id).map(Some);
             };
             let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
-            // Not longer at once, so that one that expires meanwhile is ended by whoever waits.
+            // Waits in short steps, so that the waiting thread itself ends an escalation that expires.
             match open.wait(left.min(LONGEST_WAIT)) {
                 EscalationState::Approved => return self.claim(id, intent).map(Some),
                 EscalationState::Pending if left.is_zero() => return Ok(None),
@@ -63,11 +64,11 @@ impl Escalations<'_> {
         }
     }
 
-    /// Waits until it is not pending any more, for so long at the most, and hands it out as it stands. Nothing is taken up.
+    /// Waits up to `timeout` until the escalation is no longer pending, and returns it. Nothing is claimed.
     ///
     /// # Errors
     ///
-    /// Those of [`Escalations::get`].
+    /// The errors of [`Escalations::get`].
     pub fn wait_answered(self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
@@ -80,17 +81,18 @@ impl Escalations<'_> {
         }
     }
 
-    /// Like [`Escalations::wait`], for a task that awaits it, without a timeout but its expiry.
+    /// Like [`Escalations::wait`], as a future. It has no timeout other than the escalation's expiry.
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`].
+    /// [`Error::ProofNotFound`] for an unknown escalation.
     pub fn answer(self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
         self.governor.escalation(id)?;
         Ok(EscalationAnswer { ending: self.ending(id), intent: intent.clone(), taken: None })
     }
 
-    /// Completes when the escalation is no longer pending, at once for an unknown id. It blocks no thread.
+    /// Returns a future that completes when the escalation is no longer pending, at once for an unknown id. It blocks
+    /// no thread.
     pub fn answered(self, id: EscalationId) -> impl Future<Output = ()> + Send + use<> {
         let mut ending = self.ending(id);
         std::future::poll_fn(move |context| ending.poll(context).map(drop))
@@ -100,12 +102,13 @@ impl Escalations<'_> {
         Ending { governor: self.governor.clone(), id, place: None }
     }
 
-    /// Decides on an intent, and where that asks for a person, waits for the answer so long at the most. An ESCALATE
-    /// comes back when it is not there by then: [`Escalations::wait`] and [`Escalations::claim`] go on.
+    /// Decides on an intent and, if it is escalated, waits up to `timeout` for the answer and claims the approval. If
+    /// the answer is not there in time, returns the ESCALATE decision; continue with [`Escalations::wait`] or
+    /// [`Escalations::claim`].
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::enforce`] and of [`Escalations::wait`].
+    /// The errors of [`Governor::enforce`] and of [`Escalations::wait`].
     pub fn enforce_or_wait(self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
         let enforcement = self.governor.enforce(intent)?;
         if enforcement.decision != Decision::Escalate {
@@ -117,7 +120,7 @@ impl Escalations<'_> {
 }
 
 impl Governor {
-    /// Notes in the log that what was approved is taken up. The verdict holds once that is durable.
+    /// Enqueues a claim. The verdict is valid once that is durable.
     fn claim_open(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence), Error> {
         let inner = &*self.inner;
         self.wait_mended()?;
@@ -132,7 +135,7 @@ impl Governor {
         let now = inner.clock.now();
         if now >= record.expires_at {
             let message = format!("{id} expired at {}", record.expires_at);
-            // Seen once, it is over for good.
+            // An expiry that was noticed is final.
             let (why, mut unsettled) = (format!("nobody took it up until {}", record.expires_at), Unsettled::default());
             self.lapse(&mut record, &why, &mut unsettled)?;
             drop(record);
@@ -153,7 +156,7 @@ impl Governor {
             };
             bound.digest(record.salt)
         };
-        // What was decided on is what the parse said; who asks may hand in less.
+        // The decision was made on the parser's result; the caller may pass less.
         if digest(intent)? != record.digest && digest(&*inner.inputs.bound(Cow::Borrowed(intent))?)? != record.digest {
             return Err(conflict(format!("{id} was approved for another intent than this one; ask for this one")));
         }
@@ -187,7 +190,7 @@ impl Governor {
                 break sequence;
             }
         };
-        // From here on it is used up, whether that becomes durable or not.
+        // The approval is consumed from here on, even if this entry does not become durable.
         next.place = sequence;
         let before = record.state;
         *record = next;
@@ -207,19 +210,19 @@ impl Governor {
         Ok((self.granting(enforcement, &record.agent_id, now), sequence))
     }
 
-    /// Whether what is handed in comes of the text that was asked: two texts can be parsed to the same intent.
+    /// Returns whether the intent comes from the escalated text: two texts can be parsed to the same intent.
     fn is_of_asked_text(&self, intent: &Intent, record: &EscalationRecord) -> bool {
         let Some(asked) = record.text else { return true };
         let is_that = |text| digest::asked_text(record.salt, text) == asked;
         intent.id == Some(record.intent_id) || self.inner.inputs.digest_of(intent).is_some_and(is_that)
     }
 
-    /// The DENY that ended an escalation.
+    /// The DENY that resolved an escalation.
     fn refusal_of(&self, id: EscalationId) -> Result<Enforcement, Error> {
         let record = self.escalation(id)?;
         let refused = matches!(record.state, EscalationState::Rejected | EscalationState::Expired);
         let Some(resolution) = record.resolution.filter(|_| refused && record.grant.is_none()) else {
-            // Approved and taken up, or given up without a record of its own.
+            // Approved and claimed, or given up without a record.
             return Err(self
                 .open_escalation(id)
                 .err()
@@ -243,16 +246,19 @@ impl Governor {
     }
 }
 
-/// What people will have answered: await it on any runtime. It holds up no thread while people are awaited, nor until
-/// what is taken up is on disk; the one poll that takes it up may wait until the log has room for it, and behind an opening
-/// until the log is verified. Dropping it changes nothing.
+/// The future answer of the reviewers, for any async runtime.
 ///
-/// It is woken when the escalation is answered or expires. The verdict shows once it is on disk, whatever the durability.
+/// It blocks no thread while it waits for the reviewers or for the claim to reach the disk. Only the poll that claims
+/// the approval may wait for room in the queue, and after a background verification for its end. Dropping it changes
+/// nothing.
+///
+/// It is woken when the escalation is answered or expires. The verdict is returned once it is on disk, whatever the
+/// governor's durability.
 #[must_use = "it does nothing unless it is awaited"]
 pub struct EscalationAnswer {
     ending: Ending,
     intent: Intent,
-    /// What was taken up, until that is durable.
+    /// The claimed decision, until it is durable.
     taken: Option<PendingEnforcement>,
 }
 
@@ -274,7 +280,7 @@ impl Future for EscalationAnswer {
             };
             match self.claim_open(&open) {
                 Ok(taken) => self.taken = Some(taken),
-                // It ended between the two looks.
+                // The escalation ended between the two checks.
                 Err(_) if self.ending.governor.inner.approvals.queue.open(self.ending.id).is_none() => {
                     return Poll::Ready(self.ending.governor.refusal_of(self.ending.id));
                 }
@@ -288,16 +294,16 @@ impl Future for EscalationAnswer {
     }
 }
 
-/// Who awaits that one is not pending any more.
+/// A wait for the end of a pending escalation.
 struct Ending {
     governor: Governor,
     id: EscalationId,
-    /// Where its waker is kept.
+    /// The key of its waker.
     place: Option<u64>,
 }
 
 impl Ending {
-    /// What was approved and not taken up; none where nothing can become of it any more.
+    /// The approved, unclaimed escalation; `None` if it has ended.
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Arc<Open>>> {
         let open = self.governor.inner.approvals.queue.open(self.id);
         if let Some(open) = &open
@@ -324,7 +330,7 @@ impl std::fmt::Debug for EscalationAnswer {
     }
 }
 
-/// How long is waited at once.
+/// The longest single wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -351,7 +357,7 @@ mod tests {
         let answer = || Box::pin(governor.escalations().answer(id, &intent).unwrap());
         let mut held = answer();
         for _ in 0..100 {
-            // Of one task, so that their wakers are the same.
+            // All of one task, so that their wakers are equal.
             let mut context = Context::from_waker(Waker::noop());
             assert!(answer().as_mut().poll(&mut context).is_pending());
             assert!(held.as_mut().poll(&mut context).is_pending());
@@ -372,7 +378,7 @@ mod tests {
         assert!(gone.as_mut().poll(&mut context).is_pending());
         drop(gone);
         assert_eq!(open.awaited_by(), 1);
-        // Whoever takes it up may hold it over a wait for the disk.
+        // The claiming thread may hold it while it waits for the disk.
         let held = open.lock();
         assert!(waiting.as_mut().poll(&mut context).is_pending());
         drop(held);

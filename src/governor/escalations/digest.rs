@@ -1,4 +1,4 @@
-//! What an approval binds to, and who asked, as salted digests.
+//! Salted digests: of the content that an approval is bound to, and of the requesters' names.
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -6,7 +6,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::model::{ApprovalOffer, Digest, Error, Intent, RiskLevel, Timestamp};
 
-/// What is approved: exactly this, under exactly this policy set, until then.
+/// The content of an approval: exactly this intent, under this policy set, until this time.
 pub(super) struct Bound<'a> {
     pub(super) intent: &'a Intent,
     pub(super) risk: RiskLevel,
@@ -16,12 +16,12 @@ pub(super) struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// SHA-256 over a name for this form, the salt, and each part behind its length in eight little-endian bytes.
+    /// SHA-256 over a name of this form, the salt, and each part preceded by its length as eight little-endian bytes.
     ///
-    /// The context is taken as it was handed in, secrets and all, which is why there is a salt. It is not brought into a
-    /// canonical form: that would fold integers beyond 2^53, and two account numbers could have one digest. But 80.0
-    /// is 80, for a client in another language that was given the one sends back the other. The intent's id and time are
-    /// left out, for a runtime may build the same intent twice.
+    /// The context is hashed unredacted, which is why there is a salt. It is not canonicalized (RFC 8785), because that
+    /// rounds integers beyond 2^53, so two account numbers could share a digest. But 80.0 equals 80, because clients in
+    /// other languages may send back the other form. The intent's id and time are excluded, because a runtime may build
+    /// the same intent twice.
     pub(super) fn digest(&self, salt: Digest) -> Result<Digest, Error> {
         let json = |part: serde_json::Result<Vec<u8>>| {
             part.map_err(|error| Error::Internal { message: format!("an intent does not serialise: {error}") })
@@ -50,7 +50,7 @@ fn members(object: &Map<String, Value>) -> Map<String, Value> {
     object.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
 }
 
-/// A value whose whole numbers are written without a point, as long as all before them are told apart: up to 2^53.
+/// The value with whole numbers up to 2^53 written without a decimal point.
 pub(in crate::governor) fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => match number.as_f64() {
@@ -64,24 +64,24 @@ pub(in crate::governor) fn plain(value: &Value) -> Value {
     }
 }
 
-/// The text that was asked, by its SHA-256.
+/// The salted digest of the request text, given its SHA-256.
 pub(super) fn asked_text(salt: Digest, text: Digest) -> Digest {
     let hash = Sha256::new().chain_update(TEXT).chain_update(salt.as_bytes()).chain_update(text.as_bytes());
     Digest::new(hash.finalize().into())
 }
 
-/// A name that differs from another by more than case, what nobody sees, or letters that look alike.
+/// The salted digest of a requester's name, normalized as by [`seen_as`].
 pub(super) fn asker(salt: Digest, name: &str) -> Digest {
     let hash = Sha256::new().chain_update(ASKER).chain_update(salt.as_bytes()).chain_update(seen_as(name));
     Digest::new(hash.finalize().into())
 }
 
-/// A person's name as it is compared where a person is refused: no forged letter makes another of one.
+/// Normalizes a name for refusing a person: case, invisible characters and look-alike letters make no difference.
 pub(super) fn seen_as(name: &str) -> String {
     crate::parse::seen_as(name)
 }
 
-/// A person's name as it is compared where a person is let in.
+/// Normalizes a name for admitting a person: only case and compatibility forms make no difference.
 pub(super) fn folded(name: &str) -> String {
     name.trim().nfkc().flat_map(char::to_lowercase).nfkc().collect()
 }
@@ -140,7 +140,7 @@ mod tests {
         let deep = |number: Value| digest(set("deep", json!([{ "a": number }])));
         assert_eq!(deep(json!(-0.0)), deep(json!(0)));
         assert_eq!(deep(json!(-7.0)), deep(json!(-7)));
-        // What a double does not tell apart is not taken for the same.
+        // Values that a double cannot distinguish must not count as equal.
         assert_ne!(deep(json!(9_007_199_254_740_992.0)), deep(json!(9_007_199_254_740_992_u64)));
     }
 

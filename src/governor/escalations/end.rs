@@ -1,5 +1,5 @@
-//! Ending escalations: those that are due, that a stop covers, or that were answered otherwise. Many are put in order
-//! first and waited for together.
+//! Ending escalations: those that are due, stopped by a kill switch, or answered otherwise. Several are enqueued first,
+//! with one wait for their commit.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::model::{
     Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId, RiskLevel, Sequence, Timestamp,
 };
 
-/// Entries that are in order and not waited for.
+/// Entries that are enqueued but not committed.
 #[derive(Default)]
 pub(super) struct Unsettled {
-    /// The last record, and the highest risk of all.
+    /// The last record, and the highest risk among them.
     records: Option<(Sequence, RiskLevel)>,
     /// The last change of state.
     change: Option<Sequence>,
 }
 
 impl Governor {
-    /// Waits until they are as durable as the log promises: once for all.
+    /// Waits once until all entries are durable.
     pub(super) fn settle_all(&self, unsettled: &Unsettled) -> Result<(), Error> {
         if let Some((last, risk)) = unsettled.records {
             self.inner.log.settle_decision(last, risk)?;
@@ -29,8 +29,8 @@ impl Governor {
         unsettled.change.map_or(Ok(()), |last| self.inner.log.settle(last))
     }
 
-    /// Ends the escalations whose time is over. Where the log takes nothing in, or is not verified yet, they stay; nobody
-    /// can take them up.
+    /// Ends the escalations that have expired. If the log accepts no entries or is not verified yet, they stay, but
+    /// nobody can claim them.
     pub(in crate::governor) fn end_what_is_due(&self) {
         self.expire_pre_approvals();
         if self.is_mended() {
@@ -39,7 +39,7 @@ impl Governor {
         }
     }
 
-    /// Ends one if its time is over, for whoever asks for it: the others do not keep them waiting.
+    /// Ends one escalation if it has expired, so that its caller does not wait for the others.
     pub(super) fn end_if_due(&self, id: EscalationId) {
         if self.is_mended() {
             let now = self.inner.clock.now();
@@ -47,7 +47,7 @@ impl Governor {
         }
     }
 
-    /// Whether what was read is verified and whole; what can be mended without waiting for the verification is.
+    /// Returns whether the log is verified and repaired after a crash; repairs it if that needs no wait.
     fn is_mended(&self) -> bool {
         self.inner.log.is_verified() && self.wait_mended().is_ok()
     }
@@ -60,7 +60,7 @@ impl Governor {
             let mut record = open.lock();
             if record.expires_at <= now {
                 let why = format!("nobody answered until {}", record.expires_at);
-                // Each of the others would wait as long for room, and get none either.
+                // The others would find no room in the queue either.
                 if let Err(Error::StorageUnavailable { .. }) = self.end(&mut record, why, &mut unsettled) {
                     break;
                 }
@@ -72,7 +72,7 @@ impl Governor {
         }
     }
 
-    /// Puts the end of one in order that is open.
+    /// Enqueues the end of an open escalation.
     pub(super) fn end(
         &self,
         record: &mut EscalationRecord,
@@ -86,7 +86,7 @@ impl Governor {
                     unsettled.records = Some((committed.sequence, risk));
                     Ok(())
                 }
-                // The record that asks has an outcome already: what it asked for was done or given up.
+                // The record that opened it has an outcome already: the action was carried out or given up.
                 Err(Error::Conflict { .. }) => self.lapse(record, &why, unsettled),
                 Err(error) => Err(error),
             },
@@ -98,7 +98,8 @@ impl Governor {
         }
     }
 
-    /// Ends one without a record of its own: where it was approved, that record stands and grants nothing any more.
+    /// Ends an escalation without a record of its own. If it was approved, the approving record remains but grants
+    /// nothing any more.
     pub(super) fn lapse(
         &self,
         record: &mut EscalationRecord,
@@ -117,10 +118,10 @@ impl Governor {
         Ok(())
     }
 
-    /// Ends all that are open and that `covers` says; how many that were.
+    /// Ends the open escalations that `covers` selects, and returns their number.
     pub(in crate::governor) fn end_escalations(&self, covers: impl Fn(&EscalationRecord) -> bool, why: &str) -> u64 {
         let (mut ended, mut unsettled) = (Vec::new(), Unsettled::default());
-        // Before it is mended, which may end them too.
+        // Listed before the repair, which may end some of them too.
         let open = self.inner.approvals.queue.all_open();
         if open.is_empty() || self.wait_mended().is_err() {
             return 0;
@@ -140,8 +141,8 @@ impl Governor {
         settled.map_or(0, |()| ended.len() as u64)
     }
 
-    /// Refuses a SUCCESS of what was approved and never taken up: nothing was granted by it, so nothing was done. With
-    /// another outcome it is given up, and cannot be taken up any more.
+    /// Refuses a SUCCESS for an approval that was never claimed, because it granted nothing. Any other outcome
+    /// withdraws the approval, which cannot be claimed any more.
     pub(in crate::governor) fn withdraw_unclaimed(&self, approval: ProofId, outcome: Outcome) -> Result<(), Error> {
         self.wait_mended()?;
         let Some(id) = self.inner.approvals.queue.unclaimed(approval) else { return Ok(()) };
@@ -161,13 +162,13 @@ impl Governor {
         settled
     }
 
-    /// Refuses a report on what was approved and never claimed: nothing was granted by it, so nothing was done.
+    /// Refuses a report on an approval that was never claimed, because it granted nothing.
     pub(in crate::governor) fn check_claimed(&self, approval: ProofId) -> Result<(), Error> {
         self.wait_mended()?;
         self.inner.approvals.queue.unclaimed(approval).map_or(Ok(()), |id| Err(unclaimed(approval, id)))
     }
 
-    /// Ends the escalation of a record whose outcome was reported: what it asked for was done or given up.
+    /// Ends the escalation of a record whose outcome was reported: the action was carried out or given up.
     pub(in crate::governor) fn end_reported(&self, proof_id: ProofId, outcome: Outcome) -> Result<(), Error> {
         let Some(open) = self.inner.approvals.queue.open(EscalationId::of(proof_id)) else { return Ok(()) };
         let mut unsettled = Unsettled::default();

@@ -1,4 +1,4 @@
-//! What an approval grants by what holds when it is given.
+//! The grant of an approval, by the conditions at the time of the approval.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::model::{
 use crate::policy::{Charge, Meter, PolicyRequest};
 use crate::trust::AgentRecord;
 
-/// What is said where others were loaded since. What was asked is never granted by rules that nobody was asked under.
+/// The error text when other policies were loaded since. A request is only granted under the rules that escalated it.
 pub(super) fn under_other_policies(what: &str, record: &EscalationRecord) -> String {
     let end =
         if record.state == EscalationState::Pending { "reject it, or let it expire," } else { "or let it expire" };
@@ -22,7 +22,7 @@ pub(super) fn under_other_policies(what: &str, record: &EscalationRecord) -> Str
     )
 }
 
-/// What is granted, by which rules, and what that takes of limits.
+/// The grant: the offer, its rules, and its consumption of rate limits.
 #[derive(Debug)]
 pub(super) struct Grant {
     pub(super) offer: ApprovalOffer,
@@ -31,8 +31,8 @@ pub(super) struct Grant {
 }
 
 impl Governor {
-    /// What an approval grants by what holds now: no more than what the reviewer was shown, until it expires, and
-    /// nothing that a limit has no room for. What `meter` says must stay so until that is in order.
+    /// The permission that an approval grants now: never more than the reviewer was shown, only until it expires, and
+    /// within the rate limits. `meter` keeps the limits locked until the grant is enqueued.
     pub(super) fn still_granted(
         &self,
         record: &EscalationRecord,
@@ -80,8 +80,8 @@ impl Governor {
         Ok(grant)
     }
 
-    /// Of an intent with secrets the exact form is nowhere, so that it cannot be evaluated again: what the verdict hung
-    /// on besides must be as it was.
+    /// For an intent with redacted secrets, whose exact form is not stored, so it cannot be evaluated again: the other
+    /// inputs of the verdict must be unchanged.
     fn unless_trust_fell(
         &self,
         record: &EscalationRecord,
@@ -107,7 +107,7 @@ impl Governor {
     }
 }
 
-/// Of what the reviewer was shown what is granted, within these constraints too.
+/// The part of the offer that is granted, with these constraints added.
 fn narrowed(offer: &ApprovalOffer, granted: &[crate::model::Capability], constraints: &Constraints) -> ApprovalOffer {
     let (granted, refused): (Vec<_>, Vec<_>) =
         offer.granted.iter().cloned().partition(|capability| granted.contains(capability));

@@ -1,22 +1,22 @@
-//! People in the loop: what waits for them, what they said, and what comes of it.
+//! Escalations: pending requests, the reviewers' votes, and the resulting decisions.
 //!
-//! An ESCALATE decision and the escalation that it opens stand side by side in the log, as do the record that
-//! answers it and the ESCALATED outcome of the first. What is open is in memory; the rest is read from the log.
+//! The log contains an ESCALATE decision next to the escalation that it opens, and the record that resolves it next to
+//! the ESCALATED outcome of the first record. Open escalations are in memory; others are read from the log.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `queue.rs` | what is open, and where the rest is to be read |
-//! | `digest.rs` | what an approval binds to |
-//! | `ask.rs` | a decision that asks, put in order |
-//! | `review.rs` | what people say |
-//! | `grant.rs` | what an approval grants by what holds by then |
-//! | `resolve.rs` | the record that answers |
-//! | `end.rs` | ending what is due, stopped or answered otherwise |
-//! | `claim.rs` | taking up what was approved, waiting for it |
-//! | `preapprovals.rs` | pre-approvals: giving, listing and revoking them |
+//! | `queue.rs` | open escalations, and the log positions of the others |
+//! | `digest.rs` | the digest that an approval is bound to |
+//! | `ask.rs` | enqueuing an ESCALATE decision |
+//! | `review.rs` | approving and rejecting |
+//! | `grant.rs` | the grant of an approval |
+//! | `resolve.rs` | the record that resolves an escalation |
+//! | `end.rs` | ending expired, stopped or otherwise answered escalations |
+//! | `claim.rs` | claiming approvals, and waiting for reviewers |
+//! | `preapprovals.rs` | giving, listing and revoking pre-approvals |
 //! | `preapproval_table.rs` | the requests that a pre-approval covers, and the changes that end it |
-//! | `asked_evidence.rs` | what the evidence still tells of what was asked |
-//! | `restore.rs` | opening a store, watching what is due |
+//! | `asked_evidence.rs` | the evidence of escalated requests |
+//! | `restore.rs` | restoring escalations from a store, and watching for expiries |
 
 mod ask;
 mod asked_evidence;
@@ -49,23 +49,23 @@ use crate::model::{
 };
 use crate::proof::{ChangeDraft, InputEvidence, ProofQuery, StateDraft};
 
-/// What reviewers are asked for, and what they agreed to beforehand.
+/// Pending requests and pre-approvals.
 #[derive(Default)]
 pub(super) struct Approvals {
     pub(super) queue: Queue,
     pub(super) given: PreApprovals,
-    /// Ends escalations that are due; started with the first.
+    /// The thread that ends expired escalations; started with the first one.
     pub(super) watch: OnceLock<Option<Background>>,
 }
 
 impl Approvals {
-    /// Whether the thread that ends escalations should run and does not.
+    /// Returns whether the thread that ends escalations should be running but is not.
     pub(super) fn is_unwatched(&self) -> bool {
         self.watch.get().is_some_and(|watch| !watch.as_ref().is_some_and(Background::is_alive))
     }
 }
 
-/// The escalations of a governor.
+/// The escalations and pre-approvals of a governor, see [`Governor::escalations`].
 ///
 /// ```
 /// use rulekeep::escalation::Review;
@@ -100,11 +100,11 @@ pub struct Escalations<'a> {
 }
 
 impl Escalations<'_> {
-    /// All that wait for a person, the oldest first.
+    /// Lists the escalations that await a reviewer, oldest first.
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn pending(self) -> Result<Vec<Escalation>, Error> {
         self.governor.end_what_is_due();
         let open = self.governor.inner.approvals.queue.all_open();
@@ -115,9 +115,9 @@ impl Escalations<'_> {
             .collect()
     }
 
-    /// How many of those that wait, or are approved and not taken up, were asked under other policies than those in force:
-    /// what [`Policies::load`](crate::handle::Policies::load) left behind. None of them can be approved or taken up
-    /// while that is so.
+    /// Counts the escalations, pending or approved but unclaimed, that were opened under other policies than those in
+    /// force, for example before [`Policies::load`](crate::handle::Policies::load). They cannot be approved or claimed
+    /// unless those policies are loaded again.
     pub fn left_behind(self) -> u64 {
         self.governor.end_what_is_due();
         let in_force = self.governor.inner.policies.load().digest();
@@ -125,11 +125,12 @@ impl Escalations<'_> {
         open.iter().filter(|open| open.lock().policy_digest != in_force).map(|_| 1).sum()
     }
 
-    /// A page of escalations, newest first.
+    /// Lists escalations, newest first, one page at a time.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidQuery`] that names the parameter; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    /// [`Error::InvalidQuery`], which names the parameter; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when
+    /// the log cannot be read.
     pub fn list(self, query: &EscalationQuery) -> Result<EscalationPage, Error> {
         let (page, page_size) = (query.page.unwrap_or(1), query.page_size.unwrap_or(50));
         ProofQuery::all().page(page).page_size(page_size).checked()?;
@@ -145,11 +146,11 @@ impl Escalations<'_> {
         Ok(EscalationPage { items, total, page, page_size, has_more })
     }
 
-    /// An escalation by its id.
+    /// Returns an escalation by its id.
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`]; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    /// [`Error::ProofNotFound`]; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn get(self, id: EscalationId) -> Result<Escalation, Error> {
         self.governor.end_if_due(id);
         self.governor.shown(self.governor.escalation(id)?)
@@ -157,7 +158,7 @@ impl Escalations<'_> {
 }
 
 impl Governor {
-    /// One that is open.
+    /// An open escalation; an error says how it ended.
     fn open_escalation(&self, id: EscalationId) -> Result<Arc<Open>, Error> {
         if let Some(open) = self.inner.approvals.queue.open(id) {
             return Ok(open);
@@ -174,7 +175,7 @@ impl Governor {
         self.whole(&listed)
     }
 
-    /// All that the log keeps of one.
+    /// The full state of an escalation, from memory or the log.
     fn whole(&self, listed: &Listed) -> Result<EscalationRecord, Error> {
         let id = listed.id;
         if let Some(open) = self.inner.approvals.queue.open(id) {
@@ -185,10 +186,10 @@ impl Governor {
             .map_err(|error| Error::ChainBroken { message: format!("{id} cannot be read: {error}; verify the log") })
     }
 
-    /// The escalation with what is kept of its intent.
+    /// The escalation with the intent from its evidence.
     fn shown(&self, record: EscalationRecord) -> Result<Escalation, Error> {
         self.inner.log.catch_up()?;
-        // One that cannot be read keeps nobody from the others.
+        // An unreadable escalation must not hide the others.
         Ok(match self.asked_evidence(&record)? {
             AskedEvidence::Whole(evidence) => {
                 let text = evidence.input.and_then(InputEvidence::into_text);
@@ -200,7 +201,7 @@ impl Governor {
     }
 }
 
-/// The state of one that ends with a repair of the log; none where it had ended before.
+/// The state of an escalation that ends with a repair of the log; `None` if it had ended before.
 pub(super) fn ended_by(record: &EscalationRecord, why: &str) -> Result<Option<StateDraft>, Error> {
     if !queue::is_open(record) {
         return Ok(None);
@@ -208,7 +209,7 @@ pub(super) fn ended_by(record: &EscalationRecord, why: &str) -> Result<Option<St
     let ended = EscalationRecord {
         state: EscalationState::Expired,
         why: Some(why.to_owned()),
-        // What approved it is no record of the new log, and grants nothing there.
+        // The approving record is not in the new log and grants nothing there.
         resolution: None,
         grant: None,
         ..record.clone()
@@ -220,12 +221,12 @@ fn key(id: EscalationId) -> String {
     format!("{KEY_PREFIX}{id}")
 }
 
-/// A state of an escalation, and why it is so.
+/// A state of an escalation, with the cause of the change.
 fn change(record: &EscalationRecord, cause: &str) -> Result<ChangeDraft, Error> {
     Ok(ChangeDraft { state: state_of(record)?, cause: cause.to_owned(), trust: None })
 }
 
-/// The state that the log keeps of an escalation; the entry's place is filled in when it is known.
+/// The state that the log stores for an escalation; the entry's position is filled in later.
 pub(super) fn state_of(record: &EscalationRecord) -> Result<StateDraft, Error> {
     let standing = EscalationRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
     Ok(states::draft(key(record.id()), &standing)?.with_own_place())

@@ -1,4 +1,4 @@
-//! The approvals given beforehand: what they cover, and what ends them.
+//! The table of pre-approvals: the requests they cover, and the changes that end them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,19 +17,19 @@ use crate::model::{
 use crate::policy::{Charge, PolicyRequest, PolicySet, PolicyVerdict, PreApproval, PreApprovalTerms, PreApprovalUse};
 use crate::proof::{ChangeDraft, StateDraft};
 
-/// All approvals given beforehand.
+/// All pre-approvals.
 #[derive(Default)]
 pub(in crate::governor) struct PreApprovals {
-    /// The last moment at which one may cover something, exclusive; all that a decision pays where none is given.
+    /// The latest expiry, exclusive: the only check of a decision when there are no pre-approvals.
     until: AtomicI64,
-    // Changed by whoever holds the meter of the limits, so that none changes while a decision rests on it. Taken behind
-    // that and before the log's locks.
+    // Changed only by the holder of the limits' meter, so that none changes while a decision rests on it. Acquired
+    // after the meter and before the log's locks.
     known: Mutex<BTreeMap<PreApprovalId, Held>>,
-    /// Those that may cover something; changed with them.
+    /// The pre-approvals that may cover a request; updated together with `known`.
     live: ArcSwap<Live>,
 }
 
-/// The approvals that may cover something, by whom they are for, the oldest first.
+/// The pre-approvals that may cover a request, by agent or group, oldest first.
 #[derive(Default)]
 struct Live {
     agents: HashMap<AgentId, Vec<PreApprovalId>>,
@@ -37,7 +37,7 @@ struct Live {
 }
 
 impl Live {
-    /// Those for an agent and for its groups.
+    /// The pre-approvals of an agent and its groups.
     fn of(&self, agent: &AgentId, traits: &AgentTraits) -> Vec<PreApprovalId> {
         let groups = traits.groups.iter().filter_map(|group| self.groups.get(group));
         let mut found: Vec<_> = self.agents.get(agent).into_iter().chain(groups).flatten().copied().collect();
@@ -46,53 +46,53 @@ impl Live {
     }
 }
 
-/// One approval.
+/// A pre-approval in memory.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) record: PreApprovalRecord,
-    /// The set in which the rules stand that it answers, as they were when it was given; it covers nothing under another.
+    /// The digest of the policy set whose rules it answers unchanged; it covers nothing under another set.
     pub(super) policies: Digest,
-    /// Whether it was taken back before the log was verified, which is to be written still.
+    /// True if it was revoked before the log was verified, so that this must still be recorded.
     pub(super) is_owed: bool,
 }
 
-/// What the log keeps of an approval.
+/// A pre-approval as the log stores it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PreApprovalRecord {
     pub(super) id: PreApprovalId,
     #[serde(rename = "class")]
     pub(super) approval: PreApproval,
-    /// The rules that it answers, and what they said when it was given.
+    /// The rules that it answers, with their digests when it was given.
     pub(super) rules: BTreeMap<String, Digest>,
-    /// How many people have to agree.
+    /// Number of reviewers who must agree.
     pub(super) approvals: u8,
     pub(super) votes: Vec<Vote>,
     pub(super) created_at: Timestamp,
-    /// Pending, active, revoked, or expired once that was seen: the rest shows by the counters.
+    /// Pending, active, revoked, or expired once that was noticed; being used up follows from the counters.
     pub(super) state: PreApprovalState,
-    /// Why it was revoked.
+    /// The reason it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
-    /// The entry that this stands in; last, where it is filled in.
+    /// The position of its log entry; the last field, where it is filled in.
     pub(super) place: Sequence,
 }
 
 impl PreApprovals {
-    /// Takes one in as the log has it.
+    /// Restores a pre-approval from the log.
     pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
         let record: PreApprovalRecord = states::read(key, value)?;
-        // It covers nothing until it is held against the policies in force.
+        // It covers nothing until it is compared with the policies in force.
         self.lock().insert(record.id, Held { record, policies: Digest::ZERO, is_owed: false });
         Ok(())
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<PreApprovalId, Held>> {
-        // Nothing that can panic happens between two changes that belong together.
+        // No code between two related changes can panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what there is to look for, and how long.
+    /// Updates the lookup tables.
     pub(super) fn note(&self, known: &BTreeMap<PreApprovalId, Held>, now: Timestamp) {
         let (mut live, mut until) = (Live::default(), i64::MIN);
         for Held { record, .. } in known.values() {
@@ -112,7 +112,7 @@ impl PreApprovals {
         self.until.store(until, Ordering::Release);
     }
 
-    /// Forgets those that ended and whose last entry is before that place.
+    /// Removes ended pre-approvals whose last entry is before this position.
     pub(in crate::governor) fn forget_before(&self, first: u64, now: Timestamp) {
         let mut known = self.lock();
         known.retain(|_, held| held.record.place.get() >= first || !held.record.has_ended());
@@ -121,23 +121,23 @@ impl PreApprovals {
 }
 
 impl PreApprovalRecord {
-    /// Whether it was taken back or seen to be over: then it is over for good, whatever the clock does.
+    /// Returns whether it was revoked or seen to expire; that is final, whatever the clock does.
     pub(super) const fn has_ended(&self) -> bool {
         matches!(self.state, PreApprovalState::Revoked | PreApprovalState::Expired)
     }
 
-    /// Whether anything can still come of it.
+    /// Returns whether it may still cover a request.
     pub(super) fn is_live(&self, now: Timestamp) -> bool {
         !self.has_ended() && now < self.approval.terms().until
     }
 
-    /// What a use takes: one of the count, and an amount of the sum where there is one.
+    /// The charges of a use: one of the count, and an amount of the sum if there is one.
     pub(super) fn charges(&self, used: PreApprovalUse) -> Vec<Charge> {
         let charge = |what: &str, amount, most| Charge {
             counter: format!("{GRANT_PREFIX}{}/{what}", self.id).into(),
             amount,
             most,
-            // No approval lasts longer, so that no use leaves before it ends.
+            // No pre-approval lasts longer, so uses stay counted until it ends.
             window: LONGEST_LIMIT_WINDOW,
         };
         let count = charge("count", ONE, i64::from(self.approval.terms().count) * ONE);
@@ -145,10 +145,10 @@ impl PreApprovalRecord {
         std::iter::once(count).chain(sum).collect()
     }
 
-    /// Whether it answers all that had a person asked, and nobody asked whom that person is.
+    /// Returns whether it answers every escalating rule, and no requester is one of its reviewers.
     fn answers(&self, request: &PolicyRequest<'_>, verdict: &PolicyVerdict) -> bool {
         let is_answered = |rule: &Arc<str>| self.rules.contains_key(&**rule);
-        // Only the first rules are named; of the others nobody knows that they are answered.
+        // Only the first rules are listed; the others may not be answered.
         if verdict.rules_total != verdict.rules.len() || !verdict.rules.iter().all(is_answered) {
             return false;
         }
@@ -156,13 +156,13 @@ impl PreApprovalRecord {
         askers.all(|asker| self.votes.iter().all(|vote| seen_as(&vote.reviewer) != asker))
     }
 
-    /// Who agreed.
+    /// The names of the reviewers who agreed.
     pub(super) fn people(&self) -> String {
         self.votes.iter().map(|vote| vote.reviewer.as_str()).collect::<Vec<_>>().join(" and ")
     }
 }
 
-/// A state of an approval, and why it is so.
+/// A state of a pre-approval, with the cause of the change.
 pub(super) fn change(record: &PreApprovalRecord, cause: String) -> Result<ChangeDraft, Error> {
     let standing = PreApprovalRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
     let state = states::draft(format!("{GRANT_PREFIX}{}", record.id), &standing)?.with_own_place();
@@ -170,8 +170,8 @@ pub(super) fn change(record: &PreApprovalRecord, cause: String) -> Result<Change
 }
 
 impl Governor {
-    /// What an escalation comes to: what a person agreed to beforehand, where that covers it and enough of it is left,
-    /// and by which approval; otherwise as it is. The meter is held from then on.
+    /// Turns an escalation into the decision of a pre-approval that covers the request and is not used up, and returns
+    /// its id; otherwise returns the verdict unchanged. Holds the meter from then on.
     pub(in crate::governor) fn agreed_beforehand(
         &self,
         request: &PolicyRequest<'_>,
@@ -187,7 +187,7 @@ impl Governor {
             return (verdict, None);
         };
         meter.hold();
-        // No person goes beyond a limit that does not ask.
+        // A reviewer cannot exceed rate limits, except those whose rule escalates.
         if !offer.charges.iter().all(|charge| charge.fits(meter)) {
             return (verdict, None);
         }
@@ -228,14 +228,14 @@ impl Governor {
         (verdict, Some(record.id))
     }
 
-    /// Takes back the approvals that `why` has a reason for. They grant nothing any more, also where that cannot be
-    /// recorded; then the first error comes back. Otherwise the last entry, if there is one. What is taken back before
-    /// the log is verified is recorded once it is.
+    /// Revokes the pre-approvals for which `why` returns a reason. They grant nothing any more, even if that cannot be
+    /// recorded; then the first error is returned. Otherwise returns the last entry, if any. Before the log is
+    /// verified, recording is postponed.
     pub(super) fn take_back(&self, why: impl Fn(&mut Held) -> Option<String>) -> Result<Option<Sequence>, Error> {
         self.end_pre_approvals(PreApprovalState::Revoked, why)
     }
 
-    /// Ends the approvals whose time is over. Where the log takes nothing in they are over all the same.
+    /// Ends the expired pre-approvals. If the log accepts no entries, they are expired all the same.
     pub(in crate::governor) fn expire_pre_approvals(&self) {
         let now = self.inner.clock.now();
         let is_due = |record: &PreApprovalRecord| !record.has_ended() && !record.is_live(now);
@@ -243,12 +243,12 @@ impl Governor {
             let ended = self.end_pre_approvals(PreApprovalState::Expired, |held| {
                 is_due(&held.record).then(|| format!("its time was over at {}", held.record.approval.terms().until))
             });
-            // What is told to be over is over after a crash too.
+            // An expiry that was reported must survive a crash.
             let _ = ended.map(|last| last.map(|last| self.inner.log.settle(last)));
         }
     }
 
-    /// Ends the approvals that would last longer from `now` on than their uses are counted.
+    /// Revokes pre-approvals that, counted from `now`, would last longer than their uses are counted.
     pub(in crate::governor) fn end_long_pre_approvals(&self, now: Timestamp) {
         let last = now.as_millis().saturating_add(LONGEST_LIMIT_WINDOW);
         let _ = self.end_pre_approvals(PreApprovalState::Revoked, |held| {
@@ -271,7 +271,7 @@ impl Governor {
             let Some(why) = why(held) else { continue };
             held.record.state = state;
             held.record.why = Some(why);
-            // What was read must not be written down before it is known to be what was written.
+            // Data read from the log must not be written again before it is verified.
             held.is_owed = !self.inner.log.is_verified();
             if held.is_owed {
                 continue;
@@ -288,15 +288,15 @@ impl Governor {
 
     fn write_revoked(&self, held: &mut Held, now: Timestamp) -> Result<Sequence, Error> {
         let why = held.record.why.clone().unwrap_or_default();
-        // It needs no room: what takes away does not wait for what is granted.
+        // Needs no room in the queue: a revocation does not wait for decisions.
         let sequence = self.inner.log.queue().stop(now, 0, change(&held.record, why)?)?;
         held.record.place = sequence;
         held.is_owed = false;
         Ok(sequence)
     }
 
-    /// Records what was taken back before the log was verified; the first that cannot be comes back, and is taken back
-    /// again when the store is opened.
+    /// Records the revocations from before the log was verified. Returns the first error; those not recorded are
+    /// revoked again when the store is opened.
     pub(super) fn write_taken_back(&self) -> Result<(), Error> {
         let now = self.inner.clock.now();
         let mut known = self.inner.approvals.given.lock();
@@ -304,10 +304,11 @@ impl Governor {
         owed.try_for_each(|held| self.write_revoked(held, now).map(drop))
     }
 
-    /// Holds the approvals against a set that is put in force: those that answer a rule that it has not, or has
-    /// otherwise, are taken back.
+    /// Compares the pre-approvals with a policy set that is put in force, and revokes those that answer a rule which is
+    /// missing or changed in it.
     pub(in crate::governor) fn bind_pre_approvals(&self, set: &PolicySet) {
-        // What could not be recorded is taken back again when the store is opened, for the rules are the same then.
+        // A revocation that could not be recorded is repeated when the store is opened, because the rules are the same
+        // then.
         let _ = self.take_back(|held| {
             let is_other = |(id, digest): &(&String, &Digest)| set.rule_digest(id) != Some(**digest);
             held.policies = set.digest();
@@ -316,7 +317,7 @@ impl Governor {
         });
     }
 
-    /// Takes back what was approved for those whom a stop covers, or a group that one of them belongs to.
+    /// Revokes the pre-approvals of the agents that a kill switch covers, and of their groups.
     pub(in crate::governor) fn end_pre_approvals_of(&self, scope: &KillSwitchScope, why: &str) {
         let covered = self.pre_approvals_of(scope);
         if covered.is_empty() {
@@ -325,15 +326,16 @@ impl Governor {
         let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| format!("{scope}: {why}")));
     }
 
-    /// The approvals for those whom a stop covers. None can be given while it is in force, so all are from before.
+    /// The pre-approvals of the agents that a kill switch covers. None can be given while it is in force, so all are
+    /// older.
     fn pre_approvals_of(&self, scope: &KillSwitchScope) -> BTreeSet<PreApprovalId> {
         let known: Vec<(PreApprovalId, PreApprovalTerms)> = {
             let given = |held: &&Held| !held.record.has_ended();
-            // Whoever gives one holds these until it is there.
+            // Whoever gives a pre-approval holds this lock until it is added.
             let known = self.inner.approvals.given.lock();
             known.values().filter(given).map(|held| (held.record.id, held.record.approval.terms().clone())).collect()
         };
-        // An agent's lock is taken before the meter, never behind it.
+        // An agent's lock is acquired before the meter, never after it.
         known.into_iter().filter(|(_, terms)| self.concerns(scope, terms)).map(|(id, _)| id).collect()
     }
 
@@ -356,8 +358,8 @@ impl Governor {
         }
     }
 
-    /// Holds what was approved against what is in force, once the log can be written to: a crash can have come between
-    /// a stop, a suspension or a policy set and what it takes back.
+    /// Compares the pre-approvals with the current state once the log can be written: a crash may have separated a kill
+    /// switch, suspension or policy set from the revocations it causes.
     pub(in crate::governor) fn mend_pre_approvals(&self) {
         if self.inner.approvals.given.lock().is_empty() {
             return;
@@ -384,5 +386,5 @@ impl Held {
     }
 }
 
-/// One, in the millionths that counters count.
+/// One, in millionths, the unit of the counters.
 pub(super) const ONE: i64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! What people agree to beforehand, and take back.
+//! Giving, listing and revoking pre-approvals.
 
 use std::sync::Arc;
 
@@ -16,48 +16,49 @@ use crate::model::{
 use crate::policy::{Meter, PolicySet, PreApproval, PreApprovalTerms, PreApprovalUse};
 use crate::trust::AgentRecord;
 
-/// The pre-approval, and what is left of it.
+/// A pre-approval and its use so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PreApprovalStanding {
-    /// Its id, by which it is revoked; the evidence of each decision that rests on it names it as `grant`.
+    /// The identifier, needed to revoke it. Decisions that rest on it name it as `grant` in their evidence.
     pub id: PreApprovalId,
-    /// What is agreed to.
+    /// The requests that are approved.
     #[cfg_attr(feature = "schema", schema(value_type = PreApprovalTerms))]
     #[serde(rename = "class")]
     pub approval: PreApproval,
-    /// Who gave it.
+    /// The reviewer who gave it.
     pub reviewer: String,
-    /// What they noted, with secrets masked.
+    /// The reviewer's note, with secrets redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// All who agreed, whoever gave it first.
+    /// The votes of every reviewer who agreed.
     pub votes: Vec<Vote>,
-    /// How many people have to agree.
+    /// Number of reviewers who must agree.
     pub approvals: u8,
-    /// When it was given.
+    /// The time it was given.
     pub created_at: Timestamp,
-    /// How often it was used; counted for 31 days from each use.
+    /// Number of uses in the last 31 days.
     pub used_count: u64,
-    /// For how much in all, where it names a sum; counted likewise.
+    /// Total amount used in the last 31 days, if it has a maximum sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_sum: Option<f64>,
-    /// How it stands.
+    /// The state of the pre-approval.
     pub state: PreApprovalState,
-    /// Why it was revoked.
+    /// The reason it was revoked or expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl Escalations<'_> {
-    /// Agrees beforehand to what the terms cover: that is granted from then on without anybody being asked,
-    /// until its time, its count or its sum is over, or it is revoked. Where one of its rules asks for more than one
-    /// approval it grants nothing until others agree too: [`Escalations::agree_to_pre_approval`].
+    /// Gives a pre-approval: requests that its terms cover are granted without asking a reviewer, until its expiry, its
+    /// count or its sum is reached, or it is revoked. If one of its rules requires several approvals, it grants nothing
+    /// until other reviewers agree too, with [`Escalations::agree_to_pre_approval`].
     ///
-    /// It answers the rules that it names, as they stand now. It ends when a policy set is put in force in which one of
-    /// them, or the people whom it asks, is not what it was, and when an agent that it covers is stopped or suspended.
+    /// It answers the rules that it names, in their current form. It ends when a policy set is put in force that
+    /// changes one of these rules or its reviewers, and when a kill switch stops or an operator suspends an agent it
+    /// covers.
     ///
     /// ```
     /// use rulekeep::escalation::{PreApproval, Review};
@@ -95,9 +96,10 @@ impl Escalations<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Forbidden`] for who is not asked by all of its rules, or is the agent itself; [`Error::InvalidInput`]
-    /// that names the term; [`Error::AgentNotFound`]; [`Error::Conflict`] while the agent may not act;
-    /// [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    /// [`Error::Forbidden`] for a reviewer that one of its rules does not name, or the agent itself;
+    /// [`Error::InvalidInput`], which names the term; [`Error::AgentNotFound`]; [`Error::Conflict`] while the agent may
+    /// not act, and when 1,000 pre-approvals are in force; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when
+    /// it cannot be recorded.
     #[expect(clippy::needless_pass_by_value, reason = "what is given away is not kept")]
     pub fn pre_approve(self, approval: PreApproval, review: Review) -> Result<PreApprovalId, Error> {
         let inner = &*self.governor.inner;
@@ -119,11 +121,12 @@ impl Escalations<'_> {
         Ok(id)
     }
 
-    /// Agrees to a pre-approval that another reviewer gave, where that needs more than one.
+    /// Agrees to a pre-approval of another reviewer that requires several approvals.
     ///
     /// # Errors
     ///
-    /// Those of [`Escalations::pre_approve`]; [`Error::Conflict`] when it is not pending, or the same person agreed.
+    /// The errors of [`Escalations::pre_approve`]; [`Error::Conflict`] when it is not pending, or the same person has
+    /// agreed.
     pub fn agree_to_pre_approval(self, id: &PreApprovalId, review: Review) -> Result<PreApprovalState, Error> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
@@ -153,12 +156,13 @@ impl Escalations<'_> {
         })
     }
 
-    /// Takes an approval back: it grants nothing any more from then on. Anybody may.
+    /// Revokes a pre-approval: it grants nothing any more. Anybody may revoke one.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] when it is not in force; [`Error::InvalidInput`]; [`Error::StorageUnavailable`] or
-    /// [`Error::ChainBroken`] when that cannot be recorded: then it grants nothing until a restart.
+    /// [`Error::Conflict`] when it is not in force; [`Error::InvalidInput`] for a malformed review;
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded; then it grants nothing until
+    /// a restart.
     pub fn revoke(self, id: &PreApprovalId, review: Review) -> Result<(), Error> {
         let governor = self.governor;
         let Vote { reviewer, note, .. } = vote(review, governor.inner.clock.now())?;
@@ -185,19 +189,18 @@ impl Escalations<'_> {
         }
     }
 
-    /// All pre-approvals, the oldest first, with how much of them was used; those that ended until they leave with an
-    /// archive.
+    /// Lists all pre-approvals, oldest first, with their use. Ended ones are listed until they are archived.
     pub fn pre_approvals(self) -> Vec<PreApprovalStanding> {
         let inner = &*self.governor.inner;
         self.governor.expire_pre_approvals();
         let now = inner.clock.now();
         let records: Vec<PreApprovalRecord> =
             inner.approvals.given.lock().values().map(|held| held.record.clone()).collect();
-        // Decisions with limits wait for one at a time.
+        // Locks the counters for one pre-approval at a time, because decisions with limits wait for them.
         records.iter().map(|record| standing(record, &mut inner.limits.window(now))).collect()
     }
 
-    /// Puts what `next` makes of the approvals in order, with nothing that could take it back in between.
+    /// Enqueues the pre-approval that `next` creates, so that nothing can revoke it in between.
     fn put(
         self,
         terms: &PreApprovalTerms,
@@ -216,11 +219,11 @@ impl Escalations<'_> {
             let mut meter = inner.limits.meter(now);
             meter.hold();
             let mut known = inner.approvals.given.lock();
-            // Whoever is suspended later finds what is given here, and takes it back.
+            // An agent suspended later finds the pre-approval given here, and revokes it.
             if !Arc::ptr_eq(&stops, &inner.stops.load()) {
                 continue;
             }
-            // Behind the meter: a set that is put in force later finds what is given here.
+            // Read while the meter is held: a policy set put in force later finds the pre-approval given here.
             let policies = inner.policies.load();
             let mut record = next(&known, &policies)?;
             let cause = format!("approved by {}", vote.reviewer);
@@ -242,7 +245,7 @@ impl Escalations<'_> {
 }
 
 impl Governor {
-    /// Whether the agent, or the group, may act at all.
+    /// Checks that the agent, or the group, may act at all.
     fn may_act(
         &self,
         terms: &PreApprovalTerms,
@@ -276,7 +279,7 @@ impl Governor {
         }
     }
 
-    /// No agent agrees to what it may do itself.
+    /// Checks that the reviewer is not an agent that the pre-approval covers.
     fn is_other_than_agents(&self, terms: &PreApprovalTerms, reviewer: &str) -> Result<(), Error> {
         let is_same = |agent: &AgentId| seen_as(agent.as_str()) == seen_as(reviewer);
         let is_one = match (&terms.agent_id, &terms.group) {
@@ -294,7 +297,7 @@ impl Governor {
     }
 }
 
-/// What the rules say that a pre-approval names, and how many people have to agree; each of them is asked by every rule.
+/// The digests of the named rules, and the number of reviewers who must agree. Every rule must name the reviewer.
 fn asked(
     policies: &PolicySet,
     terms: &PreApprovalTerms,
@@ -306,7 +309,7 @@ fn asked(
         let unasked = || Error::input("rules", format!("no rule {id:?} asks a person in the policies in force"));
         let (need, digest) = policies.need_of(id).zip(policies.rule_digest(id)).ok_or_else(unasked)?;
         let person = folded(reviewer);
-        // A name without a list is itself the only person.
+        // A reviewer without a list of people is the only person.
         let is_only = need.people.is_empty() && folded(&need.reviewer) == person;
         let is_asked = is_only || need.people.iter().any(|known| folded(known) == person);
         if !is_asked {
@@ -319,7 +322,7 @@ fn asked(
     Ok((rules, approvals))
 }
 
-/// A reviewer's word, fit to be kept.
+/// A reviewer's vote, validated.
 fn vote(review: Review, now: Timestamp) -> Result<Vote, Error> {
     if review.digest.is_some() {
         return Err(Error::input("digest", "the pre-approval has none; leave it out"));
@@ -356,5 +359,5 @@ fn standing(record: &PreApprovalRecord, meter: &mut dyn Meter) -> PreApprovalSta
     }
 }
 
-/// Most approvals that can grant something at a time.
+/// Maximum number of pre-approvals in force.
 const MOST_LIVE: usize = 1_000;

@@ -1,4 +1,4 @@
-//! The escalations of a governor: those that are open, whole; of those that ended, where to read them.
+//! The escalations of a governor: open ones in full, and the log positions of the others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -11,27 +11,28 @@ use crate::model::{AgentId, EscalationId, EscalationRecord, EscalationState, Pro
 /// All escalations.
 #[derive(Default)]
 pub(in crate::governor) struct Queue {
-    // Held to look up or change an entry, also under the intake's lock; nothing else is taken meanwhile.
+    // Held to look up or change an entry, also while the writer's queue is locked; no other lock is acquired meanwhile.
     maps: Mutex<Maps>,
-    // Held while it is mended, before any escalation's or agent's lock, so that nobody answers what has an answer.
+    // Held during the repair after a crash, before any escalation's or agent's lock, so that an answered escalation is
+    // not answered again.
     unmended: Mutex<Option<Unmended>>,
 }
 
-/// What a crash may have left.
+/// State that a crash may have left incomplete.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unmended {
-    /// What the log ended with: a record that answers, and the one that asked.
+    /// The log's last entries, if they are a resolving record and the record that opened the escalation.
     pub(super) last_answer: Option<(ProofId, ProofId)>,
 }
 
 #[derive(Default)]
 struct Maps {
-    /// By the place of the record that asks, which is the order in which they were asked.
+    /// Ordered by the position of the record that opened each, which is the order of opening.
     all: BTreeMap<Asked, Listed>,
-    /// The same places by how they stand and by who asked, for pages.
+    /// The same keys by state and by agent, for pages.
     by_state: HashMap<EscalationState, BTreeSet<Asked>>,
     by_agent: HashMap<AgentId, BTreeSet<Asked>>,
-    /// What was approved and never taken up, by the record that approves.
+    /// Approved but unclaimed escalations, by the approving record.
     unclaimed: HashMap<ProofId, EscalationId>,
     open: HashMap<EscalationId, Arc<Open>>,
     by_expiry: BTreeSet<(Timestamp, EscalationId)>,
@@ -39,37 +40,37 @@ struct Maps {
     pending_in_all: usize,
 }
 
-/// The place of a record that asks, and what it opened: a repair takes over what was asked in another log, whose places
-/// are not those of this one.
+/// The position of the record that opened an escalation, and the escalation's id. The id is needed because a repair
+/// takes over escalations from another log, with positions of their own.
 type Asked = (Sequence, EscalationId);
 
 fn asked(id: EscalationId) -> Asked {
     (id.proof_id().sequence(), id)
 }
 
-/// What is kept in memory of every escalation.
+/// The data kept in memory for every escalation.
 #[derive(Debug, Clone)]
 pub(super) struct Listed {
     pub(super) id: EscalationId,
     pub(super) agent_id: AgentId,
     pub(super) state: EscalationState,
-    /// The entry that has it whole.
+    /// The position of the log entry with its full state.
     pub(super) place: Sequence,
 }
 
-/// One that waits for a person, or was approved and not taken up.
+/// An open escalation: pending, or approved but unclaimed.
 pub(super) struct Open {
-    // Held over every step of it, so that of two who answer one is first. Taken before an agent's lock.
+    // Held during each change, so that of two answers one is first. Acquired before an agent's lock.
     standing: Mutex<EscalationRecord>,
-    // Held to look up or change one; never while others' code runs.
+    // Held to look up or change a waiter; never while external code runs.
     waiting: Mutex<Waiting>,
     ended: Condvar,
 }
 
-/// Who awaits it, each once.
+/// The tasks that wait for the escalation, each once.
 #[derive(Default)]
 struct Waiting {
-    /// It is not pending any more. Beside the record, for that is held over waits for the disk.
+    /// True if it is no longer pending. Kept apart from the record, whose lock is held while waiting for the disk.
     has_ended: bool,
     last: u64,
     wakers: BTreeMap<u64, Waker>,
@@ -81,13 +82,13 @@ impl Open {
         Arc::new(Self { standing: Mutex::new(record), waiting: Mutex::new(waiting), ended: Condvar::new() })
     }
 
-    /// Holds it still.
+    /// Locks the record.
     pub(super) fn lock(&self) -> MutexGuard<'_, EscalationRecord> {
-        // A record is changed only once what changes it is in order.
+        // A record is changed only after the change is enqueued.
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells who waits that it has ended, if so.
+    /// Notifies the waiters if the escalation has ended.
     pub(super) fn tell(&self) {
         let has_ended = self.lock().state != EscalationState::Pending;
         self.ended.notify_all();
@@ -98,7 +99,7 @@ impl Open {
         wakers.into_values().for_each(Waker::wake);
     }
 
-    /// Waits while it is pending, for so long at the most.
+    /// Waits up to `time` while it is pending.
     pub(super) fn wait(&self, time: Duration) -> EscalationState {
         let standing = self.lock();
         let is_pending = |record: &mut EscalationRecord| record.state == EscalationState::Pending;
@@ -107,8 +108,8 @@ impl Open {
         standing.state
     }
 
-    /// Has `waker` woken when it ends, in place of the one that was given for `place` before; false where it has. It
-    /// waits for nothing.
+    /// Registers `waker`, to be woken when the escalation ends, in place of the earlier one of `place`; returns `false`
+    /// if it has ended. Never blocks.
     pub(super) fn wake(&self, place: &mut Option<u64>, waker: &Waker) -> bool {
         let waker = waker.clone();
         let mut waiting = self.waiting();
@@ -123,7 +124,7 @@ impl Open {
         !has_ended
     }
 
-    /// Nobody awaits it there any more.
+    /// Removes a waker.
     pub(super) fn forget(&self, place: u64) {
         let gone = self.waiting().wakers.remove(&place);
         drop(gone);
@@ -133,7 +134,7 @@ impl Open {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many await it.
+    /// Number of waiting tasks.
     #[cfg(test)]
     pub(super) fn awaited_by(&self) -> usize {
         self.waiting().wakers.len()
@@ -141,7 +142,7 @@ impl Open {
 }
 
 impl Queue {
-    /// Takes one in, as it stands.
+    /// Adds an escalation in its current state.
     pub(super) fn add(&self, record: EscalationRecord) -> Arc<Open> {
         let mut maps = self.lock();
         let id = record.id();
@@ -161,7 +162,7 @@ impl Queue {
         open
     }
 
-    /// Notes what became of one.
+    /// Updates the tables after a change.
     pub(super) fn changed(&self, before: EscalationState, record: &EscalationRecord) {
         let mut maps = self.lock();
         let id = record.id();
@@ -181,12 +182,12 @@ impl Queue {
         }
     }
 
-    /// Whether one waits for a person.
+    /// Returns whether an escalation awaits a reviewer.
     pub(in crate::governor) fn is_pending(&self, id: EscalationId) -> bool {
         self.open(id).is_some_and(|open| open.lock().state == EscalationState::Pending)
     }
 
-    /// Why an agent can ask for nothing more, if so. What it asks under a task is bounded by the task.
+    /// The reason an agent cannot open further escalations, if any. Under a task, the task's own limit applies.
     pub(super) fn is_full_for(&self, agent: &AgentId, is_under_task: bool) -> Option<String> {
         let maps = self.lock();
         if !is_under_task && maps.pending.get(agent).is_some_and(|count| *count >= MOST_PENDING_OF_ONE) {
@@ -195,13 +196,13 @@ impl Queue {
         (maps.pending_in_all >= MOST_PENDING).then(|| format!("{MOST_PENDING} requests wait for a person"))
     }
 
-    /// What a crash may have left, until it is mended.
+    /// State that a crash may have left incomplete, until it is repaired.
     pub(super) fn unmended(&self) -> MutexGuard<'_, Option<Unmended>> {
-        // It is cleared only once all of it is mended.
+        // Cleared only once everything is repaired.
         self.unmended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many wait for a person.
+    /// Number of pending escalations.
     pub(in crate::governor) fn pending(&self) -> usize {
         self.lock().pending_in_all
     }
@@ -214,31 +215,31 @@ impl Queue {
         self.lock().all.get(&asked(id)).cloned()
     }
 
-    /// The escalation that a record approves, where that was never taken up.
+    /// The escalation that a record approves, if it is unclaimed.
     pub(super) fn unclaimed(&self, approval: ProofId) -> Option<EscalationId> {
         self.lock().unclaimed.get(&approval).copied()
     }
 
-    /// All that are open, the oldest first.
+    /// All open escalations, oldest first.
     pub(super) fn all_open(&self) -> Vec<Arc<Open>> {
         let mut open: Vec<_> = self.lock().open.iter().map(|(id, open)| (*id, Arc::clone(open))).collect();
         open.sort_unstable_by_key(|(id, _)| id.proof_id().sequence());
         open.into_iter().map(|(_, open)| open).collect()
     }
 
-    /// The one, if it expires at `now` or before.
+    /// The escalation if it has expired at `now`.
     pub(super) fn due_one(&self, id: EscalationId, now: Timestamp) -> Option<Arc<Open>> {
         self.open(id).filter(|open| open.lock().expires_at <= now)
     }
 
-    /// Those that expire at `now` or before.
+    /// The escalations that have expired at `now`.
     pub(super) fn due(&self, now: Timestamp) -> Vec<Arc<Open>> {
         let maps = self.lock();
         let due = maps.by_expiry.iter().take_while(|(at, _)| *at <= now);
         due.filter_map(|(_, id)| maps.open.get(id).cloned()).collect()
     }
 
-    /// How many match, and those of a page, the newest first. Who asks meanwhile does not wait for all of it.
+    /// Number of matches, and one page of them, newest first. The lock is released from time to time for other callers.
     pub(super) fn page(
         &self,
         state: Option<EscalationState>,
@@ -269,10 +270,10 @@ impl Queue {
         }
     }
 
-    /// Forgets those that ended and whose last entry is before that place.
+    /// Removes ended escalations whose last entry is before this position.
     pub(in crate::governor) fn forget_before(&self, first: u64) {
         let (mut from, end) = (Bound::Unbounded, Sequence::new(first));
-        // All are looked at: what a repair took over has its entry elsewhere than where it was asked.
+        // Checks all of them, because the entry of one taken over by a repair is not where the escalation was opened.
         loop {
             let mut maps = self.lock();
             let (mut last, mut gone) = (None, Vec::new());
@@ -292,7 +293,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Maps> {
-        // Nothing that can panic happens between two changes that belong together.
+        // No code between two related changes can panic.
         self.maps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -331,8 +332,8 @@ impl Maps {
         }
     }
 
-    /// The places of those before one that stand so, or that an agent asked for, the newest first; and how many of them
-    /// there are in all, unless only a look at each can tell.
+    /// The keys of the escalations before one, in a state or of an agent, newest first; and their total, unless each
+    /// must be checked.
     fn places(
         &self,
         state: Option<EscalationState>,
@@ -354,7 +355,7 @@ impl Maps {
     }
 }
 
-/// Whether anything can still become of it.
+/// Returns whether the escalation is pending or can still be claimed.
 pub(super) fn is_open(record: &EscalationRecord) -> bool {
     match record.state {
         EscalationState::Pending => true,
@@ -363,9 +364,9 @@ pub(super) fn is_open(record: &EscalationRecord) -> bool {
     }
 }
 
-/// What one agent may have waiting: an agent that asks for more is not waiting for people any more.
+/// Maximum number of pending escalations of one agent.
 const MOST_PENDING_OF_ONE: usize = 100;
-/// What all agents may have waiting.
+/// Maximum number of pending escalations of all agents.
 const MOST_PENDING: usize = 10_000;
-/// How many are looked at before whoever else waits gets the queue.
+/// Number of entries checked before the lock is released for other callers.
 const AT_ONCE: usize = 1024;

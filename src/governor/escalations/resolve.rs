@@ -1,4 +1,4 @@
-//! The record that answers an escalation.
+//! The record that resolves an escalation.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::policy::{PolicyRequest, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, OutcomeDraft, StateDraft, TrustMove};
 use crate::trust::AgentRecord;
 
-/// What becomes of an escalation.
+/// The way an escalation is resolved.
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
-    /// All who had to agree have; what is granted is what still holds.
+    /// Every required reviewer has approved; the grant follows from the current conditions.
     Approved,
-    /// A person said no.
+    /// A reviewer rejected it.
     Rejected,
-    /// Nobody answered in time, or something came between.
+    /// Nobody answered in time, or a change ended it.
     Ended { why: String },
 }
 
@@ -41,28 +41,28 @@ impl Answer {
     }
 }
 
-/// What was asked for, as the evidence of the record has it.
+/// The escalated request, from the evidence of its record.
 pub(super) struct EscalatedRequest {
     pub(super) intent: Intent,
     stored: Stored,
-    /// What else the evidence says.
+    /// The other parts of the evidence.
     pub(super) detail: Value,
 }
 
 impl EscalatedRequest {
-    /// Whether its exact form is nowhere, for secrets in it are masked.
+    /// Returns whether its exact form is not stored, because secrets in it are redacted.
     pub(super) const fn is_masked(&self) -> bool {
         self.stored.masked > 0
     }
 }
 
 impl Governor {
-    /// Puts the record in order that answers an escalation, with the outcome of the record that asked. `record` is held
-    /// by the caller, has the votes that lead to it, and is changed then. The caller waits for it to be durable, and
-    /// tells those who wait once it holds nothing any more.
+    /// Enqueues the record that resolves an escalation, with the outcome of the record that opened it. The caller holds
+    /// `record`, which contains the deciding votes and is updated. The caller then waits for the commit, and notifies
+    /// the waiters once it holds no lock.
     pub(super) fn resolve(&self, record: &mut EscalationRecord, answer: &Answer) -> Result<Committed, Error> {
         loop {
-            // None where a stop came: all of it is to be looked at again.
+            // `None` if a kill switch was set meanwhile: evaluate again.
             if let Some(committed) = self.try_resolve(record, answer)? {
                 return Ok(committed);
             }
@@ -76,10 +76,10 @@ impl Governor {
         let asked = match (self.asked_for(record)?, answer) {
             (Ok(asked), _) => asked,
             (Err(why), Answer::Approved) => return Err(evidence_conflict(record, "approved", &why)),
-            // Nothing is granted by these, so nothing has to be seen.
+            // These grant nothing, so the request need not be readable.
             (Err(_), Answer::Rejected | Answer::Ended { .. }) => untold(record)?,
         };
-        // Reserved before the agent is held, so that its decisions do not wait for the index.
+        // Reserved before the agent is locked, so that its decisions do not wait for the index.
         let reserved = inner.log.reserve_outcome(&record.agent_id, &record.proof_id)?.map_err(|standing| {
             let message = format!("the record that asks has the outcome {standing} already; the first one stands");
             Error::Conflict { message }
@@ -90,7 +90,7 @@ impl Governor {
             self.settle_idleness(&mut agent, now)?;
         }
         let stops = inner.stops.load();
-        // What is looked at of the limits stays so until what is granted is noted there, as with a decision.
+        // The limits stay locked until the grant's use is recorded, as for a decision.
         let mut meter = inner.limits.meter(now);
         let mut grant = None;
         if matches!(answer, Answer::Approved) {
@@ -131,7 +131,7 @@ impl Governor {
             under: asked.detail.get("task").map_or(Under::Policies, Under::Answer),
         };
         let draft = DecisionDraft { resolves: Some(record.proof_id), ..self.draft(&recording)? };
-        // All but its id is written before the log is held.
+        // Everything except the id is serialized before the log is locked.
         let stand_in = ProofId::new(now, draft.random, StateDraft::OWN_PLACE);
         next.resolution = Some(stand_in);
         let mut standing = state_of(&next)?;
@@ -165,7 +165,7 @@ impl Governor {
         Ok(Some(committed))
     }
 
-    /// The agent once what it asked for was rejected, and how its trust moves by that; none where it was not.
+    /// The agent after its request was rejected, with the change of its trust; `None` if it was not rejected.
     pub(super) fn rejected(
         &self,
         agent: &AgentRecord,
@@ -180,8 +180,8 @@ impl Governor {
         })
     }
 
-    /// The intent as it is kept with the record that asked, and as it goes into the evidence of the one that answers; or
-    /// why it cannot be had.
+    /// The intent from the evidence of the record that opened the escalation, and in the form to store with the
+    /// resolving record; or the reason it is unavailable.
     pub(super) fn asked_for(&self, record: &EscalationRecord) -> Result<Result<EscalatedRequest, String>, Error> {
         let evidence = match self.asked_evidence(record)? {
             AskedEvidence::Whole(evidence) => *evidence,
@@ -199,7 +199,7 @@ impl Governor {
     }
 }
 
-/// What is left to say of what cannot be read: who asked for what.
+/// A stand-in for a request that cannot be read: its agent and capabilities.
 fn untold(record: &EscalationRecord) -> Result<EscalatedRequest, Error> {
     let offer = &record.on_approval;
     let capabilities: Vec<&str> =
@@ -213,7 +213,7 @@ fn not_active(agent: &AgentRecord) -> Option<String> {
     (agent.state != AgentState::Active).then(|| format!("agent {} is {}", agent.agent_id, agent.state))
 }
 
-/// The verdict that an answer comes to.
+/// The verdict that follows from an answer.
 fn answered(record: &EscalationRecord, answer: &Answer, grant: Option<&Grant>, intent: &Intent) -> PolicyVerdict {
     let asked = record.proof_id;
     let who = |votes: &[Vote], approved: bool| {

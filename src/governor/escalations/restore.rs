@@ -1,4 +1,4 @@
-//! Opening a store with its escalations, and watching what is due.
+//! Restoring escalations from a store, and watching for expiries.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::queue::{Queue, Unmended};
 use crate::model::{Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
 use crate::proof::{EvidenceSelection, OutcomeDraft};
 
-/// What the keys of escalations' states in the log start with.
+/// Prefix of the log keys of escalations.
 pub(in crate::governor) const KEY_PREFIX: &str = "escalation/";
 
 impl Queue {
-    /// Takes one in as the log has it.
+    /// Restores an escalation from the log.
     pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
         self.add(states::read(key, value)?);
         Ok(())
@@ -23,8 +23,8 @@ impl Queue {
 }
 
 impl Governor {
-    /// Completes what a crash cut in two, once the log can be written to; `last_answer` is what the log ended with when
-    /// it was opened.
+    /// Completes changes that a crash interrupted, once the log can be written; `last_answer` describes the end of the
+    /// log when it was opened.
     fn mend_escalations(&self, last_answer: Option<(ProofId, ProofId)>) -> Result<(), Error> {
         if let Some((answer, asked)) = last_answer {
             self.complete(answer, asked)?;
@@ -35,7 +35,7 @@ impl Governor {
             let mut record = open.lock();
             let before = record.state;
             match self.inner.log.facts(&record.proof_id) {
-                // Nobody who is stopped asks anything, so what waits was asked before.
+                // A stopped agent opens no escalations, so pending ones are older than the kill switch.
                 Ok(_) | Err(Error::ProofElsewhere { .. }) => {
                     let cell = self.registered(&record.agent_id)?;
                     let stopped = stops.over(&cell.read());
@@ -43,7 +43,7 @@ impl Governor {
                         self.end(&mut record, "it was stopped".to_owned(), &mut unsettled)?;
                     }
                 }
-                // The record that was to follow never did, and nobody was told of it.
+                // The record that should have followed was never written, and nobody learned of it.
                 Err(Error::ProofNotFound { .. }) => {
                     self.lapse(&mut record, "it was never asked", &mut unsettled)?;
                 }
@@ -62,8 +62,8 @@ impl Governor {
         mended.and(settled)
     }
 
-    /// Waits until what was read is verified, and mends what a crash left if that is not done yet: until then an
-    /// escalation may have an answer that does not show. The caller holds no escalation and no agent.
+    /// Waits until the log is verified, then repairs what a crash left, if that is still to do: until then an
+    /// escalation may have an answer that does not show. The caller must hold no escalation's and no agent's lock.
     pub(in crate::governor) fn wait_mended(&self) -> Result<(), Error> {
         self.inner.log.wait_verified()?;
         let mut unmended = self.inner.approvals.queue.unmended();
@@ -75,10 +75,10 @@ impl Governor {
         Ok(())
     }
 
-    /// Mends what a crash left, now or once what was read is verified, and watches what is open.
+    /// Repairs what a crash left, now or once the log is verified, and watches the open escalations.
     pub(in crate::governor) fn resume_escalations(&self) -> Result<(), Error> {
         let last_answer = self.inner.log.last_answer()?;
-        // It only takes back, which is right whatever the verification comes to; it is written once that is known.
+        // This only revokes, which is right whatever the verification finds; it is recorded after the verification.
         self.mend_pre_approvals();
         if self.inner.log.is_verified() {
             let _ = self.write_taken_back();
@@ -94,7 +94,7 @@ impl Governor {
         Ok(())
     }
 
-    /// The last entry is a record that answers an escalation; the outcome that belongs to it is missing.
+    /// Adds the outcome that is missing after the resolving record at the end of the log.
     fn complete(&self, answer: ProofId, asked: ProofId) -> Result<(), Error> {
         let Some(open) = self.inner.approvals.queue.open(EscalationId::of(asked)) else { return Ok(()) };
         let mut record = open.lock();
@@ -151,7 +151,7 @@ impl Governor {
         settled
     }
 
-    /// Starts the thread that ends what is due, unless it works; it mends first what is to be mended.
+    /// Starts the thread that ends expired escalations, unless it is running; it repairs first if necessary.
     pub(in crate::governor) fn watch_escalations(&self) {
         self.inner.approvals.watch.get_or_init(|| {
             let inner: Weak<Inner> = Arc::downgrade(&self.inner);
@@ -162,12 +162,12 @@ impl Governor {
                 governor.publish_pending();
                 !governor.inner.log.is_closed()
             };
-            // Without the thread they end when somebody looks.
+            // Without the thread, escalations end when they are accessed.
             Background::start("rulekeep-escalations", WATCHED_EVERY, work).ok()
         });
     }
 
-    /// One that waits for a person and whose evidence is among those.
+    /// A pending escalation whose evidence is in the selection.
     pub(in crate::governor) fn pending_in(&self, selection: &EvidenceSelection) -> Option<EscalationId> {
         let covers = |record: &EscalationRecord| match selection {
             EvidenceSelection::Records(ids) => ids.contains(&record.proof_id),
@@ -180,7 +180,7 @@ impl Governor {
         records.find(|record| record.state == EscalationState::Pending && covers(record)).map(|record| record.id())
     }
 
-    /// Puts the escalations in order again that are open, so that they are not lost with what leaves the log.
+    /// Enqueues the open escalations again, before an archive.
     pub(in crate::governor) fn rerecord_escalations(
         &self,
         cause: &str,
@@ -200,5 +200,5 @@ impl Governor {
     }
 }
 
-/// How often it is looked for escalations that are due.
+/// Interval of the check for expired escalations.
 const WATCHED_EVERY: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! What people say to an escalation, and whether they may.
+//! Reviews: approving and rejecting escalations.
 
 use std::sync::MutexGuard;
 
@@ -16,17 +16,19 @@ use crate::model::{
 use crate::telemetry::Work;
 
 impl Escalations<'_> {
-    /// Agrees to an escalation. When all have who had to, what was asked for is granted: a new record says so, and the
-    /// outcome of the one that asked is ESCALATED. [`Escalations::claim`] takes it up, once.
+    /// Approves an escalation for one reviewer. Once every required reviewer has approved, a new record grants the
+    /// request, the outcome of the record that opened the escalation becomes ESCALATED, and the agent claims the
+    /// approval once with [`Escalations::claim`].
     ///
-    /// What holds by then counts: the policy set must be the one that asked, the agent active and not stopped, and what
-    /// the policies would grant now is all that is granted of it.
+    /// The conditions at the last approval apply: the policy set must be the one that escalated the request, the agent
+    /// must be active and not stopped, and no more is granted than the policies would grant now.
     ///
     /// # Errors
     ///
-    /// [`Error::Forbidden`] for who is not asked, or asked for it; [`Error::Conflict`] when it ended, expired, was
-    /// approved by the same person, is not what the reviewer was shown, or cannot be granted any more;
-    /// [`Error::ProofNotFound`]; [`Error::InvalidInput`]; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    /// [`Error::Forbidden`] for a person who is not a reviewer of it or is one of its requesters; [`Error::Conflict`]
+    /// when it has ended or expired, the same person has approved it, it differs from what the reviewer was shown, or
+    /// it cannot be granted any more; [`Error::ProofNotFound`]; [`Error::InvalidInput`] for a malformed review;
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn approve(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         Work::approve().done_by(|work| self.told(work, id, self.approve_for(id, review)))
     }
@@ -58,17 +60,17 @@ impl Escalations<'_> {
         Ok(resolved)
     }
 
-    /// Rejects an escalation: one who is asked is enough. A DENY record says so, the outcome of the one that asked is
-    /// ESCALATED, and the agent loses trust.
+    /// Rejects an escalation; one reviewer is enough. A DENY record is written, the outcome of the record that opened
+    /// the escalation becomes ESCALATED, and the agent loses trust.
     ///
     /// # Errors
     ///
-    /// Those of [`Escalations::approve`].
+    /// The errors of [`Escalations::approve`].
     pub fn reject(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         Work::reject().done_by(|work| self.told(work, id, self.reject_for(id, review)))
     }
 
-    /// Notes what an answer came to.
+    /// Records the result of a review in the span and metrics.
     fn told(self, work: &Work, id: EscalationId, answered: Result<Resolved, Error>) -> Result<Resolved, Error> {
         work.note("rulekeep.escalation.id", &id);
         if let Ok(resolved) = &answered {
@@ -100,7 +102,7 @@ struct Ballot {
 }
 
 impl Governor {
-    /// Answers with the last vote, and tells those who wait once that is durable, or cannot be.
+    /// Resolves the escalation with the last vote, and notifies the waiters once that is durable or has failed.
     fn resolve_voted(
         &self,
         open: &Open,
@@ -109,17 +111,17 @@ impl Governor {
         answer: &Answer,
     ) -> Result<Resolved, Error> {
         let committed = self.resolve(&mut voted, answer)?;
-        // Also where it cannot be made durable: it is in order.
+        // Also if it cannot be made durable, because it is enqueued.
         let state = voted.state;
         *record = voted;
-        // Whoever awaits it looks at the record from a thread that must not wait for the disk.
+        // Waiters read the record from threads that must not wait for the disk.
         drop(record);
         let settled = self.inner.log.settle_decision(committed.sequence, committed.risk);
         open.tell();
         settled.map(|()| Resolved::new(state, Some(committed.proof_id)))
     }
 
-    /// Whether an approval would grant anything by what holds now.
+    /// Checks that an approval would grant something now.
     fn can_be_granted(&self, record: &EscalationRecord, now: Timestamp) -> Result<(), Error> {
         let cell = self.registered(&record.agent_id)?;
         let asked = self.asked_for(record)?.map_err(|why| evidence_conflict(record, "approved", &why))?;
@@ -133,7 +135,7 @@ impl Governor {
     }
 }
 
-/// A reviewer's vote, fit to be kept.
+/// A reviewer's vote, validated.
 pub(super) fn checked_vote(review: Review, approved: bool, at: Timestamp) -> Result<Vote, Error> {
     let reviewer = checked_person("reviewer", &review.reviewer)?;
     let note = review.note.filter(|note| !note.is_empty());
@@ -170,7 +172,7 @@ impl Ballot {
     }
 }
 
-/// Whether a person is one of those who are asked.
+/// Returns whether a person is one of the reviewers.
 fn may_answer(need: &ReviewNeed, person: &str) -> bool {
     let person = folded(person);
     match &need.reviewer {
@@ -193,7 +195,7 @@ fn described(need: &ReviewNeed) -> String {
     }
 }
 
-/// Whether all have agreed who have to: for each need as many different people as it says.
+/// Returns whether every need has as many different approvals as it requires.
 fn is_agreed(record: &EscalationRecord) -> bool {
     let count = |need: &ReviewNeed| {
         // INVARIANT: no person has two votes.
@@ -202,5 +204,5 @@ fn is_agreed(record: &EscalationRecord) -> bool {
     record.needs.iter().all(|need| count(need) >= usize::from(need.approvals))
 }
 
-/// People of a list that a message names.
+/// Number of people that a message names.
 const MOST_NAMED: usize = 8;

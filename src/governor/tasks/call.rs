@@ -1,4 +1,4 @@
-//! A call as the engine of mandates takes it.
+//! Tool calls in the form that the mandate engine uses.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,12 +13,12 @@ use crate::parse::{ArgumentRole, argument_role};
 #[serde(transparent)]
 pub(super) struct CallDigest(pub(super) Digest);
 
-/// What is kept in memory of a [`CallDigest`].
+/// The prefix of a [`CallDigest`] that is kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CallKey([u8; 8]);
 
 impl CallDigest {
-    /// The first bytes: enough to tell the calls of one task apart, of which there are 100,000 at the most.
+    /// The first eight bytes: enough to distinguish the calls of one task, at most 100,000.
     pub(super) fn key(self) -> CallKey {
         let (key, _) = self.0.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
         CallKey(*key)
@@ -32,8 +32,8 @@ pub(super) struct Called {
 }
 
 impl Called {
-    /// The call that a text is; none where it is no object of JSON. Where the arguments stand is looked for under the
-    /// usual keys; where it is not known, everything is an argument.
+    /// Reads a text as a call; `None` if it is not a JSON object. The arguments are searched under the usual keys; if
+    /// none exists, every key is an argument.
     pub(super) fn of_text(text: &str) -> Option<Self> {
         let Value::Object(whole) = serde_json::from_str(text.trim()).ok()? else { return None };
         let inner =
@@ -47,8 +47,8 @@ impl Called {
         };
         let found = ARGUMENTS.iter().find_map(|key| Some((*key, read(call.get(*key)?)?)));
         let (taken, mut arguments) = found.map_or((None, Map::new()), |(key, found)| (Some(key), found));
-        // Which of several objects a runtime takes for the arguments is not known: what stands beside them may be one too, but
-        // for what only names the call.
+        // It is unknown which of several objects a runtime uses as arguments, so the others count as arguments too,
+        // except keys that only name the call.
         let is_beside =
             |key: &str| Some(key) != taken && !NAMES.contains(&key) && !(taken.is_some() && BESIDE.contains(&key));
         for (key, value) in call.iter().filter(|(key, _)| is_beside(key)) {
@@ -62,15 +62,15 @@ impl Called {
         Some(Self { tool, arguments })
     }
 
-    /// The digest by which a call is known again: the same for the same tool and arguments.
+    /// The digest that identifies a call: equal for the same tool and arguments.
     pub(super) fn digest(salt: Digest, tool: &str, arguments: &Map<String, Value>) -> CallDigest {
-        // Maps of `serde_json` are in the order of their keys.
+        // `serde_json` maps are ordered by key.
         let arguments = serde_json::to_vec(arguments).unwrap_or_default();
         let hash = Sha256::new().chain_update(salt.as_bytes()).chain_update((tool.len() as u64).to_le_bytes());
         CallDigest(Digest::new(hash.chain_update(tool).chain_update(arguments).finalize().into()))
     }
 
-    /// Whether the call reads a file or a page by its place, so that all of its result is somebody's text.
+    /// Returns whether the call reads a file or page by its location, so that its whole result is external text.
     pub(super) fn reads_by_place(&self) -> bool {
         let is_place = |key: &String| {
             let last = key.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_ascii_lowercase();
@@ -82,7 +82,7 @@ impl Called {
     }
 }
 
-/// The part of an argument, where the vocabulary of tools knows its key.
+/// The kind of an argument, if the tool vocabulary knows its key.
 pub(super) fn part_of_key(key: &str) -> Option<Part> {
     Some(match argument_role(key)? {
         ArgumentRole::Recipient => Part::Party,
@@ -93,7 +93,7 @@ pub(super) fn part_of_key(key: &str) -> Option<Part> {
         ArgumentRole::Path => Part::Path,
         ArgumentRole::Amount => Part::Amount,
         ArgumentRole::Secret => Part::Secret,
-        // An id, a user, a project: its own words tell.
+        // An id, a user, a project: the words of the value decide.
         ArgumentRole::Idle | ArgumentRole::Nested | ArgumentRole::Doing => return None,
         ArgumentRole::Method
         | ArgumentRole::Currency
@@ -122,13 +122,13 @@ pub(super) fn targets_of(intent: &Intent) -> Vec<(Part, String)> {
     targets.chain(amounts).collect()
 }
 
-/// Keys under which a call names its tool.
+/// Keys that may name the tool of a call.
 const NAMES: &[&str] =
     &["tool", "name", "tool_name", "function_name", "recipient_name", "function", "method", "action"];
-/// Keys under which the arguments of a call stand.
+/// Keys that may hold the arguments of a call.
 const ARGUMENTS: &[&str] =
     &["arguments", "args", "parameters", "params", "tool_input", "action_input", "kwargs", "input"];
-/// Keys beside them that are no argument.
+/// Keys beside them that are not arguments.
 const BESIDE: &[&str] = &["id", "call_id", "callId", "tool_use_id", "type", "jsonrpc", "server", "index"];
 
 #[cfg(test)]

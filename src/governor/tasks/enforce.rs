@@ -1,4 +1,4 @@
-//! A decision under a task.
+//! Decisions under a task.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::parse::Catalogue;
 use crate::proof::Committed;
 use crate::telemetry::Work;
 
-/// A request under a task, as it came.
+/// A request under a task, as received.
 struct Asked<'a> {
     intent: &'a Intent,
     source: RiskSource,
@@ -29,7 +29,8 @@ struct Asked<'a> {
 }
 
 impl Governor {
-    /// Parses a request of a task's agent and decides on it, in one. `agent_id` is who asks, where the caller says so.
+    /// Parses a request of a task's agent and decides on it. `agent_id` is the requesting agent, if the caller names
+    /// one.
     pub(in crate::governor) fn enforce_input_under(
         &self,
         id: TaskId,
@@ -81,7 +82,7 @@ impl Governor {
             intent.check()?;
             work.note_intent(intent);
             let task = self.task_of(id, Some(intent.agent_id.as_str()))?;
-            // What the parser found counts, whatever its caller made of it.
+            // The parser's result counts, whatever the caller changed.
             let bound = match source {
                 RiskSource::Parse => self.inner.inputs.parsed(Cow::Borrowed(intent))?,
                 _ => self.inner.inputs.bound(Cow::Borrowed(intent))?,
@@ -93,7 +94,7 @@ impl Governor {
         })
     }
 
-    /// An open task of an agent. To others it does not exist.
+    /// An open task of an agent; for other agents it does not exist.
     fn task_of(&self, id: TaskId, agent_id: Option<&str>) -> Result<Arc<LiveTask>, Error> {
         let owner = self.inner.tasks.record(id)?.agent_id;
         if agent_id.is_some_and(|agent_id| agent_id != owner.as_str()) {
@@ -112,7 +113,8 @@ impl Governor {
         Ok(enforcement)
     }
 
-    /// The decision, in order and not waited for; with the class of refusal that ends the task, where one does.
+    /// Enqueues the decision without waiting for the commit. Also returns the class of refusal that ends the task, if
+    /// any.
     fn decide_under_in_order(
         &self,
         task: &Arc<LiveTask>,
@@ -167,7 +169,7 @@ impl Governor {
         };
         let (enforcement, committed) = self.decide_in_order(asked.intent, asked.source, Under::Task(&under))?;
         let is_granted = matches!(enforcement.decision, Decision::Allow | Decision::Degrade);
-        // What the policies or a kill switch denied is no refusal of the mandate.
+        // A denial by the policies or a kill switch is not a refusal by the mandate.
         let class = enforcement.denial_class;
         let mut ends = None;
         for (_, running) in &mut chain {
@@ -184,7 +186,8 @@ impl Governor {
                 ends = (*count >= MOST_REFUSALS).then_some(class);
             }
             if enforcement.decision == Decision::Escalate {
-                // Also what the policies alone ask about: it ends with the task, and what is paid by its approval is paid.
+                // Includes escalations by the policies alone: they end with the task, and their approval counts as a
+                // granted call.
                 running.endorsements.insert(enforcement.proof_id, endorsement(&under.finding, asked.intent, digest));
                 self.inner.tasks.note_asked(enforcement.proof_id, task.id);
             }
@@ -192,7 +195,7 @@ impl Governor {
         Ok((enforcement, committed, ends))
     }
 
-    /// Checks a request against one mandate; also tells whether the request only looks.
+    /// Checks a request against one mandate; also returns whether the request only reads.
     fn finding_of(
         &self,
         running: &mut Running,
@@ -229,7 +232,7 @@ impl Governor {
 }
 
 impl Running {
-    /// Tells whether the bound of calls that wait for a reviewer is reached.
+    /// Returns whether the maximum number of pending escalations is reached.
     fn asks_too_much(&mut self, governor: &Governor) -> bool {
         if self.endorsements.len() >= MOST_ASKED {
             let queue = &governor.inner.approvals.queue;
@@ -261,7 +264,7 @@ impl Asked<'_> {
     }
 }
 
-/// The addition to the mandate that an approval for the task makes.
+/// The addition to the mandate that an approval for the whole task makes.
 fn endorsement(finding: &Finding, intent: &Intent, call: CallDigest) -> Endorsement {
     let mut endorsement = Endorsement { call: Some(call.key()), ..Endorsement::default() };
     for fault in &finding.faults {
@@ -272,17 +275,17 @@ fn endorsement(finding: &Finding, intent: &Intent, call: CallDigest) -> Endorsem
         }
     }
     if endorsement.values.iter().map(String::len).sum::<usize>() > MOST_ENDORSED_BYTES {
-        // Nobody reads that much: an approval covers the one call.
+        // No reviewer reads that much, so the approval covers only the one call.
         return Endorsement { call: endorsement.call, ..Endorsement::default() };
     }
     endorsement
 }
 
-/// Calls of one task that wait for a person at once.
+/// Maximum number of pending escalations of one task.
 const MOST_ASKED: usize = 100;
-/// Tools of requests in words of which results can be observed.
+/// Maximum number of tools, named in words, whose results can be observed.
 const MOST_LOOSE: usize = 1_000;
-/// Values that one approval adds to a mandate, in bytes.
+/// Maximum size of the values that one approval adds to a mandate, in bytes.
 const MOST_ENDORSED_BYTES: usize = 4 << 10;
-/// Calls that are denied for one reason until the task ends.
+/// Number of denials of one class that end the task.
 const MOST_REFUSALS: u64 = 4;

@@ -1,4 +1,4 @@
-//! Open tasks in memory, and what the log keeps of each.
+//! Open tasks in memory, and the state that the log stores of each.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -16,33 +16,33 @@ use crate::model::{
 use crate::parse::{Catalogue, RatedTool};
 use crate::proof::{InputEvidence, ProofQuery, StateDraft};
 
-/// The prefix of the keys of tasks' states in the log.
+/// Prefix of the log keys of tasks.
 pub(in crate::governor) const KEY_PREFIX: &str = "task/";
 
 /// All tasks of a governor.
 #[derive(Default)]
 pub(in crate::governor) struct TaskTable {
-    // Held to look up, add or end a task; nothing else is locked under it.
+    // Held to look up, add or end a task; no other lock is acquired while it is held.
     table: RwLock<Table>,
 }
 
 #[derive(Default)]
 struct Table {
-    /// The state of each task, as the log has it.
+    /// The state of each task in the log.
     kept: HashMap<TaskId, TaskRecord>,
     /// Tasks in memory.
     live: HashMap<TaskId, Arc<LiveTask>>,
-    /// The tasks whose calls wait for a reviewer, by the record that asks.
+    /// Tasks with pending escalations, by the record that opened each.
     asked: HashMap<ProofId, TaskId>,
 }
 
-/// The state of a task in the log. Its words are in the evidence of the records that it names.
+/// A task as the log stores it. Its words are in the evidence of the records that it names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TaskRecord {
     pub(super) agent_id: AgentId,
     pub(super) state: TaskState,
-    /// The records of its opening, of further words and of what reviewers added, in their order.
+    /// The records of its opening, of further words and of reviewers' additions, in order.
     pub(super) proofs: Vec<ProofId>,
     pub(super) opened_at: Timestamp,
     pub(super) expires_at: Timestamp,
@@ -53,13 +53,13 @@ pub(super) struct TaskRecord {
     pub(super) parent: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) outcome: Option<Outcome>,
-    /// Why it ended, where it ended by itself.
+    /// Why it ended, if it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
-    /// How many calls were decided under it; 0 while it is open, for the records under it are counted then.
+    /// Number of calls decided under it; 0 while it is open, because the records are counted then.
     #[serde(default)]
     pub(super) calls: u64,
-    /// How many calls the mandate refused, by the class of refusal; likewise.
+    /// Number of calls that the mandate refused, by class; 0 while it is open.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) refused: BTreeMap<DenialClass, u64>,
 }
@@ -72,8 +72,9 @@ pub(super) struct LiveTask {
     pub(super) max_calls: u64,
     pub(super) salt: Digest,
     pub(super) parent: Option<Arc<Self>>,
-    // Held over a decision under the task until its record is in order, so that no two calls take the last one of its budget;
-    // never over a wait for the disk. A delegate's is taken before its parent's, and an agent's record behind both.
+    // Held from the decision on a call until its record is enqueued, so that no two calls use the last one of the
+    // budget; never while waiting for the disk. A delegate's lock is acquired before its parent's, and an agent's after
+    // both.
     running: Mutex<Running>,
 }
 
@@ -83,41 +84,41 @@ pub(super) struct Running {
     pub(super) asked: Asked,
     pub(super) trusted: usize,
     pub(super) memory: Memory,
-    /// How many calls were decided, those of delegates among them.
+    /// Number of calls decided, including those of delegates.
     pub(super) calls: u64,
-    /// The calls that were decided, and whether they were granted.
+    /// The calls decided, and whether each was granted.
     pub(super) made: HashMap<CallKey, bool>,
-    /// Tools of requests of which the arguments are not known.
+    /// Tools of requests whose arguments are not known.
     pub(super) loose: HashSet<Box<str>>,
     pub(super) refused: BTreeMap<DenialClass, u64>,
-    /// The words that a result said to the agent.
+    /// The instructions to the agent that a result contained.
     pub(super) guard: Option<String>,
-    /// Pending endorsements by the record that asks for each.
+    /// Pending endorsements, by the record that opened each escalation.
     pub(super) endorsements: HashMap<ProofId, Endorsement>,
     pub(super) ended: bool,
     fits: Option<Fits>,
 }
 
-/// The addition to the mandate that an approval for the task makes.
+/// The addition to the mandate that an approval for the whole task makes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Endorsement {
     pub(super) values: Vec<String>,
     pub(super) acts: Vec<Capability>,
-    /// The call that was asked about.
+    /// The call that was escalated.
     pub(super) call: Option<CallKey>,
 }
 
-/// A tool beside the words of a task.
+/// The rating of a tool against the words of a task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RatedFit {
     pub(super) fit: Fit,
-    /// The tool only looks.
+    /// Whether the tool only reads.
     pub(super) is_read: bool,
-    /// The definition speaks to the agent.
+    /// Whether the tool's definition contains instructions to the agent.
     pub(super) is_poisoned: bool,
 }
 
-/// The tools of one catalogue beside the words of a task.
+/// The ratings of a catalogue's tools against the words of a task.
 struct Fits {
     catalogue: Arc<Catalogue>,
     by_place: Vec<RatedFit>,
@@ -128,7 +129,7 @@ impl LiveTask {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The task, the one that it was delegated from, and so on.
+    /// The task and its ancestors.
     pub(super) fn chain(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |task| task.parent.as_deref())
     }
@@ -164,8 +165,8 @@ impl Running {
         }
     }
 
-    /// A tool beside the words; none where the catalogue has no tool of that name. Of
-    /// several tools of one name the one counts that fits least.
+    /// The rating of a tool; `None` if the catalogue has no tool with this name. Of several tools with this name, the
+    /// worst rating applies.
     pub(super) fn fit(&mut self, governor: &Governor, catalogue: &Arc<Catalogue>, tool: &str) -> Option<RatedFit> {
         let places = catalogue.places(tool);
         if places.is_empty() {
@@ -206,7 +207,7 @@ impl Running {
             .collect()
     }
 
-    /// Looks at the tools again, for the words are others.
+    /// Discards the ratings, because the words have changed.
     pub(super) fn forget_fits(&mut self) {
         self.fits = None;
     }
@@ -227,7 +228,7 @@ impl TaskTable {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a task over as the log has it.
+    /// Restores a task from the log.
     pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
         let id = key.strip_prefix(KEY_PREFIX).and_then(|id| id.parse().ok());
         let id = id.ok_or_else(|| Error::storage(format!("the state {key:?} is no task's")))?;
@@ -247,14 +248,14 @@ impl TaskTable {
         self.read().live.get(&id).cloned()
     }
 
-    /// Puts a task in memory; the one that another thread put there before, where one did.
+    /// Adds a task to memory; returns the existing one if another thread added it first.
     pub(super) fn add(&self, record: TaskRecord, task: LiveTask) -> Arc<LiveTask> {
         let mut table = self.write();
         table.kept.insert(task.id, record);
         Arc::clone(table.live.entry(task.id).or_insert_with(|| Arc::new(task)))
     }
 
-    /// Changes what is kept of a task.
+    /// Changes the stored state of a task.
     pub(super) fn change(&self, id: TaskId, change: impl FnOnce(&mut TaskRecord)) -> Option<TaskRecord> {
         let mut table = self.write();
         let record = table.kept.get_mut(&id)?;
@@ -262,7 +263,7 @@ impl TaskTable {
         Some(record.clone())
     }
 
-    /// Takes a task out of memory once it is no longer open. Returns the records by which a person is asked under it.
+    /// Removes a task from memory once it is no longer open. Returns the records of its pending escalations.
     pub(super) fn drop_live(&self, id: TaskId) -> HashSet<ProofId> {
         let mut table = self.write();
         table.live.remove(&id);
@@ -291,11 +292,11 @@ impl TaskTable {
 }
 
 impl Governor {
-    /// An open task, in memory.
+    /// An open task, loaded into memory if necessary.
     ///
     /// # Errors
     ///
-    /// [`Error::TaskNotFound`]; [`Error::Conflict`] for one that is not open.
+    /// [`Error::TaskNotFound`]; [`Error::Conflict`] for a task that is not open.
     pub(super) fn live_task(&self, id: TaskId) -> Result<Arc<LiveTask>, Error> {
         let task = match self.inner.tasks.in_memory(id) {
             Some(task) => task,
@@ -309,7 +310,8 @@ impl Governor {
         Ok(task)
     }
 
-    /// A task after a restart: its words from the evidence, its calls from the records under it. What was observed is lost.
+    /// Restores a task after a restart: its words from the evidence, its calls from their records. Observed results are
+    /// lost.
     fn restored_task(&self, id: TaskId) -> Result<Arc<LiveTask>, Error> {
         let record = self.inner.tasks.record(id)?;
         if record.state != TaskState::Open {
@@ -359,7 +361,7 @@ impl Governor {
         Ok(self.inner.tasks.add(record, task))
     }
 
-    /// The values that were trusted under a task, and under those that it was delegated from, before a record.
+    /// The values that were trusted under a task and its ancestors before a record.
     fn trusted_before(&self, id: TaskId, record: ProofId) -> Result<Vec<String>, Error> {
         let task = self.inner.tasks.record(id)?;
         let mut trusted = match (task.parent, task.proofs.first()) {
@@ -372,7 +374,7 @@ impl Governor {
         Ok(trusted)
     }
 
-    /// Counts the calls that the log has of a task, and of those delegated from it.
+    /// Counts the calls in the log of a task and of its delegates.
     fn count_past_calls(&self, id: TaskId, record: &TaskRecord, running: &mut Running) -> Result<(), Error> {
         let own = id.to_string();
         let mut agents: HashSet<AgentId> = HashSet::from([record.agent_id.clone()]);
@@ -393,7 +395,7 @@ impl Governor {
                     *running.made.entry(CallDigest(call).key()).or_default() |= is_granted;
                 }
                 if found.resolves.is_some() {
-                    // A reviewer's answer to a call that is counted itself.
+                    // A reviewer's answer to a call that is counted already.
                     continue;
                 }
                 running.calls += 1;
@@ -408,14 +410,14 @@ impl Governor {
     }
 }
 
-/// The texts of a list in the context of an intent that was kept.
+/// The texts of a list in the context of a stored intent.
 fn kept_texts<'v>(intent: &'v Value, key: &str) -> impl Iterator<Item = &'v str> {
     let list = intent.get("context").and_then(|context| context.get(key)).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
 impl TaskTable {
-    /// The agents of the tasks that were delegated from one, at any depth.
+    /// The agents of the tasks delegated from one, at any depth.
     fn family(&self, id: TaskId) -> Vec<AgentId> {
         let table = self.read();
         let mut tasks = vec![id];

@@ -1,17 +1,17 @@
-//! Tasks: a user's words as the ceiling of what an agent does for them.
+//! Tasks: a user's words limit what an agent may do for them.
 //!
-//! A task is opened with the user's words. Every call under it is held against them by the engine of mandates before it is
-//! held against the policies' verdict. Opening a task, and every further word of the user, is a decision with a record of
-//! its own, whose evidence keeps the words; observed results are kept in memory alone.
+//! A task is opened with the user's words. The mandate engine compares every call with them and limits the policies'
+//! verdict. Opening a task, and each further text of the user, is a decision with a record of its own, whose evidence
+//! stores the words. Observed results are only kept in memory.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `live.rs` | open tasks in memory, and what the log keeps of each |
+//! | `live.rs` | open tasks in memory, and their state in the log |
 //! | `open.rs` | opening, further words, delegation, closing |
-//! | `call.rs` | a call as the engine of mandates takes it |
-//! | `enforce.rs` | a decision under a task |
-//! | `observe.rs` | results, and the loss of them |
-//! | `under.rs` | what a mandate does to a verdict, and its reasons in words |
+//! | `call.rs` | tool calls in the form that the mandate engine uses |
+//! | `enforce.rs` | decisions under a task |
+//! | `observe.rs` | observed results, and their loss |
+//! | `under.rs` | the effect of a mandate on a verdict, and its reasoning |
 //! | `widen.rs` | approvals that widen a mandate |
 
 mod call;
@@ -33,17 +33,17 @@ use crate::model::{
     TaskRequest, ToolCall,
 };
 
-/// The tasks of a governor. See [`Governor::tasks`].
+/// The tasks of a governor, see [`Governor::tasks`].
 ///
-/// Opening a task, saying more and vouching for values is the runtime's: what an agent can call must not reach it.
+/// Only the runtime may open tasks, add words and vouch for values; agents must not be able to call these methods.
 #[derive(Debug, Clone, Copy)]
 pub struct Tasks<'a> {
     pub(super) governor: &'a Governor,
 }
 
 impl Tasks<'_> {
-    /// Opens a task with the user's own words. They are its mandate: what they ask for, with the values that they name or
-    /// the runtime vouches for, is the most that can be done under it.
+    /// Opens a task with the user's own words. They are its mandate: the agent may do at most what they ask for, with
+    /// the values that they name or the runtime vouches for.
     ///
     /// ```
     /// use rulekeep::task::{TaskRequest, ToolCall};
@@ -66,18 +66,18 @@ impl Tasks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::AgentNotFound`], [`Error::InvalidInput`] for blank words or a limit out of its range,
-    /// [`Error::PayloadTooLarge`]; [`Error::Forbidden`] where the agent is suspended or stopped, after a record of that;
-    /// [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for blank words or a limit out of range;
+    /// [`Error::PayloadTooLarge`]; [`Error::Forbidden`] when the agent is suspended or stopped (a record is written);
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn open(self, request: TaskRequest) -> Result<Task, Error> {
         self.governor.open_task(request, None)
     }
 
-    /// A task that was opened before, also before a restart.
+    /// Returns a task that was opened earlier, also before a restart.
     ///
     /// # Errors
     ///
-    /// [`Error::TaskNotFound`].
+    /// [`Error::TaskNotFound`] for an unknown task.
     pub fn get(self, id: TaskId) -> Result<Task, Error> {
         if self.governor.inner.tasks.knows(id) {
             Ok(Task { governor: self.governor.clone(), id })
@@ -87,7 +87,7 @@ impl Tasks<'_> {
     }
 }
 
-/// A task. Cheap to clone, and used from any number of threads.
+/// A handle to one task, cheap to clone and usable from any number of threads.
 #[derive(Debug, Clone)]
 pub struct Task {
     governor: Governor,
@@ -100,43 +100,43 @@ impl Task {
         self.id
     }
 
-    /// Decides on a call of the task's agent, by the mandate and by the policies, and records the decision.
+    /// Decides on a call of the task's agent by the mandate and the policies, and records the decision.
     ///
-    /// Inside the mandate the policies decide. A call that nothing in the words asks for is denied; one that is not sure,
-    /// or has a value without a legitimate source, is escalated for a reviewer to endorse. The fourth call that is denied for
-    /// one reason ends the task.
+    /// Within the mandate the policies decide. A call that the words do not ask for is denied. A call that they may ask
+    /// for, or that has a value without a legitimate source, is escalated for a reviewer to endorse. The fourth call
+    /// denied for the same reason ends the task.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] where the task is no longer open, and those of [`Governor::enforce_input`].
+    /// [`Error::Conflict`] when the task is no longer open, and the errors of [`Governor::enforce_input`].
     pub fn enforce(&self, call: &ToolCall) -> Result<InputEnforcement, Error> {
         self.governor.enforce_call_under(self.id, call)
     }
 
-    /// Decides on a request of the task's agent in any form that the parser reads.
+    /// Decides on a request of the task's agent, in any form that the parser reads.
     ///
     /// # Errors
     ///
-    /// Those of [`Task::enforce`].
+    /// The errors of [`Task::enforce`].
     pub fn enforce_input<'a>(&self, input: impl Into<Input<'a>>) -> Result<InputEnforcement, Error> {
         self.governor.enforce_input_under(self.id, None, input.into())
     }
 
-    /// Decides on an intent of the task's agent. Of a call only what the parser found is known then; what it would
-    /// write is not.
+    /// Decides on an intent of the task's agent. Only the parser's findings about the call are known then, not the
+    /// content it would write.
     ///
     /// # Errors
     ///
-    /// Those of [`Task::enforce`] and of [`Governor::enforce`].
+    /// The errors of [`Task::enforce`] and of [`Governor::enforce`].
     pub fn enforce_intent(&self, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.enforce_intent_under(self.id, intent, super::decide::RiskSource::Caller)
     }
 
-    /// Decides on a call and runs `work` under its grant, as [`Governor::guard`] does.
+    /// Decides on a call and runs `work` under its grant, like [`Governor::guard`].
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::guard`]; [`GuardError::Undecided`] where the task is no longer open.
+    /// The errors of [`Governor::guard`]; [`GuardError::Undecided`] when the task is no longer open.
     pub fn guard<T, E>(
         &self,
         call: &ToolCall,
@@ -146,57 +146,59 @@ impl Task {
         self.governor.guard_decided(decided, work)
     }
 
-    /// Tells what a call returned, as text or as JSON. Ids and addresses of the entries that the user named become known;
-    /// any other value that only a result supplies is endorsed by a reviewer before it is used.
+    /// Reports the result of a call, as text or JSON. Ids and addresses of entries that the user named become known.
+    /// Any other value that only a result contains must be endorsed by a reviewer before it is used.
     ///
-    /// At most 8 MiB; 2 MiB of results are kept for a task. What is beyond is taken for anything that leaves.
+    /// A result has at most 8 MiB, and a task keeps 2 MiB of results. Anything beyond is unknown: any outgoing value
+    /// may contain it.
     ///
     /// # Errors
     ///
     /// [`Error::Conflict`] for a call that was not decided under the task, or a task that is not open;
-    /// [`Error::PayloadTooLarge`].
+    /// [`Error::PayloadTooLarge`] for a result over 8 MiB.
     pub fn observe(&self, call: &ToolCall, result: &Value) -> Result<(), Error> {
         self.governor.observe_result(self.id, call, result)
     }
 
-    /// Adds further words of the user, such as the second prompt of a conversation, and recorded like the first.
+    /// Adds further words of the user, such as the second prompt of a conversation, and records them like the first.
     ///
     /// # Errors
     ///
-    /// Those of [`Tasks::open`], and [`Error::Conflict`] for a task that is not open.
+    /// The errors of [`Tasks::open`], and [`Error::Conflict`] for a task that is not open.
     pub fn say(&self, words: &str) -> Result<Mandate, Error> {
         self.governor.say_more(self.id, words)
     }
 
-    /// Delegates a part of the task to an agent, which may be the same one. A call under the new task must be inside both
-    /// mandates; its calls count for both, and its results are observed under both.
+    /// Delegates a part of the task to an agent, which may be the same one. A call under the new task must be within
+    /// both mandates. It counts for both tasks, and its result is observed under both.
     ///
     /// # Errors
     ///
-    /// Those of [`Tasks::open`], and [`Error::Conflict`] for a task that is not open or is delegated eight times deep.
+    /// The errors of [`Tasks::open`], and [`Error::Conflict`] for a task that is not open or is delegated eight levels
+    /// deep.
     pub fn delegate(&self, agent_id: &str, words: &str) -> Result<Self, Error> {
         self.governor.open_task(TaskRequest::new(agent_id, words), Some(self.id))
     }
 
-    /// Closes the task, with the outcome of the whole where it is known. Tasks that were delegated from it close too.
+    /// Closes the task, with its overall outcome if known, and the tasks delegated from it.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] for a task that is not open; [`Error::StorageUnavailable`].
+    /// [`Error::Conflict`] for a task that is not open; [`Error::StorageUnavailable`] when it cannot be recorded.
     pub fn close(&self, outcome: Option<Outcome>) -> Result<TaskInfo, Error> {
         self.governor.close_task(self.id, outcome)
     }
 
-    /// The task as it stands.
+    /// Returns the task and its current state.
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`] where the log cannot be read.
+    /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn info(&self) -> Result<TaskInfo, Error> {
         self.governor.task_info(self.id)
     }
 
-    /// The task as it was opened, with its mandate as it is now.
+    /// Returns the open task with its current mandate.
     ///
     /// # Errors
     ///

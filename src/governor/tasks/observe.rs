@@ -1,4 +1,4 @@
-//! Results that are observed under a task, and the loss of them.
+//! Results that are observed under a task, and their loss.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::model::{Error, Input, Operation, Resource, TaskId, TaskState, ToolCal
 use crate::parse::{Parser, conceal_text};
 
 impl Governor {
-    /// Takes the result of a call in, under its task and those that it was delegated from.
+    /// Records the result of a call under its task and that task's ancestors.
     pub(super) fn observe_result(&self, id: TaskId, call: &ToolCall, result: &Value) -> Result<(), Error> {
         let task = self.live_task(id)?;
         let text = match result {
@@ -36,7 +36,7 @@ impl Governor {
         let catalogue = self.inner.tools.load_full();
         let resource = capabilities.first().and_then(crate::model::Capability::resource).unwrap_or(Resource::Unknown);
         let has_id = called.arguments.keys().any(|key| key == "id" || key.ends_with("_id") || key.ends_with("Id"));
-        // What a record other than one of an address book holds is somebody's text, though it may look like a structure.
+        // The content of a record, unless it is from an address book, is external text, even if it looks structured.
         let is_book = mandate::is_address_book(resource);
         let writes = capabilities.iter().any(|one| one.operation() == Some(Operation::Write));
         let only_reads = capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
@@ -68,7 +68,7 @@ impl Governor {
         Ok(())
     }
 
-    /// Forgets what was observed under open tasks, and ends those whose words were erased.
+    /// Forgets the results observed under open tasks, and ends the tasks whose words were erased.
     pub(in crate::governor) fn forget_observed(&self) -> Result<(), Error> {
         for task in self.inner.tasks.all_live() {
             task.lock().memory.lose();
@@ -85,7 +85,7 @@ impl Governor {
     }
 }
 
-/// The pieces in which a result is read: whole where it is not too long for that.
+/// The pieces in which a result is read; one if it is short enough.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -99,7 +99,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Longest result, in bytes.
+/// Maximum size of a result in bytes.
 const LONGEST_RESULT: usize = 8 << 20;
-/// Longest piece of a result that is read at once, in bytes.
+/// Maximum size of a piece in bytes.
 const LONGEST_PIECE: usize = 1 << 20;

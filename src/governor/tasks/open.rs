@@ -1,4 +1,4 @@
-//! Opening a task, further words of its user, delegation, and closing.
+//! Opening tasks, further words of the user, delegation, and closing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -77,13 +77,13 @@ impl Governor {
         Ok(Task { governor: self.clone(), id })
     }
 
-    /// Reads the acts that the user's words ask for, and their risk.
+    /// Parses the acts that the user's words ask for, and their risk.
     pub(super) fn asked_by(&self, agent_id: &str, words: &str) -> Result<(Vec<Capability>, RiskLevel), Error> {
         let parsed = self.read_input(agent_id, Input::new(words), crate::parse::Parser::parse)?;
         Ok((parsed.result.intent.required_capabilities, parsed.result.intent.risk_level))
     }
 
-    /// Records that a task is opened, or that its mandate grows, in the user's words.
+    /// Records that a task is opened or its mandate extended, with the user's words.
     fn record_opening(
         &self,
         agent_id: &AgentId,
@@ -118,7 +118,7 @@ impl Governor {
         self.extend(id, said, "extend_task", &[], &[])
     }
 
-    /// Lets a mandate grow: by words, by values, by acts.
+    /// Extends a mandate by words, values and acts.
     pub(super) fn extend(
         &self,
         id: TaskId,
@@ -164,14 +164,14 @@ impl Governor {
         Ok(mandate)
     }
 
-    /// Closes a task and those that were delegated from it.
+    /// Closes a task and the tasks delegated from it.
     pub(super) fn close_task(&self, id: TaskId, outcome: Option<Outcome>) -> Result<TaskInfo, Error> {
         self.live_task(id)?;
         self.put_end(id, TaskState::Closed, None, outcome)?;
         self.task_info(id)
     }
 
-    /// Ends a task that was not closed, and those that were delegated from it.
+    /// Ends a task that was not closed, and the tasks delegated from it.
     pub(super) fn end_task(&self, id: TaskId, state: TaskState, why: Option<String>) -> Result<(), Error> {
         self.put_end(id, state, why, None)
     }
@@ -186,7 +186,7 @@ impl Governor {
         for child in self.inner.tasks.children(id) {
             self.put_end(child, state, Some(format!("the task {id} that it was delegated from is {state}")), None)?;
         }
-        // INVARIANT: whoever holds it and decides sees that it ended, or is waited for.
+        // INVARIANT: a thread that holds the task and decides sees that it ended, or is waited for.
         let counted = self.inner.tasks.in_memory(id).map(|task| {
             let mut running = task.lock();
             running.ended = true;
@@ -265,7 +265,7 @@ impl Governor {
 }
 
 impl Running {
-    /// The mandate as it is shown.
+    /// The mandate in its public form.
     pub(super) fn mandate(&self) -> Mandate {
         let mut capabilities: Vec<Capability> = Vec::new();
         for act in &self.asked.acts {
@@ -283,7 +283,7 @@ impl Running {
     }
 }
 
-/// The tasks that one is delegated from, the root first, each with its agent.
+/// The ancestors of a task with their agents, the root first.
 pub(super) fn chain_of(task: Option<&LiveTask>) -> Vec<(TaskId, AgentId)> {
     let mut chain: Vec<(TaskId, AgentId)> =
         task.into_iter().flat_map(LiveTask::chain).map(|task| (task.id, task.agent_id.clone())).collect();
@@ -317,8 +317,8 @@ fn check_trusted(values: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a context that has a key under which the record of the opening keeps the mandate: what a caller writes there
-/// would be part of the mandate after a restart.
+/// Rejects a context with a key that stores the mandate: the caller's value would become part of the mandate after a
+/// restart.
 fn check_opening_context(context: &Map<String, Value>) -> Result<(), Error> {
     match KEPT_KEYS.iter().find(|key| context.contains_key(**key)) {
         Some(key) => Err(Error::input("context", format!("{key}: is set by the task; leave it out"))),
@@ -326,7 +326,7 @@ fn check_opening_context(context: &Map<String, Value>) -> Result<(), Error> {
     }
 }
 
-/// A fault of the intent that records an opening is one of the caller's context.
+/// Converts an error about the recorded intent into one about the caller's context.
 fn of_input(error: Error) -> Error {
     match error {
         Error::InvalidIntent { message, .. } => Error::input("context", message),
@@ -354,18 +354,18 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// How long a task lasts by default, and at the most.
+/// Default and maximum lifetime of a task.
 const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 const LONGEST_EXPIRY: Duration = Duration::from_secs(31 * 24 * 60 * 60);
-/// Calls of a task by default, and at the most.
+/// Default and maximum number of calls of a task.
 const DEFAULT_CALLS: u64 = 1_000;
 const MOST_CALLS: u64 = 100_000;
-/// Values that the runtime vouches for, and the longest one in bytes.
+/// Maximum number of trusted values, and the maximum size of one in bytes.
 const MOST_TRUSTED: usize = 1_000;
 const LONGEST_TRUSTED: usize = 1_024;
-/// All of them, in bytes: the record of the opening keeps them in its context.
+/// Maximum size of all of them in bytes, because the record of the opening stores them in its context.
 const MOST_TRUSTED_BYTES: usize = 32 << 10;
-/// Keys of the context of the record of an opening that restore the mandate.
+/// Context keys of the opening's record that restore the mandate.
 const KEPT_KEYS: &[&str] = &["taskId", "trusted", "acts"];
-/// Tasks in a chain of delegates.
+/// Maximum depth of delegation.
 const DEEPEST_CHAIN: usize = 8;

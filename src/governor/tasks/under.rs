@@ -1,4 +1,4 @@
-//! What a mandate does to a verdict, and its reasons in words.
+//! The effect of a mandate on a verdict, and its reasoning.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,44 +12,44 @@ use crate::model::{AgentId, Capability, Decision, DenialClass, TaskId, Timestamp
 use crate::policy::{Approval, Need, PolicyVerdict};
 use crate::trust::AgentRecord;
 
-/// The task that a decision is made under, besides the policies.
+/// The task that limits a decision, besides the policies.
 #[derive(Clone, Copy)]
 pub(in crate::governor) enum Under<'a> {
     Policies,
     Task(&'a TaskFinding),
     Opening(&'a Opening),
-    /// The answer to an escalation of a call under a task, with the task's part of the evidence of that call.
+    /// The answer to an escalated call under a task, with the task's part of that call's evidence.
     Answer(&'a Value),
 }
 
-/// A task that is opened, or whose mandate grows.
+/// The opening of a task, or the extension of its mandate.
 pub(in crate::governor) struct Opening {
     pub(super) task: TaskId,
-    /// For the evidence of the record.
+    /// The task's part of the record's evidence.
     pub(super) evidence: Value,
-    /// The words, their secrets masked.
+    /// The words, with secrets redacted.
     pub(in crate::governor) words: String,
-    /// A word for the record: opened, delegated, extended.
+    /// The word for the change in the record: opened, delegated, extended.
     pub(super) what: &'static str,
 }
 
-/// The finding of a task's mandates on a call.
+/// The mandate engine's finding on a call.
 pub(in crate::governor) struct TaskFinding {
     pub(super) finding: Finding,
-    /// Why the call is refused for another reason than what it does.
+    /// A refusal for a reason other than the call's content.
     pub(super) refusal: Option<(DenialClass, String)>,
-    /// Why, in words; empty for a call inside the mandate.
+    /// The reasoning; empty for a call within the mandate.
     pub(super) reason: String,
-    /// The words that a result said to the agent.
+    /// The instructions to the agent that a result contained.
     pub(super) guard: Option<String>,
-    /// Until when an endorsement can be given.
+    /// The deadline for an endorsement.
     pub(super) expires_at: Timestamp,
-    /// For the evidence of the record.
+    /// The task's part of the record's evidence.
     pub(super) evidence: Value,
 }
 
 impl TaskFinding {
-    /// The class of refusal, where the call is refused.
+    /// The class of refusal, if the call is refused.
     pub(super) fn class(&self) -> Option<DenialClass> {
         let by_fault = self.finding.refusal().map(|fault| match fault.kind {
             FaultKind::Exfiltration => DenialClass::Exfiltration,
@@ -60,7 +60,7 @@ impl TaskFinding {
 }
 
 impl Opening {
-    /// The verdict on it where the agent may act: what is done under the task is decided call by call.
+    /// The verdict if the agent may act: opening a task is allowed, and calls under it are decided one by one.
     pub(in crate::governor) fn verdict(&self, required: &[Capability]) -> PolicyVerdict {
         let reasoning =
             format!("The task {} is {}: what is done under it is decided call by call.", self.task, self.what);
@@ -72,12 +72,12 @@ impl Opening {
 }
 
 impl<'a> Under<'a> {
-    /// Whether the policies alone decide.
+    /// Returns whether the policies alone decide.
     pub(in crate::governor) const fn is_by_policies(self) -> bool {
         matches!(self, Self::Policies)
     }
 
-    /// Tells whether the call is inside the mandate.
+    /// Returns whether the call is within the mandate.
     pub(in crate::governor) fn is_inside(self) -> bool {
         match self {
             Self::Task(task) => task.finding.is_inside() && task.refusal.is_none(),
@@ -85,7 +85,8 @@ impl<'a> Under<'a> {
         }
     }
 
-    /// Whether a result under the task spoke to the agent, which raises the risk of what follows.
+    /// Returns whether a result under the task contained instructions to the agent, which raises the risk of later
+    /// calls.
     pub(in crate::governor) const fn raises_risk(self) -> bool {
         matches!(self, Self::Task(TaskFinding { guard: Some(_), .. }))
     }
@@ -100,7 +101,7 @@ impl<'a> Under<'a> {
         }
     }
 
-    /// Limits a verdict to the mandate. Returns the class of refusal where the mandate refuses.
+    /// Limits a verdict to the mandate. Returns the class of refusal if the mandate refuses.
     pub(in crate::governor) fn limit(
         self,
         verdict: &mut PolicyVerdict,
@@ -152,10 +153,10 @@ fn deny(verdict: &mut PolicyVerdict, why: String) {
     *verdict = PolicyVerdict::of_no_rule(&required, why);
 }
 
-/// Asks a reviewer to endorse what the policies would allow.
+/// Turns a verdict that would grant something into an escalation, for a reviewer to endorse.
 fn ask(verdict: &mut PolicyVerdict, task: &TaskFinding, now: Timestamp) {
     if verdict.decision == Decision::Escalate {
-        // Who has to agree by the policies is shown the fault too.
+        // The reviewers named by the policies see the fault too.
         verdict.reasoning = format!("{} {}", task.reason, verdict.reasoning);
         return;
     }
@@ -173,12 +174,12 @@ fn ask(verdict: &mut PolicyVerdict, task: &TaskFinding, now: Timestamp) {
     }
     verdict.decision = Decision::Escalate;
     verdict.reasoning.clone_from(&task.reason);
-    // Anybody but who asked: the user first of all.
+    // Anybody but the requesters may answer, usually the user.
     verdict.needs = vec![Need { reviewer: "".into(), approvals: 1, people: Arc::default(), rule: "mandate".into() }];
     verdict.expires = LONGEST_ENDORSEMENT.min(left);
 }
 
-/// Why a call is not inside the mandate, for people: the user's words and what is at fault.
+/// The reasoning for a call that is not within the mandate: the user's words and the fault.
 pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], finding: &Finding) -> String {
     let fault = finding.refusal().or(finding.faults.first());
     let Some(fault) = fault else { return String::new() };
@@ -257,7 +258,7 @@ pub(super) fn evidence(
     evidence
 }
 
-/// The task's part of the evidence of a record about the task itself: the task, and those that it was delegated from.
+/// The task's part of the evidence of a record about the task itself: the task and its ancestors.
 pub(super) fn opening_evidence(task: TaskId, chain: &[(TaskId, AgentId)]) -> Value {
     let mut evidence = json!({ "id": task });
     if let Some(fields) = evidence.as_object_mut().filter(|_| !chain.is_empty()) {
@@ -267,7 +268,7 @@ pub(super) fn opening_evidence(task: TaskId, chain: &[(TaskId, AgentId)]) -> Val
     evidence
 }
 
-/// A fault as a reviewer is shown it.
+/// A fault in the form shown to a reviewer.
 fn shown(fault: &Fault) -> Value {
     let kind = match fault.kind {
         FaultKind::Foreign => "foreign",
@@ -291,9 +292,9 @@ fn shown(fault: &Fault) -> Value {
     shown
 }
 
-/// Values that a reason names.
+/// Number of values that a reasoning names.
 const MOST_VALUES: usize = 3;
-/// The attribute of an agent that acts only under tasks, and its value.
+/// The attribute of an agent that may only act under tasks, and its value.
 const MANDATE: &str = "mandate";
 const REQUIRED: &str = "required";
 /// The longest time in which an endorsement can be given.

@@ -5,23 +5,23 @@ use super::live::Endorsement;
 use crate::model::{Error, ProofId};
 
 impl Governor {
-    /// Refuses what was approved under a task that is no longer open.
+    /// Refuses an approval under a task that is no longer open.
     pub(in crate::governor) fn check_task_of(&self, asked: ProofId) -> Result<(), Error> {
-        // Evidence that cannot be read is refused where the rest of it is looked at.
+        // Unreadable evidence is refused where its other parts are checked.
         let Ok(evidence) = self.inner.log.evidence(&asked) else { return Ok(()) };
         let id = evidence.detail.get("task").and_then(|task| task["id"].as_str()?.parse().ok());
         id.map_or(Ok(()), |id| self.live_task(id).map(drop))
     }
 
-    /// Notes that a reviewer approved a call. Where that is for the whole task, what was asked about is added to its mandate and
-    /// to those of the tasks that it was delegated from: the values, and the act where it was not sure. A task that is no
-    /// longer open gains nothing.
+    /// Records that a reviewer approved a call. If the approval is for the whole task, the escalated values and, if it
+    /// was in doubt, the act are added to the mandates of the task and its ancestors. A task that is no longer open
+    /// gains nothing.
     pub(in crate::governor) fn endorsed(&self, asked: ProofId, is_for_task: bool) -> Result<(), Error> {
         let Some(id) = self.inner.tasks.take_asked(asked) else { return Ok(()) };
         let Ok(task) = self.live_task(id) else { return Ok(()) };
         let Some(endorsement) = task.lock().endorsements.remove(&asked) else { return Ok(()) };
         for level in task.chain() {
-            // What is paid by an approval is paid.
+            // An approval counts as one granted call.
             level.lock().made.extend(endorsement.call.map(|call| (call, true)));
         }
         if !is_for_task || endorsement.values.is_empty() && endorsement.acts.is_empty() {

@@ -1,98 +1,98 @@
-//! Refusals of a grant.
+//! Errors of grants.
 
 use std::time::Duration;
 
 use crate::model::{Decision, Timestamp};
 
-/// Reasons why there is no grant, or why it does not cover something.
+/// Reasons why a grant is refused or does not cover an action.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GrantError {
-    /// The decision grants nothing.
+    /// The decision is DENY or ESCALATE and grants nothing.
     #[error("the decision is {decision}; expected ALLOW or DEGRADE")]
     NotGranted {
-        /// What was decided.
+        /// The decision.
         decision: Decision,
     },
-    /// The enforcement was read from JSON, so it is a claim and no decision.
+    /// The enforcement was not made by a governor in this process, for example read from JSON.
     #[error("this enforcement was not made by a governor in this process; expected one that enforce or claim returned")]
     NotIssued,
-    /// The governor that decided was dropped.
+    /// The governor that made the decision has been dropped.
     #[error("the governor that decided is gone; expected it to be open")]
     GovernorGone,
-    /// The agent must not act any more.
+    /// The agent is stopped, suspended or retired.
     #[error("the agent must not act any more: {reason}")]
     Barred {
-        /// What keeps it from acting.
+        /// The reason it may not act.
         reason: String,
     },
-    /// A constraint has a value of a wrong form, so it grants nothing.
+    /// A constraint has a malformed value, so the grant is refused.
     #[error("the constraint {key} is {found}; expected {expected}")]
     Malformed {
-        /// The constraint.
+        /// The constraint's name.
         key: &'static str,
-        /// Its value, as JSON.
+        /// The malformed value, as JSON.
         found: String,
-        /// What it has to be.
+        /// The expected form.
         expected: &'static str,
     },
-    /// The grant was not used in time, or `expiresAt` is over.
+    /// The grant was not used in time, or `expiresAt` has passed.
     #[error("the grant expired at {at}; expected its use before, so ask for a new decision")]
     Expired {
-        /// The time when it expired.
+        /// The expiry time.
         at: Timestamp,
     },
     /// The work took longer than `timeoutMs`.
     #[error("the deadline has passed; expected the work to end within timeoutMs, {} ms", timeout.as_millis())]
     Overdue {
-        /// `timeoutMs`.
+        /// The value of `timeoutMs`.
         timeout: Duration,
     },
-    /// Every use was taken.
+    /// All uses are consumed.
     #[error("the grant is used up; expected at most {most} of maxUses, so ask for a new decision")]
     UsedUp {
-        /// `maxUses`, or one.
+        /// The value of `maxUses`, or 1 if it is not set.
         most: u64,
     },
-    /// A guard reported the outcome of the work.
+    /// A guard has reported the outcome of the work.
     #[error("the grant ended when the outcome of its work was reported; expected its use before")]
     Ended,
-    /// A capability was not granted.
+    /// The capability was not granted.
     #[error("the capability {capability:?} is not granted; expected one of the granted capabilities")]
     Capability {
-        /// The capability, or its beginning.
+        /// The capability, shortened if long.
         capability: String,
     },
-    /// A target is not among `allowedTargets`.
+    /// The target is not among `allowedTargets`.
     #[error("the target {target:?} is not granted; expected one of allowedTargets")]
     Target {
-        /// The target, or its beginning.
+        /// The target, shortened if long.
         target: String,
     },
-    /// There are not enough records left.
+    /// Too few records are left of `maxRecords`.
     #[error("{asked} records are too many; expected at most {left}, which are left of maxRecords {most}")]
     Records {
-        /// The records that were asked for.
+        /// Number of records asked for.
         asked: u64,
-        /// `maxRecords`.
+        /// The value of `maxRecords`.
         most: u64,
-        /// The records that are left.
+        /// Number of records left.
         left: u64,
     },
-    /// There is not enough of the amount left.
+    /// Too little is left of `maxAmount`.
     #[error("an amount of {asked} is too much; expected at most {left}, which is left of maxAmount {most}")]
     Amount {
-        /// The amount that was asked for.
+        /// The amount asked for.
         asked: f64,
-        /// `maxAmount`.
+        /// The value of `maxAmount`.
         most: f64,
-        /// The amount that is left.
+        /// The amount left.
         left: f64,
     },
-    /// An amount cannot be counted.
+    /// The amount is negative or not finite.
     #[error("an amount of {amount} cannot be counted; expected a finite number from 0")]
     InvalidAmount {
-        /// The amount.
+        /// The rejected amount.
         amount: f64,
     },
 }

@@ -1,8 +1,8 @@
-//! Grants: the permission to carry out what was decided, which enforces its own constraints.
+//! Grants: permissions to carry out one decision, which enforce their own constraints.
 //!
-//! An [`Enforcement`](super::Enforcement) carries a [`GrantSource`] that only the governor fills, on ALLOW and DEGRADE. It
-//! holds what was decided, apart from the public fields, so that an enforcement that was read from JSON or changed gives
-//! no more than that. The limits are read when the grant is made, not when it is decided.
+//! The governor attaches a [`GrantSource`] to an [`Enforcement`](super::Enforcement) on ALLOW and DEGRADE. The source
+//! holds the decision apart from the public fields, so an enforcement that was read from JSON or modified grants
+//! nothing more. The constraints are parsed when the grant is made, not at the decision.
 
 mod error;
 
@@ -18,13 +18,15 @@ pub use error::GrantError;
 
 use super::{AgentId, Capability, Constraints, Decision, ProofId, Timestamp, excerpt};
 
-/// The permission to carry out one decided action. Code that acts for an agent takes one as an argument, so that it cannot
-/// be called without a decision: only [`Enforcement::grant`](crate::Enforcement::grant) and
-/// [`Governor::guard`](crate::Governor::guard) make it, and it is not cloned.
+/// The permission to carry out one decided action.
 ///
-/// Every method that checks or takes something also refuses when the grant is over: past `timeoutMs` or `expiresAt`, or
-/// five minutes after the decision where neither is set; when its outcome was reported by a guard; and when the agent is
-/// stopped, suspended or retired.
+/// Code that acts for an agent takes a grant as an argument, so it cannot be called without a decision: only
+/// [`Enforcement::grant`](crate::Enforcement::grant) and [`Governor::guard`](crate::Governor::guard) create one, and it
+/// cannot be cloned.
+///
+/// Every method that checks or consumes something fails once the grant has ended: after `timeoutMs` or `expiresAt`, or
+/// five minutes after the decision if neither is set; after a guard reported the outcome; and while a kill switch stops
+/// the agent, or it is suspended or retired.
 ///
 /// ```
 /// use rulekeep::grant::{Grant, GrantError};
@@ -61,28 +63,28 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// The record of the decision that it rests on, whose outcome is to be reported.
+    /// The proof record of the decision, for reporting the outcome.
     pub fn proof_id(&self) -> ProofId {
         self.terms.issued.proof_id
     }
 
-    /// The agent that it was granted to.
+    /// The agent that may act.
     pub fn agent_id(&self) -> &AgentId {
         &self.terms.issued.agent
     }
 
-    /// The capabilities that were granted; after a DEGRADE a part of what was asked for.
+    /// The granted capabilities; after a DEGRADE only some of the requested ones.
     pub fn granted_capabilities(&self) -> &[Capability] {
         &self.terms.issued.granted
     }
 
-    /// The constraints that were decided. Those without a method here are the caller's to keep.
+    /// The constraints of the decision. The caller must enforce those that have no method here.
     pub fn constraints(&self) -> &Constraints {
         &self.terms.issued.constraints
     }
 
-    /// The end of the grant: the earlier of `timeoutMs` after it was made and `expiresAt`, or five minutes after the
-    /// decision where neither is set.
+    /// The time the grant ends: the earlier of `expiresAt` and `timeoutMs` after the grant was made. If neither is set,
+    /// five minutes after the decision.
     pub fn ends_at(&self) -> Timestamp {
         let GrantTerms { issued, limits, begun_at, .. } = &self.terms;
         let timeout = limits.timeout.map(|timeout| after(*begun_at, timeout));
@@ -90,12 +92,12 @@ impl Grant {
         ends.unwrap_or_else(|| issued.default_end())
     }
 
-    /// Checks that the grant still holds. Long work calls it from time to time.
+    /// Checks that the grant has not ended. Call it from time to time during long work.
     ///
     /// # Errors
     ///
-    /// [`GrantError::Expired`], [`GrantError::Overdue`], [`GrantError::Ended`], [`GrantError::Barred`],
-    /// [`GrantError::GovernorGone`].
+    /// [`GrantError::Expired`], [`GrantError::Overdue`], [`GrantError::Ended`], [`GrantError::Barred`] or
+    /// [`GrantError::GovernorGone`] when the grant has ended.
     pub fn check(&self) -> Result<(), GrantError> {
         self.holding().map(drop)
     }
@@ -104,7 +106,7 @@ impl Grant {
     ///
     /// # Errors
     ///
-    /// [`GrantError::Capability`], and those of [`Grant::check`].
+    /// [`GrantError::Capability`] for a capability that was not granted, and the errors of [`Grant::check`].
     pub fn check_capability(&self, capability: &str) -> Result<(), GrantError> {
         self.check()?;
         if self.granted_capabilities().iter().any(|granted| granted.as_str() == capability) {
@@ -113,11 +115,11 @@ impl Grant {
         Err(GrantError::Capability { capability: excerpt(capability) })
     }
 
-    /// Checks that `allowedTargets` contains a target, by [`Constraints::allows_target`].
+    /// Checks a target against `allowedTargets`, by [`Constraints::allows_target`].
     ///
     /// # Errors
     ///
-    /// [`GrantError::Target`], and those of [`Grant::check`].
+    /// [`GrantError::Target`] for a target that is not allowed, and the errors of [`Grant::check`].
     pub fn check_target(&self, target: &str) -> Result<(), GrantError> {
         self.check()?;
         if self.constraints().allows_target(target) {
@@ -126,12 +128,12 @@ impl Grant {
         Err(GrantError::Target { target: excerpt(target) })
     }
 
-    /// Takes that many records out of `maxRecords`, before they are touched. All uses of a decision share them. Nothing is
-    /// taken when there are not enough.
+    /// Consumes `records` of `maxRecords`; call it before touching them. All uses of one decision share the limit. If
+    /// too few are left, nothing is consumed.
     ///
     /// # Errors
     ///
-    /// [`GrantError::Records`], and those of [`Grant::check`].
+    /// [`GrantError::Records`] when too few are left, and the errors of [`Grant::check`].
     pub fn take_records(&self, records: u64) -> Result<(), GrantError> {
         let mut spent = self.holding()?;
         let Some(most) = self.terms.limits.records else { return Ok(()) };
@@ -143,13 +145,13 @@ impl Grant {
         Ok(())
     }
 
-    /// Takes an amount out of `maxAmount`, before it is moved, in the currency that the policy means. All uses of a
-    /// decision share it. Nothing is taken when there is not enough.
+    /// Consumes `amount` of `maxAmount`, in the currency that the policy means; call it before moving the money. All
+    /// uses of one decision share the limit. If too little is left, nothing is consumed.
     ///
     /// # Errors
     ///
-    /// [`GrantError::InvalidAmount`] for an amount that is negative or not finite, also where there is no `maxAmount`;
-    /// [`GrantError::Amount`], and those of [`Grant::check`].
+    /// [`GrantError::InvalidAmount`] for an amount that is negative or not finite, also without `maxAmount`;
+    /// [`GrantError::Amount`] when too little is left; and the errors of [`Grant::check`].
     pub fn take_amount(&self, amount: f64) -> Result<(), GrantError> {
         let mut spent = self.holding()?;
         if !(amount.is_finite() && amount >= 0.0) {
@@ -157,7 +159,7 @@ impl Grant {
         }
         let Some(most) = self.terms.limits.amount else { return Ok(()) };
         let sum = spent.amount + amount;
-        // 0.1 and 0.2 have no exact double, and add up to a little more than 0.3.
+        // 0.1 + 0.2 is slightly more than 0.3 in binary floating point.
         if sum > most + most * SLACK {
             return Err(GrantError::Amount { asked: amount, most, left: (most - spent.amount).max(0.0) });
         }
@@ -165,12 +167,12 @@ impl Grant {
         Ok(())
     }
 
-    /// The part of a grant that a guard keeps while the work holds the grant.
+    /// The terms that a guard keeps while the work holds the grant.
     pub(crate) fn terms(&self) -> GrantTerms {
         self.terms.clone()
     }
 
-    /// The amounts spent so far, where the grant holds.
+    /// The amounts consumed so far; fails if the grant has ended.
     fn holding(&self) -> Result<MutexGuard<'_, Spent>, GrantError> {
         let authority = self.terms.issued.authority()?;
         self.terms.check_time(&*authority)?;
@@ -188,22 +190,22 @@ impl fmt::Debug for Grant {
     }
 }
 
-/// The governor, as grants see it.
+/// The governor, as seen by grants.
 pub(crate) trait GrantAuthority: Send + Sync {
-    /// The time to decide by.
+    /// The governor's current time.
     fn now(&self) -> Timestamp;
-    /// The time since some moment, which never steps back.
+    /// A monotonic clock, measured from an arbitrary moment.
     fn monotonic(&self) -> Duration;
-    /// The reason why an agent may not act, if there is one.
+    /// The reason the agent may not act, if any.
     fn barred(&self, agent: &AgentId) -> Option<String>;
 }
 
-/// The part of an enforcement that grants are made of. Two enforcements are equal whatever it is, and it is not written.
+/// The hidden part of an enforcement from which grants are made. It is ignored by equality and not serialized.
 #[derive(Clone, Default)]
 pub(crate) struct GrantSource(Option<Arc<Issued>>);
 
 impl GrantSource {
-    /// The source of what was decided at that time.
+    /// Creates the source for a decision made at `at`.
     pub(crate) fn new(
         authority: Weak<dyn GrantAuthority>,
         at: Timestamp,
@@ -223,7 +225,7 @@ impl GrantSource {
         })))
     }
 
-    /// Takes one use. `decision` is for the message only.
+    /// Consumes one use and creates a grant. `decision` only serves the error message.
     pub(crate) fn grant(&self, decision: Decision) -> Result<Grant, GrantError> {
         let Some(issued) = &self.0 else {
             return Err(match decision {
@@ -265,11 +267,11 @@ impl fmt::Debug for GrantSource {
     }
 }
 
-// Behind it are locks alone that a panic leaves as they are.
+// A panic cannot leave the locked state inconsistent.
 impl UnwindSafe for GrantSource {}
 impl RefUnwindSafe for GrantSource {}
 
-/// A grant without the right to use it: whether it holds, and its end.
+/// A grant without the right to use it: it can check the deadline and end the grant.
 #[derive(Clone)]
 pub(crate) struct GrantTerms {
     issued: Arc<Issued>,
@@ -279,7 +281,7 @@ pub(crate) struct GrantTerms {
 }
 
 impl GrantTerms {
-    /// Fails where `timeoutMs` or `expiresAt` is over. What no policy limits goes on for as long as it takes.
+    /// Fails after `timeoutMs` or `expiresAt`. Work without these constraints may take any time.
     pub(crate) fn check_work(&self) -> Result<(), GrantError> {
         self.check_deadline(&*self.issued.authority()?)
     }
@@ -303,7 +305,7 @@ impl GrantTerms {
         if let Some(timeout) = self.limits.timeout {
             let shown = now.as_millis().saturating_sub(self.begun_at.as_millis());
             let shown = Duration::from_millis(u64::try_from(shown).unwrap_or(0));
-            // A clock that steps back makes no work shorter.
+            // The larger of wall-clock and monotonic time counts, so setting the clock back does not extend the work.
             if shown.max(authority.monotonic().saturating_sub(self.begun)) >= timeout {
                 return Err(GrantError::Overdue { timeout });
             }
@@ -315,21 +317,21 @@ impl GrantTerms {
     }
 }
 
-/// What was decided. Shared by the clones of an enforcement and by its grants.
+/// A decision that grants something, shared by the clones of an enforcement and by its grants.
 struct Issued {
-    /// The governor, which an enforcement does not keep open.
+    /// A weak reference, so an enforcement does not keep the governor open.
     authority: Weak<dyn GrantAuthority>,
     at: Timestamp,
     proof_id: ProofId,
     agent: AgentId,
-    /// Inline where it is one, as it is nearly always.
+    /// Inline, because nearly every decision grants one capability.
     granted: SmallVec<[Capability; 1]>,
     constraints: Constraints,
-    // Held to take one thing; no other lock is taken behind it.
+    // Held only to consume something; no other lock is taken while it is held.
     spent: Mutex<Spent>,
 }
 
-/// The amounts taken of the limits.
+/// The uses, records and amount consumed so far.
 #[derive(Default)]
 struct Spent {
     uses: u64,
@@ -356,7 +358,7 @@ impl Issued {
     }
 }
 
-/// The constraints that a grant enforces, read.
+/// The parsed constraints that a grant enforces.
 #[derive(Clone, Copy)]
 struct Limits {
     uses: u64,
@@ -398,9 +400,9 @@ fn after(at: Timestamp, duration: Duration) -> Timestamp {
     Timestamp::from_millis(at.as_millis().saturating_add(millis))
 }
 
-/// How long a grant holds after the decision where no constraint says so.
+/// Lifetime of a grant, from the decision, without `timeoutMs` and `expiresAt`.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(5 * 60);
-/// By how much a sum of amounts may be over, relatively.
+/// Relative tolerance for a sum of amounts.
 const SLACK: f64 = 1e-12;
 
 #[cfg(test)]

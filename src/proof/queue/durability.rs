@@ -5,6 +5,18 @@ use std::time::Duration;
 use crate::model::{InvalidValue, RiskLevel};
 
 /// The point at which a call that writes returns.
+///
+/// ```
+/// use rulekeep::{Durability, Governor, RiskLevel};
+///
+/// // LOW and MEDIUM decisions return before they are on disk; HIGH and CRITICAL ones wait for it.
+/// let durability = Durability::SyncFrom(RiskLevel::High);
+/// let governor = Governor::builder().durability(durability).auto_register().open_in_memory()?;
+/// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
+/// governor.log().flush()?; // waits until everything so far is on disk
+/// assert!(governor.log().record(&verdict.proof_id).is_ok());
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
