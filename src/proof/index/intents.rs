@@ -1,5 +1,5 @@
 //! The records of each intent: one mention of its intent for every record, in runs of 65,536 records. The last run is
-//! in memory; a full one is sorted and persisted in 64 chunks, of which a lookup reads one.
+//! in memory; a full one is sorted and persisted in 256 chunks, of which a lookup reads one.
 //!
 //! A mention holds 32 bits of the intent's ID, so a match may belong to another intent. Callers must read the record
 //! to be sure.
@@ -199,9 +199,9 @@ fn decode(bytes: &[u8]) -> Result<Vec<Mention>, ViewError> {
 
 /// Number of records in a run: 128 blocks of the list of all records.
 const RUN: usize = 1 << 16;
-const CHUNKS: u32 = 64;
+const CHUNKS: u32 = 256;
 /// Number of mentions of the open run persisted under one key.
-const PIECE: usize = 1024;
+const PIECE: usize = 256;
 /// Size of a stored mention in bytes.
 const MENTION: usize = 12;
 

@@ -9,7 +9,7 @@
 //! | `b` + number | the 512 postings of a full block, by the number in its summary |
 //! | `p` + list | the postings of the list's last block, while it is not full |
 //! | `i` + run + chunk | mentions of intents in a full run of 65,536 records, 12 bytes each |
-//! | `o` + piece | 1,024 mentions of the run that is not full |
+//! | `o` + piece | 256 mentions of the run that is not full |
 //! | `t` + key | the latest value of a state |
 //! | `u` + batch | JSON: the use of limits since the batch before, and the records whose use was released |
 //! | `n` + chunk | 64 nodes of level 8 of the tree over the entries |
