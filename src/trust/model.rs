@@ -46,7 +46,7 @@ pub struct PerObservability {
 ///
 /// A model is checked when a governor is opened with it; see
 /// [`TrustModel::checked`]. The ranges below are what keeps the promises of
-/// `docs/trust.md` true for every model, not for the defaults alone.
+/// `docs/reference/trust.md` true for every model, not for the defaults alone.
 ///
 /// ```
 /// use rulekeep::trust::TrustModel;

@@ -1,11 +1,11 @@
-//! What docs/trust.md says in numbers, worked out anew.
+//! What docs/reference/trust.md says in numbers, worked out anew.
 
 use super::*;
 
-const PAGE: &str = include_str!("../../../docs/trust.md");
+const PAGE: &str = include_str!("../../../docs/reference/trust.md");
 
 fn assert_told(row: &str) {
-    assert!(PAGE.contains(row), "docs/trust.md lacks {row:?}");
+    assert!(PAGE.contains(row), "docs/reference/trust.md lacks {row:?}");
 }
 
 fn each(points: PerRisk) -> [u16; 4] {

@@ -41,7 +41,7 @@ pub use report::{
 
 /// Tests of a policy set: requests, and what each must come to.
 ///
-/// `docs/policy-tests.md` describes the document.
+/// `docs/reference/policy-tests.md` describes the document.
 ///
 /// ```
 /// use rulekeep::intent::Parser;
