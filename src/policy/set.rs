@@ -90,7 +90,7 @@ impl PolicySet {
     pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
     /// The set that ships with this library: what agents of each tier may do by
-    /// the risk of it. `docs/recommended-policies.md` explains it.
+    /// the risk of it. `docs/reference/recommended-policies.md` explains it.
     ///
     /// # Errors
     ///

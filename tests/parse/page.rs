@@ -1,10 +1,10 @@
-//! What docs/parsing.md shows: the rows that it adds, and the explanation that it prints.
+//! What docs/reference/parsing.md shows: the rows that it adds, and the explanation that it prints.
 
 use rulekeep::RiskLevel;
 use rulekeep::intent::Parser;
 use serde_json::Map;
 
-const PAGE: &str = include_str!("../../docs/parsing.md");
+const PAGE: &str = include_str!("../../docs/reference/parsing.md");
 
 fn blocks(language: &str) -> Vec<&'static str> {
     PAGE.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix(language)).collect()

@@ -5,7 +5,7 @@ use rulekeep::{Governor, PolicySet};
 
 #[test]
 fn every_document_on_the_policy_page_loads() {
-    let page = include_str!("../../docs/policies.md");
+    let page = include_str!("../../docs/reference/policies.md");
     let documents: Vec<&str> = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(!documents.is_empty());
     for document in documents {

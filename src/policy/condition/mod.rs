@@ -6,7 +6,7 @@
 //! cost, and hands out a [`Condition`]: a tree (`tree`) that is walked over a
 //! [`Scope`] (`evaluate`, `functions`, `time`, `value`). Every evaluation ends with
 //! true, false or an error; it reads no clock, and its result depends on the
-//! source, the bindings and the scope alone. `docs/conditions.md` has the language.
+//! source, the bindings and the scope alone. `docs/reference/policies.md` has the language.
 
 mod check;
 mod construct;

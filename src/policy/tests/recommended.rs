@@ -17,7 +17,7 @@ fn the_recommended_set_loads_without_a_warning() {
 
 /// The cells of the documented table: operation, risk, tier, and what it says.
 fn cells() -> Vec<(Operation, RiskLevel, Tier, Decision)> {
-    let document = include_str!("../../../docs/recommended-policies.md");
+    let document = include_str!("../../../docs/reference/recommended-policies.md");
     let mut cells = Vec::new();
     for line in document.lines().filter(|line| line.starts_with("| `")) {
         let columns: Vec<&str> = line.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect();

@@ -2,10 +2,10 @@
 
 use super::*;
 
-const PAGE: &str = include_str!("../../../docs/trust.md");
+const PAGE: &str = include_str!("../../../docs/reference/trust.md");
 
 fn assert_told(row: &str) {
-    assert!(PAGE.contains(row), "docs/trust.md lacks {row:?}");
+    assert!(PAGE.contains(row), "docs/reference/trust.md lacks {row:?}");
 }
 
 fn each(points: PerRisk) -> [u16; 4] {

@@ -7,8 +7,8 @@ use rulekeep_cli::policy::PolicyCases;
 #[test]
 fn the_cases_on_the_page_about_tests_hold_for_the_rules_on_the_policy_page() {
     let first = |page: &str| page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
-    let rules = PolicySet::from_toml(&first(include_str!("../../../../docs/policies.md"))).unwrap();
-    let cases = PolicyCases::from_toml(&first(include_str!("../../../../docs/policy-tests.md"))).unwrap();
+    let rules = PolicySet::from_toml(&first(include_str!("../../../../docs/reference/policies.md"))).unwrap();
+    let cases = PolicyCases::from_toml(&first(include_str!("../../../../docs/reference/policy-tests.md"))).unwrap();
     assert_eq!(rules.name(), cases.name());
     let parser = Parser::new().unwrap();
     let read = |agent: &_, text: &str, context: &_| parser.parse_text(agent, text, context).map(|parsed| parsed.intent);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::policy::Capability;
 use crate::words::{Decision, Failure, Risk, Tier};
 
-/// Tests of a policy set; docs/policy-tests.md describes them.
+/// Tests of a policy set; docs/reference/policy-tests.md describes them.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Rulekeep policy cases", extend("$id" = "policy-cases.schema.json"))]

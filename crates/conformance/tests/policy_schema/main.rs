@@ -187,7 +187,7 @@ fn what_ships_and_what_the_pages_show_has_the_shape_of_the_schema() {
     let folder = Path::new(ROOT);
     let read = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
     let mut documents = vec![read("policies/recommended.toml"), read("examples/policies/support.toml")];
-    for page in ["README.md", "docs/policies.md", "docs/policy-tests.md"] {
+    for page in ["README.md", "docs/reference/policies.md", "docs/reference/policy-tests.md"] {
         documents.extend(shown(&read(page), "[[rule]]"));
     }
     assert!(documents.len() > 2);
@@ -195,7 +195,7 @@ fn what_ships_and_what_the_pages_show_has_the_shape_of_the_schema() {
         assert!(PolicySet::from_toml(&document).is_ok(), "{document}");
         toml::from_str::<PolicyDocument>(&document).unwrap_or_else(|error| panic!("{error}\n{document}"));
     }
-    let mut documents = shown(&read("docs/policy-tests.md"), "[[case]]");
+    let mut documents = shown(&read("docs/reference/policy-tests.md"), "[[case]]");
     assert!(!documents.is_empty());
     documents.push(read("policies/recommended.cases.toml"));
     for document in documents {

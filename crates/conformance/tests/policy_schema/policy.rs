@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::words::{AlertOn, Classification, Effect, Measured, Over, Risk, Tier};
 
-/// Rules that decide what agents may do; docs/policies.md describes them.
+/// Rules that decide what agents may do; docs/reference/policies.md describes them.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Rulekeep policy document", extend("$id" = "policy.schema.json"))]

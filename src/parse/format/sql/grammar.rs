@@ -435,7 +435,7 @@ impl Effect {
     }
 }
 
-/// More tokens than this are not given to the parser. SOURCE: measured on 0.63, see docs/parsing-sql.md.
+/// More tokens than this are not given to the parser. SOURCE: measured on 0.63, see docs/reference/parsing.md.
 const MOST_TOKENS: usize = 2000;
 /// Up to so many tokens the usual stack of a thread is enough, also without optimisation; a test holds it to that.
 const MOST_TOKENS_INLINE: usize = 200;

@@ -54,7 +54,7 @@ fn random_programs_mean_what_the_cel_crate_says() {
     assert!(tally.values > tally.errors + 10 * (tally.refused + tally.set_aside), "{tally:?}");
 }
 
-/// Named in `docs/conditions.md`. When one of them ends, the crate has changed: take it off both lists.
+/// Named in `docs/reference/policies.md`. When one of them ends, the crate has changed: take it off both lists.
 #[test]
 fn where_the_cel_crate_differs_it_still_does() {
     let mut facts = Facts::ordinary();
