@@ -1,6 +1,6 @@
-//! The JSON Schemas of the policy document and of the document of cases: they stand
-//! under `docs/` as they are made here, and they name the fields that the loader
-//! takes, no more and no fewer. `RULEKEEP_BLESS=1` writes them anew.
+//! Tests of the JSON Schemas of policy documents and policy cases. The schemas are generated here and
+//! committed in `docs/` and in the package of the command line, which prints them. They name exactly
+//! the fields that the loader accepts. `RULEKEEP_BLESS=1` rewrites the files.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 #![allow(dead_code)] // the fields are read by serde and schemars alone
@@ -22,18 +22,20 @@ use schemars::{Schema, schema_for};
 use serde_json::{Value, json};
 
 #[test]
-fn the_schemas_under_docs_are_those_of_the_documents() {
+fn the_committed_schemas_are_those_of_the_documents() {
     for (file, schema) in [("policy.schema.json", policy_schema()), ("policy-cases.schema.json", cases_schema())] {
         let made = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
-        let path = Path::new(ROOT).join("docs").join(file);
-        if std::env::var_os("RULEKEEP_BLESS").is_some() {
-            std::fs::write(&path, &made).unwrap();
+        for folder in ["docs", "crates/cli/src/policy"] {
+            let path = Path::new(ROOT).join(folder).join(file);
+            if std::env::var_os("RULEKEEP_BLESS").is_some() {
+                std::fs::write(&path, &made).unwrap();
+            }
+            let committed = std::fs::read_to_string(&path).unwrap();
+            assert!(
+                committed == made,
+                "{folder}/{file} is out of date; RULEKEEP_BLESS=1 cargo test -p rulekeep-conformance --test policy_schema writes it"
+            );
         }
-        let stands = std::fs::read_to_string(&path).unwrap();
-        assert!(
-            stands == made,
-            "docs/{file} is out of date; RULEKEEP_BLESS=1 cargo test -p rulekeep-conformance --test policy_schema writes it"
-        );
     }
 }
 
