@@ -132,13 +132,13 @@ impl Secrets {
     }
 }
 
-/// What the journal says of an address: the first 8 bytes of a SHA-256 over the endpoint's id and it, in hex.
+/// The fingerprint of a URL in the journal: the first 8 bytes of SHA-256 over the endpoint's id and the URL, in hex.
 pub(super) fn address_print(id: WebhookId, url: &str) -> String {
     let digest = Sha256::new().chain_update(id.to_string()).chain_update(url).finalize();
     hex::encode(digest.get(..8).unwrap_or_default())
 }
 
-/// An address as it may be seen: what follows the host, where tokens stand, is left out.
+/// The URL without the part after the host, which often contains tokens.
 pub(super) fn masked(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
     let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -146,7 +146,8 @@ pub(super) fn masked(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// Nothing is written over it: what stands there may be all that there is of the secrets.
+/// The message if the file cannot be read. It is not overwritten then, because it may hold the only copy of the
+/// secrets.
 const UNREADABLE: &str = "SECRETS cannot be read: put it back from a copy, or take it away; then resume";
 
 #[cfg(test)]
