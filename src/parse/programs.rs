@@ -46,10 +46,10 @@ pub(crate) struct Program {
     pub rule: Option<CommandRule>,
     /// The resource of subcommands that are read by their verb.
     pub resource: Option<Resource>,
-    /// How it runs another command, if it does: the first variant that fits its arguments applies.
+    /// The ways in which it runs another command; the first that fits its arguments applies.
     pub wraps: Vec<Wraps>,
     subcommands: HashMap<Box<str>, CommandRule>,
-    /// How a subcommand runs another command: `docker exec box ls`.
+    /// The ways in which a subcommand runs another command: `docker exec box ls`.
     sub_wraps: HashMap<Box<str>, Vec<Wraps>>,
     flags: HashMap<Box<str>, FlagRule>,
     /// The maximum number of subcommand words that a flag rule is attached to.
@@ -146,7 +146,7 @@ impl Program {
         !self.sub_wraps.is_empty()
     }
 
-    /// How the subcommand of exactly these words runs another command.
+    /// The ways in which the subcommand of exactly these words runs another command.
     pub(crate) fn subcommand_wraps(&self, words: &[&str]) -> Option<&[Wraps]> {
         self.sub_wraps.get(words.join(" ").as_str()).map(Vec::as_slice)
     }

@@ -15,7 +15,7 @@ use rulekeep::extension::{RESERVED, excerpt, is_reserved};
 /// The reason a text is refused.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// This field is nested too deep.
+    /// The named field is nested too deep.
     TooDeep(String),
     /// Not JSON, not an object, or a duplicate name.
     Unreadable(serde_json::Error),

@@ -7,12 +7,12 @@ use crate::parse::roles::{Role, Roles, ask_about, ask_whether};
 /// The stance of a clause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Stance {
-    /// It may ask for something.
+    /// The clause may ask for something.
     #[default]
     Asked,
-    /// It says what must not be done: "don't delete anything".
+    /// The clause says what must not be done: "don't delete anything".
     Forbidden,
-    /// It asks about an act, not for it: "how do I delete a branch?"
+    /// The clause asks about an act, not for it: "how do I delete a branch?"
     About,
 }
 
@@ -91,7 +91,7 @@ impl<'t> Clause<'t> {
     }
 }
 
-/// What is known about words before any of them is weighed.
+/// Knowledge about words before any of them is weighed.
 pub(crate) trait Vocabulary {
     /// Returns whether a word may start an order.
     fn opens(&self, word: &str) -> bool;

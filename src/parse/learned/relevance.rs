@@ -66,7 +66,7 @@ impl Relevance {
         self.tools.iter().map(score).collect()
     }
 
-    /// How well a word distinguishes the tools (inverse document frequency).
+    /// The weight with which a word distinguishes the tools (inverse document frequency).
     /// SOURCE: Spärck Jones, "A statistical interpretation of term specificity", 1972.
     fn rarity(&self, word: &str) -> f64 {
         let all = u32::try_from(self.tools.len()).unwrap_or(u32::MAX);

@@ -52,7 +52,7 @@ pub(super) struct Header {
 pub(super) struct Pair {
     pub capability: String,
     pub bias: f64,
-    /// Its contribution to each risk level from MEDIUM up.
+    /// The contribution to each risk level from MEDIUM up.
     pub risk: [f64; 3],
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Unmixed {
     pub text: String,
     /// Whether a word mixed scripts, or was forged completely.
     pub mixes: bool,
-    /// Whether Latin letters were replaced by letters of no language.
+    /// Set if Latin letters were replaced by letters of no language.
     pub styled: bool,
 }
 

@@ -15,7 +15,7 @@ use super::typos;
 /// A text with its words rewritten as intended.
 pub(crate) struct Respelled {
     pub text: String,
-    /// Whether more than typing errors were corrected.
+    /// Set if more than typing errors were corrected.
     pub disguised: bool,
 }
 

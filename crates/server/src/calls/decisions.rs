@@ -31,7 +31,7 @@ pub(super) struct Parse {
     input: Asked,
     #[schema(value_type = Option<Context>)]
     context: Option<Map<String, Value>>,
-    /// Whether to return the evidence of the parse.
+    /// Also return the evidence of the parse.
     explain: Option<bool>,
 }
 

@@ -206,7 +206,7 @@ impl serde::de::Error for Fault {
     }
 }
 
-/// What was expected, in JSON terms. The value found is not quoted, because it may be a misplaced secret.
+/// The expected value in JSON terms. The value found is not quoted, because it may be a misplaced secret.
 fn expected(message: &str) -> String {
     let is_plain =
         ["invalid type: ", "invalid value: ", "unknown variant "].iter().any(|kind| message.starts_with(kind));

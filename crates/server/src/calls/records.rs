@@ -167,7 +167,7 @@ pub(super) struct Get {
     /// The record.
     #[schema(value_type = ProofId)]
     proof_id: String,
-    /// Whether to return the record's evidence.
+    /// Also return the record's evidence.
     #[schema(default = false)]
     evidence: Option<bool>,
 }

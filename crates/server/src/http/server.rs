@@ -257,7 +257,7 @@ impl Server {
     }
 }
 
-/// Its sender is dropped when the server ends.
+/// Completes when the server ends, because the sender is dropped then.
 type Ended = watch::Receiver<()>;
 
 impl std::fmt::Debug for Server {

@@ -66,7 +66,7 @@ pub struct DeliveryPage {
     pub page: u64,
     /// The maximum number of attempts on a page.
     pub page_size: u64,
-    /// Whether there are further pages.
+    /// True if there are further pages.
     pub has_more: bool,
 }
 

@@ -61,7 +61,7 @@ pub struct Settings {
     /// first attempt is immediate, and after the last one the event is parked. Default: 5 s, 5 min, 30 min, 2 h, 5 h,
     /// 10 h, 14 h, 20 h and 24 h.
     pub schedule: Option<Vec<Duration>>,
-    /// Whether endpoints may have loopback and private addresses, for loopback also without TLS. For tests, and for
+    /// Allows endpoints with loopback and private addresses, for loopback also without TLS. For tests, and for
     /// receivers in your own network. Default: false.
     pub allow_private: bool,
 }

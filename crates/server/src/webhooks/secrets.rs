@@ -52,7 +52,7 @@ struct Written {
 #[derive(Default)]
 pub(super) struct Secrets {
     of: BTreeMap<WebhookId, Kept>,
-    /// Whether `of` is the file's content. If it is not, the file is not overwritten.
+    /// Set if `of` is the file's content. Otherwise the file is not overwritten.
     is_read: bool,
 }
 

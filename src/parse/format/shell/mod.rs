@@ -76,7 +76,7 @@ struct Shell<'l, 'r> {
     first_download: Option<usize>,
     /// Secrets in the line.
     secrets: Vec<String>,
-    /// The line reads a secret; or sends something away.
+    /// The line reads a secret.
     reads_secret: bool,
     sends: bool,
     /// The folder that the line changed to last.

@@ -8,11 +8,11 @@ pub(super) struct Word {
     pub text: String,
     /// Whether a part is known only at run time.
     pub dynamic: bool,
-    /// Whether it contains an unquoted wildcard.
+    /// Set if the word contains an unquoted wildcard.
     pub wild: bool,
     /// Whether a part was quoted.
     pub quoted: bool,
-    /// Whether it contains a documentation placeholder: `<name>`.
+    /// Set if the word contains a documentation placeholder: `<name>`.
     pub placeholder: bool,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Word {
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub word: Word,
-    /// Whether there is a word, possibly an empty one.
+    /// Set if there is a word, possibly an empty one.
     pub begun: bool,
     pub braces: bool,
 }

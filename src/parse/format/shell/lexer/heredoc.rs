@@ -7,9 +7,9 @@ use crate::parse::format::shell::word::Draft;
 #[derive(Debug)]
 pub(super) struct Pending {
     pub delimiter: String,
-    /// Whether its substitutions are run.
+    /// Set if the substitutions in the body are run.
     pub expands: bool,
-    /// Whether leading tabs of its lines are dropped.
+    /// Set if leading tabs of the lines are dropped.
     pub strips: bool,
     pub body: usize,
 }
