@@ -14,7 +14,7 @@ use crate::model::{AgentId, AgentTraits, RiskLevel, Tier, closed_words};
 closed_words! {
     /// The event that an alert rule watches for.
     pub enum AlertOn("alert") {
-        /// DENY decisions.
+        /// Decisions that are DENY.
         Denials = "denials",
         /// An attempt at CRITICAL effective risk, whatever the decision.
         Critical = "critical",

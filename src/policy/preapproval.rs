@@ -66,7 +66,7 @@ pub struct PreApprovalSum {
     pub most: f64,
 }
 
-/// A validated pre-approval. Its terms cover a request only if every one of them does.
+/// A validated pre-approval of a class of actions. Its terms cover a request only if every one of them does.
 ///
 /// ```
 /// use rulekeep::escalation::{PreApproval, PreApprovalTerms};

@@ -20,13 +20,13 @@ use crate::model::{Capability, Classification, Constraints, Intent, RiskLevel, T
 closed_words! {
     /// The effect of a policy rule on the capabilities it matches. An earlier effect outranks a later one.
     pub enum Effect("effect") {
-        /// Denies them.
+        /// Denies the matched capabilities.
         Deny = "deny",
-        /// Escalates them to a reviewer.
+        /// Escalates the matched capabilities to a reviewer.
         Escalate = "escalate",
         /// Grants those listed in `to` and withholds the rest.
         Degrade = "degrade",
-        /// Grants them.
+        /// Grants the matched capabilities.
         Allow = "allow",
     }
 }

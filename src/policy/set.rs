@@ -79,9 +79,9 @@ struct Inner {
 pub struct PolicySource {
     /// The document's name in messages.
     pub name: String,
-    /// The document's format.
+    /// The document's format, TOML or JSON.
     pub format: PolicyFormat,
-    /// The document's text.
+    /// The complete text of the document.
     pub text: String,
 }
 

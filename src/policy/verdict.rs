@@ -13,7 +13,7 @@ use crate::model::{Capability, Constraints, Decision};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PolicyVerdict {
-    /// The decision.
+    /// The decision on the request.
     pub decision: Decision,
     /// One line for people: the rules that decided, and how the request could be granted.
     pub reasoning: String,
@@ -56,7 +56,7 @@ pub struct PolicyVerdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ConditionFailure {
-    /// The rule's id.
+    /// The id of the rule with the condition.
     pub rule: Arc<str>,
     /// The place of the rule: `policies.toml:12`, or `line 12` if there is only one document.
     pub place: Box<str>,
@@ -91,7 +91,7 @@ impl Need {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Approval {
-    /// The capabilities granted.
+    /// The capabilities that the approval grants.
     pub granted: Vec<Capability>,
     /// The capabilities that a degrading rule withholds despite the approval.
     pub denied: Vec<Capability>,

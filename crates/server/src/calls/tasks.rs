@@ -46,9 +46,9 @@ pub(super) struct Open {
 #[serde(untagged)]
 #[allow(dead_code)] // for the schema
 enum TrustedValue {
-    /// A text.
+    /// A text value.
     Text(String),
-    /// A number.
+    /// A number, which stands for its text.
     Number(f64),
 }
 

@@ -20,7 +20,7 @@ closed_words! {
     pub enum Scope("scope") {
         /// Calls of an agent: parse, enforce, report outcomes, and read its own records.
         Agent = "agent",
-        /// All calls.
+        /// All calls, including administration.
         Admin = "admin",
     }
 }
@@ -261,7 +261,7 @@ impl KeyDraft {
 pub struct KeyInfo {
     /// The key's id, which is not secret.
     pub id: KeyId,
-    /// The display name.
+    /// The display name of the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The permissions of the key.

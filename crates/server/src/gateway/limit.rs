@@ -35,7 +35,7 @@ impl LimiterClock for Time {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Allowance {
-    /// The key's plan.
+    /// The plan of the key.
     pub plan: Plan,
     /// The number of requests that can be made right now.
     pub remaining: u32,

@@ -97,7 +97,7 @@ impl Gateway {
         Ok(Self { governor: governor.clone(), state, webhooks })
     }
 
-    /// The webhook endpoints.
+    /// The webhook endpoints of the governor.
     pub const fn webhooks(&self) -> &Webhooks {
         &self.webhooks
     }
@@ -196,7 +196,7 @@ impl From<Error> for Refused {
     }
 }
 
-/// An admitted request.
+/// A request that the gateway admitted.
 #[must_use = "nothing is done yet"]
 pub struct Admitted {
     gateway: Gateway,

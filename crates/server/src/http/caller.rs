@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName};
 /// the client cannot choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller(
-    /// The client's address.
+    /// The IP address of the client.
     pub IpAddr,
 );
 

@@ -73,7 +73,7 @@ impl std::fmt::Debug for AddedEndpoint {
 closed_words! {
     /// The state of an endpoint.
     pub enum EndpointState("endpoint state") {
-        /// Events are delivered.
+        /// Events are delivered to the endpoint.
         Active = "active",
         /// An event was parked and none was delivered since. Each following event is tried at once, and once more
         /// after the last wait of the schedule.
