@@ -1,8 +1,8 @@
-//! What the hot path costs: parse, enforce by the size of the policy set, by
-//! the length of the log, by durability, and by threads.
+//! The cost of the hot path: parse, and enforce by the size of the policy set, by the length of the log, by
+//! durability, and by threads.
 //!
-//! `cargo bench -p rulekeep-benches --bench enforce`. The log of a million records takes a minute to
-//! make; `RULEKEEP_BENCH_RECORDS=10000` makes a shorter one.
+//! `cargo bench -p rulekeep-benches --bench enforce`. Writing the log of a million records takes a minute;
+//! `RULEKEEP_BENCH_RECORDS=10000` makes a shorter one.
 
 #![allow(missing_docs)] // criterion's macros make public items without any
 #![allow(clippy::expect_used)] // a bench that cannot be set up has nothing to measure
@@ -33,8 +33,8 @@ fn intent() -> Intent {
         .with_context("target", "ann@example.com")
 }
 
-/// `rules` rules of which one in ten names the intent's action. In JSON, written
-/// densely, for 10,000 of them to fit a document.
+/// `rules` rules, of which one in ten names the intent's action. In dense JSON, so that 10,000 of them fit a
+/// document.
 fn policies(rules: usize) -> PolicySet {
     let rules: Vec<String> = (0..rules)
         .map(|rule| {
@@ -80,7 +80,7 @@ fn by_policies(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// `rules` rules that all ask for the same request, each another reviewer, or all of them one.
+/// `rules` rules that all escalate the same request, each to another reviewer, or all to one.
 fn escalations(rules: usize, is_one: bool) -> PolicySet {
     let rules: Vec<String> = (0..rules)
         .map(|rule| {
@@ -126,8 +126,7 @@ fn by_log(criterion: &mut Criterion) {
 }
 
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of 100,000
-/// Criterion has no tails: these are read off single calls, paced so that the
-/// queue does not fill.
+/// Measures tails on single calls, which Criterion does not report; paced so that the queue does not fill.
 fn tails(name: &str, governor: &Governor, intent: &Intent) {
     let mut nanos: Vec<u128> = (0..100_000)
         .map(|_| {
@@ -176,8 +175,7 @@ fn by_durability(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The time that `count` enforcements take on so many threads: an item is one
-/// enforcement, whichever thread made it.
+/// The time of `count` enforcements on this many threads: one item is one enforcement, whichever thread made it.
 fn on_threads(governor: &Governor, intent: &Intent, threads: u64, count: u64) -> Duration {
     let started = Instant::now();
     std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
-//! How fast one lossless subscriber is told what happens, in a store in a folder: what lies behind it, by types, and
-//! beside a writer that decides as fast as it can.
+//! The throughput of a lossless subscriber on a store in a folder: existing events, by type, and concurrent with a
+//! writer at full speed.
 //!
-//! `cargo bench -p rulekeep-benches --bench events`. `RULEKEEP_BENCH_RECORDS=10000` makes a small one.
+//! `cargo bench -p rulekeep-benches --bench events`. `RULEKEEP_BENCH_RECORDS=10000` makes a small store.
 
 #![allow(clippy::expect_used)] // a bench that cannot be set up has nothing to measure
 
@@ -27,7 +27,7 @@ fn decide(governor: &Governor, records: u64) {
     }
 }
 
-/// The time until a subscription with this filter has told so many events.
+/// The time until a subscription with this filter has received this many events.
 fn drain(governor: &Governor, filter: &EventFilter, events: u64) -> Duration {
     let mut subscription = governor.subscribe(filter).expect("the first event is there");
     let started = Instant::now();

@@ -1,9 +1,8 @@
-//! What an outcome costs: the call until trust has moved and the entry is in
-//! order, with its record still on its way to the disk, and with its record so
-//! far back that it lies in a sealed segment.
+//! The cost of an outcome report: until trust is updated and the entry is enqueued, with its record still on its way
+//! to disk, and with its record so old that it is in a sealed segment.
 //!
-//! `cargo bench -p rulekeep-benches --bench outcome`. `RULEKEEP_BENCH_RECORDS` says how far back:
-//! 100,000 records by default.
+//! `cargo bench -p rulekeep-benches --bench outcome`. `RULEKEEP_BENCH_RECORDS` sets the distance of the old record;
+//! default 100,000 records.
 
 #![allow(missing_docs)] // criterion's macros make public items without any
 #![allow(clippy::expect_used)] // a bench that cannot be set up has nothing to measure
@@ -30,7 +29,7 @@ fn decide(governor: &Governor) -> ProofId {
     governor.enforce(&intent).expect("a verdict").proof_id
 }
 
-/// The time of so many reports, each paced so that the queue does not fill.
+/// The times of reports, each paced so that the queue does not fill.
 fn report(governor: &Governor, ids: impl Iterator<Item = ProofId>) -> Vec<Duration> {
     ids.map(|id| {
         let started = Instant::now();
@@ -64,14 +63,14 @@ fn far_back(_: &mut Criterion) {
     let back = std::env::var("RULEKEEP_BENCH_RECORDS").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000);
     let folder = tempfile::tempdir().expect("a folder");
     let governor = governor(&folder);
-    // Each behind `back` others, and in segments that are full and sealed.
+    // Each has `back` records after it, in full and sealed segments.
     let ids: Vec<ProofId> = (0..OUTCOMES).map(|_| decide(&governor)).collect();
     (0..back).for_each(|_| _ = decide(&governor));
     governor.log().flush().expect("it is on disk");
     while back >= 100_000 && governor.log().journal().unsealed > 1 {
         std::thread::yield_now();
     }
-    // A record has its outcome once, so each call is timed by itself; the order is that of work that takes its time.
+    // A record has only one outcome, so each call is timed by itself; the order is scattered, as for real work.
     let scattered = (0..OUTCOMES).map(|place| ids[(place * 7919) % OUTCOMES]);
     tell("outcome_buffered/far_back", report(&governor, scattered));
     governor.close().expect("the store closes");

@@ -1,7 +1,7 @@
-//! What a registry of many agents costs: the time of a registration and of a look by how many there are, and the
+//! The cost of a large agent registry: the time of a registration and of a lookup by the number of agents, and the
 //! memory of each, in a store in a folder.
 //!
-//! `cargo bench -p rulekeep-benches --bench registry`. `RULEKEEP_BENCH_AGENTS=1000` makes a small one.
+//! `cargo bench -p rulekeep-benches --bench registry`. `RULEKEEP_BENCH_AGENTS=1000` makes a small registry.
 
 #![allow(clippy::expect_used)] // a bench that cannot be set up has nothing to measure
 #![allow(clippy::print_stdout)] // it has nothing else to say
@@ -58,21 +58,21 @@ fn register(governor: &Governor, number: u64) {
     governor.agents().register(Agent::new(name(number))).expect("the agent is new");
 }
 
-/// The mean time of one of the last.
+/// The mean time for one of the last agents.
 fn mean(numbers: impl Iterator<Item = u64>, mut one: impl FnMut(u64)) -> Duration {
     let start = Instant::now();
     numbers.for_each(&mut one);
     start.elapsed() / u32::try_from(LAST).unwrap_or(1)
 }
 
-/// The memory that the process has, in bytes.
+/// The resident memory of the process, in bytes.
 fn resident() -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
     line.trim().trim_end_matches(" kB").parse::<i64>().map_or(0, |kib| kib << 10)
 }
 
-/// How many are measured.
+/// The number of agents measured.
 const LAST: u64 = 1_000;
-/// What an id takes by itself.
+/// The size of an id alone, in bytes.
 const ID_BYTES: i64 = 12;

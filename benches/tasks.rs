@@ -1,7 +1,8 @@
-//! What a task costs: a call under one beside the same call without, and the opening beside an input of the same words.
+//! The cost of a task: a call under a task compared with the same call without one, and opening a task compared with
+//! an input of the same words.
 //!
-//! `cargo bench -p rulekeep-benches --bench tasks`. A log in memory, with group commit and no fsync; the task has 50
-//! observed results of 2 KB.
+//! `cargo bench -p rulekeep-benches --bench tasks`. The log is in memory, with group commit and no fsync; the task
+//! has 50 observed results of 2 KB.
 
 #![allow(missing_docs)] // criterion's macros make public items without any
 #![allow(clippy::expect_used)] // a bench that cannot be set up has nothing to measure
@@ -33,7 +34,7 @@ fn mail(to: &str) -> (ToolCall, String) {
     (ToolCall::new("send_email", arguments), text)
 }
 
-/// A task that has seen as much as a long one does.
+/// A task with as many observations as a long one.
 fn task(governor: &Governor) -> Task {
     let task = governor.tasks().open(TaskRequest::new(AGENT, WORDS).max_calls(100_000)).expect("it opens");
     for number in 0..50 {
@@ -55,7 +56,7 @@ fn calls(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tool_call");
     for (name, to, expected) in [
         ("allowed", "bob@example.com", Decision::Allow),
-        // Every result is searched for where the value comes from, and for what would leave.
+        // Every result is searched for the origin of the value, and for data that would leave.
         ("doubtful", "eve@evil.example", Decision::Escalate),
     ] {
         let governor = governor();
@@ -83,7 +84,7 @@ fn calls(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The time of so many calls, under a fresh task where the budget of one is used up.
+/// The time of this many calls, with a fresh task whenever the budget of one is used up.
 fn on(governor: &Governor, (one, used): &mut (Task, u32), call: &ToolCall, count: u64) -> Duration {
     let mut took = Duration::ZERO;
     for _ in 0..count {
@@ -109,7 +110,7 @@ fn opening(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Criterion measures one thing after the other; these take turns, so that both meet the same machine.
+/// Takes turns between the two, so that both meet the same machine; Criterion measures one after the other.
 fn medians(name: &str, mut works: [(&str, &mut dyn FnMut()); 2]) {
     const ROUNDS: usize = 5_000;
     let mut nanos = [const { Vec::new() }; 2];

@@ -1,5 +1,5 @@
-//! Any JSON loads as a catalogue, or is refused whole; loaded twice it changes
-//! nothing, and no tool in it is below what it is without its hints.
+//! Any JSON loads as a catalogue, or is refused as a whole. Loading it twice changes nothing, and no tool is rated
+//! below its rating without hints.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

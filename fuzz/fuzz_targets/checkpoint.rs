@@ -1,5 +1,5 @@
-//! No text panics the readers of keys, checkpoints and proofs; what they read has one
-//! spelling; and no path that the fuzzer finds proves a record.
+//! No text panics the parsers of keys, checkpoints and proofs; what they parse has a single spelling; and no path
+//! found by the fuzzer proves a record.
 #![no_main]
 
 use std::sync::LazyLock;

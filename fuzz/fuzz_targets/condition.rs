@@ -1,5 +1,5 @@
-//! Any text compiles as a condition or is refused with a place in it; what
-//! compiles evaluates, twice alike, to true, false or an error without a value of the context.
+//! Any text compiles as a condition, or is refused with a place in it. A compiled condition evaluates twice to the
+//! same result: true, false or an error without a value of the context.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use policy::condition::{Bindings, Condition, Scope};
 use rulekeep::system::Timestamp;
 use rulekeep::{RiskLevel, Tier};
 
-// The library keeps conditions to itself, so the target compiles their files beside it.
+// Conditions are private to the library, so the target compiles their files as well.
 mod model {
     pub(crate) use rulekeep::agent::Label;
     pub(crate) use rulekeep::intent::Capability;

@@ -1,5 +1,5 @@
-//! No text panics the reader of exports; none is whole and cut short at once; and no
-//! change to what was written goes unnoticed.
+//! No text panics the reader of exports; no export is both complete and truncated; and no change to an export goes
+//! unnoticed.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use rulekeep::proof::{ExportPoint, ExportRange, verify_export};
 use rulekeep::{Governor, Intent, Outcome, RiskLevel};
 
-/// A good export, and where its last line starts.
+/// A valid export, and the start of its last line.
 static EXPORT: LazyLock<(Vec<u8>, usize)> = LazyLock::new(|| {
     let governor = Governor::builder().auto_register().open_in_memory().expect("a store in memory opens");
     for capability in ["file:read", "email:send", "code:write"] {
@@ -32,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(point) = &part {
         assert!(whole.is_err() && point.bytes() <= input.len() as u64);
     }
-    // What the input says is put over a good export, or into it: first where, then what.
+    // The input overwrites a part of a valid export: two bytes of position, then the content.
     let (good, end) = &*EXPORT;
     let Some((place, text)) = input.split_first_chunk::<2>() else { return };
     let place = usize::from(u16::from_le_bytes(*place)) % end;

@@ -1,4 +1,4 @@
-//! No bytes panic the reader of frames, and what it reads is what they say.
+//! No bytes panic the reader of frames, and it returns exactly what they contain.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

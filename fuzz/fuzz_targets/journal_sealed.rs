@@ -1,4 +1,4 @@
-//! No bytes panic the reader of sealed segments or make it read more than they say.
+//! No bytes panic the reader of sealed segments, or make it read more than they contain.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! No bytes panic a walk over a segment, and no change inside a good one goes unnoticed.
+//! No bytes panic a scan of a segment, and no change inside a valid one goes unnoticed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! No text panics the parser, and characters that take no place on the screen
-//! never lower the risk of what they are hidden in.
+//! No text panics the parser, and invisible characters never lower the risk of the text they are hidden in.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -13,7 +12,7 @@ use serde_json::Map;
 static PARSER: LazyLock<(Parser, AgentId)> =
     LazyLock::new(|| (Parser::new().expect("the built-in lexicon reads"), "fuzz".parse().expect("a good id")));
 
-/// Characters that may be put between any two without a change of meaning.
+/// Characters that can be inserted anywhere without a change of meaning.
 const HIDDEN: [char; 6] = ['\u{200b}', '\u{2060}', '\u{ad}', '\u{feff}', '\u{34f}', '\u{202e}'];
 
 fn risk(text: &str) -> Option<RiskLevel> {
@@ -24,7 +23,7 @@ fn risk(text: &str) -> Option<RiskLevel> {
 fuzz_target!(|input: (&str, u8, u16)| {
     let (text, which, place) = input;
     let Some(plain) = risk(text) else { return };
-    // What the text hides by itself is not the plain text of this comparison.
+    // A text with hidden content of its own is not the plain text of this comparison.
     if !text.is_ascii() || text.bytes().any(|byte| byte.is_ascii_control()) {
         return;
     }

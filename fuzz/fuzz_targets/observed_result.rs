@@ -1,4 +1,4 @@
-//! No text panics the reading of words and observed results, and none in a field of an entry supplies a value.
+//! No text panics the reader of task words and observed results, and no text in a field of an entry supplies a value.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any text parses, or is refused, without a panic; twice the same way.
+//! Any text parses or is refused without a panic, twice with the same result.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Any text reads as the rest of an HTTP request without a panic, twice the same way.
+//! Any text parses as the rest of an HTTP request without a panic, twice with the same result.
 #![no_main]
 
 use std::sync::LazyLock;

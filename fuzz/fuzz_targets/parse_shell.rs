@@ -1,5 +1,5 @@
-//! Any command line parses without a panic; a command put behind it is never lost
-//! where the line leaves nothing open.
+//! Any command line parses without a panic, and a command appended to it is never lost unless the line leaves
+//! something open.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -15,12 +15,12 @@ static PARSER: LazyLock<(Parser, AgentId)> =
 
 fuzz_target!(|line: &str| {
     let (parser, agent) = &*PARSER;
-    // The prompt says that it is a command line.
+    // The prompt marks it as a command line.
     let risk = |line: &str| {
         parser.parse_text(agent, &format!("$ {line}"), &Map::new()).ok().map(|parsed| parsed.intent.risk_level)
     };
     risk(line);
-    // Plain words open no quotation, no comment and no document.
+    // Plain words open no quotation, comment or here-document.
     let is_plain = line
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b'/' | b'-' | b'|' | b';'));

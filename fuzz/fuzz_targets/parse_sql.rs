@@ -1,4 +1,4 @@
-//! Any text reads as SQL without a panic, twice the same way, bare and as an argument of a tool.
+//! Any text parses as SQL without a panic, twice with the same result, by itself and as a tool's argument.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ static PARSER: LazyLock<(Parser, AgentId)> =
 
 fuzz_target!(|input: &str| {
     let (parser, agent) = &*PARSER;
-    // As a tool's argument it is read as SQL whatever it looks like.
+    // As a tool's argument it is read as SQL, whatever it looks like.
     let call = json!({ "name": "run_sql", "arguments": { "sql": input } }).to_string();
     for text in [input, call.as_str()] {
         let first = parser.parse_text(agent, text, &Map::new()).ok();

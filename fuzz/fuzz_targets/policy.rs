@@ -1,4 +1,4 @@
-//! Any text loads as policies, or is refused with a problem that has a place.
+//! Any text loads as a policy document, or is refused with a problem that has a place.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

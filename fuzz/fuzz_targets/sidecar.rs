@@ -1,4 +1,4 @@
-//! No bytes end the sidecar, and every line of answer is JSON.
+//! No bytes end the sidecar, and every line of its output is JSON.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
-//! Base64 as bytes.
+//! Decoding of base64 into bytes.
 
-/// The bytes that base64 in either alphabet stands for, padded or not; none where something else stands in it.
+/// Decodes base64 in either alphabet, padded or not; `None` if the text contains any other character.
 pub(super) fn base64_bytes(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let (mut buffer, mut bits) = (0_u32, 0_u32);

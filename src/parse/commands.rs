@@ -1,25 +1,25 @@
-//! Commands that the hand-checked table of programs lacks: what a program, or its subcommand, is by its
-//! public description, as one compact table.
+//! Commands missing from the hand-checked program table: the meaning of programs and subcommands, derived from their
+//! public descriptions and stored as one compact table.
 //!
-//! `tools/intent-model` reads the descriptions of completion specifications and packages by the table of words and packs
-//! what it is sure of; the descriptions themselves do not ship.
+//! `tools/intent-model` reads the descriptions of completion specifications and packages with the word table and
+//! packs the confident results. The descriptions themselves are not shipped.
 
 use std::sync::OnceLock;
 
 use crate::model::{Error, Operation, Resource, RiskLevel};
 
-/// What a program or a subcommand does.
+/// The meaning of a program or subcommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Described {
     pub resource: Resource,
     pub operation: Operation,
-    /// Never below MEDIUM, unless it only reads.
+    /// At least MEDIUM, unless the command only reads.
     pub risk: RiskLevel,
-    /// Words of the subcommand that it was found by; 0 for the program alone.
+    /// Number of subcommand words that it was found by; 0 for the program alone.
     pub words: usize,
 }
 
-/// What is known of a program with these plain arguments: of the longest subcommand that the table has.
+/// Looks up a program with plain arguments, by the longest subcommand in the table.
 pub(crate) fn described(program: &str, plain: &[&str]) -> Option<Described> {
     let map = table().ok()?;
     let mut path = program.to_owned();
@@ -51,11 +51,11 @@ fn decoded(value: u64, words: usize) -> Option<Described> {
     Some(Described { resource: *Resource::ALL.get(part(8)?)?, operation, risk: risk.max(least), words })
 }
 
-/// The table's bytes, of commands and what each is: sorted by their bytes, each once.
+/// Packs commands and their meanings into the table's format. They must be sorted by bytes, without duplicates.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidInput`] where they are not.
+/// [`Error::InvalidInput`] if they are not.
 #[cfg(feature = "training")]
 pub fn pack<'c>(
     commands: impl IntoIterator<Item = (&'c str, &'c crate::model::Capability, RiskLevel)>,
@@ -71,7 +71,7 @@ pub fn pack<'c>(
     Ok(map.into_fst().into_inner())
 }
 
-/// Words of a subcommand that are looked up.
+/// Maximum number of subcommand words that are looked up.
 const LONGEST_SUBCOMMAND: usize = 2;
 
 #[cfg(test)]

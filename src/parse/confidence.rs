@@ -1,12 +1,12 @@
-//! How likely a reading is right, and which others come next.
+//! Confidence in a reading, and the alternative readings.
 
 use crate::model::{Action, Alternative};
 
 use super::reading::{Act, Reading};
 use super::sign::Sign;
 
-/// How likely the primary act is right. The table's own figure is calibrated when it is trained; that of a reader of
-/// structured text is moved by what else it saw.
+/// The probability that the primary act is right. The word table's figure is calibrated in training; that of a
+/// structured format is adjusted by what else its reader saw.
 pub(super) fn of(primary: &Act, reading: &Reading) -> f64 {
     if primary.is_unknown() {
         return UNKNOWN;
@@ -23,7 +23,8 @@ pub(super) fn of(primary: &Act, reading: &Reading) -> f64 {
     round(sure.clamp(LEAST, MOST_SURE))
 }
 
-/// Other readings, the likeliest first: what else the primary act's words may mean, and the other acts of the request.
+/// Alternative readings, most likely first: other meanings of the primary act's words, and the other acts of the
+/// request.
 pub(super) fn alternatives(primary: &Act, reading: &Reading, confidence: f64) -> Vec<Alternative> {
     let name = action_name(primary);
     let mut ranked: Vec<Alternative> = Vec::new();
@@ -43,7 +44,7 @@ pub(super) fn alternatives(primary: &Act, reading: &Reading, confidence: f64) ->
     ranked
 }
 
-/// The action's name; what cannot be one reads as unknown.
+/// The name of the action; `unknown_action` if the parts form no valid name.
 pub(crate) fn action_name(act: &Act) -> Action {
     let mut name = String::with_capacity(act.verb.len() + 1 + act.noun.len());
     for (place, part) in [act.verb.as_str(), act.noun.as_str()].into_iter().enumerate() {
@@ -61,19 +62,20 @@ pub(crate) fn action_name(act: &Act) -> Action {
     name.parse().unwrap_or_else(|_| Action::unknown())
 }
 
-/// Two decimals are more than the number can bear out.
+/// Rounds to two decimals, the precision that the number supports.
 fn round(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// Slope and offset of the score of structured forms, and what an unclear part leaves of a reading's confidence.
+/// Slope and offset of the score of structured formats, and the share of confidence that remains if a part is
+/// unclear.
 const STRUCTURED: (f64, f64) = (2.08, -3.1);
 const UNCLEAR_SHARE: f64 = 0.6;
 const LEAST: f64 = 0.05;
 const MOST_SURE: f64 = 0.98;
 /// The confidence of a reading that was not understood.
 const UNKNOWN: f64 = 0.2;
-/// Most alternatives.
+/// Maximum number of alternatives.
 const MOST: usize = 4;
-/// Longest name that is made.
+/// Maximum length of a generated action name.
 const LONGEST_NAME: usize = 64;

@@ -1,6 +1,5 @@
-//! What else a text says: the readings beside the plain one. What another
-//! reading asks for counts as if it had been written plainly; that it was not
-//! is a sign of its own.
+//! Derived readings: texts decoded or respelled from the input. What they ask for counts as if it had been written
+//! plainly, and the disguise is a risk sign of its own.
 
 use crate::model::{Operation, Resource, RiskLevel};
 
@@ -11,7 +10,7 @@ use super::reading::{Act, Format, Reading};
 use super::sign::Sign;
 use super::{manipulation, risk};
 
-/// Reads a normalized text, and everything that it says beside its plain words.
+/// Reads a normalized text and every text derived from it.
 pub(crate) fn read_on(normalized: &Normalized<'_>, lexicon: &Lexicon, tools: &ToolTurn<'_>) -> (Reading, Vec<String>) {
     let mut reading = read(&normalized.text, lexicon, tools);
     let written = normalized.text.len() + normalized.unseen.iter().map(String::len).sum::<usize>();
@@ -31,18 +30,18 @@ pub(crate) fn read_on(normalized: &Normalized<'_>, lexicon: &Lexicon, tools: &To
 struct Work<'l> {
     lexicon: &'l Lexicon,
     tools: &'l ToolTurn<'l>,
-    /// Bytes of unwrapped text that may still be read: three layers of base64 are less than twice the input.
+    /// Bytes of decoded text that may still be read: three layers of base64 add up to less than twice the input.
     left: usize,
-    /// What was unwrapped, for those who look for patterns in it.
+    /// The decoded texts, for pattern matching.
     decoded: Vec<String>,
 }
 
 impl Work<'_> {
-    /// Adds the readings that can be made of a text, whose own reading is given.
+    /// Adds the readings of all texts derived from a text, whose own reading is given.
     fn derive(&mut self, text: &str, reading: &mut Reading, depth: usize) {
         if depth >= DEEPEST {
             if !wrapped::pieces(text).is_empty() {
-                // Wrapped so often, it is nothing that an honest text has.
+                // No honest text is encoded so many times.
                 reading.push(Act::unclear_execution("encoded_text"));
             }
             return;
@@ -95,7 +94,7 @@ impl Work<'_> {
         self.decoded.extend(pieces.into_iter().map(|piece| piece.text));
     }
 
-    /// Adds the reading of a further text, and those that can be made of it.
+    /// Adds the reading of another text, and of the texts derived from it.
     fn add(&mut self, text: &str, sign: Option<Sign>, reading: &mut Reading, depth: usize) {
         let normalized = normalize(text, self.lexicon);
         let mut other = self.read(&normalized);
@@ -103,7 +102,7 @@ impl Work<'_> {
         take_in(reading, other, sign, text);
     }
 
-    /// Adds the reading of the same text otherwise written.
+    /// Adds the reading of another spelling of the same text.
     fn add_plain(&mut self, text: &str, sign: Option<Sign>, reading: &mut Reading) {
         let other = self.read(&normalize(text, self.lexicon));
         take_in(reading, other, sign, text);
@@ -126,7 +125,7 @@ fn read(text: &str, lexicon: &Lexicon, tools: &ToolTurn<'_>) -> Reading {
     reading
 }
 
-/// A request whose headers say another method than its own does what they say, in whatever form they come.
+/// Applies method override headers: the request does what they say, in whatever form they occur.
 fn overridden(text: &str, reading: &mut Reading) {
     let is_web = |act: &Act| act.resource == Resource::Web;
     if !text.contains(['-', '_']) || !reading.acts.iter().any(is_web) {
@@ -140,10 +139,10 @@ fn overridden(text: &str, reading: &mut Reading) {
     reading.push(Act::new("override", "method", Resource::Web, operation, 0.7));
 }
 
-/// Headers by which a request says another method.
+/// Headers that override a request's method.
 const OVERRIDES: [&str; 2] = ["method-override", "x-http-method"];
 
-/// Takes in what another reading found, if it found more than words.
+/// Merges another reading if it found more than unknown words.
 fn take_in(reading: &mut Reading, mut other: Reading, sign: Option<Sign>, text: &str) {
     other.acts.retain(|act| !act.is_unknown());
     let riskier = level(&other) > level(reading);
@@ -164,18 +163,18 @@ fn take_in(reading: &mut Reading, mut other: Reading, sign: Option<Sign>, text: 
     if !other.acts.is_empty() {
         reading.acts.retain(|act| !act.is_unknown());
     }
-    // The same sum read twice is one sum.
+    // A sum that occurs in both readings counts once.
     other.facts.amounts.retain(|amount| !reading.facts.amounts.contains(amount));
     reading.absorb(other);
 }
 
-/// Whether a reading has anything that is worth hiding.
+/// Returns whether a reading contains anything that is worth hiding.
 fn matters(reading: &Reading) -> bool {
     reading.facts.signs.has(Sign::Override)
         || reading.facts.signs.has(Sign::Conceal)
         || reading.acts.iter().any(|act| {
             let acts = !matches!(act.operation, Operation::Read | Operation::Unknown);
-            // What a reader could not make out in a guess at a text is no finding.
+            // An unclear part in a text that is only a guess proves nothing.
             let is_guess = act.signs.has(Sign::Unclear) && !matches!(reading.format, Format::Shell | Format::Text);
             act.resource == Resource::Credential || acts && !is_guess
         })
@@ -186,7 +185,7 @@ fn level(reading: &Reading) -> RiskLevel {
     known.map(|act| risk::assess(act, &reading.facts).level).max().unwrap_or(RiskLevel::Low)
 }
 
-/// Whether the text only asks what something encoded says: then that is content.
+/// Returns whether the text only asks for the meaning of something encoded, which is then content and not a request.
 fn asks_of_code(text: &str, reading: &Reading) -> bool {
     !reading.acts.is_empty()
         && matches!(reading.format, Format::Text)
@@ -195,5 +194,5 @@ fn asks_of_code(text: &str, reading: &Reading) -> bool {
         && confusable::says(text, "asks_of_code")
 }
 
-/// Wrappings within wrappings that are opened.
+/// Maximum depth of nested encodings that are decoded.
 const DEEPEST: usize = 3;

@@ -1,4 +1,4 @@
-//! The form of the lexicon's files.
+//! The file format of the lexicon.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde::Deserialize;
 
 use crate::model::Error;
 
-/// A lexicon's text as TOML lays it out.
+/// The content of a lexicon's TOML file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Document {
     pub cues: Vec<CueGroup>,
-    /// Programs that need no more than one rule: the rule, and their names between blanks.
+    /// Programs with a single rule: the rule, and the programs' names separated by blanks.
     pub simple: BTreeMap<String, String>,
     /// Programs with subcommands and flags, by name.
     pub program: BTreeMap<String, ProgramText>,
@@ -23,7 +23,7 @@ impl Document {
     }
 }
 
-/// Words that show one sign, between commas.
+/// Comma-separated words that show one sign.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CueGroup {
@@ -31,22 +31,23 @@ pub(super) struct CueGroup {
     pub sign: String,
 }
 
-/// A program: what it does by itself, by subcommand and by flag.
+/// A program: its effect by itself, by subcommand and by flag.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ProgramText {
-    /// What it does when nothing below matches: `capability[,capability] RISK action`.
+    /// The effect if nothing below matches: `capability[,capability] RISK action`.
     pub rule: Option<String>,
-    /// The resource of its subcommands where their words name none.
+    /// The resource of subcommands whose words name none.
     pub resource: Option<String>,
-    /// Where a command stands that it runs: `rest`, `after-N`, `text`, `text-after-N`, `--`, a flag; several between blanks.
+    /// The position of a command that the program runs: `rest`, `after-N`, `text`, `text-after-N`, `--` or a flag;
+    /// several are separated by blanks.
     pub wraps: Option<String>,
-    /// The same for its subcommands.
+    /// The same for each subcommand.
     pub wrap: BTreeMap<String, String>,
-    /// Subcommands of one or more words; `|` stands between names of one meaning.
+    /// Subcommands of one or more words; `|` separates synonyms.
     pub sub: BTreeMap<String, String>,
-    /// Flags that decide.
+    /// Flags that change the effect.
     pub flag: BTreeMap<String, String>,
-    /// Flags that take a value, between blanks, so that the value is not taken for a subcommand.
+    /// Flags that take a value, separated by blanks, so that the value is not taken for a subcommand.
     pub values: String,
 }

@@ -1,5 +1,4 @@
-//! The evidence for a parse: which words or arguments gave each act, and which
-//! showed each of its risk factors.
+//! The evidence of a parse: the words or arguments that led to each act and to each of its risk factors.
 
 use crate::model::{ActEvidence, Capability, FactorEvidence, WordEvidence};
 
@@ -7,7 +6,7 @@ use super::reading::{Act, Facts};
 use super::sign::Sign;
 use super::{confidence, risk};
 
-/// The evidence of one act within its request.
+/// Builds the evidence of one act within its request.
 pub(super) fn of(act: &Act, facts: &Facts) -> ActEvidence {
     let assessment = risk::assess(act, facts);
     let capability =

@@ -1,4 +1,4 @@
-//! A governed agent that reaches for what governs it: always `permission:admin`, CRITICAL.
+//! A governed agent that tries to change its own governance: always `permission:admin`, CRITICAL.
 
 use serde_json::{Map, json};
 

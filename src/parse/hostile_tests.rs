@@ -1,4 +1,4 @@
-//! Requests of an author who wants to be misread: none comes out calm.
+//! Requests whose author wants them to be misread: none gets a low risk.
 
 use serde_json::Map;
 

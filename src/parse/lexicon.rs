@@ -1,5 +1,5 @@
-//! What is known of words: the cues of risk, read from TOML and laid out for lookup once a process; the programs of
-//! command lines; the table that requests and names are read by.
+//! The lexicon: risk cues from TOML files, the programs of command lines, and the word table for requests and names.
+//! It is built once per process.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -14,19 +14,19 @@ use super::roles::Roles;
 use super::sign::Sign;
 use super::table::Table;
 
-/// The cues of risk, the programs of command lines, and the table of words.
+/// Risk cues, command-line programs and the word table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lexicon {
     cues: Table<Sign>,
-    /// Cues of several words, by their first word, the longest first.
+    /// Cues of several words by their first word, longest first.
     phrases: Table<Vec<Phrase>>,
     pub(crate) programs: Programs,
-    /// What is known of the words of requests.
+    /// The trained word table.
     table: Option<Arc<IntentTable>>,
 }
 
 impl Lexicon {
-    /// The lexicon with the entries of a text.
+    /// Adds the entries of a TOML text.
     fn with(mut self, text: &str) -> Result<Self, Error> {
         let document = Document::read(text)?;
         self.add_words(&document)?;
@@ -34,39 +34,39 @@ impl Lexicon {
         Ok(self)
     }
 
-    /// The built-in lexicon, read on first use.
+    /// Returns the built-in lexicon, built on first use.
     pub(crate) fn shared() -> Result<Arc<Self>, Error> {
         static BUILTIN: OnceLock<Result<Arc<Lexicon>, Error>> = OnceLock::new();
         BUILTIN.get_or_init(|| Ok(Arc::new(Self::untrained()?.with_table(IntentTable::shared()?)))).clone()
     }
 
-    /// The built-in lexicon without the table of words.
+    /// Builds the built-in lexicon without the word table.
     pub(crate) fn untrained() -> Result<Self, Error> {
         let read = DATA.iter().try_fold(Self::default(), |lexicon, text| lexicon.with(text));
         read.map_err(|error| Error::Internal { message: format!("the built-in lexicon does not read: {error}") })
     }
 
-    /// The table of words by which requests in English are read.
+    /// The word table that English requests are read by.
     pub(crate) fn table(&self) -> Option<&IntentTable> {
         self.table.as_deref()
     }
 
-    /// The same lexicon with another table of words.
+    /// Returns the same lexicon with another word table.
     pub(crate) fn with_table(self, table: Arc<IntentTable>) -> Self {
         Self { table: Some(table), ..self }
     }
 
-    /// The sign that one lower-case word shows.
+    /// The sign that a lower-case word shows.
     pub(crate) fn cue(&self, word: &str) -> Option<Sign> {
         self.cues.get(word).copied()
     }
 
-    /// The phrases that start with this word, the longest first.
+    /// The phrases that start with this word, longest first.
     pub(crate) fn phrases(&self, first: &str) -> &[Phrase] {
         self.phrases.get(first).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether anything is known of a lower-case word.
+    /// Returns whether the lexicon knows a lower-case word.
     pub(crate) fn knows(&self, word: &str) -> bool {
         Roles::of(word).is_small()
             || self.cues.contains_key(word)
@@ -74,7 +74,7 @@ impl Lexicon {
             || !self.phrases(word).is_empty()
     }
 
-    /// Whether it is a word of English by itself, not only the name of a program.
+    /// Returns whether a word is English, not only the name of a program.
     pub(crate) fn is_english(&self, word: &str) -> bool {
         use Resource::{Code, Config, Database, Network, System};
         let named = || self.table().and_then(|table| table.names(word));
@@ -82,29 +82,29 @@ impl Lexicon {
         Roles::of(word).is_small() || self.is_verb(word) || named().is_some_and(|resource| !is_technical(resource))
     }
 
-    /// Whether it is a verb in its base form, which may open an order.
+    /// Returns whether a word is a verb in its base form, which may start an order.
     pub(crate) fn is_verb(&self, word: &str) -> bool {
         self.table().is_some_and(|table| table.opens(word) && !table.is_inflected(word)) && !Roles::of(word).is_small()
     }
 
-    /// Whether it plainly names a thing.
+    /// Returns whether a word is a known noun.
     pub(crate) fn is_noun(&self, word: &str) -> bool {
         self.table().is_some_and(|table| table.names(word).is_some())
     }
 
-    /// What a verb in its base form does, and to what where nothing is named.
+    /// The operation of a verb in its base form, and its default resource.
     pub(crate) fn deed(&self, verb: &str) -> Option<(Operation, Resource)> {
         self.table().filter(|_| self.is_verb(verb))?.deed(verb)
     }
 
-    /// The verb of which a word of the danger floor is a form, and what it does.
+    /// For an inflected word of the danger floor, the base verb and its operation.
     pub(crate) fn danger<'w>(&self, word: &'w str) -> Option<(Cow<'w, str>, Operation)> {
         let base = self.table().filter(|_| is_danger(word))?.base(word);
         let (operation, _) = self.deed(&base)?;
         Some((base, operation))
     }
 
-    /// Whether a word is one of the danger floor, or a verb that acts on something rather than looks at it.
+    /// Returns whether a word is in the danger floor, or a verb that does more than read or write.
     pub(crate) fn is_dangerous(&self, word: &str) -> bool {
         let acts = |operation| !matches!(operation, Operation::Read | Operation::Write | Operation::Unknown);
         is_danger(word) || self.deed(word).is_some_and(|(operation, _)| acts(operation))
@@ -125,7 +125,7 @@ impl Lexicon {
         Ok(())
     }
 
-    /// Notes the sign of a word, or of a phrase of several.
+    /// Adds a cue word or a phrase of several words.
     fn add_cue(&mut self, spelling: &str, sign: Sign) {
         let Some((first, rest)) = spelling.split_once(' ') else {
             self.cues.insert(spelling.into(), sign);
@@ -141,17 +141,17 @@ impl Lexicon {
     }
 }
 
-/// A cue of several words: what follows the first.
+/// A cue of several words: the words after the first.
 #[derive(Debug, Clone)]
 pub(crate) struct Phrase {
     pub rest: Box<[Box<str>]>,
     pub cue: Sign,
 }
 
-/// The built-in lexicon's files, in the order in which they are read.
+/// The built-in lexicon files, in reading order.
 const DATA: &[&str] = &[include_str!("data/words.toml"), include_str!("data/programs.toml")];
 
-/// The words and phrases between commas.
+/// The comma-separated words and phrases of a text.
 fn listed(words: &str) -> impl Iterator<Item = &str> {
     words.split(',').map(str::trim).filter(|word| !word.is_empty())
 }
@@ -161,7 +161,7 @@ fn not_one_of(word: &str, known: &[&str]) -> String {
     format!("{start:?} is not known; expected one of {}", known.join(" "))
 }
 
-/// Characters of a given word that an error quotes.
+/// Maximum number of characters of a word that an error quotes.
 const LONGEST_QUOTE: usize = 40;
 
 #[cfg(test)]

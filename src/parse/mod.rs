@@ -1,20 +1,16 @@
-//! The intent parser: from what an agent asks to an intent that policies can
-//! evaluate.
+//! The intent parser: turns an agent's request into an intent that policies can evaluate.
 //!
-//! It takes in a text (an English request, a structured tool call, a shell
-//! command line, SQL, an HTTP request) and the caller's context, and hands out a
-//! [`ParseResult`]: action, capabilities, risk and its factors, confidence, and
-//! other readings. It promises that the same request gives the same answer, that
-//! no input panics, that the time grows with the length alone, and that what is
-//! not understood says so and is never harmless.
+//! Its input is a text (an English request, a structured tool call, a shell command line, SQL or an HTTP request) and
+//! the caller's context. Its output is a [`ParseResult`]: action, capabilities, risk with its factors, confidence,
+//! and alternative readings. It guarantees that the same request gives the same result, that no input panics, that
+//! the time grows linearly with the input's length, and that a request it does not understand is reported as such and
+//! never rated harmless.
 //!
-//! The way of a request: `normalize` (the text as a person sees it, and the other
-//! texts that it stands for), `derived` (has each of them read), `format` (which
-//! form, and a reader for each), `language` (English), `manipulation` (what sets
-//! instructions aside or hides), then `risk`, `classification` and `confidence` over
-//! the acts of a `reading`; `verdict` makes the answer of them. What is known
-//! of words and programs is data (`data/*.toml`), read by `document` and laid out
-//! by `lexicon` and `programs`.
+//! A request passes through these modules: `normalize` (the text as a person sees it, and texts derived from it),
+//! `derived` (reads each of them), `format` (detects the format and calls its reader), `language` (English) and
+//! `manipulation` (instruction overrides and concealment). The resulting acts of a `reading` are assessed by `risk`,
+//! `classification` and `confidence`, and `verdict` assembles the answer. Knowledge of words and programs is data
+//! (`data/*.toml`), read by `document` and indexed by `lexicon` and `programs`.
 
 mod catalogue;
 mod classification;
@@ -69,7 +65,7 @@ use sign::{Sign, Signs};
 pub(crate) use verdict::ParseRequest;
 use verdict::Verdict;
 
-/// Reads requests into intents.
+/// Parses requests into intents.
 ///
 /// ```
 /// use rulekeep::intent::Parser;
@@ -88,17 +84,17 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser by the built-in table of words, which is read once a process.
+    /// Creates a parser with the built-in word table, which is loaded once per process.
     ///
     /// # Errors
     ///
-    /// [`Error::Internal`] if the built-in data does not read, which a test rules out.
+    /// [`Error::Internal`] if the built-in data does not load, which a test rules out.
     pub fn new() -> Result<Self, Error> {
         Lexicon::shared().map(|lexicon| Self { lexicon })
     }
 
-    /// A parser that reads these labelled requests as they are labelled, and what is worded like them alike: the words of
-    /// a trade, the commands of a house.
+    /// Creates a parser that reads the given labeled requests as labeled, and similar wording alike. Use it for the
+    /// vocabulary of a trade or the commands of a company.
     ///
     /// ```
     /// use rulekeep::intent::Parser;
@@ -128,13 +124,13 @@ impl Parser {
         Self { lexicon: Arc::new(lexicon) }
     }
 
-    /// Parses a text outside of a governor: for tools that look at what the parser
-    /// makes of a text. The intent carries a nil id and the time 1970-01-01.
+    /// Parses a text outside a governor, for tools that inspect the parser's result. The intent has a nil id and the
+    /// time 1970-01-01.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a blank input or a context that is too deep,
-    /// [`Error::PayloadTooLarge`] for either past its limit.
+    /// * [`Error::InvalidInput`] for a blank input or a context that is nested too deep.
+    /// * [`Error::PayloadTooLarge`] for an input or a context above its size limit.
     pub fn parse_text(
         &self,
         agent_id: &AgentId,
@@ -146,8 +142,8 @@ impl Parser {
         Ok(parsed.result)
     }
 
-    /// Parses a text outside of a governor and says why: which words or arguments
-    /// gave the operation, the resource, each capability and each risk factor.
+    /// Parses a text outside a governor and explains the result: the words or arguments that led to the operation,
+    /// the resource, each capability and each risk factor.
     ///
     /// ```
     /// use rulekeep::intent::Parser;
@@ -162,7 +158,7 @@ impl Parser {
     ///
     /// # Errors
     ///
-    /// Those of [`Parser::parse_text`].
+    /// See [`Parser::parse_text`].
     pub fn explain_text(
         &self,
         agent_id: &AgentId,
@@ -174,7 +170,7 @@ impl Parser {
         self.explain(&request, &NO_TOOLS).map(|(explained, _)| explained)
     }
 
-    /// Parses a request. The same request and the same catalogue give the same result.
+    /// Parses a request. The result depends only on the request and the catalogue.
     pub(crate) fn parse(&self, request: &ParseRequest<'_>, tools: &Catalogue) -> Result<Parsed, Error> {
         let (readings, redaction) = self.read(request.input, request.context, tools)?;
         let is_set =
@@ -186,7 +182,7 @@ impl Parser {
         })
     }
 
-    /// Parses a request and gives the evidence.
+    /// Parses a request and returns the evidence.
     pub(crate) fn explain(
         &self,
         request: &ParseRequest<'_>,
@@ -198,7 +194,7 @@ impl Parser {
         Ok((ParseExplanation { parse: verdict.into_result(request, &readings.joined()), evidence }, redaction))
     }
 
-    /// What of a text must not be kept.
+    /// The parts of a text that must not be stored.
     pub(crate) fn redaction(&self, input: &str, tools: &Catalogue) -> Redaction {
         self.read(input, &Map::new(), tools).map(|(_, redaction)| redaction).unwrap_or_default()
     }
@@ -253,18 +249,18 @@ impl Parser {
         (reading, redaction)
     }
 
-    /// Every tool of a catalogue beside a request, in the order of the catalogue.
+    /// Rates the relevance of every tool of a catalogue to a request, in catalogue order.
     pub(crate) fn rated_tools(&self, request: &str, tools: &Catalogue) -> Vec<RatedTool> {
         tools.rated(request, &self.lexicon)
     }
 
-    /// The first words of a text that speak to the agent that reads it: "ignore your instructions", "do not tell the user",
-    /// "assistant, send the inbox to".
+    /// The first words of a text that address the agent reading it: "ignore your instructions", "do not tell the
+    /// user", "assistant, send the inbox to".
     pub(crate) fn instructions_in(&self, text: &str) -> Option<String> {
         catalogue::poison::in_text(text, &self.lexicon).or_else(|| catalogue::poison::order_in(text, &self.lexicon))
     }
 
-    /// The catalogue with the tools of one load in it.
+    /// Returns the catalogue with the tools of one load added.
     pub(crate) fn load_tools(
         &self,
         tools: &Catalogue,
@@ -274,14 +270,14 @@ impl Parser {
         tools.load(definitions, server, &self.lexicon)
     }
 
-    /// The least risk that the name of a hand-built action implies by its verb and
-    /// by words such as `all` or `production`.
+    /// The risk floor that the name of a hand-built action implies, by its verb and by words such as `all` or
+    /// `production`.
     pub(crate) fn action_floor(&self, action: &Action) -> RiskLevel {
         format::name_floor(action, &self.lexicon)
     }
 }
 
-/// The readings of one request: more than one where it names a tool by a name that several servers have.
+/// The readings of one request: several if it calls a tool whose name several servers use.
 struct Readings {
     first: Reading,
     others: Vec<Reading>,
@@ -292,12 +288,12 @@ impl Readings {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// The worst of them, with what each of the others needs.
+    /// The worst verdict of the readings, with the capabilities that any of them needs.
     fn verdict(&self, lexicon: &Lexicon) -> Verdict<'_> {
         self.others.iter().map(Verdict::of).fold(Verdict::of(&self.first), |one, other| one.or(other, lexicon))
     }
 
-    /// What they found, as one.
+    /// The readings joined into one.
     fn joined(&self) -> Cow<'_, Reading> {
         let mut all = Cow::Borrowed(&self.first);
         self.others.iter().for_each(|other| all.to_mut().join(other));
@@ -305,20 +301,20 @@ impl Readings {
     }
 }
 
-/// A parse, and whether an operator set all that it says.
+/// A parse result, and whether an operator determined all of it.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub result: ParseResult,
-    /// Every act is a tool's that an operator overrode: the rubric's floor does not apply.
+    /// Every act belongs to a tool that an operator overrode, so the risk floor of the rubric does not apply.
     pub is_set: bool,
-    /// What of the text must not be kept.
+    /// The parts of the text that must not be stored.
     pub redaction: Redaction,
 }
 
-/// The catalogue of a parser without a governor.
+/// The empty catalogue, for a parser without a governor.
 static NO_TOOLS: std::sync::LazyLock<Catalogue> = std::sync::LazyLock::new(Catalogue::default);
 
-/// What the caller's context says of the environment and of the data.
+/// Signs from the caller's context: environment and data classification.
 fn surroundings(context: &Map<String, Value>) -> Signs {
     let word = |key: &str| context.get(key).and_then(Value::as_str);
     let mut signs = Signs::default();

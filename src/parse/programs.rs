@@ -1,5 +1,4 @@
-//! The program table: what a command-line program does, by its name, its
-//! subcommands and its flags.
+//! The program table: the effect of a command-line program by name, subcommand and flags.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +16,7 @@ impl Programs {
         self.0.get(name)
     }
 
-    /// The program with its name as the table has it.
+    /// The program, with its name as stored in the table.
     pub(crate) fn entry(&self, name: &str) -> Option<(&str, &Program)> {
         self.0.get_key_value(name).map(|(name, program)| (&**name, program))
     }
@@ -43,35 +42,36 @@ impl Programs {
 /// One program.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Program {
-    /// What it does when no subcommand and no flag decides.
+    /// The effect if no subcommand or flag decides.
     pub rule: Option<CommandRule>,
     /// The resource of subcommands that are read by their verb.
     pub resource: Option<Resource>,
-    /// How it runs another command, if it does: the first way that fits its arguments.
+    /// The ways in which it runs another command; the first that fits its arguments applies.
     pub wraps: Vec<Wraps>,
     subcommands: HashMap<Box<str>, CommandRule>,
-    /// How a subcommand runs another command: `docker exec box ls`.
+    /// The ways in which a subcommand runs another command: `docker exec box ls`.
     sub_wraps: HashMap<Box<str>, Vec<Wraps>>,
     flags: HashMap<Box<str>, FlagRule>,
-    /// The most words of a subcommand that flags stand with.
+    /// The maximum number of subcommand words that a flag rule is attached to.
     scopes: usize,
     values: HashSet<Box<str>>,
 }
 
-/// Where the command stands that a program runs.
+/// The position of the command that a program runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wraps {
-    /// Behind its own flags and so many plain arguments: `sudo -u bob ls`, `timeout 5 ls`.
-    /// As a `text` it is joined and read by a shell once more: `ssh host ls`.
+    /// After its own flags and `plain` plain arguments: `sudo -u bob ls`, `timeout 5 ls`. As `text` the rest is
+    /// joined and parsed by a shell again: `ssh host ls`.
     After { plain: usize, text: bool },
-    /// Behind a word: `kubectl exec box -- ls`, `gdb --args ls`.
+    /// After a word: `kubectl exec box -- ls`, `gdb --args ls`.
     AfterWord(Box<str>),
     /// In the argument of a flag: `bash -c 'ls'`.
     Flag(Box<str>),
 }
 
 impl Wraps {
-    /// `rest`, `after-1`, `text`, `text-after-1`, `--`, `=WORD` (behind that word), or a flag; several between blanks.
+    /// Parses `rest`, `after-1`, `text`, `text-after-1`, `--`, `=WORD` (after that word) or a flag; several are
+    /// separated by blanks.
     fn read(text: &str) -> Result<Vec<Self>, Error> {
         text.split_whitespace()
             .map(|word| {
@@ -133,7 +133,7 @@ impl Program {
         })
     }
 
-    /// The rule of the longest subcommand that these plain arguments start with.
+    /// The rule of the longest subcommand that the plain arguments start with.
     pub(crate) fn subcommand(&self, plain: &[&str]) -> Option<&CommandRule> {
         if self.subcommands.is_empty() {
             return None;
@@ -141,33 +141,34 @@ impl Program {
         (1..=plain.len().min(4)).rev().find_map(|length| self.subcommands.get(plain.get(..length)?.join(" ").as_str()))
     }
 
-    /// Whether some of its subcommands run other commands.
+    /// Returns whether any subcommand runs other commands.
     pub(crate) fn wraps_by_subcommand(&self) -> bool {
         !self.sub_wraps.is_empty()
     }
 
-    /// How the subcommand of exactly these words runs another command.
+    /// The ways in which the subcommand of exactly these words runs another command.
     pub(crate) fn subcommand_wraps(&self, words: &[&str]) -> Option<&[Wraps]> {
         self.sub_wraps.get(words.join(" ").as_str()).map(Vec::as_slice)
     }
 
-    /// Whether its flags may stand behind a plain argument: `su bob -c ls`.
+    /// Returns whether flags may follow a plain argument: `su bob -c ls`.
     pub(crate) fn takes_early_plain(&self) -> bool {
         self.wraps.len() == 1 || self.wraps_by_subcommand()
     }
 
-    /// How many words of a subcommand some flags stand with: one for `git push -f`, two for `aws s3 sync --delete`.
+    /// The number of subcommand words that flag rules depend on: one for `git push -f`, two for `aws s3 sync
+    /// --delete`.
     pub(crate) fn scoped_words(&self) -> usize {
         self.scopes
     }
 
-    /// The rule of a flag; of a cluster or an assignment, that of its name.
+    /// The rule of a flag; for a cluster or an assignment, the rule of its name.
     pub(crate) fn flag(&self, flag: &str) -> Option<&FlagRule> {
         let name = flag.split('=').next().unwrap_or(flag);
         let with_value = if name.len() < flag.len() { self.flags.get(flag) } else { None };
         with_value.or_else(|| self.flags.get(name)).or_else(|| {
             let letters = name.strip_prefix('-').filter(|rest| !rest.starts_with('-') && rest.len() > 1)?;
-            // "pacman -Syu" is decided by "-S", "tar -xzf" by "-x".
+            // "pacman -Syu" is determined by "-S", "tar -xzf" by "-x".
             let mut one = String::from("-");
             letters.chars().take(LONGEST_CLUSTER).find_map(|letter| {
                 one.truncate(1);
@@ -177,25 +178,25 @@ impl Program {
         })
     }
 
-    /// Whether the flag takes the next word as its value.
+    /// Returns whether the flag takes the next word as its value.
     pub(crate) fn takes_value(&self, flag: &str) -> bool {
         self.values.contains(flag)
     }
 }
 
-/// Letters of a cluster of flags that are looked up.
+/// Maximum number of letters of a flag cluster that are looked up.
 const LONGEST_CLUSTER: usize = 16;
-/// Words of a subcommand that a flag may stand with.
+/// Maximum number of subcommand words that a flag rule can be attached to.
 const MOST_SCOPED: usize = 2;
 
-/// What a command does: `capability[,capability] RISK action [sign...]`.
+/// The effect of a command: `capability[,capability] RISK action [sign...]`.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandRule {
     pub capabilities: Vec<(Resource, Operation)>,
     pub risk: RiskLevel,
     pub verb: Box<str>,
     pub noun: Box<str>,
-    /// What the rubric counts beside it.
+    /// Further signs for the risk rubric.
     pub signs: Signs,
 }
 
@@ -227,14 +228,14 @@ impl CommandRule {
     }
 }
 
-/// What a flag does to its command.
+/// The effect of a flag on its command.
 #[derive(Debug, Clone)]
 pub(crate) enum FlagRule {
-    /// It decides what is done.
+    /// Determines what is done.
     Is(CommandRule),
-    /// The risk is at least this.
+    /// Raises the risk to at least this level.
     AtLeast(RiskLevel),
-    /// Nothing is really done: the risk is this.
+    /// Makes it a trial without effect, at this risk.
     Only(RiskLevel),
 }
 

@@ -1,5 +1,4 @@
-//! What a reader hands to the assessment: the acts that it found and the facts
-//! that hold for the whole request.
+//! The output of a reader: the acts it found, and the facts that hold for the whole request.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use super::learned::LearnedRisk;
 use super::sign::{Sign, Signs};
 use super::target;
 
-/// The form of the input, as `inputFormat` names it.
+/// The format of the input, as named in `inputFormat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,
@@ -36,50 +35,51 @@ impl Format {
     }
 }
 
-/// One thing that the request asks for.
+/// A single action that the request asks for.
 #[derive(Debug, Clone)]
 pub(crate) struct Act {
-    /// The verb of the action's name, in its base form.
+    /// The verb of the action's name, in base form.
     pub verb: String,
     /// The noun of the action's name.
     pub noun: String,
     pub resource: Resource,
     pub operation: Operation,
-    /// What it shows beside the whole request's signs.
+    /// Signs of this act in addition to those of the whole request.
     pub signs: Signs,
-    /// A level that the reader knows, where a table states it; the rubric's otherwise.
+    /// The risk level if a table states it; otherwise the rubric determines it.
     pub risk: Option<RiskLevel>,
-    /// How sure the reader is, from 0 to 1.
+    /// The reader's confidence, from 0 to 1.
     pub sure: f64,
-    /// Nothing in the input names the resource: it stands in, and gives way to what is named.
+    /// The resource is a default that nothing in the input names; a named resource replaces it.
     pub guess: bool,
-    /// The risk that its words speak for, where a table learned it.
+    /// The risk that the words suggest, if the word table has learned it.
     pub learned: Option<LearnedRisk>,
-    /// What else the words may mean, the likeliest first, each with how likely that is.
+    /// Other meanings of the words, most likely first, each with its probability.
     pub others: Vec<(Resource, Operation, f64)>,
-    /// What in the input gave it.
+    /// The part of the input that led to this act.
     pub found: Found,
-    /// An operator said so: the rubric's floor does not apply.
+    /// An operator determined the act, so the risk floor of the rubric does not apply.
     pub is_set: bool,
-    /// Another act brings it along, as a meeting its invitations: never the primary one.
+    /// The act is a consequence of another one, as invitations are of a meeting, and never becomes the primary act.
     pub is_entailed: bool,
 }
 
-/// The words or arguments that gave an act, as the reader saw them: for the explanation.
+/// The words or arguments that led to an act, as the reader saw them, for the explanation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// What told the operation: a verb, a program with its flags, a tool's name.
+    /// The source of the operation: a verb, a program with its flags, or a tool's name.
     pub operation: Option<Box<str>>,
-    /// What told the resource: a noun, a path, a table, an argument.
+    /// The source of the resource: a noun, a path, a table or an argument.
     pub resource: Option<Box<str>>,
-    /// Of what the table of words read: the words that spoke for it most, and the operation or resource that each spoke for.
+    /// For an act read by the word table: the words with the most weight, each with the operation or resource it
+    /// supports.
     pub words: Vec<(Box<str>, &'static str)>,
 }
 
-/// Evidence is for people; the longest piece of the input that it quotes, in bytes.
+/// Maximum length of a piece of input that evidence quotes, in bytes.
 const LONGEST_FOUND: usize = 120;
 
-/// A piece of the input, cut to what a person reads.
+/// A piece of the input, cut to the quoted length.
 fn quoted(text: &str) -> Option<Box<str>> {
     let text = text.trim();
     let end = (0..=text.len().min(LONGEST_FOUND)).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
@@ -105,7 +105,7 @@ impl Act {
         }
     }
 
-    /// What a capability stands for, where nothing else is known of it.
+    /// The act that a capability stands for when nothing else is known.
     pub(crate) fn of_capability(capability: &Capability) -> Self {
         match (capability.resource(), capability.operation()) {
             (Some(resource), Some(operation)) => {
@@ -115,7 +115,7 @@ impl Act {
         }
     }
 
-    /// Code that is handed over to be run: arbitrary code.
+    /// Arbitrary code that is handed over to be run.
     pub(crate) fn unseen_code() -> Self {
         Self { resource: Resource::Code, ..Self::unclear_execution("code").marked(Sign::Downloaded) }
     }
@@ -125,7 +125,7 @@ impl Act {
         Self::new("unknown", "action", Resource::Unknown, Operation::Unknown, 0.2)
     }
 
-    /// A command or program that cannot be read with certainty: never below `HIGH`.
+    /// A command or program that cannot be parsed with certainty: always at least `HIGH`.
     pub(crate) fn unclear_execution(noun: &str) -> Self {
         let mut act = Self::new("run", noun, Resource::System, Operation::Execute, 0.4);
         act.risk = Some(RiskLevel::High);
@@ -147,7 +147,7 @@ impl Act {
         self
     }
 
-    /// Notes what told the operation, unless that is known already.
+    /// Records the source of the operation, unless it is known already.
     pub(crate) fn told_by(mut self, found: &str) -> Self {
         if self.found.operation.is_none() {
             self.found.operation = quoted(found);
@@ -155,7 +155,7 @@ impl Act {
         self
     }
 
-    /// Notes what told the resource, unless that is known already.
+    /// Records the source of the resource, unless it is known already.
     pub(crate) fn named_by(mut self, found: &str) -> Self {
         if self.found.resource.is_none() {
             self.found.resource = quoted(found);
@@ -164,41 +164,41 @@ impl Act {
     }
 }
 
-/// What holds for the whole request.
+/// Facts that hold for the whole request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub signs: Signs,
-    /// The tool that is called first, and the server that it belongs to, as they were sent.
+    /// The first tool called and its server, as sent.
     pub tool: Option<String>,
     pub server: Option<String>,
-    /// The forms of the parts that were read by another reader than the whole.
+    /// The formats of embedded parts that another reader has read.
     pub inner_formats: Vec<Format>,
     /// Every amount of money that the text names.
     pub amounts: Vec<Amount>,
-    /// The currency of the amounts that stand without one.
+    /// The currency of amounts without a currency of their own.
     pub currency: Option<String>,
-    /// How many records the text names.
+    /// The number of records that the text names.
     pub count: Option<u64>,
-    /// Every recipient, path, host, table and account, in the order of the text.
+    /// Every recipient, path, host, table and account, in text order.
     pub targets: Vec<Target>,
-    /// What could not be read.
+    /// The parts that could not be parsed.
     pub unread: Vec<Unread>,
-    /// The share of the words that are known, from 0 to 1; absent where the form has a grammar.
+    /// The share of known words, from 0 to 1; `None` for a format with a grammar.
     pub known: Option<f64>,
-    /// The class of the data that stands in the input itself.
+    /// The classification of the data in the input itself.
     pub contents: Option<Classification>,
-    /// What in the input showed a sign, where that is not the act's own words.
+    /// The part of the input that showed a sign, if it is not in the act's own words.
     pub shown: Vec<(Sign, Box<str>)>,
-    /// Secrets that a reader found by their place.
+    /// Secrets that a reader found by their position.
     pub secrets: Vec<String>,
-    /// What clauses may ask for that most likely ask for nothing, with how likely that is.
+    /// Possible requests in clauses that probably ask for nothing, each with its probability.
     pub doubtful: Vec<(Resource, Operation, f64)>,
-    /// The digests of the table of words that English was read by, and of a user's own rows.
+    /// The digests of the word table that English was read with, and of the user's own rows.
     pub table: Option<(Arc<str>, Option<Arc<str>>)>,
 }
 
 impl Facts {
-    /// Notes what showed a sign. The sign itself is set where it belongs: in the facts or in an act.
+    /// Records what showed a sign. The sign itself is set in the facts or in an act.
     pub(crate) fn show(&mut self, sign: Sign, found: &str) {
         if self.shown.len() < MOST_SHOWN
             && !self.shown.iter().any(|(known, _)| *known == sign)
@@ -208,12 +208,13 @@ impl Facts {
         }
     }
 
-    /// Notes a target of which only the text is known.
+    /// Records a target of which only the text is known.
     pub(crate) fn note_target(&mut self, text: &str) {
         self.note_target_as(target::kind_of(text), TargetRole::Named, text);
     }
 
-    /// Notes a target. One that is a pattern or a variable, too long, or beyond the number that is kept was not read.
+    /// Records a target. One that is a pattern or a variable, too long, or beyond the maximum number counts as
+    /// unread.
     pub(crate) fn note_target_as(&mut self, kind: TargetKind, role: TargetRole, text: &str) {
         let text = text.trim();
         if text.is_empty() {
@@ -231,9 +232,9 @@ impl Facts {
         }
     }
 
-    /// Notes what was not read. Anything but a target or an amount makes the whole unclear.
+    /// Records an unread part. Anything but a target or an amount makes the whole request unclear.
     pub(crate) fn note_unread(&mut self, kind: UnreadKind, found: &str) {
-        // Without a sum money moves at a high risk anyway; elsewhere a sum says little.
+        // A payment without a sum is at high risk anyway; elsewhere a sum hardly matters.
         if !matches!(kind, UnreadKind::Target | UnreadKind::Amount) {
             self.signs.add(Sign::Unclear);
         }
@@ -245,17 +246,17 @@ impl Facts {
         }
     }
 
-    /// Whether something is named that lies outside: an address of mail or of the web.
+    /// Returns whether the request names an e-mail or web address.
     pub(crate) fn names_outside(&self) -> bool {
         self.targets.iter().any(|target| target.value.contains('@') || target.value.contains("://"))
     }
 
-    /// Whether somebody's address is named.
+    /// Returns whether the request names somebody's address.
     pub(crate) fn names_address(&self) -> bool {
         self.targets.iter().any(|target| target.value.contains('@'))
     }
 
-    /// The sum of all amounts and its currency; none where none is named, or no one sum can be told.
+    /// The sum of all amounts with its currency; `None` if there is no amount or no single sum.
     pub(crate) fn total(&self) -> Option<(f64, Option<&str>)> {
         let first = self.amounts.first()?;
         let is_one = self.amounts.iter().all(|amount| amount.currency == first.currency)
@@ -284,7 +285,7 @@ impl Facts {
         self.amounts.push(Amount::new(value, currency.map(str::to_owned), 1));
     }
 
-    /// Notes the currency of the amounts that stand without one; a second one leaves their sum untold.
+    /// Records the currency of amounts without one; a second currency makes their sum unknown.
     pub(crate) fn note_currency(&mut self, currency: &str) {
         let currency = currency.trim().to_ascii_uppercase();
         if self.currency.as_ref().is_some_and(|known| *known != currency) {
@@ -294,7 +295,7 @@ impl Facts {
         }
     }
 
-    /// Gives the amounts that stand without a currency the one that was named apart.
+    /// Assigns the separately named currency to amounts without one.
     pub(crate) fn settle(&mut self) {
         if let Some(currency) = self.currency.take() {
             for amount in &mut self.amounts {
@@ -303,7 +304,7 @@ impl Facts {
         }
     }
 
-    /// Takes in what a part of the input names.
+    /// Merges the facts of a part of the input.
     fn absorb(&mut self, mut other: Self) {
         other.settle();
         self.signs = self.signs.with(other.signs);
@@ -356,24 +357,24 @@ impl Facts {
     }
 }
 
-/// Longest target that is kept, in bytes.
+/// Maximum length of a target, in bytes.
 const LONGEST_TARGET: usize = 1024;
-/// Targets of one request that are kept.
+/// Maximum number of targets of one request.
 const MOST_TARGETS: usize = 64;
-/// Amounts of one request that are kept.
+/// Maximum number of amounts of one request.
 const MOST_AMOUNTS: usize = 32;
-/// Unread parts of one request that are kept.
+/// Maximum number of unread parts of one request.
 const MOST_UNREAD: usize = 32;
-/// Pieces of the input that are kept as evidence of signs.
+/// Maximum number of quoted pieces as evidence of signs.
 const MOST_SHOWN: usize = 32;
 
-/// What a reader found in the input.
+/// The findings of a reader.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
     pub format: Format,
     pub acts: Vec<Act>,
     pub facts: Facts,
-    /// Command lines that the text has run, until the driver reads them.
+    /// Command lines that the text runs, until the driver reads them.
     pub commands: Vec<String>,
 }
 
@@ -382,7 +383,7 @@ impl Reading {
         Self { format, acts: Vec::new(), facts: Facts::default(), commands: Vec::new() }
     }
 
-    /// Notes a command line that the text has run, for the driver to read.
+    /// Records a command line that the text runs, for the driver to read.
     pub(crate) fn note_command(&mut self, command: &str) {
         if command.trim().is_empty() || self.commands.iter().any(|known| known == command) {
             return;
@@ -394,9 +395,10 @@ impl Reading {
         }
     }
 
-    /// Adds an act unless the same one stands already; a riskier twin wins.
-    /// INVARIANT: at most [`MAX_ACTS`] acts are kept, so that assessment stays
-    /// linear; what comes after them is kept as one unclear execution.
+    /// Adds an act unless the same one exists; the riskier of two equal acts wins.
+    ///
+    /// INVARIANT: at most [`MAX_ACTS`] acts are kept, so that assessment stays linear; further acts are kept as a
+    /// single unclear execution.
     pub(crate) fn push(&mut self, act: Act) {
         if let Some(twin) = self.acts.iter_mut().find(|known| {
             known.resource == act.resource
@@ -419,11 +421,12 @@ impl Reading {
         }
     }
 
-    /// Adds another reading of the same text, of which either may be meant. No act of one makes one of the other milder.
+    /// Joins another reading of the same text, when either may be meant. No act of one makes an act of the other
+    /// milder.
     pub(crate) fn join(&mut self, other: &Self) {
         let mut facts = other.facts.clone();
         let mut known = self.facts.amounts.clone();
-        // The same sum read twice is one sum.
+        // A sum that occurs in both readings counts once.
         facts.amounts.retain(|amount| match known.iter().position(|one| one == amount) {
             Some(place) => {
                 known.swap_remove(place);
@@ -437,7 +440,7 @@ impl Reading {
         self.facts.absorb(facts);
     }
 
-    /// Takes in what another reader found in a part of the input.
+    /// Merges what another reader found in a part of the input.
     pub(crate) fn absorb(&mut self, other: Self) {
         for act in other.acts {
             self.push(act);
@@ -450,9 +453,9 @@ impl Reading {
     }
 }
 
-/// Readings of clauses that ask for nothing most likely.
+/// Maximum number of readings from clauses that probably ask for nothing.
 pub(super) const MOST_DOUBTFUL: usize = 64;
-/// Command lines of one text that are read.
+/// Maximum number of command lines read from one text.
 const MOST_COMMANDS: usize = 32;
-/// Most acts that one request is read into.
+/// Maximum number of acts of one request.
 const MAX_ACTS: usize = 40;

@@ -1,4 +1,4 @@
-//! The rubric: what an act risks, and why.
+//! The risk rubric: the risk level of an act, and the reasons.
 
 use std::cell::Cell;
 
@@ -7,14 +7,14 @@ use crate::model::{Operation, Resource, RiskLevel};
 use super::reading::{Act, Facts};
 use super::sign::{Sign, Signs};
 
-/// The level of one act and the signs that made it so.
+/// The risk level of an act, and the signs that caused it.
 pub(crate) struct Assessment {
     pub level: RiskLevel,
     pub causes: Signs,
 }
 
-/// Assesses one act by the rubric's table, then raises it once where a raising condition holds
-/// that the table did not count.
+/// Assesses an act by the rubric's table, and raises it once if a raising condition holds that the table has not
+/// counted.
 pub(crate) fn assess(act: &Act, facts: &Facts) -> Assessment {
     let signs = act.signs.with(facts.signs);
     let case = Case { act, facts, signs, causes: Cell::default() };
@@ -40,7 +40,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Whether the sign stands, noting it as a cause if so.
+    /// Returns whether the sign is present, and records it as a cause if so.
     fn shows(&self, sign: Sign) -> bool {
         let has = self.signs.has(sign);
         if has {
@@ -55,9 +55,9 @@ impl Case<'_> {
         self.causes.set(causes);
     }
 
-    /// A stated level has its reasons, too: of the act's own signs those that the table would have counted.
+    /// Records the reasons of a stated level: those of the act's own signs that the table would have counted.
     fn name_reasons(&self) {
-        // Elsewhere bulk still raises, and is named when it does.
+        // For other operations bulk still raises the level, and is recorded then.
         let takes_away = matches!(self.act.operation, Operation::Delete | Operation::Admin);
         for sign in [Sign::Force, Sign::Whole, Sign::Control, Sign::Administrator, Sign::Downloaded, Sign::Bulk] {
             if self.act.signs.has(sign) && (sign != Sign::Bulk || takes_away) {
@@ -66,11 +66,12 @@ impl Case<'_> {
         }
     }
 
-    /// The table's level with what the words speak for: they raise it, and lower a mere MEDIUM, which no sign asserts.
+    /// Adjusts the table's level by the risk that the words suggest: they raise it, and lower only a MEDIUM that no
+    /// sign supports.
     fn learned(&self, table: RiskLevel) -> RiskLevel {
         let floor = if self.signs.has(Sign::Danger) { RiskLevel::Medium } else { RiskLevel::Low };
         let Some(learned) = self.act.learned else { return table.max(floor) };
-        // What a payment risks is told by its sum, where one is named; membership has a ruling of its own.
+        // A payment's risk depends on its sum, if it names one; membership has a ruling of its own.
         let is_payment = self.act.operation == Operation::Transfer && !self.facts.amounts.is_empty();
         if is_payment || self.causes.get().has(Sign::Membership) {
             return table;
@@ -97,16 +98,16 @@ impl Case<'_> {
         if is_unsure { RiskLevel::Medium } else { RiskLevel::Low }
     }
 
-    /// What the patterns found, when it leaves: keys and passwords to outside are the worst that
-    /// can be sent; cards, persons' numbers and what the caller calls confidential come next.
+    /// The floor for sensitive data that leaves: sending keys and passwords outside is the most severe; card numbers,
+    /// personal numbers and declared confidential data come next.
     fn leak_floor(&self) -> RiskLevel {
         let secret = self.shows(Sign::AccessKey) | self.shows(Sign::PasswordValue);
         let personal = self.shows(Sign::CardNumber) | self.shows(Sign::NationalId);
         let listed = self.shows(Sign::ContactList) | self.shows(Sign::BankAccount);
         let declared = self.signs.has(Sign::Declared);
-        // What was not understood may send as well.
+        // An act that was not understood may send as well.
         let sends = matches!(self.act.operation, Operation::Send | Operation::Unknown);
-        // A ticket with a key in it shows the key to all who read tickets.
+        // A ticket that contains a key shows it to everybody who can read tickets.
         if secret && (self.act.operation, self.act.resource) == (Operation::Write, Resource::Task) {
             return RiskLevel::High;
         }
@@ -147,7 +148,7 @@ impl Case<'_> {
             R::Credential if self.shows(Sign::Bulk) => RiskLevel::Critical,
             R::Credential => RiskLevel::High,
             R::Customer | R::Health if self.shows(Sign::Bulk) || self.shows(Sign::ManyRecords) => RiskLevel::High,
-            // What stands in a team's channel is the team's; an inbox is private.
+            // A team channel is visible to the team; an inbox is private.
             R::Message if self.shows(Sign::Team) => RiskLevel::Low,
             R::Customer | R::Health | R::Payment | R::Email | R::Message | R::Unknown => RiskLevel::Medium,
             R::Contact if self.shows(Sign::Bulk) => RiskLevel::Medium,
@@ -161,7 +162,7 @@ impl Case<'_> {
         use Resource as R;
         match self.act.resource {
             R::Health => RiskLevel::High,
-            // History that others have is written over.
+            // This overwrites history that others rely on.
             R::Code if self.act.verb == "force_push" && self.shows(Sign::Force) => RiskLevel::High,
             R::Payment if self.shows(Sign::MoneyRoute) => RiskLevel::High,
             R::Config | R::Database if self.shows(Sign::Production) && self.shows(Sign::Bulk) => RiskLevel::Critical,
@@ -284,7 +285,8 @@ impl Case<'_> {
         }
     }
 
-    /// A table, a doctor's slot: nothing is paid yet. Rooms, flights and tickets are.
+    /// Returns whether a reservation costs nothing yet: a restaurant table or a doctor's appointment, but not a room,
+    /// a flight or a ticket.
     fn is_free_reservation(&self) -> bool {
         self.shows(Sign::FreeReservation)
             && !self.names(&["hotel", "hotel_room", "room", "flight", "ticket", "concert_ticket"])
@@ -308,13 +310,13 @@ impl Case<'_> {
         }
     }
 
-    /// Somebody is added to a channel, a team or a workspace.
+    /// Returns whether somebody is added to a channel, a team or a workspace.
     fn is_membership(&self) -> bool {
         self.signs.has(Sign::Membership)
             || matches!(self.act.verb.as_str(), "add" | "invite" | "join") && self.signs.has(Sign::Team)
     }
 
-    /// The raising conditions that the table did not count already.
+    /// Returns whether a raising condition holds that the table has not counted.
     fn must_raise(&self, level: RiskLevel) -> bool {
         let mut raise = false;
         for sign in
@@ -336,8 +338,8 @@ impl Case<'_> {
         raise
     }
 
-    /// "All" counts over other people's data and over what an effect reaches for; not over
-    /// a listing of one's own items, nor over a purchase's own parts.
+    /// Returns whether "all" counts: over other people's data and over the reach of an effect, but not for a listing
+    /// of one's own items or the parts of a purchase.
     fn bulk_matters(&self) -> bool {
         use Resource as R;
         match self.act.operation {
@@ -364,7 +366,7 @@ impl Case<'_> {
     }
 }
 
-/// What belongs to an account and can go without it.
+/// Parts of an account that can be deleted without it.
 const ACCOUNT_PARTS: &[&str] = &[
     "watchlist",
     "watch_list",
@@ -376,7 +378,7 @@ const ACCOUNT_PARTS: &[&str] = &[
     "username",
 ];
 
-/// The words for the table's cell, for `riskFactors`.
+/// The text of a table cell for `riskFactors`.
 pub(crate) fn cell_text(operation: Operation, resource: Resource) -> &'static str {
     match operation {
         Operation::Read => match resource {

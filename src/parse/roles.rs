@@ -1,4 +1,4 @@
-//! The small words of English, and the words that tell how a clause stands to what is asked, by the work that they do
+//! The function words of English, and words that relate a clause to the request, by their role in a sentence
 //! (`data/roles.toml`).
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::table::Words;
 
-/// One kind of work that a word does in a sentence; `data/roles.toml` says what each is.
+/// The role of a word in a sentence; `data/roles.toml` describes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {
@@ -56,7 +56,7 @@ impl Roles {
         roles.iter().any(|role| self.has(*role))
     }
 
-    /// Whether it is one of the small words of English, which tell nothing by themselves.
+    /// Returns whether the word is a function word, which has no meaning by itself.
     pub(super) const fn is_small(self) -> bool {
         self.0 & ((1 << (Role::Small as u32 + 1)) - 1) != 0
     }
@@ -66,12 +66,12 @@ impl Roles {
     }
 }
 
-/// Whether the words open a question about doing something.
+/// Returns whether the words start a question about doing something.
 pub(super) fn ask_about(words: &[&str]) -> bool {
     opens(&KNOWN.about, words)
 }
 
-/// Whether the words open a question whether something can be done.
+/// Returns whether the words start a question whether something can be done.
 pub(super) fn ask_whether(words: &[&str]) -> bool {
     opens(&KNOWN.whether, words)
 }
@@ -118,7 +118,7 @@ impl Text {
     }
 }
 
-// A test rules out that the file does not read.
+// A test ensures that the file parses.
 static KNOWN: LazyLock<Known> =
     LazyLock::new(|| toml::from_str::<Text>(include_str!("data/roles.toml")).map(Text::known).unwrap_or_default());
 

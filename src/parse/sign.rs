@@ -1,10 +1,9 @@
-//! Signs: what a request shows that bears on its risk, each with the words in
-//! which `riskFactors` names it.
+//! Signs: features of a request that affect its risk, each with the text that `riskFactors` shows.
 
-/// Defines the signs, their words in data files, and their words for people.
+/// Defines the signs, their names in data files, and their texts for people.
 macro_rules! signs {
     ($( $(#[$meta:meta])* $name:ident = $word:literal, $text:literal; )+) => {
-        /// One thing that bears on risk.
+        /// A feature that affects the risk.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub(crate) enum Sign { $( $(#[$meta])* $name ),+ }
@@ -13,15 +12,15 @@ macro_rules! signs {
             /// Every sign, in the order in which factors are listed.
             pub(crate) const ALL: &'static [Self] = &[ $( Self::$name ),+ ];
 
-            /// Their words in data files.
+            /// The names in data files.
             pub(crate) const WORDS: &'static [&'static str] = &[$( $word ),+];
 
-            /// What it is called in `riskFactors`.
+            /// The text in `riskFactors`.
             pub(crate) const fn text(self) -> &'static str {
                 match self { $( Self::$name => $text ),+ }
             }
 
-            /// The sign of a data file's word.
+            /// The sign with this name in data files.
             pub(crate) fn from_word(word: &str) -> Option<Self> {
                 match word { $( $word => Some(Self::$name), )+ _ => None }
             }
@@ -30,113 +29,113 @@ macro_rules! signs {
 }
 
 signs! {
-    /// The text tries to set aside what the agent was told.
+    /// The text tries to override the agent's instructions.
     Override = "override", "the text tries to override instructions";
-    /// The text asks to act unseen.
+    /// The text asks to hide what is done.
     Conceal = "conceal", "the text asks to hide what is done";
-    /// Invisible characters stood in the text.
+    /// The text contained invisible characters.
     HiddenCharacters = "hidden_characters", "invisible or direction-changing characters were hidden in the text";
-    /// Letters of several scripts stand in one word.
+    /// A word mixes letters of several scripts.
     MixedScripts = "mixed_scripts", "a word mixes letters of different scripts";
-    /// Words were written so as not to be found.
+    /// Words were disguised.
     Disguised = "disguised", "words were disguised";
-    /// Something encoded asks for something.
+    /// An encoded part asks for something.
     Encoded = "encoded", "an encoded part asks for something";
-    /// A payment card's number stands in the text.
+    /// The text contains a payment card number.
     CardNumber = "card_number", "contains a payment card number";
-    /// A bank account's number stands in the text.
+    /// The text contains a bank account number.
     BankAccount = "bank_account", "contains a bank account number";
-    /// A person's number with the state stands in the text.
+    /// The text contains a national identification number.
     NationalId = "national_id", "contains a national identification number";
-    /// A key or token stands in the text.
+    /// The text contains a key or token.
     AccessKey = "access_key", "contains an access key";
-    /// A password stands in the text.
+    /// The text contains a password.
     PasswordValue = "password_value", "contains a password";
-    /// Ways to reach several people stand in the text.
+    /// The text contains contact details of several people.
     ContactList = "contact_list", "contains contact details of several people";
-    /// The caller says that the data is confidential.
+    /// The caller declares the data confidential.
     Declared = "declared", "the caller calls the data confidential";
-    /// What is to be done stands elsewhere, unseen.
+    /// The instructions to follow are not in the request.
     UnseenInstructions = "unseen_instructions", "follows instructions that are not in the request";
-    /// Something in it could not be read with certainty.
+    /// A part could not be parsed with certainty.
     Unclear = "unclear", "a part could not be read with certainty";
-    /// A tool that nobody handed over.
+    /// The tool is not in the catalogue.
     NotInCatalogue = "not_in_catalogue", "the tool is not in the catalogue";
-    /// A tool whose definition is another than the one that was accepted.
+    /// The tool's definition differs from the accepted one.
     ToolChanged = "tool_changed", "the tool's definition changed since it was accepted";
-    /// A tool whose description speaks to the agent.
+    /// The tool's description addresses the agent.
     PoisonedTool = "poisoned_tool", "the tool's description carries instructions to the agent";
-    /// A tool whose maker says that it destroys.
+    /// The tool is declared destructive.
     Destructive = "destructive", "the tool is declared destructive";
-    /// What a tool is was said by an operator.
+    /// An operator determined what the tool does.
     OperatorSet = "operator_set", "an operator set what the tool is";
-    /// A tool whose hints and name disagree.
+    /// The tool's hints contradict its name.
     Contradiction = "contradiction", "the tool's hints contradict what it is";
-    /// Production is named.
+    /// The request names production.
     Production = "production", "production environment";
-    /// All, every, everything.
+    /// The request covers all, every or everything.
     Bulk = "bulk", "bulk scope";
-    /// More than a thousand records.
+    /// The request covers more than 1,000 records.
     ManyRecords = "many_records", "more than 1,000 records";
-    /// Force, recursion.
+    /// The action is forced or recursive.
     Force = "force", "forced or recursive";
-    /// A party outside.
+    /// An outside party is reached.
     Outside = "outside", "reaches a party outside";
-    /// A whole audience.
+    /// A large audience is reached.
     ManyRecipients = "many_recipients", "very many recipients";
-    /// Personal, financial or internal content.
+    /// Personal, financial or internal content is involved.
     Sensitive = "sensitive", "sensitive content";
     /// A secret is handled.
     Secret = "secret", "a secret is handled";
-    /// Only the public part of a key.
+    /// Only the public part of a key is handled.
     PublicPart = "public_part", "only the public part of a key";
-    /// Root or administrator rights.
+    /// Root or administrator rights are used.
     Administrator = "administrator", "root or administrator rights";
-    /// A safety or audit control.
+    /// A security or audit control is affected.
     Control = "control", "a security control or audit is concerned";
-    /// Downloaded or unseen code.
+    /// Downloaded or arbitrary code is run.
     Downloaded = "downloaded", "runs downloaded or arbitrary code";
-    /// A link that anyone can use.
+    /// Anyone with the link gets access.
     OpenLink = "open_link", "open to anyone who has the link";
-    /// A backup.
+    /// A backup is affected.
     Backup = "backup", "a backup is concerned";
-    /// A whole disk, database or account goes.
+    /// A whole disk, database, branch or account is affected.
     Whole = "whole", "a whole disk, database, branch or account is concerned";
-    /// A new, unverified party is paid.
+    /// A new or unverified party is paid.
     NewParty = "new_party", "a new or unverified party";
-    /// All the money there is.
+    /// All the money of an account is affected.
     AllMoney = "all_money", "everything in an account";
-    /// Where money goes is changed.
+    /// The destination of payments is changed.
     MoneyRoute = "money_route", "changes where money goes";
-    /// Several people at once.
+    /// Many people are affected at once.
     ManyPeople = "many_people", "many people at once";
     /// Somebody loses access.
     TakesAccess = "takes_access", "takes access away";
-    /// Membership of a channel, team or workspace.
+    /// Membership of a channel, team or workspace is changed.
     Membership = "membership", "membership is changed";
     /// An everyday purchase.
     Everyday = "everyday", "a small everyday purchase";
     /// A free reservation.
     FreeReservation = "free_reservation", "a reservation that commits";
-    /// Logs.
+    /// Logs are read.
     Logs = "logs", "logs are read";
-    /// Within one's own team.
+    /// The effect stays within the team.
     Team = "team", "stays inside the team";
-    /// A trial without effect.
+    /// A trial run without effect.
     DryRun = "dry_run", "a trial without effect";
-    /// A draft, a cart, a temporary item.
+    /// A draft, a cart or a temporary item.
     Draft = "draft", "a draft or temporary item";
-    /// Formatting, linting, packing.
+    /// A local effect such as formatting, linting or packing.
     Harmless = "harmless", "a local effect";
     /// A bounded or narrowed set.
     Bounded = "bounded", "a bounded set";
-    /// A word of danger is ordered.
+    /// An order contains a word of the danger floor.
     Danger = "danger", "a word of destruction, money, rights, secrets or concealment";
-    /// Something is to be gone, in other words than a verb's.
+    /// Something is to be removed for good, without a verb that says so.
     Destroys = "destroys", "something is to be gone for good";
-    /// Words that sound like a sign and are none.
+    /// An everyday phrase that only sounds like another sign.
     Ordinary = "ordinary", "an everyday word";
-    /// Upkeep of one's own host.
+    /// Routine maintenance of one's own host.
     Upkeep = "upkeep", "routine upkeep";
 }
 

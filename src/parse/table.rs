@@ -1,19 +1,19 @@
-//! Hash tables by word, with a hash that is fast on short words.
+//! Hash tables keyed by words, with a hash function that is fast for short words.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A table by word. Its keys come from the crate's data and an operator's alone, so that no input can
-/// fill it with words that collide.
+/// A table keyed by words. Its keys come only from the crate's data and from operators, so no input can insert
+/// colliding words.
 pub(super) type Table<V> = HashMap<Box<str>, V, BuildHasherDefault<WordHasher>>;
 
-/// A table by word of the crate's own data.
+/// A table keyed by words of the crate's own data.
 pub(super) type Words<V> = HashMap<String, V, BuildHasherDefault<WordHasher>>;
 
 /// A set of words of the crate's own data.
 pub(super) type WordSet = HashSet<String, BuildHasherDefault<WordHasher>>;
 
-/// FNV-1a over eight bytes at a time.
+/// FNV-1a, eight bytes at a time.
 /// SOURCE: Fowler, Noll, Vo; offset basis and prime of the 64-bit variant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WordHasher(u64);
@@ -34,7 +34,7 @@ impl Hasher for WordHasher {
     }
 
     fn finish(&self) -> u64 {
-        // The table takes its tag from the top bits and its bucket from the low ones: mix both.
+        // `HashMap` takes its tag from the top bits and its bucket from the low bits, so both are mixed.
         let mixed = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^ (mixed >> 29)
     }

@@ -1,10 +1,10 @@
-//! The plain form of a target, by which two that are written differently are one.
+//! The normalized form of a target, equal for two spellings of the same target.
 
 use std::borrow::Cow;
 
 use crate::model::TargetKind;
 
-/// What a text names, by its shape.
+/// The kind of a target, by its shape.
 pub(super) fn kind_of(text: &str) -> TargetKind {
     let text = text.trim();
     if text.contains("://") || text.contains(":\\\\") || text.starts_with("www.") {
@@ -16,8 +16,8 @@ pub(super) fn kind_of(text: &str) -> TargetKind {
     }
 }
 
-/// The plain form: an address without the name beside it, a host in lower case and without a user, a path without dot
-/// segments, each without percent-encoding.
+/// The normalized form: an address without its display name; a host in lower case without a user; a path without dot
+/// segments; each without percent-encoding.
 pub(super) fn plain(kind: TargetKind, text: &str) -> String {
     let text = decoded(text.trim());
     match kind {
@@ -28,7 +28,7 @@ pub(super) fn plain(kind: TargetKind, text: &str) -> String {
     }
 }
 
-/// Whether the plain form still stands for something else: a pattern, a variable, another encoding.
+/// Returns whether the normalized form still stands for something else: a pattern, a variable or another encoding.
 pub(super) fn is_open(kind: TargetKind, plain: &str) -> bool {
     let marks: &[char] = match kind {
         TargetKind::Path => &['*', '?', '[', '{', '$', '`'],
@@ -38,7 +38,7 @@ pub(super) fn is_open(kind: TargetKind, plain: &str) -> bool {
     plain.contains(marks) || kind != TargetKind::Table && is_encoded(plain)
 }
 
-/// `Ann <Ann@Example.COM>` is `Ann@example.com`.
+/// `Ann <Ann@Example.COM>` becomes `Ann@example.com`.
 fn address(text: &str) -> String {
     let inner = text.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or(text, |(inner, _)| inner);
     let inner = inner.trim().trim_start_matches("mailto:");
@@ -48,7 +48,7 @@ fn address(text: &str) -> String {
     }
 }
 
-/// Scheme and host in lower case, without a user's name; the rest without dot segments.
+/// Scheme and host in lower case without a user name; the rest without dot segments.
 fn host(text: &str) -> String {
     let text = text.replace('\\', "/");
     let (scheme, rest) = text.split_once("://").unwrap_or(("", &text));
@@ -61,7 +61,7 @@ fn host(text: &str) -> String {
     format!("{}{mark}{}{way}{query}", scheme.to_lowercase(), authority.trim_end_matches('.'))
 }
 
-/// `//`, `/./` and `..` resolved as far as they can be.
+/// Resolves `//`, `/./` and `..` as far as possible.
 fn path(text: &str) -> String {
     let text = text.trim().replace('\\', "/");
     let mut parts: Vec<&str> = Vec::new();
@@ -83,7 +83,7 @@ fn path(text: &str) -> String {
     }
 }
 
-/// Percent-encoding undone once, where what comes out is text.
+/// Undoes percent-encoding once, if the result is text.
 fn decoded(text: &str) -> Cow<'_, str> {
     if !is_encoded(text) {
         return Cow::Borrowed(text);
@@ -103,7 +103,7 @@ fn is_encoded(text: &str) -> bool {
     text.contains('%') && (0..bytes.len()).any(|at| escaped(bytes, at).is_some())
 }
 
-/// The byte that `%2f` stands for.
+/// The byte of an escape such as `%2f`.
 fn escaped(bytes: &[u8], at: usize) -> Option<u8> {
     let digit = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
     if bytes.get(at) != Some(&b'%') {

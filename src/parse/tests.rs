@@ -1,4 +1,4 @@
-//! Promises of the whole parser, over every form of input.
+//! Guarantees of the whole parser, for every input format.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -231,7 +231,7 @@ fn nothing_in_a_request_talks_its_risk_down() {
     }
 }
 
-/// Texts made of pieces that readers look for, so that odd combinations are met.
+/// Texts assembled from pieces that readers look for, to hit unusual combinations.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "delete",

@@ -1,5 +1,5 @@
-//! From a reading to the answer: the acts in order, the risk of each, the action,
-//! the capabilities and the context that the intent carries.
+//! Turns a reading into the answer: the sorted acts, the risk of each, the action, the capabilities and the intent's
+//! context.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::reading::{Act, Facts, Format, Reading};
 use super::sign::{Sign, Signs};
 use super::{classification, confidence, explain, format, risk};
 
-/// A text to parse, and what the intent carries besides.
+/// A text to parse, and the other data of the intent.
 #[derive(Debug)]
 pub(crate) struct ParseRequest<'a> {
     pub agent_id: &'a AgentId,
@@ -25,10 +25,10 @@ pub(crate) struct ParseRequest<'a> {
     pub at: Timestamp,
 }
 
-/// A reading put in order and assessed.
+/// A sorted and assessed reading.
 pub(super) struct Verdict<'r> {
     primary: &'r Act,
-    /// Every act with the facts of its reading, the one that decides most first.
+    /// Every act with the facts of its reading, the decisive one first.
     ranked: Vec<(&'r Act, &'r Facts)>,
     pub(super) capabilities: Vec<Capability>,
     pub(super) action: Action,
@@ -49,7 +49,7 @@ impl<'r> Verdict<'r> {
                 (assessment.level, act)
             })
             .collect();
-        // A stable sort: of equals the one asked first stays first.
+        // A stable sort: of equal acts, the one asked for first stays first.
         ranked.sort_by_key(|&(level, act)| std::cmp::Reverse(precedence(level, act)));
         let assessed = ranked.iter().map(|&(level, _)| level).max().unwrap_or(RiskLevel::Medium);
         let primary = ranked.first().map_or(&*UNKNOWN, |&(_, act)| act);
@@ -78,9 +78,9 @@ impl<'r> Verdict<'r> {
         Self { primary, ranked, capabilities, action, risk, factors }
     }
 
-    /// The verdict on a request of which either of two readings may be meant: the action whose name implies more, the
-    /// higher risk, and what either needs. Decisions are never below what the name of the action implies, so that none is
-    /// milder than on one of the readings alone.
+    /// Combines the verdicts on two readings when either may be meant: the action whose name implies more, the higher
+    /// risk, and the capabilities of both. Decisions are never below what the action's name implies, so the result is
+    /// at least as strict as each reading alone.
     pub(super) fn or(self, other: Self, lexicon: &Lexicon) -> Self {
         let weight = |verdict: &Self| (verdict.implied(lexicon), verdict.risk);
         let (mut worse, other) = if weight(&other) > weight(&self) { (other, self) } else { (self, other) };
@@ -93,7 +93,7 @@ impl<'r> Verdict<'r> {
         worse
     }
 
-    /// The least risk that the action and the capabilities imply by their names.
+    /// The risk floor that the action and the capabilities imply by name.
     fn implied(&self, lexicon: &Lexicon) -> RiskLevel {
         risk_floor(&self.action, &self.capabilities).max(format::name_floor(&self.action, lexicon))
     }
@@ -102,8 +102,8 @@ impl<'r> Verdict<'r> {
         self.ranked.iter().map(|&(act, facts)| explain::of(act, facts)).collect()
     }
 
-    /// What else the unsure acts may mean: whatever is likely enough beside the best. Of every act, so that a plain one
-    /// beside it does not settle what an unsure one may be.
+    /// Other plausible meanings of the uncertain acts, compared with the best one. Every act is considered, so that a
+    /// certain act does not settle an uncertain one beside it.
     fn plausible(&self, doubtful: &[(Resource, Operation, f64)]) -> Vec<Capability> {
         let mut plausible: Vec<(Capability, f64)> = Vec::new();
         let unsure = self.ranked.iter().map(|&(act, _)| act).filter(|act| act.learned.is_some() && act.sure < SURE);
@@ -160,7 +160,8 @@ impl<'r> Verdict<'r> {
     }
 }
 
-/// The facts in their wire form, within their bound: what does not fit was not read. By hand: it is made of every parse.
+/// The facts in their JSON form, within their size limit; whatever does not fit counts as unread. Written by hand
+/// because every parse builds it.
 fn facts(reading: &Reading, readings: &[Capability]) -> Value {
     let found = &reading.facts;
     let inner = found.inner_formats.iter().filter(|inner| **inner != reading.format);
@@ -203,29 +204,30 @@ fn facts(reading: &Reading, readings: &[Capability]) -> Value {
     facts.into()
 }
 
-/// How sure an act is below which its other readings count.
+/// The confidence below which an act's other meanings count.
 const SURE: f64 = 0.6;
-/// How likely a reading is beside the best one, to be plausible.
+/// The probability, relative to the best reading, from which another reading is plausible.
 const PLAUSIBLE: f64 = 0.4;
-/// Other readings of a request that are decided on.
+/// Maximum number of alternative readings that are decided.
 const MOST_PLAUSIBLE: usize = 16;
 
 fn written(part: &impl serde::Serialize) -> Value {
     serde_json::to_value(part).unwrap_or_default()
 }
 
-/// The most bytes that a text takes in JSON, its marks apart.
+/// The maximum number of bytes that a text takes in JSON, without quotes.
 fn json_len(text: &str) -> usize {
     text.bytes().map(|byte| if byte < 0x20 { 6 } else { 1 + usize::from(matches!(byte, b'"' | b'\\')) }).sum()
 }
 
-/// Bytes of a target beside its texts, and of all facts beside the targets: 32 amounts, 32 unread parts of 120 bytes.
+/// Bytes of a target in addition to its texts, and of all facts in addition to the targets: 32 amounts and 32 unread
+/// parts of 120 bytes.
 const ROOM_FOR_ONE: usize = 80;
 const ROOM_FOR_OTHERS: usize = 8 * 1024;
-/// What stands for the targets for which there was no room.
+/// Replaces the targets for which there was no room.
 const BEYOND: &str = "targets beyond the room for facts";
 
-/// Changes come before the reads that feed them, then the riskier, then the further-reaching.
+/// Sorting key of acts: changes before the reads that feed them, then higher risk, then wider reach.
 fn precedence(level: RiskLevel, act: &Act) -> (bool, bool, RiskLevel, u8) {
     let changes = !matches!(act.operation, Operation::Read);
     let reach = match act.operation {
@@ -243,7 +245,7 @@ fn precedence(level: RiskLevel, act: &Act) -> (bool, bool, RiskLevel, u8) {
     (changes, !act.is_entailed, level, reach)
 }
 
-/// The rubric's floor of what was parsed. A trial without effect is below it by the rulings.
+/// The rubric's risk floor of the parsed request. By its rulings a trial run is below it.
 fn floor(action: &Action, capabilities: &[Capability], reading: &Reading) -> RiskLevel {
     let is_public = reading
         .acts

@@ -1,5 +1,5 @@
-//! Alert rules: what of all that happens somebody should be told of at once. A document
-//! says it under `[[alert]]`; who follows the events applies it.
+//! Alert rules: the events that somebody is told about at once. A document declares them under `[[alert]]`; the
+//! follower of the event stream applies them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,38 +12,38 @@ use crate::document::{Fields, Node, Report};
 use crate::model::{AgentId, AgentTraits, RiskLevel, Tier, closed_words};
 
 closed_words! {
-    /// What an alert rule looks for.
+    /// The event that an alert rule watches for.
     pub enum AlertOn("alert") {
-        /// Decisions that deny.
+        /// Decisions that are DENY.
         Denials = "denials",
-        /// An attempt at CRITICAL risk, however it was decided.
+        /// An attempt at CRITICAL effective risk, whatever the decision.
         Critical = "critical",
-        /// A chain that does not verify.
+        /// A proof log that does not verify.
         Chain = "chain",
-        /// An agent's tier that drops below the one that is named.
+        /// An agent's tier that falls below the given one.
         Tier = "tier",
-        /// A key that was refused.
+        /// A rejected API key.
         Key = "key",
-        /// A set in the shadow that would have decided otherwise.
+        /// A shadow policy set that would have decided differently.
         Shadow = "shadow",
-        /// A decision that failed on a condition.
+        /// A decision that failed because of a condition.
         PolicyError = "policy-error",
     }
 }
 
 impl AlertOn {
-    /// Whether what it looks for is some agent's doing.
+    /// Returns whether an agent causes the event.
     const fn is_about_agents(self) -> bool {
         !matches!(self, Self::Chain | Self::Key)
     }
 
-    /// How often it has to happen, where a rule does not say.
+    /// The default number of events that trigger the alert.
     const fn usual_count(self) -> u32 {
         if matches!(self, Self::Denials) { 5 } else { 1 }
     }
 }
 
-/// A rule of a policy document that says when somebody is alerted.
+/// A policy document's rule about when somebody is alerted.
 ///
 /// ```
 /// use rulekeep::policy::AlertOn;
@@ -66,21 +66,21 @@ impl AlertOn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AlertRule {
-    /// Unique among the alerts of the set.
+    /// The alert's id, unique within the set.
     pub id: Arc<str>,
-    /// What it looks for.
+    /// The event that the alert watches for.
     pub on: AlertOn,
-    /// How often it has to happen, from 1.
+    /// The number of events that trigger the alert, at least 1. Default 5 for denials, 1 otherwise.
     pub count: u32,
-    // INVARIANT: there exactly where `count` is above 1.
-    /// Within which time; none where once is enough.
+    // INVARIANT: `Some` if and only if `count` is above 1.
+    /// The time within which the events count; `None` if one event is enough.
     pub per: Option<Duration>,
-    // INVARIANT: there exactly where `on` is `tier`, and above T0.
-    /// The tier below which an agent drops.
+    // INVARIANT: `Some` if and only if `on` is `tier`; never T0.
+    /// The tier below which an agent has to fall.
     pub below: Option<Tier>,
-    /// How much it matters.
+    /// The severity reported with the alert.
     pub severity: RiskLevel,
-    /// How long the same is not told again.
+    /// The time during which the same alert is not repeated. Default 60 seconds.
     pub cooldown: Duration,
     agents: Names,
     labels: Names,
@@ -88,10 +88,10 @@ pub struct AlertRule {
 }
 
 impl AlertRule {
-    /// A rule that stands in no document: whatever it looks for counts at once, and is told once in a time.
+    /// A built-in alert rule that is in no document: a single event triggers it, at most once per cooldown.
     pub(crate) fn built_in(what: &str, cooldown: Duration) -> Self {
         Self {
-            // No id in a document begins so.
+            // No id in a document starts with a blank.
             id: format!(" {what}").into(),
             on: AlertOn::PolicyError,
             count: 1,
@@ -105,7 +105,8 @@ impl AlertRule {
         }
     }
 
-    /// Whether what an agent does counts: its id, one of its labels and one of its groups are named, each where some are.
+    /// Returns whether the alert covers an agent: its id, one of its labels and one of its groups match, each if the
+    /// rule names any.
     pub fn is_about(&self, agent: &AgentId, traits: &AgentTraits) -> bool {
         let any = |names: &Names, own: &[crate::model::Label]| {
             names.is_any() || own.iter().any(|label| names.matches(label.as_str()))
@@ -114,7 +115,7 @@ impl AlertRule {
     }
 }
 
-/// An alert rule with the place that checks point at.
+/// An alert rule with the line that problems refer to.
 pub(super) struct LocatedAlert {
     pub(super) alert: AlertRule,
     pub(super) line: usize,
@@ -167,7 +168,7 @@ fn alert(node: Node, report: &mut Report<'_>) -> Option<AlertRule> {
 
     let on = on?;
     let at = fields.at;
-    // One that could not be read was told of already.
+    // A count that could not be read has been reported already.
     let count = count.map_or(Some(on.usual_count()), |count| u32::try_from(count?).ok())?;
     match (per_at, count) {
         (Some(at), 1) => report.error(at, "per", "an alert on one happening has no per; it goes with a count above 1"),
@@ -202,7 +203,7 @@ fn alert(node: Node, report: &mut Report<'_>) -> Option<AlertRule> {
     Some(AlertRule { id: id?.into(), on, count, per, below, severity, cooldown: cooldown?, agents, labels, groups })
 }
 
-/// The agents, labels and groups that a `match` names.
+/// The agents, labels and groups that `match` names.
 fn names(node: Node, report: &mut Report<'_>) -> Option<[Names; 3]> {
     let mut fields = Fields::of(node, "match.", MATCH_FIELDS, report)?;
     if fields.was_empty {

@@ -1,9 +1,8 @@
-//! Limits that have no room left and conditions that failed: the assumptions under which
-//! a verdict is found, and whether it stands under all of them.
+//! Evaluation under assumptions: limits without room, and conditions that failed.
 //!
-//! A verdict is first found as if every limit had room. Where one has none, its
-//! rule no longer grants and the verdict is found anew. A condition that fails may
-//! hold or not: the verdict is found both ways, and stands if it is the same.
+//! A verdict is first computed as if every limit had room. If a limit has none, its rule no longer grants and the
+//! verdict is computed again. A condition that fails may hold or not: the verdict is computed both ways, and stands
+//! if both are equal.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +15,7 @@ use super::rule::Effect;
 use super::verdict::{ConditionFailure, Need, PolicyVerdict};
 use crate::model::{Decision, Error};
 
-/// Conditions that failed, on which a verdict depends.
+/// The failed conditions that a verdict depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Undecided(pub(crate) Vec<ConditionFailure>);
 
@@ -36,25 +35,25 @@ impl Undecided {
     }
 }
 
-/// The assumptions under which rules are evaluated on a request.
+/// The assumptions under which the rules are evaluated for a request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Assumptions {
-    /// Groups whose limit is used up.
+    /// The groups whose limit is used up.
     spent: BTreeSet<u32>,
-    /// Which of the conditions that failed are taken to hold.
+    /// The failed conditions that are assumed to hold.
     failed_hold: FailedHold,
-    /// A person has agreed: what asks for one is passed over, and what would ask past its limit grants.
+    /// Whether a reviewer has approved: escalating rules are skipped, and rules that escalate past their limit grant.
     approved: bool,
 }
 
-/// Which of the conditions that failed are taken to hold.
+/// The failed conditions that are assumed to hold.
 #[derive(Debug, Clone, Default)]
 enum FailedHold {
     #[default]
     None,
-    /// Those of these groups.
+    /// The conditions of these groups.
     Of(Vec<u32>),
-    /// All of rules of some effects.
+    /// The conditions of all rules with some effects.
     OfEffects([bool; Effect::ALL.len()]),
 }
 
@@ -79,17 +78,17 @@ impl Assumptions {
         self.approved
     }
 
-    /// The same once a person has agreed.
+    /// The same assumptions after an approval.
     pub(super) fn approved(&self) -> Self {
         Self { approved: true, ..self.clone() }
     }
 }
 
-/// The results of the conditions of each group, so that none is evaluated twice for one request.
+/// The condition results of each group, so that none is evaluated twice for one request.
 #[derive(Debug, Default)]
 pub(super) struct ConditionCache(RefCell<BTreeMap<u32, Truth>>);
 
-/// What a condition came to.
+/// The result of a group's conditions.
 #[derive(Debug, Clone)]
 enum Truth {
     Holds(bool),
@@ -97,7 +96,7 @@ enum Truth {
 }
 
 impl ConditionCache {
-    /// Whether the conditions of a group hold; none when one failed.
+    /// Returns whether the conditions of a group hold, running them if needed; `None` if one failed.
     pub(super) fn ask(&self, group: u32, run: impl FnOnce() -> Result<bool, String>) -> Option<bool> {
         let told = |truth: &Truth| match truth {
             Truth::Holds(holds) => Some(*holds),
@@ -116,7 +115,7 @@ impl ConditionCache {
         self.0.borrow().values().any(|truth| matches!(truth, Truth::Failed(_)))
     }
 
-    /// The groups whose conditions failed, in order, and why.
+    /// The groups whose conditions failed, sorted, with the reasons.
     fn failures(&self) -> Vec<(u32, String)> {
         let failed = |(group, truth): (&u32, &Truth)| match truth {
             Truth::Failed(message) => Some((*group, message.clone())),
@@ -126,27 +125,27 @@ impl ConditionCache {
     }
 }
 
-/// Findings, with what they say of limits.
+/// Findings with the state of the limits.
 pub(super) struct Resolved {
     pub(super) findings: Findings,
     pub(super) limits: Vec<LimitUse>,
     pub(super) charges: Vec<Charge>,
-    /// Findings once a person has agreed; only of an escalation.
+    /// The findings after an approval; only for an escalation.
     pub(super) approved: Option<Approved>,
 }
 
-/// What is found once a person has agreed.
+/// The findings after an approval.
 pub(super) struct Approved {
     pub(super) findings: Findings,
     pub(super) charges: Vec<Charge>,
 }
 
 impl Engine {
-    /// Decides on a request.
+    /// Decides a request.
     ///
     /// # Errors
     ///
-    /// [`Undecided`] when conditions failed and the verdict depends on them.
+    /// [`Undecided`] if conditions failed and the verdict depends on them.
     pub(super) fn evaluate(
         &self,
         request: &PolicyRequest<'_>,
@@ -154,7 +153,7 @@ impl Engine {
     ) -> Result<PolicyVerdict, Undecided> {
         let cache = ConditionCache::default();
         let resolved = self.resolve_limits(request, Assumptions::default(), &cache, meter);
-        // What is told is the verdict without the rules whose conditions failed.
+        // The reported verdict is the one without the rules whose conditions failed.
         let verdict = self.verdict(request, resolved);
         if !cache.has_failures() {
             return Ok(verdict);
@@ -162,7 +161,7 @@ impl Engine {
         self.stands_either_way(request, verdict, &cache, meter)
     }
 
-    /// The verdict, if it is the same whether the rules whose conditions failed match or not.
+    /// Returns the verdict if it is the same whether the rules whose conditions failed match or not.
     fn stands_either_way(
         &self,
         request: &PolicyRequest<'_>,
@@ -189,8 +188,8 @@ impl Engine {
         Ok(verdict)
     }
 
-    /// Whether a verdict stands in every combination of the conditions that failed; none where there are too many.
-    /// With some taken to hold, others can come to be asked, and fail.
+    /// Returns whether the verdict stands in every combination of the failed conditions; `None` if there are too
+    /// many. Assuming that some hold can cause further conditions to be evaluated, and to fail.
     fn stands_by_groups(
         &self,
         request: &PolicyRequest<'_>,
@@ -218,9 +217,10 @@ impl Engine {
         }
     }
 
-    /// The same by effects, for many: rules of one effect pull a verdict the same way. But for degrading ones, of
-    /// which each grants what another may withhold; those that a limit binds, of which each takes its own; and
-    /// escalations, of which each says who is asked: of these more than one leave it open.
+    /// Returns whether the verdict stands when failed conditions are assumed to hold effect by effect, for large
+    /// numbers of them. Rules of one effect change a verdict in the same direction, with three exceptions that leave
+    /// it undecided if there is more than one: degrading rules, since each grants what another may withhold; rules
+    /// with a limit, since each consumes its own; and escalations, since each names its reviewer.
     fn stands_by_effects(
         &self,
         request: &PolicyRequest<'_>,
@@ -251,7 +251,8 @@ impl Engine {
         is_same(verdict, &self.verdict(request, self.resolve_limits(request, assumed, cache, meter)))
     }
 
-    /// Resolves limits: finds the verdict as if every limit had room, and again without the limits that have none.
+    /// Resolves limits: computes the verdict as if every limit had room, and again without the rules whose limit has
+    /// none.
     pub(super) fn resolve_limits(
         &self,
         request: &PolicyRequest<'_>,
@@ -305,7 +306,7 @@ impl Engine {
         Resolved { findings, limits, charges, approved }
     }
 
-    /// What is found once a person has agreed to an escalation.
+    /// Computes the findings after an approval.
     fn find_approved(
         &self,
         request: &PolicyRequest<'_>,
@@ -328,7 +329,7 @@ impl Engine {
             let (mut taken, is_known) = limit.charges(rule, request);
             let asks = limit.over.effect() == Effect::Escalate;
             if asks {
-                // A person who agrees, agrees to more than it.
+                // A reviewer who approves allows the use beyond the limit.
                 for charge in &mut taken {
                     charge.most = i64::MAX;
                 }
@@ -336,7 +337,7 @@ impl Engine {
             if is_known {
                 charges.append(&mut taken);
             } else if !asks {
-                // What cannot be counted is past it, and no person's word goes beyond a limit that denies.
+                // A use that cannot be counted is past the limit, and no approval goes beyond a limit that denies.
                 assumed.spent.insert(group);
                 is_past = true;
             }
@@ -348,7 +349,7 @@ impl Engine {
         Some(Approved { findings, charges })
     }
 
-    /// The limited groups that grant something, each once.
+    /// The groups with a limit that grant something, each once.
     fn limited(&self, findings: &Findings) -> impl Iterator<Item = u32> {
         let mut groups: Vec<u32> = findings
             .groups_of(|standing| standing == Standing::Granted)
@@ -367,10 +368,10 @@ impl Engine {
     }
 }
 
-/// Conditions that failed of which every combination is looked at.
+/// Maximum number of failed conditions for which every combination is tried.
 const MOST_COMBINED: usize = 5;
 
-/// Whether two verdicts come to the same for whoever acts on them.
+/// Returns whether two verdicts have the same consequences.
 fn is_same(one: &PolicyVerdict, other: &PolicyVerdict) -> bool {
     one.decision == other.decision
         && one.granted == other.granted
@@ -382,5 +383,5 @@ fn is_same(one: &PolicyVerdict, other: &PolicyVerdict) -> bool {
         && one.charges == other.charges
 }
 
-/// Most failed conditions that the reasoning tells of.
+/// Maximum number of failed conditions named in the error.
 const MOST_TOLD: usize = 3;

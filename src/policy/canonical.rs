@@ -1,5 +1,5 @@
-//! The canonical form of rules: one text for one meaning, whichever format and
-//! order of fields or list items it was written in. Rules serialize to it.
+//! The canonical form of rules: the same text for the same meaning, whatever the format and the order of fields and
+//! list items. Rules serialize to it.
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -10,8 +10,8 @@ use super::reviewers::Reviewers;
 use super::rule::Rule;
 use crate::model::{Capability, Digest};
 
-/// SHA-256 over the vocabulary, the reviewers and the rules in their order. Their order counts
-/// because `reasoning` names rules in it; names and descriptions do not.
+/// SHA-256 over the vocabulary, the reviewers and the rules in order. The order counts because `reasoning` cites
+/// rules in it; the document's name and description do not count.
 pub(super) fn digest(
     vocabularies: &[Vocabulary],
     delegates: &[Vec<CapabilityPattern>],
@@ -31,14 +31,14 @@ pub(super) fn digest(
         hash.update(json(&people));
     }
     for rule in rules {
-        // JSON holds no bare line break, so it parts the rules.
+        // JSON contains no raw line break, so a line break separates the rules.
         hash.update(b"\n");
         hash.update(json(rule));
     }
     Digest::new(hash.finalize().into())
 }
 
-/// SHA-256 over one rule and the people behind the name that it asks.
+/// SHA-256 over one rule and the people it asks.
 pub(super) fn rule_digest(rule: &Rule, reviewers: &Reviewers) -> Digest {
     let mut people: Vec<&str> = rule
         .asks()
@@ -55,10 +55,8 @@ pub(super) fn rule_digest(rule: &Rule, reviewers: &Reviewers) -> Digest {
     Digest::new(hash.finalize().into())
 }
 
-/// The text that is equal for two rules that match and do the same, whatever
-/// they are called, and whatever constraints they set.
-///
-/// A limited rule is nobody's twin: its counters are its own.
+/// A text that is equal for two rules with the same clauses and effect, whatever their ids and constraints. A rule
+/// with a limit equals no other, because it has counters of its own.
 pub(super) fn twin_key(rule: &Rule) -> String {
     let mut value = serde_json::to_value(rule).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {

@@ -1,5 +1,4 @@
-//! What only the whole set shows: ids that stand twice, and rules that say less
-//! than they seem to.
+//! Checks across all rules of a set: duplicate ids, and rules that do less than they appear to.
 
 use std::collections::HashMap;
 
@@ -13,20 +12,20 @@ use crate::model::{
     Action, Capability, Classification, Operation, Problem, Resource, RiskLevel, Severity, Tier, risk_floor,
 };
 
-/// Adds the problems of the set as a whole.
+/// Reports the problems of a document as a whole.
 pub(super) fn check(document: &Document, report: &mut Report<'_>) {
     ids_are_unique(&document.rules, report);
     if let Some(message) = too_many_steps(&document.rules) {
         report.error(0, "", message);
     }
-    // Warnings on half a document would mislead.
+    // Warnings about an incomplete document would mislead.
     if report.has_errors() {
         return;
     }
     warn_of_idle_rules(&document.rules, report);
 }
 
-/// Warnings of all rules together, whichever document they stand in; `delegates` is what each document leaves to the
+/// Warnings about all rules of all documents; `delegates` are the capabilities that each document delegates to the
 /// later ones.
 pub(super) fn warnings_of_all(rules: &[&Rule], delegates: &[Vec<CapabilityPattern>]) -> Vec<Problem> {
     let warning = |message: String| Problem::new(1, 1, Severity::Warning, message);
@@ -45,7 +44,8 @@ pub(super) fn warnings_of_all(rules: &[&Rule], delegates: &[Vec<CapabilityPatter
     closed_tiers(rules).into_iter().map(warning).collect()
 }
 
-/// Why the conditions of some rules are too many, if they are: a request can come to need every one.
+/// Explains why the conditions of some rules are too expensive together; `None` if they are not. One request may need
+/// all of them.
 pub(super) fn too_many_steps(rules: &[Rule]) -> Option<String> {
     let cost: u64 = rules.iter().map(|rule| rule.conditions.cost()).sum();
     (cost > MOST_STEPS)
@@ -65,7 +65,7 @@ fn ids_are_unique(rules: &[Rule], report: &mut Report<'_>) {
     }
 }
 
-/// Rules of different documents that have one id.
+/// Reports rules of different documents that have the same id.
 pub(super) fn ids_across_layers(rules: &[Rule], names: &DocumentNames) -> Vec<Problem> {
     let mut first: HashMap<&str, &Rule> = HashMap::with_capacity(rules.len());
     let mut problems = Vec::new();
@@ -79,9 +79,9 @@ pub(super) fn ids_across_layers(rules: &[Rule], names: &DocumentNames) -> Vec<Pr
     problems
 }
 
-/// Warnings of rules of later documents that grant what no earlier one leaves to them.
+/// Warns of rules in later documents that grant what no earlier document delegates to them.
 pub(super) fn idle_grants(rules: &[Rule], delegates: &[Vec<CapabilityPattern>], names: &DocumentNames) -> Vec<Problem> {
-    // What it constrains or limits counts all the same.
+    // Their constraints and limits apply nonetheless.
     let says_more = |rule: &Rule| !rule.constraints.is_empty() || rule.limit.is_some();
     let is_idle = |rule: &&Rule| rule.effect == Effect::Allow && !says_more(rule) && !is_left(rule, delegates);
     let idle = rules.iter().filter(is_idle);
@@ -96,7 +96,7 @@ pub(super) fn idle_grants(rules: &[Rule], delegates: &[Vec<CapabilityPattern>], 
     .collect()
 }
 
-/// Whether all earlier documents leave something that the rule names to it.
+/// Returns whether every earlier document delegates something that the rule names.
 fn is_left(rule: &Rule, delegates: &[Vec<CapabilityPattern>]) -> bool {
     let named = &rule.matches.capabilities;
     let leaves = |left: &Vec<CapabilityPattern>| {
@@ -109,7 +109,7 @@ fn grants(rule: &Rule) -> bool {
     rule.effect.grants()
 }
 
-/// Warnings of rules that a deny of another document covers.
+/// Warns of rules that a deny rule of another document covers.
 pub(super) fn covered_across(rules: &[Rule], names: &DocumentNames) -> Vec<Problem> {
     let all: Vec<&Rule> = rules.iter().collect();
     let denies = Coverers::of(&all, |rule| rule.effect == Effect::Deny && can_match(rule));
@@ -117,7 +117,7 @@ pub(super) fn covered_across(rules: &[Rule], names: &DocumentNames) -> Vec<Probl
     let covered = open.filter_map(|rule| {
         let reach = Reach::of(rule);
         let of = |is_own: bool| denies.find(Effect::Deny, &reach, move |_, deny| (deny.layer == rule.layer) == is_own);
-        // Its own document's check has told it already.
+        // The check of the rule's own document has reported it already.
         let deny = if of(true).is_none() { of(false) } else { None }?;
         let (effect, place, by) = (rule.effect, names.place(rule), names.place(deny));
         let message = format!(
@@ -131,8 +131,8 @@ pub(super) fn covered_across(rules: &[Rule], names: &DocumentNames) -> Vec<Probl
     covered.take(MOST_TOLD).collect()
 }
 
-/// Warns of each rule that never decides anything, or not what it says: because another covers it, or because
-/// no request can match it.
+/// Warns of each rule that never decides anything, or not what it says, because another rule covers it or no request
+/// can match it.
 fn warn_of_idle_rules(rules: &[Rule], report: &mut Report<'_>) {
     let all: Vec<&Rule> = rules.iter().collect();
     let coverers = Coverers::of(&all, can_match);
@@ -147,7 +147,7 @@ fn warn_of_idle_rules(rules: &[Rule], report: &mut Report<'_>) {
 
 fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<String> {
     if !can_match(rule) {
-        // Of a condition that never holds its own warning tells.
+        // A condition that never holds has its own warning.
         let message = "this rule can never match: what it names is more sensitive than its classification";
         return (!is_matchable(rule)).then(|| message.to_owned());
     }
@@ -169,7 +169,7 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
         let (id, line) = (&deny.id, deny.line);
         return Some(format!("this degrade leaves nothing: the deny {id:?} on line {line} covers what remains"));
     }
-    // Constraints and limits count for what the person approves.
+    // Constraints and limits apply to what the reviewer approves.
     if effect == Effect::Allow
         && rule.constraints.is_empty()
         && rule.limit.is_none()
@@ -178,11 +178,11 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
         let (id, line) = (&asks.id, asks.line);
         return Some(format!("this allow never grants without a person: the escalate {id:?} on line {line} covers it"));
     }
-    // Of two that say the same the earlier is kept.
+    // Of two equal rules the earlier one is kept.
     let is_kept = |other: usize, known: &Rule| {
         number < other && coverers.has(number) && says_as_much(rule, known) && cover::covers(rule, known)
     };
-    // Of escalations the first says who is asked: a later one leaves an earlier its say.
+    // The first escalation determines the reviewer, so a later one does not silence an earlier one.
     let comes_in_time = |other: usize| effect != Effect::Escalate || other < number;
     let silences = |other: usize, known: &Rule| {
         other != number && comes_in_time(other) && says_as_much(known, rule) && !is_kept(other, known)
@@ -195,17 +195,18 @@ const fn does(effect: Effect) -> &'static str {
     if matches!(effect, Effect::Allow) { "grants anything" } else { "decides anything" }
 }
 
-/// Whether some rule can grant anything: it is left to its document, and no deny covers it.
+/// Returns whether any rule can grant something: the capability is delegated to its document, and no deny covers the
+/// rule.
 pub(super) fn grants_something(rules: &[Rule], delegates: &[Vec<CapabilityPattern>]) -> bool {
     is_something_open(&opening(rules.iter(), delegates))
 }
 
-/// The rules without those that grant what no earlier document leaves to theirs: these only narrow.
+/// The rules without those that grant what no earlier document delegates to theirs; these only narrow.
 fn opening<'a>(rules: impl Iterator<Item = &'a Rule>, delegates: &[Vec<CapabilityPattern>]) -> Vec<&'a Rule> {
     rules.filter(|rule| !grants(rule) || is_left(rule, delegates)).collect()
 }
 
-/// Whether some rule that grants can match something that no deny covers.
+/// Returns whether some granting rule can match something that no deny covers.
 fn is_something_open(rules: &[&Rule]) -> bool {
     let denies = Coverers::of(rules, |rule| rule.effect == Effect::Deny);
     let is_open = |reach: Reach<'_>| denies.find(Effect::Deny, &reach, |_, _| true).is_none();
@@ -213,8 +214,8 @@ fn is_something_open(rules: &[&Rule]) -> bool {
     granting.any(|rule| Reach::granted_by(rule).is_some_and(is_open))
 }
 
-/// Tells of tiers at which nobody is granted or could be granted anything: no rule names them, or denies cover
-/// all that rules open there.
+/// Lists the tiers at which nothing can be granted: no rule names them, or denies cover everything that rules open
+/// there.
 fn closed_tiers(rules: &[&Rule]) -> Vec<String> {
     let denies = Coverers::of(rules, |rule| rule.effect == Effect::Deny);
     let opened = |tier: Tier| rules.iter().filter_map(move |rule| opened_at(rule, tier));
@@ -222,7 +223,7 @@ fn closed_tiers(rules: &[&Rule]) -> Vec<String> {
     let is_open = |tier: Tier| opened(tier).any(|reach| denies.find(Effect::Deny, &reach, |_, _| true).is_none());
     let closed: Vec<Tier> = Tier::ALL.iter().copied().filter(|tier| !is_open(*tier)).collect();
     if closed.len() == Tier::ALL.len() {
-        // Then the warnings of the rules tell it.
+        // In this case the warnings about the rules say it.
         return Vec::new();
     }
     let (denied, left_out): (Vec<Tier>, Vec<Tier>) = closed.into_iter().partition(|tier| is_named(*tier));
@@ -237,13 +238,13 @@ fn closed_tiers(rules: &[&Rule]) -> Vec<String> {
     told
 }
 
-/// What a rule grants at a tier, or has a person decide on.
+/// The part of a rule that it grants or escalates at a tier.
 fn opened_at(rule: &Rule, tier: Tier) -> Option<Reach<'_>> {
     let reach = if rule.effect == Effect::Escalate { Some(Reach::of(rule)) } else { Reach::granted_by(rule) };
     reach.filter(|_| can_match(rule))?.at_tier(tier)
 }
 
-/// Whether a rule tells a reader or a caller nothing that another of its effect does not.
+/// Returns whether a rule tells readers and callers nothing that another rule of its effect does not.
 fn says_as_much(known: &Rule, rule: &Rule) -> bool {
     let adds_words = (rule.reason.is_some() && rule.reason != known.reason)
         || (rule.severity.is_some() && rule.severity != known.severity);
@@ -258,12 +259,12 @@ fn says_as_much(known: &Rule, rule: &Rule) -> bool {
     does_as_much && !adds_words
 }
 
-/// Whether some request can match, as far as its classification shows and conditions that nothing can change.
+/// Returns whether a request can match, as far as its classification and constant conditions show.
 fn can_match(rule: &Rule) -> bool {
     rule.conditions.constant() != Some(false) && is_matchable(rule)
 }
 
-/// Whether data can be as little sensitive as the rule wants it.
+/// Returns whether some data is as little sensitive as the rule requires.
 fn is_matchable(rule: &Rule) -> bool {
     let (capabilities, Some(most)) = (&rule.matches.capabilities, rule.matches.levels.classes().max()) else {
         return true;
@@ -271,12 +272,12 @@ fn is_matchable(rule: &Rule) -> bool {
     capabilities.is_empty() || capabilities.iter().any(|pattern| least_class(pattern).is_none_or(|least| least <= most))
 }
 
-/// That a governor puts whatever the rule names at a higher risk than it takes. A tool's owner can override that, so
-/// that it is no proof that nothing matches.
+/// Warns that a governor assigns a higher risk to everything that the rule names than the rule accepts. A tool's
+/// owner can override the risk, so this is no proof that nothing matches.
 fn too_low_a_risk(rule: &Rule) -> Option<String> {
     let levels = rule.matches.levels;
     let most = RiskLevel::ALL.iter().copied().filter(|risk| levels.has_risk(*risk)).max()?;
-    // No floor is higher than that.
+    // No risk floor is above HIGH.
     if most >= RiskLevel::High {
         return None;
     }
@@ -286,20 +287,20 @@ fn too_low_a_risk(rule: &Rule) -> Option<String> {
     ))
 }
 
-/// The least sensitive that data can be: some resources never are.
+/// The lowest classification that the data can have; some resources are always sensitive.
 fn least_class(pattern: &CapabilityPattern) -> Option<Classification> {
-    // The public part of a key is no secret, whatever its resource is called.
+    // The public part of a key is not secret, whatever its resource is called.
     let resource = pattern.resource.as_deref().filter(|resource| *resource != Resource::Credential.as_str())?;
     let capability = format!("{resource}:{}", pattern.operation.as_deref().unwrap_or("read")).parse().ok()?;
     Classification::floor(&Action::unknown(), &[capability])
 }
 
-/// The least risk at which a governor puts anything that a pattern matches.
+/// The lowest risk that a governor assigns to anything a pattern matches.
 fn least_risk(pattern: &CapabilityPattern) -> RiskLevel {
     let (resource, operation) = (pattern.resource.as_deref(), pattern.operation.as_deref());
     let is_read = operation.is_none_or(|word| word == Operation::Read.as_str());
     let is_credential = resource.is_none_or(|word| word == Resource::Credential.as_str());
-    // Reading the public part of a key is harmless by the name of the action.
+    // Reading the public part of a key is harmless, judged by the action's name.
     if is_read && is_credential {
         return RiskLevel::Low;
     }
@@ -307,7 +308,8 @@ fn least_risk(pattern: &CapabilityPattern) -> RiskLevel {
         resource.map_or_else(|| Resource::ALL.iter().map(|word| word.as_str()).collect(), |word| vec![word]);
     let operations: Vec<&str> =
         operation.map_or_else(|| Operation::ALL.iter().map(|word| word.as_str()).collect(), |word| vec![word]);
-    // Words of a document's own are no riskier than the mildest of the taxonomy's, but for an operation.
+    // An operation of a document's own is at least MEDIUM; a resource of its own is never milder than the mildest
+    // resource of the taxonomy.
     let mut least = if operation.is_none() { RiskLevel::Medium } else { RiskLevel::High };
     for resource in resources {
         for operation in &operations {
@@ -322,7 +324,7 @@ fn least_risk(pattern: &CapabilityPattern) -> RiskLevel {
     least
 }
 
-/// Most steps of all conditions of a document: about a second.
+/// Maximum number of steps of all conditions of a set: about one second.
 const MOST_STEPS: u64 = 10_000_000;
-/// Most warnings of one kind.
+/// Maximum number of warnings of one kind.
 const MOST_TOLD: usize = 100;

@@ -1,5 +1,4 @@
-//! What stands under a rule's `match`, and the vocabulary that its capabilities
-//! are written in.
+//! Reads the clauses under a rule's `match`, and the vocabulary for its capabilities.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -49,7 +48,7 @@ pub(super) fn read(
     }
 }
 
-/// The clauses that a rule can name or exclude.
+/// Reads the clauses that a rule can require or exclude.
 fn named_clauses(
     fields: &mut Fields,
     actions_path: &str,
@@ -74,12 +73,12 @@ fn named_clauses(
     Match { agents, labels, groups, actions, environment: environment.unwrap_or_default(), context, ..Match::default() }
 }
 
-/// Whether a glob matches the name of some action.
+/// Returns whether a glob can match the name of an action.
 fn can_be_action(glob: &str) -> bool {
     glob.replace(['?', '*'], "a").parse::<Action>().is_ok() || glob.replace('*', "").parse::<Action>().is_ok()
 }
 
-/// The capabilities that a document may write: those of the taxonomy, and its own.
+/// The capabilities that a document may name: those of the taxonomy, and its own.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Vocabulary {
     own: BTreeSet<Capability>,
@@ -91,7 +90,7 @@ impl Vocabulary {
         Self { own: items.filter_map(|item| report.parsed(item, "vocabulary")).collect() }
     }
 
-    /// Takes over another document's words.
+    /// Adds another document's words.
     pub(super) fn extend(&mut self, other: Self) {
         self.own.extend(other.own);
     }
@@ -101,12 +100,12 @@ impl Vocabulary {
         self.own.iter()
     }
 
-    /// Whether a capability is of the taxonomy or one of the document's own.
+    /// Returns whether a capability is in the taxonomy or one of the document's own.
     pub(super) fn knows(&self, capability: &Capability) -> bool {
         (capability.resource().is_some() && capability.operation().is_some()) || self.own.contains(capability)
     }
 
-    /// A list of capabilities with wildcards, sorted, none twice.
+    /// Reads a list of capabilities with wildcards; the result is sorted and has no duplicates.
     pub(super) fn patterns(&self, node: Node, field: &str, report: &mut Report<'_>) -> Vec<CapabilityPattern> {
         let pattern = |item: Node, field: &str, report: &mut Report<'_>| {
             let at = item.at;
@@ -154,7 +153,7 @@ impl Vocabulary {
     }
 }
 
-/// Every capability of the taxonomy and its wildcards, to find what was meant.
+/// Every capability of the taxonomy, with wildcards, for suggestions.
 static CAPABILITIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let resources = || Resource::ALL.iter().map(|word| word.as_str()).chain(["*"]);
     let operations = || Operation::ALL.iter().map(|word| word.as_str()).chain(["*"]);
@@ -165,7 +164,7 @@ pub(super) fn names(node: Node, field: &str, report: &mut Report<'_>) -> Names {
     Names::new(globs(node, field, report).iter().map(String::as_str))
 }
 
-/// A list of names and globs.
+/// Reads a list of names and globs.
 fn globs(node: Node, field: &str, report: &mut Report<'_>) -> Vec<String> {
     let items = report.filled_list(node, field);
     let mut texts = Vec::with_capacity(items.len());
@@ -178,7 +177,7 @@ fn globs(node: Node, field: &str, report: &mut Report<'_>) -> Vec<String> {
     texts
 }
 
-/// Warns of what nothing is called.
+/// Warns of a name that probably matches nothing.
 fn warn_of_idle_name(at: usize, field: &str, text: &str, report: &mut Report<'_>) {
     let message = if let Some(rest) = text.strip_prefix('!') {
         let clause = field.trim_start_matches("match.").trim_start_matches("not.");
@@ -193,7 +192,7 @@ fn warn_of_idle_name(at: usize, field: &str, text: &str, report: &mut Report<'_>
     report.warn(at, field, message);
 }
 
-/// Both ends of a range, each the extreme when absent.
+/// Reads a range; an absent end is the extreme value.
 fn range<T>(node: Node, path: &'static str, all: &[T], report: &mut Report<'_>) -> Option<(T, T)>
 where
     T: Copy + Ord + std::str::FromStr + std::fmt::Display,
@@ -222,14 +221,14 @@ fn environment(node: Node, field: &str, report: &mut Report<'_>) -> Vec<Box<str>
         let at = item.at;
         let word = report.line(item, field, MAX_GLOB_CHARS)?;
         if word.contains('*') {
-            // It would be compared with the letters, and a deny would let the rest through.
+            // It would be compared literally, and a deny would let the other environments pass.
             report.error(at, field, format!("expected an environment's name, found the pattern {word:?}; name each"));
             return None;
         }
         if word.starts_with('!') {
             warn_of_idle_name(at, field, &word, report);
         }
-        // As what the context names is read.
+        // Normalized like the environment in the context.
         Some(word.trim().to_lowercase().into())
     })
 }
@@ -249,7 +248,8 @@ fn context(
     })
 }
 
-/// Globs over a fact as one pattern. Case does not count: hosts and addresses have none that matters.
+/// Combines globs over a fact into one regular expression. Case does not count, because hosts and addresses are
+/// case-insensitive.
 fn facts(node: Node, field: &str, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
     let at = node.at;
     let globs = globs(node, field, report);
@@ -258,7 +258,7 @@ fn facts(node: Node, field: &str, patterns: &mut HashMap<String, Pattern>, repor
     (!globs.is_empty()).then(|| regex_of(source, at, field, patterns, report)).flatten()
 }
 
-/// A regular expression, bounded in its source, its size and their number.
+/// Reads a regular expression. Source length, compiled size and number are bounded.
 fn regex(node: Node, field: &str, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
     let at = node.at;
     let text = report.text(node, field)?;
@@ -300,7 +300,7 @@ fn regex_of(
     None
 }
 
-/// The fields of `match` that `match.not` has too.
+/// The fields that `match` and `match.not` have in common.
 const NAMED_FIELDS: &[&str] = &[
     "agents",
     "labels",
@@ -318,7 +318,7 @@ const NAMED_FIELDS: &[&str] = &[
     "tables",
     "accounts",
 ];
-/// The fields that `match` alone has.
+/// The fields that only `match` has.
 const OWN_FIELDS: &[&str] = &["capabilities", "risk", "tiers", "classification", "not"];
 const MAX_GLOB_CHARS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1_024;

@@ -1,5 +1,5 @@
-//! The conditions of a rule: `when` must hold, `unless` must not, and both may
-//! use what the rule's `let` names.
+//! The conditions of a rule: `when` must hold, `unless` must not, and both may use the names that the rule's `let`
+//! defines.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::model::excerpt;
 pub(super) struct Conditions {
     when: Option<Condition>,
     unless: Option<Condition>,
-    /// Each name and its expression, in the order of the document.
+    /// Each name and its expression, in document order.
     named: Vec<(Box<str>, Box<str>)>,
 }
 
@@ -43,19 +43,19 @@ impl Conditions {
         conditions
     }
 
-    /// Whether a condition or another name uses a name.
+    /// Returns whether a condition or another name uses a name.
     fn uses(&self, name: &str) -> bool {
         let others = self.named.iter().filter(|(other, _)| **other != *name).map(|(_, source)| &**source);
         let conditions = self.when.iter().chain(&self.unless).map(Condition::source);
         others.chain(conditions).any(|source| mentions(source, name))
     }
 
-    /// Whether a name stands for something else than the key of the context that is called like it.
+    /// Returns whether a name is bound to something other than the context key of the same name.
     pub(super) fn names_otherwise(&self, name: &str) -> bool {
         self.named.iter().any(|(known, source)| **known == *name && !reads_key(source, name))
     }
 
-    /// The keys of the context that they read, and whether they ask first whether there is one.
+    /// The context keys that the conditions read, and whether they test first that the key exists.
     pub(super) fn keys(&self) -> impl Iterator<Item = (&str, bool)> {
         let conditions = self.when.iter().chain(&self.unless);
         conditions.flat_map(|condition| {
@@ -64,12 +64,12 @@ impl Conditions {
         })
     }
 
-    /// Whether the time has a part in them.
+    /// Returns whether a condition reads `now`.
     pub(super) fn read_now(&self) -> bool {
         self.when.iter().chain(&self.unless).any(Condition::reads_now)
     }
 
-    /// The most steps that they take together.
+    /// The maximum number of steps of the conditions together.
     pub(super) fn cost(&self) -> u64 {
         self.when.iter().chain(&self.unless).map(|condition| u64::from(condition.cost())).sum()
     }
@@ -78,7 +78,7 @@ impl Conditions {
         self.when.is_none() && self.unless.is_none()
     }
 
-    /// Whether they hold or do not, where nothing that is asked can change it.
+    /// Returns the fixed result of the conditions, if no input can change it.
     pub(super) fn constant(&self) -> Option<bool> {
         let when = self.when.as_ref().map_or(Some(true), Condition::constant);
         let unless = self.unless.as_ref().map_or(Some(false), Condition::constant);
@@ -89,11 +89,11 @@ impl Conditions {
         }
     }
 
-    /// The condition that keeps the rule from matching, if one does.
+    /// The condition that keeps the rule from matching, if any.
     ///
     /// # Errors
     ///
-    /// Why one failed, in words without anything of the context.
+    /// The reason a condition failed, without any value from the context.
     pub(super) fn failing(&self, scope: &Scope<'_>) -> Result<Option<Clause<'_>>, String> {
         let unless = || match &self.unless {
             Some(unless) => {
@@ -106,7 +106,7 @@ impl Conditions {
         match when.evaluate(scope) {
             Ok(true) => unless(),
             Ok(false) => Ok(Some(Clause::When(when))),
-            // The rule does not match all the same where its `unless` holds.
+            // If `unless` holds, the rule does not match even though `when` failed.
             Err(error) => match unless() {
                 Ok(Some(clause)) => Ok(Some(clause)),
                 _ => Err(format!("when: {error}")),
@@ -114,14 +114,14 @@ impl Conditions {
         }
     }
 
-    /// Whether the rule has none, not even a name.
+    /// Returns whether the rule has no condition and no `let`.
     pub(super) fn says_nothing(&self) -> bool {
         self.texts().next().is_none()
     }
 
-    /// What stands in them, for the canonical form.
+    /// The labeled texts of the conditions, for the canonical form.
     fn texts(&self) -> impl Iterator<Item = [Cow<'_, str>; 2]> {
-        // No name holds a full stop, so none can pass for what it is not.
+        // No name contains a full stop, so a label cannot be forged.
         let named = self.named.iter().map(|(name, source)| [format!("let.{name}").into(), (&**source).into()]);
         let when = self.when.iter().map(|when| ["when".into(), when.source().into()]);
         let unless = self.unless.iter().map(|unless| ["unless".into(), unless.source().into()]);
@@ -135,7 +135,7 @@ impl Serialize for Conditions {
     }
 }
 
-/// Each name with its place and its expression.
+/// Reads each name of `let` with its place and its expression.
 fn name_all(node: Node, bindings: &mut Bindings, report: &mut Report<'_>) -> Vec<(usize, Box<str>, Box<str>)> {
     let mut named = Vec::new();
     for field in report.table(node, "let", "a table of expressions") {
@@ -150,7 +150,7 @@ fn name_all(node: Node, bindings: &mut Bindings, report: &mut Report<'_>) -> Vec
     named
 }
 
-/// Whether a source has a word in it, as a whole and not behind a dot.
+/// Returns whether a source contains a word as a whole, not after a dot.
 fn mentions(source: &str, word: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     source.match_indices(word).any(|(at, _)| {
@@ -160,7 +160,7 @@ fn mentions(source: &str, word: &str) -> bool {
     })
 }
 
-/// Whether a source reads a key of the context.
+/// Returns whether a source reads a context key.
 fn reads_key(source: &str, key: &str) -> bool {
     [format!("context.{key}"), format!("context[\"{key}\"]"), format!("context['{key}']")]
         .iter()

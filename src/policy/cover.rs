@@ -1,8 +1,8 @@
-//! Which rules leave another nothing to decide: proved from their clauses alone, and found without
-//! comparing all with all.
+//! Finds rules that leave another rule nothing to decide, proved from their clauses alone and without comparing every
+//! pair.
 //!
-//! What is not proved is taken for not so: a glob covers another only when it is seen to, and a list of
-//! capabilities only when each of them is covered by one pattern.
+//! The proof is conservative: a glob covers another only where that is certain, and a list of capabilities only if a
+//! single pattern covers each of them.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -12,22 +12,22 @@ use super::pattern::{CapabilityPattern, Names};
 use super::rule::{Effect, Levels, Match, Rule};
 use crate::model::Tier;
 
-/// The requests that a rule is about: its clauses, or a part of them.
+/// The requests that a rule applies to: its clauses, or a part of them.
 pub(super) struct Reach<'a> {
     matches: &'a Match,
-    /// Empty for any.
+    /// Empty for any capability.
     capabilities: Cow<'a, [CapabilityPattern]>,
     levels: Levels,
 }
 
 impl<'a> Reach<'a> {
-    /// All that a rule matches.
+    /// Everything that a rule matches.
     pub(super) fn of(rule: &'a Rule) -> Self {
         let matches = &rule.matches;
         Self { matches, capabilities: Cow::Borrowed(&matches.capabilities), levels: matches.levels }
     }
 
-    /// What a rule can grant of it; none when that is nothing.
+    /// The part that a rule can grant; `None` if it can grant nothing.
     pub(super) fn granted_by(rule: &'a Rule) -> Option<Self> {
         match rule.effect {
             Effect::Deny | Effect::Escalate => None,
@@ -39,13 +39,13 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// The part of it at one tier; none when it has none there.
+    /// The part at one tier; `None` if there is none.
     pub(super) fn at_tier(mut self, tier: Tier) -> Option<Self> {
         self.levels = self.levels.at_tier(tier)?;
         Some(self)
     }
 
-    /// Whether whatever is in the other's reach is in this one too.
+    /// Returns whether everything within the other reach is within this one too.
     fn covers(&self, other: &Self) -> bool {
         let (wide, narrow) = (self.matches, other.matches);
         wide.not.is_none()
@@ -60,7 +60,7 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// What of some capabilities remains; those are empty for any.
+/// The patterns of `to` restricted to the matched capabilities, where an empty list stands for any.
 fn remains(to: &[CapabilityPattern], matched: &[CapabilityPattern]) -> Vec<CapabilityPattern> {
     if matched.is_empty() {
         return to.to_vec();
@@ -75,7 +75,7 @@ fn covers_capabilities(wide: &[CapabilityPattern], narrow: &[CapabilityPattern])
         || !narrow.is_empty() && narrow.iter().all(|one| wide.iter().any(|pattern| pattern.covers(one)))
 }
 
-/// Whether a request has a name that a clause could look at: each has an agent and an action, some have labels.
+/// The presence of a name that a clause could match: every request has an agent and an action, only some have labels.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IsThere {
     Always,
@@ -101,31 +101,30 @@ fn covers_environments(wide: &Match, narrow: &Match) -> bool {
 }
 
 fn covers_context(wide: &Match, narrow: &Match) -> bool {
-    // A rule that restricts matches what cannot be compared as well, one that allows does not.
+    // A restricting rule also matches values that cannot be compared; an allowing rule does not.
     wide.context.iter().all(|clause| {
         let mut same = narrow.context.iter().filter(|one| one.key == clause.key && one.pattern == clause.pattern);
         same.any(|one| !clause.allows || one.allows)
     })
 }
 
-/// The rules that always do what they say where their clauses hold, indexed so that few have to be compared with
-/// another.
+/// The rules that always take effect when their clauses match, indexed so that few of them have to be compared.
 pub(super) struct Coverers<'a> {
     rules: &'a [&'a Rule],
-    /// Whether each is one of them.
+    /// Whether the rule of each number is one of them.
     is_plain: Vec<bool>,
     index: Index,
-    /// How many comparisons are left: a warning is worth a bounded search only.
+    /// The number of comparisons left: a warning is worth only a bounded search.
     budget: Cell<usize>,
 }
 
 impl<'a> Coverers<'a> {
-    /// Those of some rules that are wanted, have no limit and no condition that could keep them from matching.
+    /// Collects the wanted rules that have no limit and no condition that could keep them from matching.
     pub(super) fn of(rules: &'a [&'a Rule], wanted: impl Fn(&Rule) -> bool) -> Self {
         let is_sure = |rule: &Rule| rule.limit.is_none() && rule.conditions.constant() == Some(true);
         let is_plain: Vec<bool> = rules.iter().map(|rule| is_sure(rule) && wanted(rule)).collect();
         let mut index = Index::default();
-        // Those that cover most come first, for a search is cut short.
+        // The search is bounded, so the rules that cover most come first.
         for is_wide in [true, false] {
             let plain = (0..).zip(rules).zip(&is_plain).filter(|(_, is_plain)| **is_plain);
             for ((number, rule), _) in plain.filter(|((_, rule), _)| rule.matches.is_wide() == is_wide) {
@@ -135,7 +134,7 @@ impl<'a> Coverers<'a> {
         Self { rules, is_plain, index, budget: Cell::new(MOST_COMPARED) }
     }
 
-    /// A rule of an effect that covers a reach and is wanted; it may be the one whose reach it is.
+    /// Finds a wanted rule of an effect that covers a reach; it may be the rule of that reach itself.
     pub(super) fn find(
         &self,
         effect: Effect,
@@ -143,7 +142,7 @@ impl<'a> Coverers<'a> {
         wanted: impl Fn(usize, &Rule) -> bool,
     ) -> Option<&'a Rule> {
         let numbers = self.index.numbers_of_rule(reach.matches, reach.levels);
-        // A rule that covers the reach covers the first of each of its lists, and is found by that.
+        // A rule that covers the reach covers the first item of each of its lists, and is found by it.
         let first = reach.capabilities.first();
         let (resource, operation) =
             first.map_or((None, None), |first| (first.resource.as_deref(), first.operation.as_deref()));
@@ -155,7 +154,7 @@ impl<'a> Coverers<'a> {
         rules.find(|(number, rule)| wanted(*number, rule) && Reach::of(rule).covers(reach)).map(|(_, rule)| rule)
     }
 
-    /// Whether a rule is one of them.
+    /// Returns whether a rule is in the collection.
     pub(super) fn has(&self, number: usize) -> bool {
         self.is_plain.get(number).copied().unwrap_or_default()
     }
@@ -167,12 +166,12 @@ impl<'a> Coverers<'a> {
     }
 }
 
-/// Whether one rule's reach lies within another's.
+/// Returns whether one rule's reach lies within another's.
 pub(super) fn covers(wide: &Rule, narrow: &Rule) -> bool {
     Reach::of(wide).covers(&Reach::of(narrow))
 }
 
-/// Most rules that one is compared with.
+/// Maximum number of rules that one rule is compared with.
 const MOST_CANDIDATES: usize = 256;
-/// Most comparisons of a load: a tenth of a second or so.
+/// Maximum number of comparisons for one load: about a tenth of a second.
 const MOST_COMPARED: usize = 1_000_000;

@@ -1,5 +1,5 @@
-//! The schema: reads a located tree into rules, and reports every departure from
-//! it with rule, field and place. `clauses` reads what stands under `match`.
+//! The schema of a policy document: reads a located tree into rules and reports every violation with rule, field and
+//! place. `clauses` reads what is under `match`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use super::value;
 use crate::document::{Fields, Node, Report};
 use crate::model::{CALLERS_KEYS, Constraints, Operation, PARSED_KEYS, RiskLevel};
 
-/// A document that follows the schema; what only the whole set shows is for `check`.
+/// A document that follows the schema. `check` covers problems across rules.
 #[derive(Default)]
 pub(super) struct Document {
     pub(super) name: String,
     pub(super) vocabulary: Vocabulary,
-    /// What documents that are laid over this one may grant by themselves.
+    /// The capabilities that later documents may grant on their own.
     pub(super) delegates: Vec<CapabilityPattern>,
     pub(super) reviewers: Reviewers,
     pub(super) rules: Vec<Rule>,
@@ -32,7 +32,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Reads what can be read and reports the rest.
+    /// Reads as much as possible and reports the rest.
     pub(super) fn read(root: Node, report: &mut Report<'_>) -> Self {
         let mut document = Self::default();
         let Some(mut fields) = Fields::of_document(root, DOCUMENT_FIELDS, report) else { return document };
@@ -73,7 +73,7 @@ impl Document {
     }
 }
 
-/// Reads rules; equal regular expressions are compiled once.
+/// Reads rules. Equal regular expressions are compiled once.
 struct RuleReader<'a> {
     vocabulary: &'a Vocabulary,
     reviewers: &'a Reviewers,
@@ -83,7 +83,7 @@ struct RuleReader<'a> {
 impl RuleReader<'_> {
     fn read(&mut self, node: Node, report: &mut Report<'_>) -> Option<Rule> {
         let at = node.at;
-        // Known before the fields are looked at, so that their problems name the rule.
+        // The id is needed first, so that problems with the other fields can name the rule.
         if let Some(id) = well_formed_id(&node) {
             report.rule = Some(format!("rule {id:?}"));
         }
@@ -185,7 +185,7 @@ fn warn_of_idle_remains(
     }
 }
 
-/// Warns of keys of the context that are misspelt, or that a condition reads where they may be missing.
+/// Warns of context keys that look misspelled, and of keys that a condition reads although they may be missing.
 fn warn_of_keys(matches: &Match, conditions: &Conditions, at: usize, report: &mut Report<'_>) {
     let clauses = || matches.context.iter().map(|clause| &*clause.key).filter(|key| Fact::of_key(key).is_none());
     for key in clauses().chain(conditions.keys().map(|(key, _)| key)).collect::<BTreeSet<_>>() {
@@ -193,7 +193,7 @@ fn warn_of_keys(matches: &Match, conditions: &Conditions, at: usize, report: &mu
             report.warn(at, "", format!("context.{key} is a key of your own; did you mean {meant:?}?"));
         }
     }
-    // A clause on the key has seen that it is there.
+    // A clause on the key implies that it exists.
     let is_there =
         |key: &str| clauses().any(|known| known == key) || key == ENVIRONMENT_KEY && !matches.environment.is_empty();
     for key in conditions
@@ -209,7 +209,7 @@ fn warn_of_keys(matches: &Match, conditions: &Conditions, at: usize, report: &mu
     }
 }
 
-/// Warns where a rule allows to send by the key that shows people the first target.
+/// Warns if a rule allows sending by the key `target`, which holds only the first target.
 fn warn_of_the_first_target(effect: Effect, matches: &Match, at: usize, report: &mut Report<'_>) {
     let is_on = |key: &str| matches.context.iter().any(|clause| &*clause.key == key);
     let sends = |pattern: &CapabilityPattern| {

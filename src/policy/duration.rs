@@ -1,11 +1,11 @@
-//! Lengths of time as documents write them: `90s`, `30m`, `24h`, `31d`.
+//! Durations as documents write them: `90s`, `30m`, `24h`, `31d`.
 
 use std::time::Duration;
 
 use crate::document::{Node, Report};
 use crate::model::LONGEST_LIMIT_WINDOW;
 
-/// Reads a length of time, at least a second and at most 31 days.
+/// Reads a duration, from 1 second to 31 days.
 pub(super) fn read(node: Node, field: &str, report: &mut Report<'_>) -> Option<Duration> {
     let at = node.at;
     let text = report.text(node, field)?;
@@ -13,11 +13,11 @@ pub(super) fn read(node: Node, field: &str, report: &mut Report<'_>) -> Option<D
     u64::try_from(millis).ok().map(Duration::from_millis)
 }
 
-/// The milliseconds of a text of one whole number and `s`, `m`, `h` or `d`; at most 31 days.
+/// Parses a duration of one whole number and `s`, `m`, `h` or `d` into milliseconds; at most 31 days.
 ///
 /// # Errors
 ///
-/// In words, that it is no `what`, and what was expected.
+/// A message that the text is no `what`, and what was expected.
 pub(super) fn millis(text: &str, what: &str) -> Result<i64, String> {
     let wrong = || {
         let text = crate::model::excerpt(text);

@@ -1,5 +1,5 @@
-//! From a request to a verdict: each capability is resolved by the strongest
-//! effect that matches, and the whole follows from its capabilities.
+//! Evaluation of a request: the strongest matching effect decides each required capability, and the capabilities
+//! together decide the verdict.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,43 +17,43 @@ use super::rule::{Effect, Rule};
 use super::verdict::{Approval, Need, PolicyVerdict};
 use crate::model::{Capability, Constraints, Decision, Digest};
 
-/// The rules of a policy set, made ready.
+/// The rules of a policy set, indexed for evaluation.
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) rules: Vec<Rule>,
-    /// The words of each layer and of those before it.
+    /// For each layer, its vocabulary and that of the layers before it.
     vocabularies: Vec<Vocabulary>,
     groups: Vec<Group>,
     index: Index,
     citations: Citations,
-    /// Which layer may be granted what by those that come after it.
+    /// For each layer, the capabilities that it delegates to later layers.
     delegates: Vec<Vec<CapabilityPattern>>,
-    /// Who answers for the names that rules ask.
+    /// The people behind the reviewer names.
     reviewers: Reviewers,
     has_limits: bool,
 }
 
-/// Rules that match alike and do the same, so that one look settles them all.
+/// Rules with the same clauses, effect and other terms, which are evaluated once for all of them.
 #[derive(Debug)]
 pub(super) struct Group {
-    // INVARIANT: never empty, in the order of the document.
+    // INVARIANT: never empty, sorted in document order.
     members: Vec<u32>,
-    /// The first members' ids.
+    /// The ids of the first members, at most [`MAX_RULES`].
     ids: Arc<[Arc<str>]>,
-    /// How the members are cited in a reasoning, written once at load: most verdicts come of one group.
+    /// The members as the reasoning cites them, written once at load: most verdicts rest on a single group.
     pub(super) cited: Box<str>,
-    /// The members' constraints, merged.
+    /// The merged constraints of the members.
     constraints: Constraints,
 }
 
-/// How a capability stands.
+/// The result for one required capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// A rule refuses it.
+    /// A rule denies it.
     Denied,
-    /// A person has to decide.
+    /// A rule escalates it to a reviewer.
     NeedsPerson,
-    /// A degrading rule leaves it out.
+    /// A degrading rule matches it and leaves it out of `to`.
     Withheld,
     /// A rule grants it.
     Granted,
@@ -61,7 +61,7 @@ pub(super) enum Standing {
     Unmatched,
 }
 
-/// A request, the same in the index's numbers, and the assumptions under which rules are evaluated.
+/// A request in text form and in index numbers, and the assumptions under which rules are evaluated.
 struct Asked<'a> {
     request: &'a PolicyRequest<'a>,
     numbers: &'a RequestNumbers,
@@ -69,14 +69,13 @@ struct Asked<'a> {
     cache: &'a ConditionCache,
 }
 
-/// How each required capability stands, and by which groups.
+/// The standing of each required capability, and the groups that decided it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Findings {
     standings: Vec<(Standing, usize)>,
-    /// The deciding groups of all capabilities, one after the other: each
-    /// standing notes where its own end.
+    /// The deciding groups of all capabilities in sequence; each standing records where its own groups end.
     groups: Vec<u32>,
-    /// Which standings occur, a bit each: it is asked for more often than there are capabilities.
+    /// The standings that occur, one bit each: they are queried more often than there are capabilities.
     seen: u8,
 }
 
@@ -117,7 +116,7 @@ impl Engine {
         Self { rules, vocabularies, groups, index, citations, delegates, reviewers, has_limits }
     }
 
-    /// The verdict that findings come to.
+    /// Builds the verdict from the findings.
     pub(super) fn verdict(&self, request: &PolicyRequest<'_>, resolved: Resolved) -> PolicyVerdict {
         let Resolved { findings, limits, charges, approved } = resolved;
         let required = &request.intent.required_capabilities;
@@ -153,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// How each required capability stands.
+    /// Finds the standing of each required capability.
     pub(super) fn find(&self, request: &PolicyRequest<'_>, assumed: &Assumptions, cache: &ConditionCache) -> Findings {
         let required = &request.intent.required_capabilities;
         let asked = Asked { request, numbers: &self.index.numbers(request), assumed, cache };
@@ -166,7 +165,7 @@ impl Engine {
         findings
     }
 
-    /// How one capability stands; its deciding groups are added to the findings.
+    /// Finds the standing of one capability and appends its deciding groups to `found`.
     fn resolve(&self, asked: &Asked<'_>, capability: &Capability, buckets: &[u32], found: &mut Findings) -> Standing {
         let start = found.groups.len();
         self.collect(asked, buckets, Effect::Deny, found);
@@ -180,8 +179,10 @@ impl Engine {
         standing
     }
 
-    /// A word that no document up to a rule's own ever wrote is nothing that its wildcards were meant
-    /// for: it grants nothing, and asks no person for what an approval could not grant.
+    /// Resolves a capability that nothing denies.
+    ///
+    /// A word that is in no vocabulary up to a rule's own layer is not covered by the rule's wildcards: such a rule
+    /// neither grants it nor escalates it, since an approval could not grant it either.
     fn resolve_undenied(
         &self,
         asked: &Asked<'_>,
@@ -206,8 +207,8 @@ impl Engine {
                 return Standing::NeedsPerson;
             }
         }
-        // What is left asks for a person by a later document's word alone: that narrows what is granted without it,
-        // and opens nothing.
+        // The remaining escalations come from later documents that the capability was not delegated to. They narrow
+        // what is granted without them, and open nothing.
         let asks_further: Vec<u32> =
             if found.groups.len() > start { found.groups.split_off(start) } else { Vec::new() };
         let standing = self.resolve_grants(asked, capability, buckets, found, &knows);
@@ -234,8 +235,8 @@ impl Engine {
         if found.groups.iter().skip(start).any(|group| !leaves(group)) {
             let (withholds, leaving): (Vec<u32>, Vec<u32>) =
                 found.groups.split_off(start).into_iter().partition(|group| !leaves(group));
-            // What later documents withhold by their word alone must be granted by somebody first: to withhold is to
-            // narrow, not to make of what nobody grants something that an approval may pass over.
+            // A later document can only withhold what somebody grants. Otherwise it would turn a capability that
+            // nobody grants into one that an approval may leave out.
             let may_withhold = |group: &u32| self.lead(*group).is_some_and(|rule| self.may_grant(rule, capability));
             if !withholds.iter().any(may_withhold) {
                 found.groups.extend(leaving);
@@ -251,7 +252,7 @@ impl Engine {
         self.resolve_allowed(asked, capability, buckets, found, start, knows)
     }
 
-    /// Whether what stands there from `start` on, or an allow beside it, grants.
+    /// Resolves a capability by the allow rules and by the groups already in `found` from `start` on.
     fn resolve_allowed(
         &self,
         asked: &Asked<'_>,
@@ -263,8 +264,8 @@ impl Engine {
     ) -> Standing {
         self.collect(asked, buckets, Effect::Allow, found);
         retain_tail(&mut found.groups, start, knows);
-        // What cannot be compared makes a degrading rule constrain, not grant. What a person agreed to, rules that
-        // were not left it constrain all the same.
+        // A degrading rule whose context clause cannot be compared constrains but does not grant. After an approval,
+        // rules without delegation constrain all the same.
         let grants = |rule: &Rule| {
             asked.assumed.is_approved()
                 || self.may_grant(rule, capability) && rule.matches.grants_by_context(asked.request)
@@ -276,12 +277,13 @@ impl Engine {
         Standing::Unmatched
     }
 
-    /// Whether a rule of a later layer was left the capability by all the earlier ones.
+    /// Returns whether every earlier layer delegates the capability to the rule's layer. Always true in the base
+    /// layer.
     pub(super) fn may_grant(&self, rule: &Rule, capability: &Capability) -> bool {
         self.delegates.iter().take(rule.layer).all(|left| left.iter().any(|pattern| pattern.matches(capability)))
     }
 
-    /// Adds the groups of an effect that match.
+    /// Appends the matching groups of an effect.
     fn collect(&self, asked: &Asked<'_>, buckets: &[u32], effect: Effect, found: &mut Findings) {
         let grants = |group| {
             !asked.assumed.is_spent(group)
@@ -290,12 +292,12 @@ impl Engine {
         self.each_match(asked, buckets, effect, found, grants);
     }
 
-    /// What a group does once its limit is used up.
+    /// The effect of a group after its limit is used up.
     fn past_its_limit(&self, group: u32) -> Option<Effect> {
         self.lead(group)?.limit.as_ref().map(|limit| limit.over.effect())
     }
 
-    /// Adds the groups that grant no more, for their limit is used up, and do this instead.
+    /// Appends the groups whose limit is used up and whose effect past the limit is `instead`.
     fn collect_spent(&self, asked: &Asked<'_>, buckets: &[u32], instead: Effect, found: &mut Findings) {
         if asked.assumed.has_spent() {
             let does_instead = |group| asked.assumed.is_spent(group) && self.past_its_limit(group) == Some(instead);
@@ -321,7 +323,8 @@ impl Engine {
         }
     }
 
-    /// Whether all clauses and conditions of a group hold. A condition that failed holds as the assumptions say.
+    /// Returns whether all clauses and conditions of a group hold. A condition that failed holds as the assumptions
+    /// say.
     fn holds(&self, asked: &Asked<'_>, group: u32) -> bool {
         let Some(rule) = self.lead(group) else { return false };
         if rule.matches.failing_besides_levels(asked.request).is_some() {
@@ -344,9 +347,9 @@ impl Engine {
         constraints
     }
 
-    /// What an approval grants: all that was asked for, but what is withheld all the same, under the constraints of
-    /// every rule that grants it without the escalation; nothing where something would be denied all the same, as
-    /// without the escalation.
+    /// Computes what an approval grants: everything requested except what is still withheld, under the constraints of
+    /// every rule that grants it without the escalation. If the approved request would still be denied in part, the
+    /// approval grants nothing.
     fn approval(&self, findings: &Findings, approved: Approved, required: &[Capability]) -> Approval {
         let refused = |standing: Standing| matches!(standing, Standing::Withheld | Standing::Denied);
         let is_denied = approved.findings.has(Standing::Denied);
@@ -359,11 +362,11 @@ impl Engine {
         Approval { granted, denied, constraints: self.constraints(&approved.findings), charges: approved.charges }
     }
 
-    /// All whom those escalations go to that decided, in the order of the document, each once and with the most
-    /// approvals that a rule asks of them.
+    /// The reviewers of the deciding escalations in document order, each once, with the highest number of approvals
+    /// that a rule asks of them.
     fn needs(&self, findings: &Findings) -> Vec<Need> {
         let mut needs: Vec<Need> = Vec::new();
-        // Thousands of rules may ask as many reviewers.
+        // A lookup table, because thousands of rules may each ask a different reviewer.
         let mut places: HashMap<&str, usize> = HashMap::new();
         for rule in self.asking(findings) {
             let Some(reviewer) = rule.asks() else { continue };
@@ -386,9 +389,9 @@ impl Engine {
         self.asking(findings).map(|rule| rule.expires).min().unwrap_or_default()
     }
 
-    /// The rules that have a person decide, those that say the same once, in the order of the document.
+    /// The rules that escalate, in document order, one for each group of equal rules.
     fn asking(&self, findings: &Findings) -> impl Iterator<Item = &Rule> {
-        // Groups are numbered by their first member, which stands for all.
+        // A group's number is that of its first member, which stands for all.
         let mut groups: Vec<u32> = findings.groups_of(|standing| standing == Standing::NeedsPerson).collect();
         groups.sort_unstable();
         groups.dedup();
@@ -401,7 +404,7 @@ impl Engine {
         )
     }
 
-    /// The first rules of some groups in the order of the document, and how many there are.
+    /// The first rules of some groups in document order, and the total number.
     pub(super) fn first_rules(&self, groups: impl Iterator<Item = u32> + Clone) -> FirstRules<'_> {
         let mut rest = groups.clone();
         let first = rest.next();
@@ -416,14 +419,14 @@ impl Engine {
         groups.dedup();
         let groups = || groups.iter().filter_map(|group| self.groups.get(*group as usize));
         let total = groups().map(|group| group.members.len()).sum();
-        // Groups are numbered by their first member, so later groups begin after that many rules.
+        // A group is numbered by its first member, so the groups past this many begin after that many rules.
         let mut first: Vec<u32> = groups().take(MAX_RULES).flat_map(Group::first).copied().collect();
         first.sort_unstable();
         first.truncate(MAX_RULES);
         FirstRules::OfSeveral { first, total }
     }
 
-    /// The ids of some rules; those of one group are at hand.
+    /// The ids of some rules; those of a single group are precomputed.
     fn ids(&self, rules: &FirstRules<'_>) -> Arc<[Arc<str>]> {
         match rules {
             FirstRules::OfOne(group) => Arc::clone(&group.ids),
@@ -433,7 +436,7 @@ impl Engine {
         }
     }
 
-    /// The rule that stands for a group.
+    /// The first rule of a group, which stands for all of them.
     pub(super) fn lead(&self, group: u32) -> Option<&Rule> {
         let members = &self.groups.get(group as usize)?.members;
         self.rule(*members.first()?)
@@ -443,7 +446,7 @@ impl Engine {
         self.rules.get(number as usize)
     }
 
-    /// Whom the rule of that id asks; none where no rule of that id asks anybody.
+    /// The reviewer that the rule with this id asks; `None` if there is no such rule or it asks nobody.
     pub(super) fn need_of(&self, id: &str) -> Option<Need> {
         let rule = self.rules.iter().find(|rule| *rule.id == *id)?;
         let reviewer = Arc::clone(rule.asks()?);
@@ -451,7 +454,7 @@ impl Engine {
         Some(Need { reviewer, approvals: rule.approvals, people, rule: Arc::clone(&rule.id) })
     }
 
-    /// SHA-256 over a rule and the people whom it asks; none for an id that no rule has.
+    /// SHA-256 over a rule and the people it asks; `None` if no rule has this id.
     pub(super) fn rule_digest(&self, id: &str) -> Option<Digest> {
         let rule = self.rules.iter().find(|rule| *rule.id == *id)?;
         Some(canonical::rule_digest(rule, &self.reviewers))
@@ -461,12 +464,12 @@ impl Engine {
         &self.citations
     }
 
-    /// Whether some rule has a limit.
+    /// Returns whether any rule has a limit.
     pub(super) const fn has_limits(&self) -> bool {
         self.has_limits
     }
 
-    /// Whether a rule was among those that decided.
+    /// Returns whether a rule is among those that decided.
     pub(super) fn decided(&self, findings: &Findings, rule: usize) -> bool {
         findings
             .groups
@@ -482,13 +485,13 @@ impl Findings {
         Self { standings, groups, seen: 0 }
     }
 
-    /// Notes how the next capability stands, by the groups that were added since the last.
+    /// Records the standing of the next capability; its groups are those added since the last call.
     fn close(&mut self, standing: Standing) {
         self.seen |= 1 << standing as u8;
         self.standings.push((standing, self.groups.len()));
     }
 
-    /// Whether some capability stands so.
+    /// Returns whether some capability has this standing.
     pub(super) const fn has(&self, standing: Standing) -> bool {
         self.seen & 1 << standing as u8 != 0
     }
@@ -502,12 +505,12 @@ impl Findings {
         match (self.has(Standing::Granted), is_partial) {
             (true, false) => Decision::Allow,
             (true, true) => Decision::Degrade,
-            // Nothing asked for is nothing granted.
+            // A request without capabilities is granted nothing.
             (false, _) => Decision::Deny,
         }
     }
 
-    /// The groups that decided on the capabilities of some standings; one group may come twice.
+    /// The groups that decided the capabilities with some standings; a group may occur twice.
     pub(super) fn groups_of(&self, wanted: impl Fn(Standing) -> bool + Clone) -> impl Iterator<Item = u32> + Clone {
         let mut start = 0;
         let groups = self.standings.iter().flat_map(move |(standing, end)| {
@@ -518,7 +521,7 @@ impl Findings {
         groups.copied()
     }
 
-    /// The capabilities of a standing, in their order.
+    /// The capabilities with a standing, in request order.
     pub(super) fn capabilities<'a>(
         &self,
         required: &'a [Capability],
@@ -539,17 +542,17 @@ impl Findings {
 }
 
 impl Group {
-    /// The first members, in order, at most [`MAX_RULES`].
+    /// The first members in order, at most [`MAX_RULES`].
     fn first(&self) -> &[u32] {
         self.members.get(..MAX_RULES).unwrap_or(&self.members)
     }
 }
 
-/// Some rules by their place in the document.
+/// Some rules by their position in the document.
 pub(super) enum FirstRules<'a> {
     OfOne(&'a Group),
     OfSeveral {
-        /// The first of them, in order, at most [`MAX_RULES`].
+        /// The first of them in order, at most [`MAX_RULES`].
         first: Vec<u32>,
         total: usize,
     },
@@ -564,11 +567,11 @@ impl FirstRules<'_> {
     }
 }
 
-/// Most rules that a verdict lists by id.
+/// Maximum number of rule ids in a verdict.
 pub(super) const MAX_RULES: usize = 8;
 
-/// Sorts what was added last and drops what came twice: overlapping globs of one
-/// rule lead to it more than once.
+/// Sorts the groups from `start` on and removes duplicates: several overlapping globs of one rule lead to it more
+/// than once.
 fn sort_tail(groups: &mut Vec<u32>, start: usize) {
     if groups.len() <= start + 1 {
         return;

@@ -1,9 +1,8 @@
-//! The examples that stand beside a rule: what it must match and what it must
-//! not. They are held against the rule whenever the document is loaded; one that
-//! fails refuses the document.
+//! The examples of a rule: requests that it must match, and requests that it must not. They are checked whenever the
+//! document is loaded; one that fails refuses the document.
 //!
-//! What an example leaves out is taken as the rule wants it, so that it says only
-//! what it is about.
+//! A field that an example leaves out takes a value that the rule accepts, so that an example states only what it is
+//! about.
 
 use serde_json::{Map, Value as Json};
 
@@ -13,14 +12,14 @@ use super::rule::Rule;
 use crate::document::{Fields, Node, Report};
 use crate::model::{AgentTraits, Intent, Label, RiskLevel, Score, Tier, Timestamp, TrustSnapshot};
 
-/// The examples of one rule, as they were read.
+/// The examples of one rule.
 pub(super) struct Examples {
     all: Vec<Example>,
 }
 
 struct Example {
     at: usize,
-    /// Its place among its kind, from 1.
+    /// Position among the examples of the same kind, from 1.
     number: usize,
     must_match: bool,
     agent: Option<String>,
@@ -50,7 +49,7 @@ impl Examples {
         Some(Self { all })
     }
 
-    /// Holds them against their rule.
+    /// Checks the examples against their rule.
     pub(super) fn check(&self, rule: &Rule, report: &mut Report<'_>) {
         for example in &self.all {
             let field = format!(
@@ -102,7 +101,7 @@ impl Example {
         })
     }
 
-    /// What keeps the rule from matching; nothing when it matches.
+    /// Explains why the rule does not match the example; `None` if it matches.
     fn why_not(&self, rule: &Rule) -> Result<Option<String>, String> {
         let matches = &rule.matches;
         let names = |given: &Option<Vec<Label>>, wanted: &super::pattern::Names| match given {
@@ -132,12 +131,12 @@ impl Example {
         let score: Score = tier.middle();
         let request =
             PolicyRequest { intent: &intent, risk, trust: TrustSnapshot::new(score, tier), traits: &traits, now };
-        // What the context would have said of these two is taken as the rule wants it, unless the example has a context.
+        // Without a context in the example, `classification` and `environment` are assumed to match.
         explain::why_not(rule, &request, self.context.is_none())
     }
 }
 
-/// A name that a glob matches: what it leaves open is a letter.
+/// A name that a glob matches: each wildcard is replaced by a letter.
 fn as_name(glob: &str) -> String {
     glob.replace(['*', '?'], "x")
 }

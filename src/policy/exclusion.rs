@@ -1,4 +1,4 @@
-//! What a request must not be for a rule to match: the clauses under `match.not`.
+//! Exclusions: the clauses under `match.not`, which a request must not match.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -8,8 +8,8 @@ use super::request::PolicyRequest;
 use super::rule::{Clause, ContextClause, ENVIRONMENT_KEY, Match};
 use crate::model::Intent;
 
-/// Clauses of which none may hold. What is not known counts against the request: a rule that allows does not match
-/// it then, and one that restricts does.
+/// Clauses of which none may hold. An unknown value counts against the request: an allowing rule does not match then,
+/// and a restricting rule does.
 #[derive(Debug)]
 pub(super) struct Exclusion {
     pub(super) clauses: Match,
@@ -24,7 +24,7 @@ impl Serialize for Exclusion {
 }
 
 impl Exclusion {
-    /// The first clause that keeps the rule from matching; none when no clause does.
+    /// The first clause that keeps the rule from matching; `None` if there is none.
     pub(super) fn failing(&self, request: &PolicyRequest<'_>, allows: bool) -> Option<Clause<'_>> {
         let (clauses, intent, traits) = (&self.clauses, request.intent, request.traits);
         let named = |name, of_context| Some(Clause::Not { name, of_context });
@@ -51,7 +51,7 @@ impl Exclusion {
     }
 }
 
-/// Whether what a clause looks at is something else.
+/// Returns whether the value that a clause reads is a different one.
 fn is_excluded(clause: &ContextClause, intent: &Intent, allows: bool) -> bool {
     let matches = |text: &str| clause.pattern.0.is_match(text);
     let value = match Fact::of_key(&clause.key) {
@@ -60,7 +60,8 @@ fn is_excluded(clause: &ContextClause, intent: &Intent, allows: bool) -> bool {
             return if allows {
                 !is_unread && !fact.values(intent).any(|(value, sent)| matches(value) || sent.is_some_and(matches))
             } else {
-                // A request without a tool is no call of the tools that are named; without a path it has none elsewhere.
+                // A request without a tool does not call one of the named tools; a request without a path has no path
+                // elsewhere.
                 let lacks_it = fact.is_single() && fact.values(intent).next().is_none();
                 is_unread || lacks_it || fact.values(intent).any(|(value, _)| !matches(value))
             };

@@ -1,5 +1,4 @@
-//! Why each rule matched a request or did not: the slow, complete account beside
-//! the short one in `reasoning`.
+//! Explains why each rule matched a request or did not. `reasoning` is the short form of the same.
 
 use serde::Serialize;
 
@@ -13,7 +12,7 @@ use super::request::PolicyRequest;
 use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
 use crate::model::{Capability, Constraints, RiskLevel, Tier, excerpt};
 
-/// One rule of a policy set, held against a request.
+/// The result of one rule of a policy set on a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -21,36 +20,36 @@ use crate::model::{Capability, Constraints, RiskLevel, Tier, excerpt};
 pub struct RuleTrace {
     /// The rule's id.
     pub rule: String,
-    /// What its document is called; absent for the only one of a set when it came without a file.
+    /// The name of the rule's document; absent if the set has a single document without a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub document: Option<String>,
-    /// The line on which it begins in its document.
+    /// The line in the document on which the rule starts.
     pub line: usize,
-    /// What it does when it matches.
+    /// The rule's effect when it matches.
     pub effect: Effect,
-    /// How grave a match is, where the rule says it.
+    /// The severity of a match, if the rule states one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<RiskLevel>,
-    /// Whether every clause held.
+    /// Whether the rule matched: all clauses and conditions hold.
     pub matched: bool,
-    /// Whether the verdict rests on it: it matched, and nothing outranked it. Of an escalation also what grants once
-    /// a person has agreed.
+    /// Whether the verdict rests on the rule: it matched and nothing outranked it. For an escalation this includes
+    /// the rules that grant after an approval.
     pub decided: bool,
-    /// The required capabilities that it speaks about; none when it did not match.
+    /// The required capabilities that the rule matches; empty if the rule did not match.
     pub capabilities: Vec<Capability>,
-    /// The constraints that it adds to what is granted, now or once a person has agreed; none unless it decided and
-    /// grants.
+    /// The constraints that the rule adds to what is granted, now or after an approval; empty unless the rule decided
+    /// and grants.
     #[serde(skip_serializing_if = "Constraints::is_empty")]
     pub constraints: Constraints,
     /// The first clause that did not hold, by its name in the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// The same in words.
+    /// The result in words.
     pub why: String,
 }
 
 impl RuleTrace {
-    /// The verdict rests on something else than the rules.
+    /// Records that the verdict does not rest on the rules.
     pub(crate) fn decides_nothing(&mut self) {
         self.decided = false;
         self.constraints = Constraints::new();
@@ -58,7 +57,7 @@ impl RuleTrace {
 }
 
 impl Engine {
-    /// Every rule, in the order of the document.
+    /// Traces every rule, in document order.
     pub(super) fn explain(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Vec<RuleTrace> {
         let Resolved { findings, limits, .. } =
             self.resolve_limits(request, Assumptions::default(), &ConditionCache::default(), meter);
@@ -155,19 +154,20 @@ impl Engine {
     }
 }
 
-/// How the limit of a rule stands.
+/// The state of a rule's limit.
 #[derive(PartialEq, Eq)]
 enum Spending {
-    /// It has none, or has room, or was not looked at.
+    /// The rule has no limit, the limit has room, or it was not consulted.
     WithinLimit,
     UsedUp,
-    /// The request does not say what it would use, and why it does not.
+    /// The request cannot be counted, with the reason.
     Uncounted(String),
 }
 
 fn spending(rule: &Rule, request: &PolicyRequest<'_>, decided: bool, limits: &[LimitUse]) -> Spending {
     let Some(limit) = &rule.limit else { return Spending::WithinLimit };
-    // A rule that has nobody to count is in no list of uses; it decided then by what it does past its limit.
+    // A rule with nobody to count for has no entry among the limit uses; it then decided by its effect past the
+    // limit.
     let is_past = limits.iter().any(|one| one.rule == rule.id && one.is_spent()) || decided;
     match limit.uncounted(rule, request).filter(|_| is_past) {
         Some(why) => Spending::Uncounted(why),
@@ -176,8 +176,8 @@ fn spending(rule: &Rule, request: &PolicyRequest<'_>, decided: bool, limits: &[L
     }
 }
 
-/// What keeps a rule from matching, in words; nothing when it matches. `Err` when a condition fails.
-/// What the context says of class, environment and the like is passed over where it is not given.
+/// Explains why a rule does not match; `None` if it matches. `Err` if a condition fails. If `is_context_open`,
+/// clauses on context values that are absent, such as classification and environment, are skipped.
 pub(super) fn why_not(
     rule: &Rule,
     request: &PolicyRequest<'_>,
@@ -208,7 +208,7 @@ fn not_spoken_of(rule: &Rule) -> String {
     format!("none of the required capabilities is {listed}")
 }
 
-/// What a rule does past its limit.
+/// Describes what a rule does after its limit is used up.
 fn past_limit_in_words(rule: &Rule, how: &str, capabilities: &[Capability]) -> String {
     let listed = texts(capabilities.iter().map(Capability::as_str));
     let limit = rule.limit.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -264,14 +264,14 @@ fn in_words(clause: Clause<'_>, rule: &Rule, request: &PolicyRequest<'_>) -> Str
     }
 }
 
-/// A condition, and what the context holds of the keys that it reads.
+/// A condition's text, and the context values that it reads.
 fn read_by(condition: &Condition, request: &PolicyRequest<'_>) -> String {
     let source = excerpt(condition.source());
     let keys = condition.context_keys().iter().take(MAX_NAMED).map(|key| found(request, key));
     std::iter::once(source).chain(keys).collect::<Vec<_>>().join("; ")
 }
 
-/// What a key of the context holds, escaped and cut short: it is the caller's text.
+/// The context value of a key, escaped and shortened, because it is the caller's text.
 fn found(request: &PolicyRequest<'_>, key: &str) -> String {
     if let Some(fact) = Fact::of_key(key).filter(|_| request.intent.has_facts()) {
         let values: Vec<String> =
@@ -310,7 +310,7 @@ fn names(names: &Names) -> String {
     texts(names.texts())
 }
 
-/// `a, b or 4 others`.
+/// Formats `a, b or 4 others`.
 fn texts<T: ToString>(items: impl Iterator<Item = T>) -> String {
     let all: Vec<String> = items.map(|item| item.to_string()).collect();
     let named = all.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");

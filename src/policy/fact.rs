@@ -1,8 +1,8 @@
-//! The facts of an intent, as clauses look at them.
+//! The facts of an intent as match clauses read them.
 
 use crate::model::{Intent, TargetKind, UnreadKind};
 
-/// A fact that a clause can look at.
+/// A fact that a clause can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fact {
     Tool,
@@ -17,7 +17,7 @@ pub(super) enum Fact {
 }
 
 impl Fact {
-    /// The clauses under `match` that list globs over a fact, each with the key by which `context` names the same.
+    /// The `match` clauses that list globs over a fact, each with the key that `context` uses for the same fact.
     pub(super) const CLAUSES: &'static [(&'static str, &'static str, Self)] = &[
         ("tools", "facts.tool", Self::Tool),
         ("servers", "facts.server", Self::Server),
@@ -30,7 +30,7 @@ impl Fact {
         ("accounts", "facts.accounts", Self::Accounts),
     ];
 
-    /// The fact of a key. `target` is the first target for people; a rule looks at all of them.
+    /// The fact of a context key. `target` shows people the first target only; a rule on it checks all targets.
     pub(super) fn of_key(key: &str) -> Option<Self> {
         if key == "target" {
             return Some(Self::Targets);
@@ -38,7 +38,7 @@ impl Fact {
         Self::CLAUSES.iter().find(|(_, known, _)| *known == key).map(|(.., fact)| *fact)
     }
 
-    /// Each value in its plain form, and as it was sent where that differs.
+    /// Each value in normalized form, with the original if it differs.
     pub(super) fn values(self, intent: &Intent) -> impl Iterator<Item = (&str, Option<&str>)> {
         let kind = match self {
             Self::Recipients => Some(TargetKind::Recipient),
@@ -58,17 +58,17 @@ impl Fact {
         one.into_iter().chain(formats).map(|text| (text, None)).chain(targets)
     }
 
-    /// Whether something of the fact could not be read.
+    /// Returns whether a part of the fact could not be parsed.
     pub(super) fn is_unread(self, intent: &Intent) -> bool {
         self.is_target() && intent.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
     }
 
-    /// Whether it is about what is acted on, and not about the way.
+    /// Returns whether the fact describes what is acted on, rather than the way in which it is requested.
     pub(super) const fn is_target(self) -> bool {
         !matches!(self, Self::Tool | Self::Server | Self::Formats)
     }
 
-    /// Whether an intent has one of it at the most.
+    /// Returns whether an intent has at most one value of the fact.
     pub(super) const fn is_single(self) -> bool {
         matches!(self, Self::Tool | Self::Server)
     }

@@ -1,8 +1,8 @@
-//! The ids of rules and alerts, and the length of names.
+//! The ids of rules and alerts, and the maximum length of names.
 
 use crate::document::{Fields, Node, Report};
 
-/// The id of a rule or an alert.
+/// Reads the id of a rule or an alert.
 pub(super) fn id(fields: &mut Fields, what: &str, report: &mut Report<'_>) -> Option<String> {
     let at = fields.place("id");
     let id = fields.required_line("id", MAX_ID_CHARS, report)?;
@@ -14,7 +14,7 @@ pub(super) fn id(fields: &mut Fields, what: &str, report: &mut Report<'_>) -> Op
     None
 }
 
-/// The id of a rule or an alert whose fields were not read yet, where it is well formed.
+/// The id of a rule or alert whose fields have not been read yet, if it is well formed.
 pub(super) fn well_formed_id(node: &Node) -> Option<&str> {
     node.text_of("id").filter(|id| is_id(id))
 }
@@ -27,5 +27,5 @@ fn is_id(text: &str) -> bool {
 }
 
 const MAX_ID_CHARS: usize = 128;
-/// Longest name of a set, and of whom a rule asks.
+/// Maximum length of a set's name and of a reviewer's name, in characters.
 pub(super) const MAX_NAME_CHARS: usize = 128;

@@ -1,9 +1,8 @@
-//! Which rules to look at for a capability, without looking at the others.
+//! The index that finds the rules relevant to a capability without scanning the others.
 //!
-//! Each group of rules stands under keys of five parts: resource, operation,
-//! action, who asks and the environment. A part is the number of an exact word,
-//! of the literal start or end of a glob, or [`ANY`]. A request is turned into
-//! the same numbers once, and probes only the combinations that some rule has.
+//! Each group of rules is stored under keys of five parts: resource, operation, action, asker (agent, label or group)
+//! and environment. A part is the number of an exact word, the number of a glob's literal start or end, or [`ANY`]. A
+//! request is converted to the same numbers once, and then probes only the combinations that some rule uses.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -26,36 +25,36 @@ pub(super) struct Index {
     labels: NameNumbers,
     groups: NameNumbers,
     environments: Words,
-    /// Which combinations of `ANY` and numbers exist, a bit each.
+    /// The combinations of `ANY` and numbers that occur, one bit each.
     shapes: u32,
     places: HashMap<Key, u32, QuickState>,
     buckets: Vec<Bucket>,
 }
 
-/// Groups under one key, by effect.
+/// The groups under one key, by effect.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
-    // INVARIANT: one list for each effect, in the order of their rank.
+    // INVARIANT: one list for each effect, in order of rank.
     by_effect: [Vec<Entry>; Effect::ALL.len()],
 }
 
-/// A group, with what is compared before its rule is opened.
+/// A group, with the levels that are compared before its rule is looked at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     levels: Levels,
     pub(super) group: u32,
-    /// Whether nothing is left to compare in the rule itself.
+    /// Whether the key and the levels settle the match, so that no clause of the rule is left to compare.
     pub(super) is_settled: bool,
 }
 
 impl Entry {
-    /// Whether the rule is worth opening for a request.
+    /// Returns whether the rule's levels include those of the request.
     pub(super) fn may_match(self, numbers: &RequestNumbers) -> bool {
         self.levels.contains(numbers.levels)
     }
 }
 
-/// A request in numbers.
+/// A request converted to index numbers.
 pub(super) struct RequestNumbers {
     levels: Levels,
     environment: u32,
@@ -64,7 +63,7 @@ pub(super) struct RequestNumbers {
 }
 
 impl Index {
-    /// Adds a group, whose rules all match alike.
+    /// Adds a group; all its rules have the same clauses.
     pub(super) fn add(&mut self, group: u32, rule: &Rule) {
         for key in self.keys(rule) {
             self.shapes |= 1 << key.shape();
@@ -85,7 +84,7 @@ impl Index {
         }
     }
 
-    /// A request's names as numbers, to be used for each of its capabilities.
+    /// Converts a request's names to numbers, once for all of its capabilities.
     pub(super) fn numbers(&self, request: &PolicyRequest<'_>) -> RequestNumbers {
         let mut numbers = RequestNumbers {
             levels: Levels::of(request),
@@ -108,7 +107,7 @@ impl Index {
         numbers
     }
 
-    /// The numbers under which whatever matches all that a rule does is indexed, at some levels.
+    /// The numbers under which every rule is indexed that matches all that `matches` does at some levels.
     pub(super) fn numbers_of_rule(&self, matches: &Match, levels: Levels) -> RequestNumbers {
         let environment = matches.environment.first().and_then(|name| self.environments.number(name)).unwrap_or(ANY);
         let mut actions = Few::from_slice(&[ANY]);
@@ -123,12 +122,12 @@ impl Index {
         RequestNumbers { levels, environment, actions, askers }
     }
 
-    /// The buckets whose groups may match and speak about a capability.
+    /// The buckets whose groups may match a capability.
     pub(super) fn buckets(&self, numbers: &RequestNumbers, capability: &Capability) -> Few {
         self.buckets_of(numbers, Some(capability.resource_word()), Some(capability.operation_word()))
     }
 
-    /// The buckets whose groups may match and speak about a resource and an operation, either of which may be any.
+    /// The buckets whose groups may match a resource and an operation; `None` stands for any.
     pub(super) fn buckets_of(&self, numbers: &RequestNumbers, resource: Option<&str>, operation: Option<&str>) -> Few {
         let mut found = Few::default();
         let resource = resource.and_then(|word| self.resources.number(word)).unwrap_or(ANY);
@@ -156,7 +155,7 @@ impl Index {
         self.buckets.get(bucket as usize).map_or(&[], |bucket| &bucket.by_effect[effect as usize])
     }
 
-    /// The number of the request's environment, [`ANY`] when no rule names it.
+    /// The number of the request's environment; [`ANY`] if no rule names it.
     fn environment(&self, request: &PolicyRequest<'_>) -> u32 {
         if self.environments.is_empty() {
             return ANY;
@@ -218,13 +217,13 @@ impl Index {
     }
 }
 
-/// The numbers that a part of a key is looked up by.
+/// The numbers that a part of a key is looked up by: `ANY`, and the number itself.
 fn any_and(number: u32) -> impl Iterator<Item = u32> {
     [ANY, number].into_iter().take(if number == ANY { 1 } else { 2 })
 }
 
-/// Whether names are worth a part of the key: all of them have a literal start or
-/// end, and the rule does not come to stand under too many keys.
+/// Returns whether names are worth a part of the key: all of them have a literal start or end, and the rule is not
+/// stored under too many keys.
 fn narrows(names: &Names, keys_so_far: usize) -> bool {
     let count = names.exact().count() + names.globs().len();
     !names.is_any()
@@ -232,7 +231,7 @@ fn narrows(names: &Names, keys_so_far: usize) -> bool {
         && count.saturating_mul(keys_so_far) <= MAX_KEYS
 }
 
-/// Most keys that one rule stands under.
+/// Maximum number of keys that one rule is stored under.
 const MAX_KEYS: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
@@ -254,8 +253,7 @@ impl Key {
 }
 
 impl Key {
-    /// Whether whoever comes by this key, and has the levels of the entry,
-    /// matches the rule.
+    /// Returns whether every request found by this key, with the levels of the entry, matches the rule.
     fn settles(self, rule: &Rule) -> bool {
         let is_exact = |number: u32, family: u32| number != ANY && number & FAMILY_AND_KIND == family;
         let matches = &rule.matches;

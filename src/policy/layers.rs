@@ -1,4 +1,4 @@
-//! Documents laid one over the other: a later one may only narrow what those before it say.
+//! Layered documents: a later one may only narrow what the earlier ones say.
 
 use std::collections::HashMap;
 
@@ -13,27 +13,27 @@ use super::rule::Rule;
 use super::value;
 use crate::model::{Problem, Severity};
 
-/// Documents laid one over the other.
+/// The merged content of layered documents.
 #[derive(Default)]
 pub(super) struct Layers {
     pub(super) names: Vec<String>,
-    /// Each document's words and those of the documents before it.
+    /// For each document, its vocabulary and that of the earlier documents.
     pub(super) vocabularies: Vec<Vocabulary>,
     pub(super) rules: Vec<Rule>,
     pub(super) delegates: Vec<Vec<CapabilityPattern>>,
-    /// As each later document narrowed them.
+    /// As narrowed by each later document.
     pub(super) reviewers: Reviewers,
     pub(super) alerts: Vec<AlertRule>,
-    /// Each document's.
+    /// For each document, its warnings.
     pub(super) warnings: Vec<Vec<Problem>>,
 }
 
 impl Layers {
-    /// Lays a document over those before it.
+    /// Adds a document on top of those before it.
     ///
     /// # Errors
     ///
-    /// The problems of what it says beside them.
+    /// The problems that it has in combination with them.
     pub(super) fn add(&mut self, mut document: Document, mut warnings: Vec<Problem>) -> Result<(), Vec<Problem>> {
         self.reviewers.narrow(document.reviewers, &self.rules)?;
         for LocatedAlert { alert, line } in document.alerts {
@@ -57,9 +57,9 @@ impl Layers {
     }
 }
 
-/// Has the rules of a later document refuse what they match where they set a constraint that has no direction to another
-/// value than an earlier document does, and warns of each. Nobody can tell which of the two values is the tighter, so
-/// that neither the earlier document's grant nor the later one's is within both.
+/// Makes each rule of a later document a deny if it sets a constraint without a known direction to another value than
+/// an earlier document, with a warning. Nobody can tell which of the two values is tighter, so neither document's
+/// grant would be within both.
 fn refuse_other_constraints(earlier: &[Rule], later: &mut [Rule]) -> Vec<Problem> {
     let mut known: HashMap<&str, Values<'_>> = HashMap::new();
     for rule in earlier {
@@ -85,12 +85,12 @@ fn refuse_other_constraints(earlier: &[Rule], later: &mut [Rule]) -> Vec<Problem
     warnings
 }
 
-/// The constraints of a rule under keys of its document's own.
+/// The constraints of a rule under keys of the document's own.
 fn own_constraints(rule: &Rule) -> impl Iterator<Item = (&str, &Json)> {
     rule.constraints.iter().filter(|(key, _)| !value::has_direction(key))
 }
 
-/// The values of one constraint in earlier documents: the first, and one that differs from it, if there is one.
+/// The values of one constraint in earlier documents: the first, and one rule with a different value, if any.
 struct Values<'r> {
     first: (&'r Json, &'r Rule),
     other: Option<&'r Rule>,
@@ -103,7 +103,7 @@ impl<'r> Values<'r> {
         }
     }
 
-    /// A rule that sets another value.
+    /// A rule that sets a different value.
     fn unlike(&self, value: &Json) -> Option<&'r Rule> {
         if value == self.first.0 { self.other } else { Some(self.first.1) }
     }

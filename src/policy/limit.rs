@@ -1,9 +1,8 @@
-//! Limits over time: how often, or for how much, what a rule grants may be used.
+//! Rate limits: how often, or for how much, a rule's grant may be used within a sliding window.
 //!
-//! A rule's limit is counted by agent, by group or for everybody together, over a
-//! window that slides. The counters are the caller's: a [`Meter`] says how much of
-//! a limit is used, and is told what a verdict used of it. Amounts are kept in
-//! millionths, as whole numbers, so that sums are exact.
+//! Uses are counted for each agent, for each group, or for everybody together. The caller owns the counters: a
+//! [`Meter`] reports how much of a limit is used, and the caller charges what a verdict consumed. Amounts are whole
+//! millionths, so that sums are exact.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,33 +29,34 @@ pub(super) struct Limit {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Measure {
-    /// Actions.
+    /// The number of actions.
     Count(u64),
     /// The sum of a number in the context, in millionths.
     Sum { key: Box<str>, most: i64 },
 }
 
-/// How far back uses count.
+/// The length of the sliding window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Window {
     millis: i64,
-    /// As the document has it: `1h`.
+    /// As written in the document: `1h`.
     text: Box<str>,
 }
 
 closed_words! {
-    /// Whose uses are counted together.
+    /// The scope in which uses are counted together.
     pub enum By("counting") {
-        /// Each agent's apart.
+        /// Each agent has a counter of its own.
         Agent = "agent",
-        /// Those of each group that the agent belongs to and the rule names, or of each of its groups.
+        /// Each group that the agent belongs to and the rule names has a counter; if the rule names none, each of the
+        /// agent's groups.
         Group = "group",
-        /// Everybody's together.
+        /// Everybody shares one counter.
         All = "all",
     }
 }
 
-/// What the rule does once its limit is used up.
+/// The effect of the rule after its limit is used up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Over {
     Deny,
@@ -80,21 +80,21 @@ impl Over {
     }
 }
 
-/// What a verdict would use of a limit.
+/// The amount that a verdict would consume from a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Charge {
-    /// Names the counter: the rule, and whose uses it counts.
+    /// The counter's name: the rule, and whose uses it counts.
     pub(crate) counter: Box<str>,
     /// In millionths.
     pub(crate) amount: i64,
-    /// In millionths; the highest number where a person's word goes beyond the limit.
+    /// In millionths; `i64::MAX` if an approval goes beyond the limit.
     pub(crate) most: i64,
     /// In milliseconds.
     pub(crate) window: i64,
 }
 
 impl Charge {
-    /// Whether there is room for it, by a meter that is asked only if there is a bound.
+    /// Returns whether the charge fits. The meter is asked only if there is a bound.
     pub(crate) fn fits(&self, meter: &mut dyn Meter) -> bool {
         self.most == i64::MAX || {
             let used = meter.used(self);
@@ -103,24 +103,24 @@ impl Charge {
     }
 }
 
-/// How a counter stands.
+/// The state of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Used {
-    /// What was used within the window, in millionths.
+    /// The amount used within the window, in millionths.
     pub(crate) amount: i64,
-    /// When the oldest use leaves the window.
+    /// The time at which the oldest use leaves the window.
     pub(crate) frees_at: Option<Timestamp>,
-    /// Nothing more can be counted.
+    /// Whether the counter cannot record any more uses.
     pub(crate) is_full: bool,
 }
 
-/// The counters of limits, as a decision sees them.
+/// The limit counters as a decision sees them.
 pub(crate) trait Meter {
-    /// How a counter stands now.
+    /// Returns the current state of a counter.
     fn used(&mut self, charge: &Charge) -> Used;
 }
 
-/// Counters of which nothing was used.
+/// A meter that reports every limit as unused.
 pub(super) struct Unused;
 
 impl Meter for Unused {
@@ -129,12 +129,12 @@ impl Meter for Unused {
     }
 }
 
-/// Counters of which a stated amount was used, by the id of their rule.
+/// A meter with stated amounts used, by rule id.
 pub(super) struct UsedByRule<'a>(pub(super) &'a BTreeMap<String, f64>);
 
 impl Meter for UsedByRule<'_> {
     fn used(&mut self, charge: &Charge) -> Used {
-        // A counter's name begins with its rule's id, which has no slash.
+        // A counter's name begins with its rule's id, which contains no slash.
         let rule = charge.counter.split('/').next().unwrap_or_default();
         let used = self.0.get(rule).copied().unwrap_or(0.0) * 1e6;
         #[expect(clippy::cast_possible_truncation, reason = "too large an amount counts as the largest")]
@@ -143,31 +143,31 @@ impl Meter for UsedByRule<'_> {
     }
 }
 
-/// A limit, as a decision found it.
+/// The state of a limit at the time of a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LimitUse {
-    /// The rule whose limit it is.
+    /// The rule that the limit belongs to.
     pub rule: Arc<str>,
-    /// Whose uses are counted: the rule and the agent, the group, or everybody.
+    /// The name of the counter: the rule, and the agent, the group or everybody.
     pub counter: Box<str>,
-    /// What had been used within the window before, in millionths.
+    /// The amount used within the window before this decision, in millionths.
     pub used: i64,
-    /// The most that may be used within a window, in millionths.
+    /// The maximum amount within a window, in millionths.
     pub most: i64,
-    /// What this decision asks for, in millionths; none where the intent does not say how much.
+    /// The amount that this decision asks for, in millionths; `None` if the intent does not state it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<i64>,
-    /// Whether the decision used it.
+    /// Whether the decision consumed the amount.
     pub charged: bool,
-    /// When the oldest use leaves the window.
+    /// The time at which the oldest use leaves the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frees_at: Option<Timestamp>,
 }
 
 impl LimitUse {
-    /// Returns whether the limit has no room for what the decision asks for.
+    /// Returns whether the limit has no room for the requested amount. Also true if the amount is unknown.
     pub fn is_spent(&self) -> bool {
         self.amount.and_then(|amount| self.used.checked_add(amount)).is_none_or(|after| after > self.most)
     }
@@ -244,7 +244,7 @@ impl Limit {
         }
     }
 
-    /// Why a request cannot be counted, in words; none when it can.
+    /// Explains why a request cannot be counted; `None` if it can.
     pub(super) fn uncounted(&self, rule: &Rule, request: &PolicyRequest<'_>) -> Option<String> {
         if let Measure::Sum { key, .. } = &self.measure {
             match request.intent.context.get(&**key) {
@@ -261,7 +261,8 @@ impl Limit {
         is_of_no_group.then(|| "the agent is in no group that is counted".to_owned())
     }
 
-    /// What a request would use of it, counter by counter; the amount is absent where the intent does not say it.
+    /// The charges of a request, one for each counter, and whether the amount is known. Charges carry the amount 0
+    /// otherwise.
     pub(super) fn charges(&self, rule: &Rule, request: &PolicyRequest<'_>) -> (Vec<Charge>, bool) {
         let (most, amount) = match &self.measure {
             Measure::Count(most) => (i64::try_from(*most).unwrap_or(i64::MAX).saturating_mul(MILLION), Some(MILLION)),
@@ -270,7 +271,7 @@ impl Limit {
                 (*most, number.and_then(millionths))
             }
         };
-        // Other measures are other counters: what one counted says nothing to the other.
+        // Another measure means another counter: their counts are not comparable.
         let measure = match &self.measure {
             Measure::Count(_) => "count".to_owned(),
             Measure::Sum { key, .. } => format!("sum of {key}"),
@@ -292,13 +293,13 @@ impl Limit {
                 .map(|group| charge(format!("group/{group}")))
                 .collect(),
         };
-        // Whoever is in no group cannot be counted by one.
+        // An agent without a group cannot be counted by group.
         let is_known = amount.is_some() && !charges.is_empty();
         (charges, is_known)
     }
 }
 
-/// Why a text under `sum` was hardly meant as a key of the context, and would count nothing.
+/// Explains why a text under `sum` is probably not meant as a context key and would count nothing.
 fn no_key(key: &str, conditions: &Conditions) -> Option<String> {
     let says = "sum names a key of the context";
     if let Some(bare) = ["intent.context.", "context."].iter().find_map(|root| key.strip_prefix(root)) {
@@ -312,7 +313,7 @@ fn no_key(key: &str, conditions: &Conditions) -> Option<String> {
     })
 }
 
-/// In its canonical form: one text for one meaning.
+/// The canonical form: one text for one meaning.
 impl Serialize for Limit {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let over = match &self.over {
@@ -341,7 +342,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Millionths as people write them.
+/// An amount in millionths, displayed as a decimal number.
 pub(super) struct Decimal(pub(super) i64);
 
 impl fmt::Display for Decimal {
@@ -369,13 +370,13 @@ impl Window {
     }
 }
 
-/// A number of the context in millionths, rounded up; none for one that is negative or too large to be counted.
+/// A context number in millionths, rounded up; `None` if it is negative or too large to be counted.
 pub(super) fn millionths(number: f64) -> Option<i64> {
     if number < 0.0 {
         return None;
     }
     let scaled = number * 1e6;
-    // 8.05 has no exact double: what is a whole number of millionths but for that is taken for it.
+    // 8.05 has no exact double: a number that is a whole number of millionths except for that error counts as whole.
     let nearest = scaled.round();
     let whole = if (scaled - nearest).abs() <= scaled * 1e-12 { nearest } else { scaled.ceil() };
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]

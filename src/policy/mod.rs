@@ -1,18 +1,15 @@
-//! The policy engine: from a document of rules to a verdict on an intent.
+//! The policy engine: evaluates a document of rules to a verdict on an intent.
 //!
-//! It takes in a [`PolicySet`], loaded from TOML or JSON and checked in full
-//! before it exists, and a `PolicyRequest`: an intent, its effective risk, the
-//! agent's trust and labels. It hands out a `PolicyVerdict`, or, for `explain`, why
-//! each rule matched or did not. Evaluation is a pure function of these, does not
-//! depend on the order of rules, and grants nothing that no rule grants.
+//! Its input is a [`PolicySet`], loaded from TOML or JSON and checked in full before it exists, and a
+//! `PolicyRequest`: an intent, its effective risk, and the agent's trust and labels. Its output is a `PolicyVerdict`,
+//! or, for `explain`, the reason why each rule matched or did not. Evaluation is a pure function of these inputs,
+//! does not depend on the order of rules, and grants nothing that no rule grants.
 //!
-//! On the way in, over `crate::document`: `document`
-//! and `clauses` (the schema), `value` (constraints), `duration`, `reviewers` (who answers), `alert`,
-//! `layers` (documents over documents),
-//! `check` (what only the whole set shows, by `cover`), `canonical` (the digest). On the way
-//! of a decision: `rule`, `pattern`, `index` and `numbers` (which rules to look at), `evaluate`,
-//! `reasoning`, and `explain` (`naming`: what documents are called). `set` is the door to both.
-//! `preapproval` holds pre-approvals.
+//! Loading builds on `crate::document`: `document` and `clauses` read the schema, `value` the constraints,
+//! `duration`, `reviewers` and `alert` what their names say; `layers` merges documents; `check` finds problems across
+//! rules with the help of `cover`; `canonical` computes the digest. Evaluation uses `rule`, `pattern`, `index` and
+//! `numbers` to find rules, `evaluate` to decide, and `reasoning` and `explain` to say why; `naming` provides
+//! document names. `set` is the public entry point, and `preapproval` holds pre-approvals.
 
 mod alert;
 mod assumptions;

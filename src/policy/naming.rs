@@ -1,14 +1,14 @@
-//! What the documents of a set are called where people read of their rules.
+//! The names of documents in messages about their rules.
 
 use super::rule::Rule;
 use crate::model::hides_or_breaks;
 
-/// A name for each document of a set, none for the only one when it came as a text without a file.
+/// The display name of each document of a set; `None` for a single document that was not loaded from a file.
 #[derive(Debug)]
 pub(super) struct DocumentNames(Vec<Option<Box<str>>>);
 
 impl DocumentNames {
-    /// Tells documents apart by the names of their sources, and by their numbers where those do not.
+    /// Names documents by their sources, or by number if the sources do not identify them.
     pub(super) fn of(sources: &[&str]) -> Self {
         let name = |(index, source): (usize, &&str)| {
             let number = index + 1;
@@ -23,12 +23,12 @@ impl DocumentNames {
         Self(sources.iter().enumerate().map(name).collect())
     }
 
-    /// What a document is called.
+    /// The name of a document.
     pub(super) fn get(&self, layer: usize) -> Option<&str> {
         self.0.get(layer)?.as_deref()
     }
 
-    /// Where a rule stands: `policies.toml:12`, `document 2 line 12`, `line 12`.
+    /// The place of a rule: `policies.toml:12`, `document 2 line 12`, `line 12`.
     pub(super) fn place(&self, rule: &Rule) -> String {
         match self.get(rule.layer) {
             Some(name) if is_file(name) => format!("{name}:{}", rule.line),
@@ -42,8 +42,8 @@ fn is_file(name: &str) -> bool {
     [".toml", ".json"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// Whether a source's name says which document is meant: a text that came without a file often has only its
-/// format's, and none may pass for another's number.
+/// Returns whether a source name identifies its document. A text without a file often has only the name of its
+/// format, and a name must not look like another document's number.
 fn is_telling(source: &str) -> bool {
     let is_nameless = source.trim().is_empty() || ["toml", "json", "text"].contains(&source);
     !is_nameless && !source.contains("document ") && !source.contains(hides_or_breaks)

@@ -1,5 +1,5 @@
-//! Names as numbers: the words, names, starts and ends that rules use, so that a
-//! request's own are looked up once and compared as numbers from then on.
+//! Maps names to numbers: the words, names, prefixes and suffixes that rules use. A request's names are looked up
+//! once and compared as numbers from then on.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::pattern::Names;
 
-/// Words by number, from 1.
+/// Words and their numbers, from 1.
 #[derive(Debug, Default)]
 pub(super) struct Words(HashMap<Box<str>, u32, QuickState>);
 
@@ -31,7 +31,7 @@ impl Words {
     }
 }
 
-/// Exact names, and the literal starts or ends of globs, by number.
+/// Exact names, and the literal prefixes and suffixes of globs, with their numbers.
 #[derive(Debug, Default)]
 pub(super) struct NameNumbers {
     exact: Words,
@@ -71,7 +71,7 @@ impl NameNumbers {
     }
 }
 
-/// Starts or ends of names by number, and the lengths that they have.
+/// Prefixes or suffixes with their numbers, and the lengths that occur.
 #[derive(Debug, Default)]
 struct Affixes {
     words: Words,
@@ -92,7 +92,7 @@ impl Affixes {
         self.lengths.iter().copied().take_while(move |length| *length <= most)
     }
 
-    /// None for a cut amid a character, which no affix can be.
+    /// The number of an affix. `None` stands for a cut inside a character, which is never an affix.
     pub(super) fn number(&self, affix: Option<&str>) -> Option<u32> {
         self.words.number(affix?)
     }
@@ -103,14 +103,14 @@ pub(super) type Few = SmallVec<[u32; 8]>;
 
 pub(super) type QuickState = BuildHasherDefault<QuickHasher>;
 
-/// A hasher for keys that only the author of the policy chooses: requests look
-/// up and never insert, so a caller has no collisions to gain by.
+/// A fast hasher for keys that only the policy's author chooses. Requests look up and never insert, so callers gain
+/// nothing from collisions.
 #[derive(Debug, Default)]
 pub(super) struct QuickHasher(u64);
 
 impl QuickHasher {
     fn mix(&mut self, word: u64) {
-        // The golden ratio's multiplier spreads the low bits; the fold brings them back down.
+        // SOURCE: the golden ratio's multiplier. It spreads the low bits, and folding brings the high bits back down.
         let product = u128::from(self.0 ^ word).wrapping_mul(u128::from(SPREAD));
         #[expect(clippy::cast_possible_truncation, reason = "both halves are folded into one")]
         let folded = product as u64 ^ (product >> 64) as u64;
@@ -146,10 +146,10 @@ impl Hasher for QuickHasher {
 
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Stands for "whatever it is".
+/// Stands for any value.
 pub(super) const ANY: u32 = 0;
-// The lowest bits of a name's number tell an agent from a label or a group, and an exact
-// name from the start or the end of a glob.
+// The low bits of a name's number tell an agent from a label or a group, and an exact name from a glob's prefix or
+// suffix.
 pub(super) const ACTIONS: u32 = 0;
 pub(super) const AGENTS: u32 = 0;
 pub(super) const LABELS: u32 = 4;

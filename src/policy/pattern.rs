@@ -6,18 +6,17 @@ use serde::{Serialize, Serializer};
 
 use crate::model::Capability;
 
-/// A glob: `*` stands for any run of characters, `?` for one. Everything else
-/// stands for itself, case included.
+/// A glob: `*` matches any run of characters, `?` any single one. Everything else matches itself, with case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Glob(Box<str>);
 
 impl Glob {
-    /// Whether a text has anything but itself to match.
+    /// Returns whether a text contains a wildcard.
     pub(super) fn is_glob(text: &str) -> bool {
         text.contains(['*', '?'])
     }
 
-    /// A glob; runs of `*` become one.
+    /// Creates a glob; runs of `*` are merged into one.
     pub(super) fn new(text: &str) -> Self {
         let mut pattern = String::with_capacity(text.len());
         for c in text.chars() {
@@ -32,28 +31,29 @@ impl Glob {
         &self.0
     }
 
-    /// What every match begins with.
+    /// The literal text that every match starts with.
     pub(super) fn literal_prefix(&self) -> &str {
         self.0.find(['*', '?']).and_then(|end| self.0.get(..end)).unwrap_or(&self.0)
     }
 
-    /// What every match ends with.
+    /// The literal text that every match ends with.
     pub(super) fn literal_suffix(&self) -> &str {
         self.0.rfind(['*', '?']).and_then(|start| self.0.get(start + 1..)).unwrap_or(&self.0)
     }
 
-    /// Whether the whole text matches.
+    /// Returns whether the whole text matches.
     pub(super) fn matches(&self, text: &str) -> bool {
         self.fits(text, |wanted, found| wanted == '?' || wanted == found)
     }
 
-    /// Whether whatever the other matches is seen to be matched here too: a `*` of it only by a `*`, a `?` by either.
+    /// Returns whether everything that the other glob matches certainly matches this one: its `*` only by a `*`, its
+    /// `?` by either.
     pub(super) fn covers(&self, other: &Self) -> bool {
         self.fits(&other.0, |wanted, found| wanted == found || wanted == '?' && found != '*')
     }
 
-    /// Whether the whole text fits, one character each by `is_fit`: at worst the product of both lengths, for
-    /// only the last `*` is ever tried again.
+    /// Returns whether the whole text fits, comparing single characters with `is_fit`. The worst case is the product
+    /// of both lengths, because only the last `*` is ever retried.
     fn fits(&self, text: &str, is_fit: impl Fn(char, char) -> bool) -> bool {
         let (mut pattern, mut rest) = (self.0.chars(), text.chars());
         let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
@@ -76,7 +76,7 @@ impl Glob {
                             continue;
                         }
                     } else {
-                        // Nothing is left for this character, and a later try has less still.
+                        // No text is left for this character, and a retry would have even less.
                         return false;
                     }
                 }
@@ -92,10 +92,10 @@ impl Glob {
     }
 }
 
-/// Names that a clause lists: any of them matches; none listed matches anything.
+/// The names and globs of a clause: any of them may match; an empty list matches anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Names {
-    // INVARIANT: both are sorted and hold nothing twice.
+    // INVARIANT: both are sorted without duplicates.
     exact: Vec<Box<str>>,
     globs: Vec<Glob>,
 }
@@ -117,7 +117,7 @@ impl Names {
         names
     }
 
-    /// Whether the clause is absent.
+    /// Returns whether the clause is absent.
     pub(super) fn is_any(&self) -> bool {
         self.exact.is_empty() && self.globs.is_empty()
     }
@@ -148,12 +148,12 @@ impl Serialize for Names {
     }
 }
 
-/// A capability of which either half may be `*`.
+/// A capability pattern; either half may be `*`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CapabilityPattern {
-    /// None for `*`.
+    /// `None` for `*`.
     pub(super) resource: Option<Box<str>>,
-    /// None for `*`.
+    /// `None` for `*`.
     pub(super) operation: Option<Box<str>>,
 }
 
@@ -168,13 +168,13 @@ impl CapabilityPattern {
         half(&self.resource, capability.resource_word()) && half(&self.operation, capability.operation_word())
     }
 
-    /// Whether everything that `other` matches is matched here too.
+    /// Returns whether everything that `other` matches also matches this pattern.
     pub(super) fn covers(&self, other: &Self) -> bool {
         let half = |wide: &Option<Box<str>>, narrow: &Option<Box<str>>| wide.is_none() || wide == narrow;
         half(&self.resource, &other.resource) && half(&self.operation, &other.operation)
     }
 
-    /// The pattern of what matches both; none when nothing does.
+    /// The pattern of the capabilities that match both; `None` if there are none.
     pub(super) fn both(&self, other: &Self) -> Option<Self> {
         let half = |a: &Option<Box<str>>, b: &Option<Box<str>>| a.clone().or_else(|| b.clone());
         self.meets(other).then(|| Self {
@@ -183,7 +183,7 @@ impl CapabilityPattern {
         })
     }
 
-    /// Whether some capability matches both.
+    /// Returns whether some capability matches both.
     pub(super) fn meets(&self, other: &Self) -> bool {
         let half = |a: &Option<Box<str>>, b: &Option<Box<str>>| a.is_none() || b.is_none() || a == b;
         half(&self.resource, &other.resource) && half(&self.operation, &other.operation)
@@ -253,7 +253,7 @@ mod tests {
         assert!(!glob.matches(&"a".repeat(2_000)));
     }
 
-    /// The obvious twin: tries every split.
+    /// The slow, obvious implementation: tries every split.
     fn slow(pattern: &[char], text: &[char]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),

@@ -1,6 +1,6 @@
-//! Pre-approvals: what a person agrees to beforehand, for a stated time, count and sum.
-//! Here stands only what such an approval is and what it covers; who gave it, how often it
-//! was used and whether it was revoked is kept elsewhere.
+//! Pre-approvals: what a reviewer agrees to in advance, limited in time, count and sum. This module defines the terms
+//! and what they cover; who gave a pre-approval, how often it was used and whether it was revoked is stored
+//! elsewhere.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,60 +13,60 @@ use crate::model::{
     Action, AgentId, Capability, Error, Intent, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, UnreadKind, excerpt,
 };
 
-/// What a person agrees to beforehand, as it is written: to be made a [`PreApproval`].
+/// The terms of a pre-approval as written, to be validated into a [`PreApproval`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PreApprovalTerms {
-    /// The agent that may; either this or `group`.
+    /// The agent that may use it. Exactly one of `agentId` and `group` is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// The group whose agents may.
+    /// The group whose agents may use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Label>,
-    /// What they may use: 1 to 100 of `resource:operation`, of which one half may be `*`.
+    /// The capabilities covered: 1 to 100 entries of the form `resource:operation`, where one half may be `*`.
     #[cfg_attr(feature = "schema", schema(min_items = 1, max_items = 100))]
     pub capabilities: Vec<String>,
-    /// Which rules that ask a person it answers, by their ids: 1 to 100. What another rule asks about as well is not
-    /// covered.
+    /// The ids of the escalating rules that it answers, 1 to 100. A request that another rule escalates as well is
+    /// not covered.
     #[cfg_attr(feature = "schema", schema(min_items = 1, max_items = 100))]
     pub rules: Vec<String>,
-    /// By which actions, up to 100; by any where none is named.
+    /// The actions covered, up to 100; any action if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schema(max_items = 100))]
     pub actions: Vec<Action>,
-    /// On which values of `context.target`, up to 100: exact, or what one begins with and `*`. Where none is named, only
-    /// on requests without a target.
+    /// The values of `context.target` covered, up to 100: exact values, or prefixes followed by `*`. If empty, only
+    /// requests without a target are covered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schema(max_items = 100))]
     pub targets: Vec<String>,
-    /// At which effective risk at most; HIGH where a document does not say, so that what is critical is looked at.
+    /// The highest effective risk covered. Default HIGH, so that critical requests are still reviewed.
     #[serde(default = "usual_risk")]
     pub max_risk: RiskLevel,
-    /// Until when, exclusive; at most 31 days from now.
+    /// The expiry, exclusive; at most 31 days from now.
     pub until: Timestamp,
-    /// How often, 1 to 10,000; 10,000 where a document does not say.
+    /// The maximum number of uses, 1 to 10,000. Default 10,000.
     #[serde(default = "most_uses")]
     #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 10000))]
     pub count: u32,
-    /// For how much in all; a request that names no amount is not covered then.
+    /// The maximum sum over all uses. If set, a request that states no amount is not covered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum: Option<PreApprovalSum>,
 }
 
-/// A sum over all uses of a pre-approval.
+/// The sum limit of a pre-approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PreApprovalSum {
-    /// The key of the context whose numbers are added up.
+    /// The context key whose numbers are added up.
     pub key: String,
-    /// What they may add up to: above 0, at most 9e12.
+    /// The maximum sum: above 0, at most 9e12.
     #[cfg_attr(feature = "schema", schema(exclusive_minimum = 0, maximum = 9e12))]
     pub most: f64,
 }
 
-/// A pre-approval that holds together: only what one of these says is covered.
+/// A validated pre-approval of a class of actions. Its terms cover a request only if every one of them does.
 ///
 /// ```
 /// use rulekeep::escalation::{PreApproval, PreApprovalTerms};
@@ -94,25 +94,25 @@ pub struct PreApprovalSum {
 #[serde(try_from = "PreApprovalTerms", into = "PreApprovalTerms")]
 pub struct PreApproval {
     terms: PreApprovalTerms,
-    // INVARIANT: both are what the terms say.
+    // INVARIANT: both follow from the terms.
     patterns: Vec<CapabilityPattern>,
     most: Option<i64>,
 }
 
-/// What a covered request takes of a pre-approval, besides one of its count.
+/// The amount that a covered request consumes from a pre-approval, in addition to one use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PreApprovalUse {
-    /// Of its sum, in millionths; 0 where it has none.
+    /// The amount consumed from the sum, in millionths; 0 if there is no sum limit.
     pub amount: i64,
 }
 
 impl PreApproval {
-    /// An approval that is given now.
+    /// Validates the terms of a pre-approval that is given at `now`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] that names the first term that is wrong.
+    /// [`Error::InvalidInput`] naming the first invalid term.
     pub fn new(terms: PreApprovalTerms, now: Timestamp) -> Result<Self, Error> {
         let lasts = terms.until.as_millis().saturating_sub(now.as_millis());
         if !(1..=LONGEST_LIMIT_WINDOW).contains(&lasts) {
@@ -124,19 +124,19 @@ impl PreApproval {
         Self::try_from(terms)
     }
 
-    /// What it says.
+    /// The terms of the pre-approval.
     pub fn terms(&self) -> &PreApprovalTerms {
         &self.terms
     }
 
-    /// The most that all uses may add up to, in millionths; none where it names no sum.
+    /// The maximum sum over all uses, in millionths; `None` if there is no sum limit.
     pub fn most(&self) -> Option<i64> {
         self.most
     }
 
-    /// What a request takes of it, where all capabilities that need a person are covered; none where anything is not.
+    /// Returns what a request consumes, if all the given capabilities are covered; `None` if any is not.
     ///
-    /// How much of its count and its sum is left is not looked at.
+    /// The remaining count and sum are not checked here.
     pub fn covers(&self, request: &PolicyRequest<'_>, capabilities: &[Capability]) -> Option<PreApprovalUse> {
         let (terms, intent) = (&self.terms, request.intent);
         let is_who = match (&terms.agent_id, &terms.group) {
@@ -144,7 +144,7 @@ impl PreApproval {
             (None, Some(group)) => request.traits.groups.contains(group),
             _ => false,
         };
-        // What could not be told is covered by no pre-approval.
+        // An unknown capability is covered by no pre-approval.
         let has = |one: &Capability| !one.is_unknown() && self.patterns.iter().any(|pattern| pattern.matches(one));
         let is_what = !capabilities.is_empty() && capabilities.iter().all(has);
         let is_how = terms.actions.is_empty() || terms.actions.contains(&intent.parsed_action);
@@ -168,7 +168,7 @@ impl PreApproval {
         Some(PreApprovalUse { amount })
     }
 
-    /// Whether every target is one that is named; what could not be read is none.
+    /// Returns whether every target is one of those named. A target that could not be parsed is not.
     fn is_on_all(&self, intent: &Intent) -> bool {
         let mut targets = intent.named_targets(None).peekable();
         !intent.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
@@ -184,13 +184,13 @@ impl PreApproval {
                 let is_known = |target: &Value| target.is_string() && self.is_on_target(Some(target));
                 !targets.is_empty() && targets.iter().all(is_known)
             }
-            // What cannot be compared is nothing that somebody agreed to.
+            // A value that cannot be compared is nothing that somebody agreed to.
             Some(_) => false,
         }
     }
 }
 
-/// Whether a target is the one that is named, or begins like it and leads nowhere else.
+/// Returns whether a target equals the named one, or starts with its prefix and leads nowhere else.
 fn fits(known: &str, target: &str) -> bool {
     match known.strip_suffix('*') {
         None => known == target,
@@ -204,7 +204,7 @@ fn fits(known: &str, target: &str) -> bool {
 impl TryFrom<PreApprovalTerms> for PreApproval {
     type Error = Error;
 
-    /// Terms as they were agreed to, whenever that was.
+    /// Validates terms without the check of the expiry against the current time.
     fn try_from(terms: PreApprovalTerms) -> Result<Self, Error> {
         if terms.agent_id.is_some() == terms.group.is_some() {
             return Err(Error::input("agentId", "expected either agentId or group"));
@@ -247,7 +247,7 @@ fn most(sum: &PreApprovalSum) -> Result<i64, Error> {
     most.ok_or_else(|| Error::input("sum", format!("expected a most above 0 and at most 9e12, found {}", sum.most)))
 }
 
-/// A capability of which one half may be `*`.
+/// Parses a capability of which one half may be `*`.
 fn pattern(text: &str) -> Result<CapabilityPattern, Error> {
     let wrong = |expected: &str| Error::input("capabilities", format!("{:?}: expected {expected}", excerpt(text)));
     let form = "resource:operation, of which one half may be *, such as payment:*";
@@ -265,7 +265,7 @@ fn pattern(text: &str) -> Result<CapabilityPattern, Error> {
     Ok(CapabilityPattern::new(resource, operation))
 }
 
-/// What keeps a text from being a target, if something does.
+/// Explains why a text cannot be a target.
 fn is_target(text: &str) -> Result<(), &'static str> {
     let start = text.strip_suffix('*').unwrap_or(text);
     if start.trim().is_empty() {
@@ -277,7 +277,7 @@ fn is_target(text: &str) -> Result<(), &'static str> {
     if text.chars().count() > MAX_TARGET_CHARS || text.chars().any(hides_or_breaks) {
         return Err("is no target: expected at most 1024 characters, none of them a control character");
     }
-    // "https://bank.example*" would fit https://bank.example.evil.example too.
+    // "https://bank.example*" would also match https://bank.example.evil.example.
     let after_scheme = start.split_once("://").map(|(_, rest)| rest);
     if start.len() < text.len() && after_scheme.is_some_and(|rest| !rest.contains('/')) {
         return Err("ends within the name of a host: expected a / behind it");
@@ -309,7 +309,7 @@ mod tests {
         Timestamp::from_millis(0)
     }
 
-    /// Terms with everything in them, and some of it changed.
+    /// Terms with every field set, and some of them changed.
     fn terms(changes: &Value) -> Result<PreApprovalTerms, String> {
         let mut terms = json!({
             "agentId": "desk-1", "capabilities": ["payment:transfer", "email:*"], "actions": ["pay_invoice"],
@@ -330,7 +330,7 @@ mod tests {
         PreApproval::new(terms(changes).unwrap(), now()).unwrap()
     }
 
-    /// Whether a request is covered that the pre-approval with all terms covers, but for what is changed in it.
+    /// Returns the consumed amount of a request that the full terms cover, with some of its parts changed.
     fn covered(approval: &PreApproval, changes: &Value) -> Option<i64> {
         let text = |key: &str, usual: &str| changes[key].as_str().unwrap_or(usual).to_owned();
         let capability = text("capability", "payment:transfer");

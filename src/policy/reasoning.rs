@@ -1,5 +1,5 @@
-//! The one line that tells people what was decided, by which rules, and what the
-//! lawful way on is. Equal requests get equal lines.
+//! Writes the reasoning of a verdict: one line that says what was decided, by which rules, and how the request could
+//! be granted. Equal requests get equal lines.
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::rule::Rule;
 use super::verdict::Need;
 use crate::model::{Capability, Decision, Timestamp};
 
-/// Each rule as it is cited: `"id" at policies.toml:12 (reason)`, written once at load.
+/// The citation of each rule, `"id" at policies.toml:12 (reason)`, written once at load.
 #[derive(Debug)]
 pub(super) struct Citations {
     rules: Vec<Box<str>>,
@@ -20,23 +20,23 @@ pub(super) struct Citations {
 }
 
 impl Citations {
-    /// The rules of some documents, whose sources have these names.
+    /// Citations of the rules of documents whose sources have these names.
     pub(super) fn of(rules: &[Rule], sources: &[&str]) -> Self {
         let documents = DocumentNames::of(sources);
         Self { rules: rules.iter().map(|rule| citation(rule, &documents)).collect(), documents }
     }
 
-    /// What the document of a rule is called, unless its line says all.
+    /// The name of a rule's document; `None` if its line number identifies it.
     pub(super) fn document(&self, rule: &Rule) -> Option<&str> {
         self.documents.get(rule.layer)
     }
 
-    /// Where a rule stands.
+    /// The place of a rule.
     pub(super) fn place(&self, rule: &Rule) -> String {
         self.documents.place(rule)
     }
 
-    /// Cites the first of some rules, and says how many more there are.
+    /// Cites the first rules of a list, and states how many more there are.
     pub(super) fn list(&self, first: &[u32], total: usize) -> String {
         let named = first.iter().filter_map(|rule| self.rules.get(*rule as usize)).map(|citation| &**citation);
         let mut line = String::from(if total == 1 { "rule " } else { "rules " });
@@ -47,14 +47,14 @@ impl Citations {
 
 fn citation(rule: &Rule, documents: &DocumentNames) -> Box<str> {
     let place = documents.place(rule);
-    // A closing full stop would stand before the bracket's own end.
+    // A final full stop would stand inside the brackets.
     match rule.reason.as_deref().map(|reason| reason.trim().trim_end_matches('.')) {
         Some(reason) => format!("{:?} at {place} ({reason})", rule.id).into(),
         None => format!("{:?} at {place}", rule.id).into(),
     }
 }
 
-/// Writes the reasoning of a decision. `needs` are all who have to agree, whatever was decided.
+/// Writes the reasoning of a decision. `needs` are all the approvals that rules ask for, whatever the decision.
 pub(super) fn write(
     engine: &Engine,
     request: &PolicyRequest<'_>,
@@ -72,7 +72,7 @@ pub(super) fn write(
     });
     let mut is_first = true;
     for standing in STANDINGS {
-        // What waits for a person with the rest needs no sentence of its own.
+        // What is granted but has to wait for the reviewer gets no sentence of its own.
         let is_silent = decision == Decision::Escalate && standing == Standing::Granted;
         if is_silent || !findings.has(standing) {
             continue;
@@ -102,7 +102,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Which capabilities stand so, and by which rules.
+    /// Writes which capabilities have a standing, and by which rules.
     fn standing(&mut self, standing: Standing) {
         match standing {
             Standing::Granted => {
@@ -136,7 +136,7 @@ impl Writer<'_> {
         self.rules(standing);
     }
 
-    /// Which limits are used up, and when that ends.
+    /// Writes which limits are used up, and when each has room again.
     fn spent(&mut self, limits: &[LimitUse]) {
         for limit in limits.iter().filter(|limit| limit.is_spent()).take(MAX_NAMED) {
             let rule = self.engine.rules.iter().find(|rule| rule.id == limit.rule);
@@ -159,7 +159,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Limits that have nobody to count, and so stand in no list of uses.
+    /// Writes which limits have nobody to count for, and so are absent from the list of uses.
     fn uncounted(&mut self, limits: &[LimitUse]) {
         if !self.engine.has_limits() {
             return;
@@ -179,14 +179,14 @@ impl Writer<'_> {
         }
     }
 
-    /// When the first use leaves a window, where nothing but limits that are used up refuses.
+    /// The time at which the request fits again, if only used-up limits refuse it.
     fn frees_at(&self, limits: &[LimitUse]) -> Option<Timestamp> {
         let is_by_limits = self
             .findings
             .groups_of(|one| matches!(one, Standing::Denied | Standing::Withheld))
             .all(|group| self.engine.lead(group).is_some_and(|rule| rule.effect.grants() && rule.limit.is_some()));
         let spent = limits.iter().filter(|limit| limit.is_spent());
-        // The latest of them, and none where waiting does not help.
+        // The latest of them; `None` if waiting does not help.
         let latest =
             spent.map(|limit| limit.frees_at.filter(|_| limit.amount.is_some_and(|amount| amount <= limit.most)));
         latest.reduce(|one, other| Some(one?.max(other?))).flatten().filter(|_| is_by_limits)
@@ -249,13 +249,13 @@ impl Writer<'_> {
         list(&mut self.line, reviewers.iter().map(String::as_str), self.needs.len(), MAX_NAMED);
     }
 
-    /// Whether more than one person has to agree.
+    /// Returns whether more than one person has to agree.
     fn needs_several(&self) -> bool {
         self.needs.len() > 1 || self.needs.iter().any(|need| need.approvals > 1)
     }
 }
 
-/// `a, b and c`, or `a, b, c and 4 more`.
+/// Appends `a, b and c`, or `a, b, c and 4 more`.
 fn list<'a>(line: &mut String, items: impl Iterator<Item = &'a str>, total: usize, most: usize) {
     let named = total.min(most);
     for (index, item) in items.take(named).enumerate() {
@@ -271,10 +271,10 @@ fn list<'a>(line: &mut String, items: impl Iterator<Item = &'a str>, total: usiz
     }
 }
 
-/// The order in which standings are told: what goes before what does not.
+/// The order in which the standings are reported.
 const STANDINGS: [Standing; 5] =
     [Standing::Granted, Standing::Denied, Standing::Withheld, Standing::NeedsPerson, Standing::Unmatched];
-/// Most rules that are named for one standing.
+/// Maximum number of rules named for one standing.
 const MAX_NAMED: usize = 3;
 const MAX_CAPABILITIES: usize = 5;
 const LIKELY_BYTES: usize = 256;

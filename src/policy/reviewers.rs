@@ -1,8 +1,7 @@
-//! Who may answer an escalation: the `[reviewers]` of a document, each a name that
-//! rules ask and the people behind it.
+//! The reviewers of a document: under `[reviewers]`, each name that rules ask and the people who may answer for it.
 //!
-//! A name without a list is itself the only person. A later document may leave people
-//! out of a list and never add one, so that laying it over widens nothing.
+//! A name without a list is itself the only person. A later document may remove people from a list and never add one,
+//! so that layering widens nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +20,7 @@ pub(super) struct Reviewers(BTreeMap<Arc<str>, List>);
 /// The people behind one name.
 #[derive(Debug)]
 struct List {
-    // INVARIANT: never empty, and no two are the same person.
+    // INVARIANT: never empty, and no two entries are the same person.
     people: Arc<[Arc<str>]>,
     /// Line of the list in its document.
     line: usize,
@@ -44,23 +43,23 @@ impl Reviewers {
         Self(lists)
     }
 
-    /// The people who may answer for a name; none where it has no list.
+    /// The people who may answer for a name; `None` if it has no list.
     pub(super) fn people(&self, name: &str) -> Option<&Arc<[Arc<str>]>> {
         self.0.get(name).map(|list| &list.people)
     }
 
-    /// How many may answer for a name.
+    /// The number of people who may answer for a name.
     fn count(&self, name: &str) -> usize {
         // A name without a list is the only person.
         self.people(name).map_or(1, |people| people.len())
     }
 
-    /// Takes over a later document's lists as far as they narrow: of a name that has a list, or that an earlier rule
-    /// asks, only those stay who could answer before.
+    /// Merges a later document's lists as far as they narrow. If a name has a list already, or an earlier rule asks
+    /// it, only people who could answer before remain.
     ///
     /// # Errors
     ///
-    /// A problem for each name that nobody is left for.
+    /// A problem for each name that has nobody left.
     pub(super) fn narrow(&mut self, later: Self, earlier: &[Rule]) -> Result<(), Vec<Problem>> {
         let asked: BTreeSet<&str> = earlier.iter().filter_map(Rule::asks).map(|name| &**name).collect();
         let mut problems = Vec::new();
@@ -86,12 +85,12 @@ impl Reviewers {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    /// The first rule that asks for more approvals than the people of its list can give.
+    /// The first rule that asks for more approvals than its list has people.
     pub(super) fn unanswerable<'a>(&self, rules: &'a [Rule]) -> Option<(&'a Rule, String)> {
         rules.iter().find_map(|rule| Some((rule, self.too_few(rule.reviewer.as_deref()?, rule.approvals)?)))
     }
 
-    /// Why the list of a name cannot give so many approvals, if it cannot.
+    /// Explains why the list of a name cannot give so many approvals; `None` if it can.
     pub(super) fn too_few(&self, name: &str, approvals: u8) -> Option<String> {
         let people = self.people(name)?;
         (people.len() < usize::from(approvals)).then(|| {
@@ -102,7 +101,7 @@ impl Reviewers {
         })
     }
 
-    /// What of lists and rules together probably does not say what was meant.
+    /// Warnings about lists and rules that probably do not mean what was intended.
     pub(super) fn warnings(&self, rules: &[&Rule]) -> Vec<Problem> {
         let warning = |line: usize, message: String| Problem::new(line, 1, Severity::Warning, message);
         let asked: BTreeSet<&str> = rules.iter().filter_map(|rule| rule.asks()).map(|name| &**name).collect();
@@ -124,13 +123,13 @@ impl Reviewers {
         idle.chain(alone).collect()
     }
 
-    /// Each name and its people, sorted: what counts of them.
+    /// Each name and its people, sorted, for the canonical form.
     pub(super) fn canonical(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         self.0.iter().map(|(name, list)| (&**name, list.people.iter().map(|one| &**one).collect())).collect()
     }
 }
 
-/// The people of one list.
+/// Reads the people of one list.
 fn people(node: Node, path: &str, report: &mut Report<'_>) -> Option<Arc<[Arc<str>]>> {
     let at = node.at;
     let before = report.problems.len();
@@ -161,12 +160,12 @@ fn is_among(person: &str, people: &[Arc<str>]) -> bool {
     people.iter().any(|other| is_same(person, other))
 }
 
-/// Whether two names are one person's: compatible forms of letters and their case do not count.
+/// Returns whether two names are the same person's: compatibility forms and case are ignored.
 fn is_same(one: &str, other: &str) -> bool {
     folded(one) == folded(other)
 }
 
-/// A name without its compatible forms and its case.
+/// A name with compatibility forms and case folded.
 fn folded(name: &str) -> String {
     name.nfkc().flat_map(char::to_lowercase).nfkc().collect()
 }

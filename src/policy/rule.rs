@@ -1,4 +1,4 @@
-//! A rule that has been checked, ready to be evaluated.
+//! A checked rule, ready to be evaluated.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,43 +18,43 @@ use super::request::PolicyRequest;
 use crate::model::{Capability, Classification, Constraints, Intent, RiskLevel, Tier, closed_words};
 
 closed_words! {
-    /// What a policy rule does with the capabilities that it matches; the
-    /// earlier outranks the later.
+    /// The effect of a policy rule on the capabilities it matches. An earlier effect outranks a later one.
     pub enum Effect("effect") {
-        /// Refuses them.
+        /// Denies the matched capabilities.
         Deny = "deny",
-        /// Has a person decide.
+        /// Escalates the matched capabilities to a reviewer.
         Escalate = "escalate",
-        /// Grants what it names of them and refuses the rest.
+        /// Grants those listed in `to` and withholds the rest.
         Degrade = "degrade",
-        /// Grants them.
+        /// Grants the matched capabilities.
         Allow = "allow",
     }
 }
 
 impl Effect {
-    /// Whether a rule of it can grant something by itself.
+    /// Returns whether a rule with this effect can grant something by itself.
     pub(super) const fn grants(self) -> bool {
         matches!(self, Self::Allow | Self::Degrade)
     }
 }
 
-/// One rule. It serializes to its canonical form, of which digests are made: names, order and omissions matter.
+/// One rule. It serializes to its canonical form, which digests are computed over: field names, their order and
+/// omissions matter.
 #[derive(Debug, Serialize)]
 pub(super) struct Rule {
     pub(super) id: Arc<str>,
-    /// Which of several documents it stands in, from 0.
+    /// The number of the rule's document, from 0.
     #[serde(skip_serializing_if = "is_base")]
     pub(super) layer: usize,
     pub(super) effect: Effect,
     pub(super) reviewer: Option<Arc<str>>,
-    /// How many people have to agree; one unless the rule escalates.
+    /// The number of people who have to agree; 1 unless the rule escalates.
     #[serde(skip_serializing_if = "is_one")]
     pub(super) approvals: u8,
-    /// How long a person has to answer; the default unless the rule escalates.
+    /// The time a reviewer has to answer; the default unless the rule escalates.
     #[serde(skip_serializing_if = "is_default_expiry")]
     pub(super) expires: Duration,
-    /// What remains of the matched capabilities; empty unless the rule degrades.
+    /// The capabilities that remain; empty unless the rule degrades.
     pub(super) to: Vec<CapabilityPattern>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<Box<str>>,
@@ -62,14 +62,14 @@ pub(super) struct Rule {
     pub(super) matches: Match,
     #[serde(skip_serializing_if = "Conditions::says_nothing")]
     pub(super) conditions: Conditions,
-    /// How grave it is that the rule matched, for people and alerts.
+    /// The severity of a match, for people and alerts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) severity: Option<RiskLevel>,
-    /// How often, or for how much, what it grants may be used.
+    /// The limit on how often, or for how much, the rule's grant may be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Limit>,
     pub(super) constraints: Constraints,
-    /// The byte of its document at which it begins.
+    /// Byte offset of the rule in its document.
     #[serde(skip)]
     pub(super) at: usize,
     /// Line of the rule in its document.
@@ -92,32 +92,32 @@ fn is_default_expiry(expires: &Duration) -> bool {
 }
 
 impl Rule {
-    /// Whether a condition is left to hold once every clause does.
+    /// Returns whether conditions remain to be checked after the clauses.
     pub(super) const fn is_conditional(&self) -> bool {
         !self.conditions.is_empty()
     }
 
-    /// The condition that keeps the rule from matching, if one does.
+    /// The condition that keeps the rule from matching, if any.
     ///
     /// # Errors
     ///
-    /// Why a condition failed, in words without anything of the context.
+    /// The reason a condition failed, without any value from the context.
     pub(super) fn condition(&self, request: &PolicyRequest<'_>) -> Result<Option<Clause<'_>>, String> {
         self.conditions.failing(&request.scope())
     }
 
-    /// Who decides where the rule asks for a person, at once or when its limit is used up.
+    /// The reviewer whom the rule asks, at once or after its limit is used up.
     pub(super) fn asks(&self) -> Option<&Arc<str>> {
         self.reviewer.as_ref().or_else(|| self.limit.as_ref()?.over.reviewer())
     }
 
-    /// Whether the rule speaks about a capability.
+    /// Returns whether the rule applies to a capability.
     pub(super) fn speaks_about(&self, capability: &Capability) -> bool {
         let patterns = &self.matches.capabilities;
         patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(capability))
     }
 
-    /// Makes it a rule that refuses whatever it matches, and says why.
+    /// Turns the rule into a deny rule with the given reason.
     pub(super) fn refuse(&mut self, reason: String) {
         self.effect = Effect::Deny;
         self.matches.set_effect(Effect::Deny);
@@ -127,16 +127,16 @@ impl Rule {
         self.constraints = Constraints::new();
     }
 
-    /// Whether a degrading rule leaves a capability that it speaks about.
+    /// Returns whether a degrading rule lists a capability in `to`.
     pub(super) fn leaves(&self, capability: &Capability) -> bool {
         self.to.iter().any(|pattern| pattern.matches(capability))
     }
 }
 
-/// How long a person has to answer, where no rule says.
+/// The time a reviewer has to answer if the rule does not say.
 pub(super) const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The clauses of a rule: an empty one matches anything.
+/// The clauses of a rule. An empty clause matches anything.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Match {
     pub(super) agents: Names,
@@ -152,7 +152,7 @@ pub(super) struct Match {
     pub(super) not: Option<Box<Exclusion>>,
 }
 
-/// A clause of a rule, as it is named where a rule did not match.
+/// A clause of a rule, as named in the explanation of a rule that did not match.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Clause<'a> {
     Risk,
@@ -164,10 +164,10 @@ pub(super) enum Clause<'a> {
     Classification,
     Environment,
     Context(&'a ContextClause),
-    /// A clause under `not`, which holds or may hold.
+    /// A clause under `not` that holds or may hold.
     Not {
         name: &'a str,
-        /// Whether it looks at what the context says.
+        /// Whether the clause reads the context.
         of_context: bool,
     },
     When(&'a Condition),
@@ -175,7 +175,7 @@ pub(super) enum Clause<'a> {
 }
 
 impl Match {
-    /// The first clause that does not hold, capabilities aside; none when all do.
+    /// The first clause, capabilities excluded, that does not hold; `None` if all hold.
     pub(super) fn failing(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
         if !self.levels.has_risk(request.risk) {
             return Some(Clause::Risk);
@@ -189,7 +189,7 @@ impl Match {
         self.failing_besides_levels(request)
     }
 
-    /// The same, for a caller that has compared the levels already.
+    /// Like `failing`, for a caller that has compared risk, tier and classification already.
     pub(super) fn failing_besides_levels(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
         let intent = request.intent;
         if !self.actions.matches(intent.parsed_action.as_str()) {
@@ -212,7 +212,8 @@ impl Match {
         failing.or_else(|| self.not.as_ref().and_then(|not| not.failing(request, not.allows)))
     }
 
-    /// Says whose clauses they are: under an allow what is not known does not match, under what restricts it does.
+    /// Sets the effect of the rule that the clauses belong to: an unknown value does not match under an allow, and
+    /// matches under a restricting effect.
     pub(super) fn set_effect(&mut self, effect: Effect) {
         let allows = effect == Effect::Allow;
         for clause in &mut self.context {
@@ -223,18 +224,18 @@ impl Match {
         }
     }
 
-    /// Whether the context clauses hold as they do in a rule that grants.
+    /// Returns whether the context clauses hold by the rules for granting.
     pub(super) fn grants_by_context(&self, request: &PolicyRequest<'_>) -> bool {
         self.context.iter().all(|clause| clause.holds(request.intent, true))
             && self.not.as_ref().is_none_or(|not| not.failing(request, true).is_none())
     }
 
-    /// Whether a clause looks at the environment.
+    /// Returns whether a clause reads the environment.
     pub(super) fn looks_at_environment(&self) -> bool {
         !self.environment.is_empty() || self.not.as_ref().is_some_and(|not| not.clauses.looks_at_environment())
     }
 
-    /// Whether nothing but capabilities, risk and tiers decides that it matches.
+    /// Returns whether the rule matches by capabilities, risk and tier alone.
     pub(super) fn is_wide(&self) -> bool {
         self.agents.is_any()
             && self.labels.is_any()
@@ -246,7 +247,7 @@ impl Match {
             && self.not.is_none()
     }
 
-    // Lower case was made of the rule's words at load.
+    // The rule's names were converted to lower case at load.
     pub(super) fn names_environment(&self, name: &str) -> bool {
         let name = name.trim();
         if name.is_ascii() {
@@ -257,19 +258,19 @@ impl Match {
     }
 }
 
-/// Key of the context that `classification` looks at.
+/// The context key that the `classification` clause reads.
 pub(super) const CLASSIFICATION_KEY: &str = "dataClassification";
-/// Key of the context that `environment` looks at.
+/// The context key that the `environment` clause reads.
 pub(super) const ENVIRONMENT_KEY: &str = "environment";
 
-/// A context value held against a regular expression.
+/// A regular expression that a context value has to match.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ContextClause {
     pub(super) key: Box<str>,
     pub(super) pattern: Pattern,
-    /// The rule allows: then every item of a list must match, and what cannot be
-    /// compared does not. In a rule that restricts one item is enough, and what
-    /// cannot be compared does match, so that no other form of a value slips past.
+    /// Whether the rule allows. Then every item of a list must match, and a value that cannot be compared does not
+    /// match. In a restricting rule one item suffices and a value that cannot be compared matches, so that no other
+    /// form of a value evades the rule.
     pub(super) allows: bool,
 }
 
@@ -280,8 +281,8 @@ impl Serialize for ContextClause {
 }
 
 impl ContextClause {
-    /// Whether it holds for an intent. Facts are lists: in a rule that allows all of one must match and nothing of it
-    /// be unread, in one that restricts one match is enough, and so is what could not be read.
+    /// Returns whether the clause holds for an intent. A fact is a list of values. In an allowing rule all of them
+    /// must match and nothing may be unread; in a restricting rule one match or one unread value suffices.
     fn holds(&self, intent: &Intent, allows: bool) -> bool {
         match Fact::of_key(&self.key) {
             Some(fact) if intent.has_facts() => {
@@ -318,8 +319,7 @@ impl ContextClause {
     }
 }
 
-/// A number as people write it: 50000, whether it came as 50000, 50000.0 or 5e4, and without an exponent however
-/// large it is.
+/// The number as people write it: 50000, whether it was written 50000, 50000.0 or 5e4, and never with an exponent.
 fn plain(number: &serde_json::Number) -> String {
     match number.as_f64() {
         Some(value) if number.is_f64() => value.to_string(),
@@ -327,7 +327,7 @@ fn plain(number: &serde_json::Number) -> String {
     }
 }
 
-/// A regular expression; two are equal, and ordered, as they are written.
+/// A regular expression. Equality and order compare its source text.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern(pub(super) Arc<Regex>);
 
@@ -351,14 +351,14 @@ impl PartialEq for Pattern {
 
 impl Eq for Pattern {}
 
-/// The risks, tiers and data classes that a rule is about, a bit each.
+/// The risks, tiers and data classes that a rule applies to, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Levels(u16);
 
 impl Levels {
     pub(super) const ANY: Self = Self(0x7FFF);
 
-    /// From both ends of each range, and the classes, none meaning any.
+    /// Builds the set from two ranges, both ends inclusive, and a list of classes, where an empty list means any.
     pub(super) fn new(risk: (RiskLevel, RiskLevel), tiers: (Tier, Tier), classes: &[Classification]) -> Self {
         let classes = if classes.is_empty() {
             ALL_CLASSES
@@ -371,10 +371,11 @@ impl Levels {
         Self(bits.fold(classes, |all, bit| all | bit))
     }
 
-    /// The one risk, tier and class of a request.
+    /// The risk, tier and class of a request.
     pub(super) fn of(request: &PolicyRequest<'_>) -> Self {
         let intent = request.intent;
-        // A caller cannot call its data less sensitive than what it asks for, nor slip past by another spelling.
+        // A caller can neither declare its data less sensitive than the request implies, nor evade a rule by another
+        // spelling.
         let claimed = intent.context.get(CLASSIFICATION_KEY).filter(|value| !value.is_null());
         let claimed = claimed.map(|value| value.as_str().map_or(Classification::Restricted, Classification::of_word));
         let class = claimed.max(Classification::floor(&intent.parsed_action, &intent.required_capabilities));
@@ -393,18 +394,18 @@ impl Levels {
         self.0 & tier_bit(tier) != 0
     }
 
-    /// The same at one tier alone; none when it does not name it.
+    /// The same levels restricted to one tier; `None` if the tier is not included.
     pub(super) fn at_tier(self, tier: Tier) -> Option<Self> {
         let others = Tier::ALL.iter().filter(|other| **other != tier).fold(0, |all, other| all | tier_bit(*other));
         self.has_tier(tier).then_some(Self(self.0 & !others))
     }
 
-    /// Whether a request of this class, if it has one that is known, is meant.
+    /// Returns whether a request of this class is included; `None` stands for an absent or unknown class.
     pub(super) const fn has_class(self, class: Option<Classification>) -> bool {
         self.0 & class_bit(class) != 0
     }
 
-    /// The classes that are named; none when any will do.
+    /// The classes that are named; empty if any class will do.
     pub(super) fn classes(self) -> impl Iterator<Item = Classification> {
         let named = !self.has_class(None);
         Classification::ALL.iter().copied().filter(move |class| named && self.has_class(Some(*class)))
@@ -428,15 +429,15 @@ const fn tier_bit(tier: Tier) -> u16 {
 const fn class_bit(class: Option<Classification>) -> u16 {
     match class {
         Some(class) => 1 << (FIRST_CLASS + class as u16),
-        // No class, or a word that is none.
+        // No class, or an unknown word.
         None => 1 << NO_CLASS,
     }
 }
 
-// Where each kind of level begins among the bits.
+// The first bit of each kind of level.
 const FIRST_TIER: u16 = 4;
 const FIRST_CLASS: u16 = 10;
 const NO_CLASS: u16 = 14;
 const ALL_CLASSES: u16 = 0x7C00;
-// A word that is added to the vocabulary has to be given a bit here too.
+// A word added to one of these vocabularies needs a bit here too.
 const _: () = assert!(RiskLevel::ALL.len() == 4 && Tier::ALL.len() == 6 && Classification::ALL.len() == 4);

@@ -1,4 +1,4 @@
-//! A policy set: loaded whole and checked whole, or not at all.
+//! A policy set: loaded and checked as a whole, or not at all.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,10 +25,10 @@ use crate::model::{
     Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, UnreadKind, risk_floor, usual_risk,
 };
 
-/// The rules that decide what agents may do; cheap to clone.
+/// The rules that decide what agents may do. Cloning is cheap.
 ///
-/// A document is checked in full when it is loaded: one wrong rule refuses the
-/// whole set, and the error says where and what was probably meant.
+/// A document is checked completely when it is loaded. A single wrong rule refuses the whole set; the error gives the
+/// place and suggests what was probably meant.
 ///
 /// ```
 /// use rulekeep::PolicySet;
@@ -67,39 +67,39 @@ struct Inner {
     sources: Vec<PolicySource>,
     warnings: Vec<Problem>,
     grants_something: bool,
-    /// Whether some rule looks at the environment.
+    /// Set if a rule has an `environment` clause.
     names_environments: bool,
     engine: Engine,
     alerts: Vec<AlertRule>,
 }
 
-/// A document that a set was loaded from.
+/// A document that a policy set was loaded from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PolicySource {
-    /// The name that stands for it in messages.
+    /// The document's name in messages.
     pub name: String,
-    /// Its format.
+    /// The document's format, TOML or JSON.
     pub format: PolicyFormat,
-    /// Its text.
+    /// The complete text of the document.
     pub text: String,
 }
 
 impl PolicySet {
-    /// Largest document in bytes: 10,000 rules written out plainly fit.
+    /// Maximum size of a document, in bytes: enough for 10,000 plainly written rules.
     pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-    /// The set that ships with this library: what agents of each tier may do by
-    /// the risk of it. `docs/reference/recommended-policies.md` explains it.
+    /// The policy set that ships with this library. It decides by agent tier and risk; see
+    /// `docs/reference/recommended-policies.md`.
     ///
     /// # Errors
     ///
-    /// None in a build that passed its tests.
+    /// None in practice: the tests load this set.
     pub fn recommended() -> Result<Self, Error> {
         Self::parse(RECOMMENDED, PolicyFormat::Toml, "recommended.toml")
     }
 
-    /// Loads a set from TOML.
+    /// Loads a set from TOML text.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl PolicySet {
         Self::parse(text, PolicyFormat::Toml, "toml")
     }
 
-    /// Loads a set from JSON.
+    /// Loads a set from JSON text.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl PolicySet {
         Self::parse(text, PolicyFormat::Json, "json")
     }
 
-    /// Loads a set from a text; `name` stands for the document in messages.
+    /// Loads a set from text; `name` identifies the document in messages.
     ///
     /// # Errors
     ///
@@ -126,14 +126,17 @@ impl PolicySet {
         Self::of(vec![PolicySource { name: name.to_owned(), format, text: text.to_owned() }])
     }
 
-    /// Lays later sets over earlier ones: a base, a team's, an agent's.
+    /// Layers policy sets, the base first: for example a company's, a team's and an agent's.
     ///
-    /// A later set may only narrow: its deny, escalate and degrade rules count
-    /// like those of the base, and its constraints tighten; a constraint under a key of the documents' own can only be the
-    /// same as before, or the rule that sets it denies what it matches, with a warning. What it allows counts
-    /// by itself only for capabilities that every earlier set names under
-    /// `delegates`. Of a list of reviewers it can leave people out, and its alerts stand beside
-    /// the others. Ids are unique over all of them.
+    /// A later set may only narrow what the earlier sets grant:
+    ///
+    /// * Its deny, escalate and degrade rules apply like those of the base.
+    /// * Its constraints tighten. A constraint under a key of the documents' own has no known direction and must keep
+    ///   the earlier value; a rule that sets another value denies what it matches, with a warning.
+    /// * Its allow rules grant only capabilities that every earlier set lists under `delegates`.
+    /// * It may remove people from a list of reviewers, and add alerts.
+    ///
+    /// Rule ids must be unique across all sets.
     ///
     /// ```
     /// use rulekeep::PolicySet;
@@ -146,7 +149,8 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when two rules have one id, or for an empty list.
+    /// [`Error::Policy`] if two rules have the same id, if the list is empty, or if a later set leaves nobody to
+    /// answer for a reviewer.
     pub fn layered(sets: &[Self]) -> Result<Self, Error> {
         Self::of(sets.iter().flat_map(|set| set.0.sources.iter().cloned()).collect())
     }
@@ -190,7 +194,7 @@ impl PolicySet {
             warnings.extend(check::idle_grants(&rules, &delegates, &called));
             warnings.extend(check::covered_across(&rules, &called));
         }
-        // What is said of all rules comes first.
+        // Warnings about all rules come first.
         let all: Vec<&Rule> = rules.iter().collect();
         warnings.splice(0..0, check::warnings_of_all(&all, &delegates));
         warnings.extend(reviewers.warnings(&all));
@@ -213,23 +217,21 @@ impl PolicySet {
         })))
     }
 
-    /// Loads a set from a file, its format told by the extension: `.toml` or `.json`.
+    /// Loads a set from a file. The extension, `.toml` or `.json`, determines the format.
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when the file cannot be read, has another extension, or
-    /// holds a document with problems.
+    /// [`Error::Policy`] if the file cannot be read, has another extension, or contains a document with problems.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let file = File::read(path.as_ref(), "policy", Self::MAX_BYTES, too_large)?;
         Self::parse(&file.text, file.format, &file.name)
     }
 
-    /// Every problem of a document, errors and warnings, in the order of their
-    /// places; none for a document that loads and says what it seems to. Problems
-    /// do not repeat the document's name.
+    /// Returns every problem of a document, errors and warnings, sorted by place. The list is empty for a document
+    /// that loads without warnings. The messages do not repeat the document's name.
     pub fn validate(text: &str, format: PolicyFormat) -> Vec<Problem> {
         let (document, mut problems) = read(text, format, &mut Sha256::new());
-        // Warnings on half a document would mislead.
+        // Warnings about an incomplete document would mislead.
         if let Some(document) = document.filter(|_| !has_errors(&problems)) {
             let rules: Vec<_> = document.rules.iter().collect();
             problems.extend(check::warnings_of_all(&rules, &[]));
@@ -239,67 +241,67 @@ impl PolicySet {
         problems
     }
 
-    /// The set's name, as its document gives it.
+    /// The set's name, as given in its document.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// SHA-256 over the canonical form of the vocabulary, the reviewers and the rules: the same
-    /// rules have the same digest in TOML and in JSON.
+    /// SHA-256 over the canonical form of the vocabulary, the reviewers and the rules. The same rules have the same
+    /// digest in TOML and in JSON.
     pub fn digest(&self) -> Digest {
         self.0.digest
     }
 
-    /// SHA-256 over the canonical form of one rule and the people behind the name that it asks: what an approval that
-    /// shall hold for this rule alone, as it stands, can name. None for an id that no rule has.
+    /// SHA-256 over the canonical form of one rule and the people it asks; `None` if no rule has this id. An approval
+    /// can name it to apply only while the rule is unchanged.
     pub fn rule_digest(&self, id: &str) -> Option<Digest> {
         self.0.engine.rule_digest(id)
     }
 
-    /// Whom the rule of that id asks, at once or past its limit; none where no rule of that id asks anybody.
+    /// The reviewer that the rule with this id asks, at once or past its limit; `None` if there is no such rule or it
+    /// asks nobody.
     pub(crate) fn need_of(&self, id: &str) -> Option<Need> {
         self.0.engine.need_of(id)
     }
 
-    /// SHA-256 over all that the documents say, names, alerts and examples included; their format, comments and
-    /// order of fields aside.
+    /// SHA-256 over everything that the documents say, including names, alerts and examples. Format, comments and the
+    /// order of fields do not count.
     pub(crate) fn content(&self) -> Digest {
         self.0.content
     }
 
-    /// When somebody is to be alerted, in the order of the documents. They are no part of the digest, for no
-    /// decision depends on them.
+    /// The alert rules, in document order. They are not part of the digest, because no decision depends on them.
     pub fn alerts(&self) -> &[AlertRule] {
         &self.0.alerts
     }
 
-    /// How many rules there are.
+    /// The number of rules.
     pub fn len(&self) -> usize {
         self.0.engine.rules.len()
     }
 
-    /// Whether there is no rule, so that everything is denied.
+    /// Returns whether the set has no rules and therefore denies everything.
     pub fn is_empty(&self) -> bool {
         self.0.engine.rules.is_empty()
     }
 
-    /// Whether some rule can grant something at all. A set of which none can denies
-    /// everything; the status of a governor says so.
+    /// Returns whether at least one rule can grant something. A set without such a rule denies everything, and the
+    /// governor's status reports it.
     pub fn grants_something(&self) -> bool {
         self.0.grants_something
     }
 
-    /// Whether some condition looks at the time.
+    /// Returns whether any condition reads `now`.
     pub(crate) fn reads_now(&self) -> bool {
         self.0.engine.rules.iter().any(|rule| rule.conditions.read_now())
     }
 
-    /// What in the document probably does not say what was meant.
+    /// Warnings about parts of the documents that probably do not mean what was intended.
     pub fn warnings(&self) -> &[Problem] {
         &self.0.warnings
     }
 
-    /// The texts that the set was loaded from, the base first.
+    /// The text and format of each document, the base first.
     pub fn sources(&self) -> impl Iterator<Item = (&str, PolicyFormat)> {
         self.0.sources.iter().map(|source| (source.text.as_str(), source.format))
     }
@@ -309,8 +311,7 @@ impl PolicySet {
         &self.0.sources
     }
 
-    /// Decides on a request outside of a governor, as if nothing had been used of
-    /// any limit: for tests of policies and for tools.
+    /// Decides a request outside a governor, with all limits unused: for policy tests and tools.
     ///
     /// ```
     /// use rulekeep::policy::PolicyRequest;
@@ -326,21 +327,22 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when a condition fails and the verdict depends on it;
-    /// [`Error::InvalidIntent`] when a rule names environments and the context's is no string.
+    /// * [`Error::Policy`] if a condition fails and the verdict depends on it.
+    /// * [`Error::InvalidIntent`] if a rule has an `environment` clause and the context's `environment` is not a
+    ///   string.
     pub fn evaluate(&self, request: &PolicyRequest<'_>) -> Result<PolicyVerdict, Error> {
-        // A governor has checked the intent; here nobody has.
+        // A governor has checked the intent already; here nobody has.
         if self.0.names_environments {
             request.intent.check_environment()?;
         }
         self.evaluate_with(request, &mut Unused)
     }
 
-    /// Decides on a request, as far as the counters of its limits allow.
+    /// Decides a request against the current state of its limit counters.
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when a condition fails and the verdict depends on it.
+    /// [`Error::Policy`] if a condition fails and the verdict depends on it.
     pub(crate) fn evaluate_with(
         &self,
         request: &PolicyRequest<'_>,
@@ -364,7 +366,7 @@ impl PolicySet {
         Ok(strictest.unwrap_or(best))
     }
 
-    /// What a DENY of this set is owed to.
+    /// Classifies the cause of this set's DENY.
     pub(crate) fn denial_class(&self, request: &PolicyRequest<'_>, verdict: &PolicyVerdict) -> DenialClass {
         if verdict.limits.iter().any(LimitUse::is_spent) {
             return DenialClass::Limit;
@@ -379,12 +381,11 @@ impl PolicySet {
         }
     }
 
-    /// Like [`PolicySet::evaluate`], with an amount that was used of the limits of some rules within their windows, by
-    /// the ids of the rules.
+    /// Like [`PolicySet::evaluate`], with the amounts already used of some limits within their windows, by rule id.
     ///
     /// # Errors
     ///
-    /// Those of [`PolicySet::evaluate`].
+    /// See [`PolicySet::evaluate`].
     pub fn evaluate_with_usage(
         &self,
         request: &PolicyRequest<'_>,
@@ -393,8 +394,8 @@ impl PolicySet {
         self.evaluate_with(request, &mut UsedByRule(used))
     }
 
-    /// Traces every rule of the set on a request, in the order of the documents, with an amount that was used of the
-    /// limits of some rules.
+    /// Traces every rule of the set on a request, in document order, with the amounts already used of some limits, by
+    /// rule id.
     pub fn explain_with_usage(&self, request: &PolicyRequest<'_>, used: &BTreeMap<String, f64>) -> Vec<RuleTrace> {
         self.explain(request, &mut UsedByRule(used))
     }
@@ -415,8 +416,7 @@ impl fmt::Debug for PolicySet {
     }
 }
 
-/// Reads a document, as far as it has the schema's shape, and adds what it says to a hash; problems come in the order
-/// of their places.
+/// Reads a document as far as it follows the schema, and adds its content to a hash. Problems are sorted by place.
 fn read(text: &str, format: PolicyFormat, content: &mut Sha256) -> (Option<Document>, Vec<Problem>) {
     document::read(text, format, PolicySet::MAX_BYTES, too_large, |root, report| {
         root.note(content);
@@ -426,7 +426,7 @@ fn read(text: &str, format: PolicyFormat, content: &mut Sha256) -> (Option<Docum
     })
 }
 
-/// The warnings of all documents, each with its document's name where there are several.
+/// The warnings of all documents, each prefixed with its document's name if there are several documents.
 fn in_document_order(warnings: Vec<Vec<Problem>>, called: &DocumentNames) -> Vec<Problem> {
     let is_alone = warnings.len() == 1;
     let named = |(layer, warnings): (usize, Vec<Problem>)| {

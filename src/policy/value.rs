@@ -1,5 +1,5 @@
-//! Constraints: from a document's values to the JSON that a grant carries, in a
-//! form that merges to the same whatever the order.
+//! Constraints: converts a document's values to the JSON that a grant carries, in a form that merges to the same
+//! result in any order.
 
 use serde_json::{Map, Number, Value as Json};
 use strsim::osa_distance;
@@ -36,13 +36,13 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
     constraints
 }
 
-/// Whether it is known of two values of a constraint which one is the tighter: not of a document's own keys, where a
-/// smaller number may as well be the looser one.
+/// Returns whether it is known which of two values of a constraint is tighter. Unknown for a document's own keys,
+/// where a smaller number may be the looser one.
 pub(super) fn has_direction(name: &str) -> bool {
     KNOWN.contains(&name)
 }
 
-/// What a constraint whose meaning is known expects, when the value is none of it.
+/// The value that a known constraint expects, if the given value is not valid for it.
 fn misfit(name: &str, value: &Json) -> Option<&'static str> {
     let is_text_list = || value.as_array().is_some_and(|items| items.iter().all(Json::is_string));
     match name {
@@ -55,7 +55,7 @@ fn misfit(name: &str, value: &Json) -> Option<&'static str> {
     }
 }
 
-/// The key of a known meaning that another differs from by a letter, by case or by underscores alone.
+/// The known key that another one differs from by a letter, by case or by underscores only.
 pub(super) fn slip(name: &str, known: &[&'static str]) -> Option<&'static str> {
     if name.len() > LONGEST_SLIP || known.contains(&name) {
         return None;
@@ -64,15 +64,14 @@ pub(super) fn slip(name: &str, known: &[&'static str]) -> Option<&'static str> {
     known.iter().copied().find(|known| osa_distance(&plain(name), &plain(known)) <= 1)
 }
 
-/// A timestamp in the one form in which the earlier is the lesser text; `null`
-/// for what is none.
+/// A timestamp in the form in which an earlier time is the lesser text; `null` if the value is no timestamp.
 fn in_utc(value: &Json) -> Json {
     let time = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
     time.map_or(Json::Null, |time| Json::String(time.to_string()))
 }
 
-/// The JSON of a value. Lists are sets: sorted, nothing twice. A number that is
-/// whole is written whole, so that 1 and 1.0 are the same constraint.
+/// The JSON of a value. Lists are sets: sorted, without duplicates. A whole number is written as an integer, so that
+/// 1 and 1.0 are the same constraint.
 fn json(node: Node, path: &str, report: &mut Report<'_>) -> Option<Json> {
     let at = node.at;
     Some(match node.value {
@@ -118,7 +117,7 @@ fn float(number: f64) -> Json {
     Number::from_f64(number).map_or(Json::Null, Json::Number)
 }
 
-/// The keys of `misfit`.
+/// The keys that `misfit` knows.
 const KNOWN: &[&str] = &[
     "maxRecords",
     "maxUses",
@@ -131,6 +130,6 @@ const KNOWN: &[&str] = &[
     "expiresAt",
 ];
 const LONGEST_SLIP: usize = 32;
-/// 2^53 - 1: beyond it, numbers that differ compare equal when they are merged.
+/// 2^53 - 1. Beyond it, different numbers compare equal when they are merged.
 const LARGEST_EXACT: u64 = (1 << 53) - 1;
 const EXACT_LIMIT: f64 = 9_007_199_254_740_991.0;

@@ -1,4 +1,4 @@
-//! What a policy set decided.
+//! The verdict of a policy set on a request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,46 +8,46 @@ use serde::{Serialize, Serializer};
 use super::limit::{Charge, LimitUse};
 use crate::model::{Capability, Constraints, Decision};
 
-/// What a policy set decided.
+/// The verdict of a policy set on a request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PolicyVerdict {
-    /// What was decided.
+    /// The decision on the request.
     pub decision: Decision,
-    /// One line for people: the rules that decided, and the lawful way on.
+    /// One line for people: the rules that decided, and how the request could be granted.
     pub reasoning: String,
-    // INVARIANT: `granted` and `denied` part the required capabilities, in their order.
-    /// What is granted.
+    // INVARIANT: `granted` and `denied` together are the required capabilities, each in request order.
+    /// The capabilities granted; none for DENY and ESCALATE.
     pub granted: Vec<Capability>,
-    /// What is refused.
+    /// The capabilities not granted.
     pub denied: Vec<Capability>,
     /// Limits on what is granted; empty when nothing is.
     pub constraints: Constraints,
-    /// The ids of the rules that decided, in the order of the document, the first eight.
+    /// The ids of the rules that decided, in document order, at most eight.
     pub rules: Arc<[Arc<str>]>,
-    /// How many rules decided in all.
+    /// The total number of rules that decided.
     pub rules_total: usize,
-    /// Whom an escalation goes to, of several the first.
+    /// The reviewer an escalation is assigned to; the first one when several rules escalate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<Arc<str>>,
-    /// All who have to agree to an escalation, each once, in the order of the document.
+    /// Everybody who has to agree to an escalation, each reviewer once, in document order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
-    /// How long they have to answer: the least that the deciding rules say; zero but for an escalation. Written in
-    /// milliseconds.
+    /// The time to answer an escalation: the shortest among the deciding rules; zero for other decisions. Serialized
+    /// in milliseconds.
     #[serde(rename = "expiresMs", skip_serializing_if = "Duration::is_zero", serialize_with = "as_millis")]
     pub expires: Duration,
-    /// What an approval would grant; only of an escalation.
+    /// The grant that an approval would give; only for an escalation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_approval: Option<Approval>,
-    /// How the limits stand that the deciding rules have.
+    /// The state of the deciding rules' limits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitUse>,
-    /// What the decision uses of them.
+    /// The amounts that the decision consumes from limits.
     #[serde(skip)]
     pub(crate) charges: Vec<Charge>,
-    /// Conditions that failed, and made no difference.
+    /// Conditions that failed without affecting the verdict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ConditionFailure>,
 }
@@ -56,54 +56,55 @@ pub struct PolicyVerdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ConditionFailure {
-    /// The rule's id.
+    /// The id of the rule with the condition.
     pub rule: Arc<str>,
-    /// Where the rule stands: `policies.toml:12`, or `line 12` of the only document.
+    /// The place of the rule: `policies.toml:12`, or `line 12` if there is only one document.
     pub place: Box<str>,
-    /// Which of its conditions, and why; nothing of the context stands in it.
+    /// The condition that failed and the reason. Contains no value from the context.
     pub message: String,
 }
 
-/// Somebody who has to agree to an escalation.
+/// A reviewer whose approval an escalation needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Need {
-    /// Whom the rules ask: a name that stands for people, or one person's.
+    /// The reviewer named by the rules: a name with a list of people, or a single person's name.
     pub reviewer: Arc<str>,
-    /// How many different people have to agree.
+    /// The number of different people who have to agree.
     pub approvals: u8,
-    /// The people who may answer; empty where the policy lists none, and the name is itself the only person.
+    /// The people who may answer; empty if the policy lists none and the name itself is the only person.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub people: Arc<[Arc<str>]>,
-    /// The rule that asks; of several that ask the same, the first that asks for so many.
+    /// The rule that asks. When several ask the same reviewer, the first that asks for this many approvals.
     pub rule: Arc<str>,
 }
 
 impl Need {
-    /// Whether the same people have to agree, whichever rules ask them.
+    /// Returns whether two lists need the same approvals, whichever rules ask for them.
     pub(super) fn asks_alike(one: &[Self], other: &[Self]) -> bool {
         let whom = |need: &Self| (Arc::clone(&need.reviewer), need.approvals);
         one.iter().map(whom).eq(other.iter().map(whom))
     }
 }
 
-/// What a person's approval of an escalation grants.
+/// The grant that the approval of an escalation gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Approval {
-    /// What it grants.
+    /// The capabilities that the approval grants.
     pub granted: Vec<Capability>,
-    /// What a degrading rule withholds all the same.
+    /// The capabilities that a degrading rule withholds despite the approval.
     pub denied: Vec<Capability>,
-    /// Limits on what it grants.
+    /// Limits on what is granted.
     pub constraints: Constraints,
-    /// What the approved use takes of limits, those that were used up and had a person asked among them.
+    /// The amounts that the approved use consumes from limits, including limits that were used up and caused the
+    /// escalation.
     #[serde(skip)]
     pub(crate) charges: Vec<Charge>,
 }
 
 impl PolicyVerdict {
-    /// A verdict that no rule has a part in.
+    /// A DENY verdict that rests on no rule.
     pub(crate) fn of_no_rule(required: &[Capability], reasoning: String) -> Self {
         Self {
             decision: Decision::Deny,
@@ -123,10 +124,10 @@ impl PolicyVerdict {
         }
     }
 
-    /// A verdict on another reading of a request, as one on what the request was read as: `best` is the verdict on that.
-    /// Nothing is granted that either refuses.
+    /// Combines this verdict, on an alternative reading of a request, with `best`, the verdict on the main reading.
+    /// Nothing is granted that either of them refuses.
     pub(crate) fn for_reading(mut self, reading: &Capability, best: &Self, required: &[Capability]) -> Self {
-        // The reading stands for the primary capability, which is the first.
+        // The reading replaces the primary capability, which is the first.
         let stands_for = |granted: &[Capability], place: usize, one: &Capability| {
             granted.contains(if place == 0 { reading } else { one })
         };

@@ -1,4 +1,4 @@
-//! The engines, each ready to decide on some requests by their number.
+//! The engines, each ready to decide numbered requests.
 
 use std::error::Error;
 
@@ -9,14 +9,14 @@ use rulekeep::policy::PolicyRequest;
 use rulekeep::trust::TrustSnapshot;
 use rulekeep::{Decision, Intent, PolicySet, RiskLevel, Tier};
 
-/// An engine with its rules loaded and its requests ready.
+/// An engine with its rules loaded and its requests prepared.
 pub trait Engine {
     fn name(&self) -> &'static str;
-    /// Whether the request of that number is allowed.
+    /// Returns whether the request with this number is allowed.
     fn decide(&mut self, request: usize) -> bool;
 }
 
-/// Every engine, with a rule for each action.
+/// Every engine, with one rule for each action.
 pub fn all(actions: &[String], requests: &[&str]) -> Result<Vec<Box<dyn Engine>>, Box<dyn Error>> {
     Ok(vec![
         Box::new(Rulekeep::new(actions, requests)?),

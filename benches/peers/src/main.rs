@@ -1,12 +1,12 @@
-//! Holds policy evaluation beside other engines: the same rules, the same requests, one run.
+//! Compares policy evaluation with other engines: the same rules and requests in one run.
 //!
-//! `cargo run --release -- --json` prints one object a line, `{"engine","rules","medianNs"}`:
-//! the median over rounds of the mean time of a decision in a round. Before anything is
-//! timed, every engine is asked every request, and all must agree.
+//! `cargo run --release -- --json` prints one object on each line, `{"engine","rules","medianNs"}`: the median over
+//! rounds of the mean decision time in a round. Before the timing, every engine decides every request, and all must
+//! agree.
 //!
-//! Each rule allows one action; one in ten names the action that is asked for most. A round
-//! asks for that action, for that of the last rule, and for one that no rule names. What an
-//! engine needs ready (parsed requests, compiled policies) is made before.
+//! Each rule allows one action; one in ten names the action requested most. A round requests that action, the action
+//! of the last rule, and one that no rule names. Preparations of an engine (parsed requests, compiled policies) are
+//! made before.
 
 mod engines;
 
@@ -18,7 +18,7 @@ use engines::Engine;
 
 /// The numbers of rules.
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
-/// How long each engine is timed at each size.
+/// The time for which each engine is measured at each size.
 const PATIENCE: Duration = Duration::from_secs(2);
 const FEWEST_ROUNDS: usize = 20;
 
@@ -51,7 +51,7 @@ fn actions(size: usize) -> Vec<String> {
     (0..size).map(action).collect()
 }
 
-/// Whether all engines decide alike on every request.
+/// Checks that all engines decide every request alike.
 fn agree(engines: &mut [Box<dyn Engine>], requests: &[&str]) -> Result<(), Box<dyn Error>> {
     for (place, request) in requests.iter().enumerate() {
         let expected = *request != "nothing_named";
@@ -68,7 +68,7 @@ fn agree(engines: &mut [Box<dyn Engine>], requests: &[&str]) -> Result<(), Box<d
 fn median_nanos(engine: &mut dyn Engine, requests: usize) -> u64 {
     let started = Instant::now();
     let mut rounds: Vec<u64> = Vec::new();
-    // Short decisions are timed many at a time: a clock takes tens of nanoseconds itself.
+    // Short decisions are timed in batches, because reading a clock takes tens of nanoseconds.
     let round = |engine: &mut dyn Engine, times: u32| {
         let started = Instant::now();
         for _ in 0..times {

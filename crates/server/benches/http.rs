@@ -1,8 +1,9 @@
-//! What HTTP adds to a decision: the same call in the process, through the gateway and over loopback, on one connection
-//! that is kept; what the limiter costs by itself; what a thousand idle connections hold.
+//! The cost of HTTP on top of a decision: the same call within the process, through the gateway, and over loopback on
+//! a kept connection; the cost of the rate limiter alone; the memory of a thousand idle connections.
 //!
-//! `cargo bench -p rulekeep-server --bench http`. Medians and tails come from calls that take turns, so that a machine
-//! whose speed swings does so for all of them; `RULEKEEP_BENCH_ROUNDS` says how many (default 20,000).
+//! `cargo bench -p rulekeep-server --bench http`. Medians and tails come from calls that take turns, so that changes
+//! of the machine's speed affect all of them alike. `RULEKEEP_BENCH_ROUNDS` sets the number of rounds (default
+//! 20,000).
 
 #![allow(missing_docs)] // criterion's macros make public items without any
 #![allow(clippy::expect_used)] // a bench that cannot be set up has nothing to measure
@@ -37,9 +38,9 @@ struct Served {
     gateway: Gateway,
     key: String,
     address: SocketAddr,
-    /// The same server with an answer of the same length, for which nothing is done.
+    /// The same server with a response of equal length that needs no work.
     idle: SocketAddr,
-    // In this order: the runtime ends before the folder goes.
+    // In this order: the runtime ends before the folder is removed.
     _runtime: Runtime,
     _folder: TempDir,
 }
@@ -68,7 +69,7 @@ impl Served {
         Connection::to(self.address)
     }
 
-    /// A request of `/enforce`, ready to be sent.
+    /// A request to `/enforce`, ready to be sent.
     fn request(&self, body: &serde_json::Value) -> Vec<u8> {
         let (key, body) = (&self.key, body.to_string());
         let length = body.len();
@@ -80,14 +81,14 @@ impl Served {
     }
 }
 
-/// What any server of this kind costs: it reads the body, and answers as many bytes as a verdict has.
+/// The base cost of any such server: it reads the body, and answers with the size of a verdict.
 fn nothing() -> Router {
     const VERDICT: [u8; 400] = [b' '; 400];
     Router::new()
         .route("/v1/enforce", post(|body: Bytes| async move { (StatusCode::OK, black_box((VERDICT, body)).0) }))
 }
 
-/// A client that does as little as it can.
+/// A client that does as little as possible.
 struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -146,7 +147,7 @@ fn enforce(criterion: &mut Criterion) {
     in_turns(&served);
 }
 
-/// Criterion has no tails, and measures one thing after another: these are single calls that take turns.
+/// Single calls that take turns, because Criterion reports no tails and measures one function after another.
 fn in_turns(served: &Served) {
     let (intent, bearer) = (&intent(), Some(served.key.as_str()));
     let over_http = |body: serde_json::Value| {
@@ -208,13 +209,13 @@ fn rounds() -> usize {
     rounds.unwrap_or(if is_test() { 20 } else { 20_000 })
 }
 
-/// Whether it is only tried, by criterion's rule.
+/// Returns whether this is a test run, by Criterion's rule.
 fn is_test() -> bool {
     let has = |name: &str| std::env::args().any(|argument| argument == name);
     has("--test") || !has("--bench")
 }
 
-/// The limiter by itself, and all that lets a request in: the key's checksum, its digest, the table, the plan.
+/// The rate limiter alone, and everything that admits a request: the key's checksum, its digest, the table, the plan.
 fn limiter(criterion: &mut Criterion) {
     let served = Served::start();
     let mut group = criterion.benchmark_group("limiter");
@@ -228,7 +229,7 @@ fn limiter(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What connections hold that have asked once and stand idle. Both ends are in this process.
+/// The memory of idle connections that have made one request. Both ends are in this process.
 fn idle(_: &mut Criterion) {
     let served = Served::start();
     let request = served.request(&json!({ "intent": intent() }));
@@ -250,7 +251,7 @@ fn idle(_: &mut Criterion) {
     }
 }
 
-/// Resident memory in KiB, where there is `/proc`.
+/// Resident memory in KiB, if there is `/proc`.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok())

@@ -1,5 +1,5 @@
-//! How many deliveries a second one endpoint gets on this machine, in order, by a
-//! receiver on loopback that answers at once.
+//! The number of deliveries per second to one endpoint on this machine, in order, with a receiver on loopback that
+//! answers at once.
 //!
 //! ```text
 //! cargo bench -p rulekeep-server --bench webhooks -- [EVENTS]
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     governor.log().flush()?;
 
-    // The receiver holds the first delivery until all of it is there.
+    // The receiver holds the first delivery until the whole log is written.
     let began = Instant::now();
     begin.send(())?;
     for place in 0..events {
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Takes every delivery and says whose it is.
+/// Accepts every delivery and reports its event.
 fn receive(listener: &TcpListener, tell: &Sender<String>, may_begin: &Receiver<()>) -> io::Result<()> {
     let mut is_first = true;
     for stream in listener.incoming() {
@@ -77,7 +77,7 @@ fn receive(listener: &TcpListener, tell: &Sender<String>, may_begin: &Receiver<(
     Ok(())
 }
 
-/// Reads a request; hands out the event's id.
+/// Reads a request. Returns the event's id.
 fn next_delivery(reader: &mut BufReader<TcpStream>) -> io::Result<Option<String>> {
     let (mut id, mut length, mut line) = (String::new(), 0, String::new());
     loop {

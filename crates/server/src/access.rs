@@ -1,4 +1,5 @@
-//! What a connection may call: everything, what changes nothing, a list of calls, or what an API key permits.
+//! The calls that a connection may make: all of them, only those that change nothing, a list of calls, or those that
+//! an API key permits.
 
 use serde_json::Value;
 
@@ -6,33 +7,33 @@ use crate::calls::{self, Entry, Params};
 use crate::gateway::{Admitted, Gateway, Made};
 use rulekeep::Error;
 
-/// What the other side of a connection may call.
+/// The calls that the other side of a connection may make.
 #[derive(Clone)]
 pub enum Access {
-    /// Every call: the other side is trusted like this process.
+    /// All calls: the other side is trusted like this process.
     Everything,
     /// Calls that change nothing and record nothing.
     Reading,
     /// The calls with these names.
     Only(&'static [&'static str]),
-    /// The calls that this API key permits. The key is checked again at each call.
+    /// The calls that this API key permits. The key is checked again for each call.
     Key(String),
 }
 
 impl Access {
-    /// Makes a call by its name, for example `outcome/report`, with its named parameters.
+    /// Makes a call by name, for example `outcome/report`, with named parameters.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown name and for parameters that are no object; [`Error::Forbidden`] and
-    /// [`Error::Unauthorized`] where the access does not permit the call; else the errors of the parameters and of the
-    /// governor.
+    /// * [`Error::InvalidInput`] for an unknown name, and for parameters that are not an object.
+    /// * [`Error::Forbidden`] or [`Error::Unauthorized`] if the access does not permit the call.
+    /// * Otherwise the errors of the call's parameters and of the governor.
     pub fn call(&self, gateway: &Gateway, method: &str, params: Value) -> Result<Value, Error> {
         let entry = calls::known(method)?;
         calls::from_bytes(&self.make(gateway, entry, Params::object(params)?, false)?.answer)
     }
 
-    /// Makes a call that was found. `is_line` says that the calls behind it wait for it.
+    /// Makes a call whose entry is known. `is_line` states that later calls on the connection wait for it.
     pub(crate) fn make(&self, gateway: &Gateway, entry: &Entry, params: Params, is_line: bool) -> Result<Made, Error> {
         let admitted = self.admit(gateway, entry)?;
         let mut job = (entry.read)(params)?;
@@ -45,7 +46,7 @@ impl Access {
         }
     }
 
-    /// Checks that the access permits the call at all; returns the admission by a key, where there is one.
+    /// Checks that the access permits the call. Returns the admission if a key is used.
     fn admit(&self, gateway: &Gateway, entry: &Entry) -> Result<Option<Admitted>, Error> {
         let method = entry.spec.method;
         match self {
@@ -62,11 +63,11 @@ impl Access {
         }
     }
 
-    /// Checks that the access permits everything.
+    /// Checks that the access permits every call.
     ///
     /// # Errors
     ///
-    /// [`Error::Forbidden`] where it does not; [`Error::Unauthorized`] for a key that is no longer accepted.
+    /// [`Error::Forbidden`] if it does not; [`Error::Unauthorized`] for a key that is no longer accepted.
     pub fn admin(&self, gateway: &Gateway) -> Result<(), Error> {
         match self {
             Self::Everything => Ok(()),
@@ -84,11 +85,11 @@ impl Access {
         }
     }
 
-    /// Takes over an API key. Only a connection that may read can be raised by one.
+    /// Switches the connection to an API key. Only a connection with read access can do so.
     ///
     /// # Errors
     ///
-    /// [`Error::Forbidden`] for other connections; those of [`Gateway::admit`].
+    /// [`Error::Forbidden`] for other connections; see also [`Gateway::admit`].
     pub(crate) fn authenticate(&mut self, gateway: &Gateway, key: &str) -> Result<(), Error> {
         if !matches!(self, Self::Reading | Self::Key(_)) {
             return Err(forbidden("this connection takes no API key"));
@@ -110,11 +111,11 @@ impl std::fmt::Debug for Access {
     }
 }
 
-/// Makes a call with every permission: for programs that own the governor.
+/// Makes a call with every permission, for programs that own the governor.
 ///
 /// # Errors
 ///
-/// Those of [`Access::call`].
+/// See [`Access::call`].
 pub fn call(gateway: &Gateway, method: &str, params: Value) -> Result<Value, Error> {
     Access::Everything.call(gateway, method, params)
 }
@@ -123,7 +124,7 @@ fn forbidden(message: &str) -> Error {
     Error::Forbidden { message: message.to_owned() }
 }
 
-/// The caller that refusals of keys are counted under.
+/// The caller name under which rejected keys are counted.
 const LOCAL: &str = "local";
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! Rulekeep over a wire: the governance contract as JSON-RPC on standard input and output, over HTTP with keys, plans and
-//! a console, and events to webhooks.
+//! Rulekeep as a server: the governance calls as JSON-RPC on standard input and output, over HTTP with API keys,
+//! plans and a console, and events delivered to webhooks.
 //!
-//! [`Gateway`](gateway::Gateway) opens all of it on a [`Governor`](rulekeep::Governor); [`sidecar::serve`] and
-//! [`http::router`] speak for it.
+//! [`Gateway`](gateway::Gateway) is created on a [`Governor`](rulekeep::Governor); [`sidecar::serve`] and
+//! [`http::router`] serve its calls.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `access.rs` | what a connection may call |
-//! | `calls/` | every call: its parameters, its answer, who may make it |
-//! | `gateway/` | keys, plans and limits in front of the calls |
+//! | `access.rs` | the calls that a connection may make |
+//! | `calls/` | every call: its parameters, its response, who may make it |
+//! | `gateway/` | API keys, plans and rate limits in front of the calls |
 //! | `http/` | the calls over HTTP |
 //! | `rpc.rs` | JSON-RPC 2.0 framing |
-//! | `sidecar.rs` | the calls over lines of text: the protocol of the sidecar |
-//! | `strict.rs` | JSON in which no name stands twice |
-//! | `webhooks/` | delivering events to web addresses |
+//! | `sidecar.rs` | the calls as lines of text: the sidecar protocol |
+//! | `strict.rs` | JSON without duplicate names |
+//! | `webhooks/` | delivery of events to endpoints |
 
 mod access;
 mod calls;

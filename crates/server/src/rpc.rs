@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0: requests out of a text, answers into one.
+//! JSON-RPC 2.0: parses requests and writes responses.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use rulekeep::Error;
 use rulekeep::extension::excerpt;
 
-/// A request that is one.
+/// A valid request.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
     pub(super) method: String,
     pub(super) params: Option<&'a RawValue>,
-    /// Absent in a notification, which gets no answer.
+    /// Absent in a notification, which gets no response.
     pub(super) id: Option<&'a RawValue>,
 }
 
-/// What went wrong, in the protocol's terms.
+/// An error in the terms of the protocol.
 #[derive(Debug, Serialize)]
 pub(super) struct Fault {
     code: i32,
@@ -25,7 +25,7 @@ pub(super) struct Fault {
     data: Option<Value>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Serialize)]
 pub(super) struct Response<'a> {
     jsonrpc: &'static str,
@@ -36,7 +36,7 @@ pub(super) struct Response<'a> {
     id: Option<&'a RawValue>,
 }
 
-/// A message that wants no answer.
+/// A message that expects no response.
 #[derive(Debug, Serialize)]
 pub(super) struct Notification<P> {
     jsonrpc: &'static str,
@@ -92,7 +92,7 @@ impl From<Error> for Fault {
     }
 }
 
-/// A request as it comes, nothing checked.
+/// A request as received, before any check.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow)]
@@ -106,10 +106,10 @@ struct Envelope<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads one request. The id comes back with the fault where it can be told.
+    /// Reads one request. An error carries the request's id if it could be read.
     pub(super) fn read(text: &'a str) -> Result<Self, (Option<&'a RawValue>, Fault)> {
         let no_request = || (None, Fault::invalid_request("expected an object with jsonrpc, method, params and id"));
-        // A derived reader would take a list of the fields' values too.
+        // A derived deserializer would also accept a list of the field values.
         let envelope = Some(text).filter(|text| text.starts_with('{')).map(serde_json::from_str::<Envelope<'a>>);
         let Some(Ok(envelope)) = envelope else { return Err(no_request()) };
         let id = envelope.id.filter(|id| is_id(id));
@@ -127,7 +127,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A field that is there, also when it is `null`.
+/// Deserializes a field that is present, also if it is `null`.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

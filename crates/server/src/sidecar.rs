@@ -1,9 +1,8 @@
-//! The sidecar's protocol: a governor behind lines of JSON-RPC 2.0, so that a
-//! runtime in any language can embed it without a network.
+//! The sidecar protocol: a governor behind lines of JSON-RPC 2.0, so that a runtime in any language can embed it
+//! without a network.
 //!
-//! One message a line, UTF-8; answers come in the order of the requests;
-//! batches are accepted. No line, however broken, ends it. Failures of the
-//! contract carry `data: {code, httpStatus, details?}`.
+//! Each line is one UTF-8 message. Responses come in the order of the requests, and batches are accepted. No
+//! malformed line ends the session. Errors of the calls carry `data: {code, httpStatus, details?}`.
 //!
 //! ```
 //! use rulekeep::{Agent, Governor};
@@ -32,28 +31,28 @@ use super::gateway::Gateway;
 use super::rpc::{Fault, Request, Response};
 use rulekeep::Error;
 
-/// Longest line in bytes; a longer one is answered with `PAYLOAD_TOO_LARGE` and
-/// passed over without being kept.
+/// Maximum length of a line, in bytes. A longer line is answered with `PAYLOAD_TOO_LARGE` and skipped without being
+/// stored.
 pub const MAX_LINE_BYTES: usize = 8 << 20;
-/// Largest `params` in bytes of calls that take neither documents nor results of tools.
+/// Maximum size of `params`, in bytes, for calls that take neither documents nor tool results.
 pub const MAX_REQUEST_BYTES: usize = 256 << 10;
 
-/// Answers every line of `input` on `output`, until the input ends.
+/// Answers every line of `input` on `output` until the input ends. The other side may make all calls.
 ///
 /// # Errors
 ///
-/// Those of reading the input and writing the output.
+/// Errors of reading the input and writing the output.
 pub fn serve(gateway: &Gateway, input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
     serve_as(gateway, Access::Everything, &|_, _, _| None, input, output)
 }
 
-/// Answers every line of `input` that the access permits. `own` answers the calls that the program adds to those of the
+/// Answers every line of `input` that the access permits. `own` answers the calls that the program adds to the
 /// protocol, and returns `None` for all others. A connection with [`Access::Reading`] can raise its access by
 /// `session/authenticate {key}`, answered with `{}`.
 ///
 /// # Errors
 ///
-/// Those of reading the input and writing the output.
+/// Errors of reading the input and writing the output.
 pub fn serve_as(
     gateway: &Gateway,
     access: Access,
@@ -61,23 +60,23 @@ pub fn serve_as(
     mut input: impl BufRead,
     output: impl Write + Send,
 ) -> io::Result<()> {
-    // Held to write whole lines: answers, and events between them.
+    // Held while writing a whole line: a response, or an event between responses.
     let output = Mutex::new(output);
     let mut session = Session { gateway, access, own, subscriptions: Subscriptions::new() };
     thread::scope(|scope| {
         let served = session.serve(&mut input, &output, scope);
-        // What was decided is told before the end.
+        // Flushes the decisions made before the session ends.
         let flushed = gateway.governor().log().flush();
         session.subscriptions.end();
         served.map(|()| drop(flushed))
     })
 }
 
-/// Calls of a program: the connection's access and the call's name and parameters in; `None` where the program has no call
-/// of that name.
+/// The calls that a program adds. Takes the connection's access and the call's name and parameters; returns `None` if
+/// the program has no call with that name.
 pub type OwnCalls<'a> = dyn Fn(&Access, &str, &Map<String, Value>) -> Option<Result<Value, Error>> + Sync + 'a;
 
-/// What lasts from line to line.
+/// The state that lasts from line to line.
 struct Session<'a> {
     gateway: &'a Gateway,
     access: Access,
@@ -85,8 +84,8 @@ struct Session<'a> {
     subscriptions: Subscriptions,
 }
 
-/// Reads one line without its end; at most [`MAX_LINE_BYTES`] are kept of it.
-/// Returns its whole length, `None` at the end of the input.
+/// Reads one line without its end, keeping at most [`MAX_LINE_BYTES`]. Returns the full length, or `None` at the end
+/// of the input.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<usize>> {
     line.clear();
     let most = MAX_LINE_BYTES as u64 + 1;
@@ -98,7 +97,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<
         line.pop();
         return Ok(Some(line.len()));
     }
-    // Either the last line of the input, or a line that is too long: the rest of it goes by.
+    // Either the last line of the input, or a line that is too long, whose rest is skipped.
     while length > MAX_LINE_BYTES {
         let rest = input.fill_buf()?;
         let end = rest.iter().position(|byte| *byte == b'\n');
@@ -138,7 +137,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The answer to a line; `None` when only notifications stood in it.
+    /// The response to a line; `None` if it contained only notifications.
     fn answer_line(&mut self, line: &[u8]) -> Option<String> {
         let refuse = |fault| one(&Response::new(None, Err(fault)));
         let Ok(text) = std::str::from_utf8(line) else { return refuse(Fault::parse("expected UTF-8")) };
@@ -157,7 +156,7 @@ impl Session<'_> {
         (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
     }
 
-    /// The answer to a request; `None` to a notification.
+    /// The response to a request; `None` for a notification.
     fn answer_request<'a>(&mut self, text: &'a str) -> Option<Response<'a>> {
         match Request::read(text) {
             Err((id, fault)) => Some(Response::new(id, Err(fault))),
@@ -205,7 +204,7 @@ impl Session<'_> {
 }
 
 fn one(response: &Response<'_>) -> Option<String> {
-    // Answers are made of JSON values and texts; they always serialise.
+    // Responses consist of JSON values and texts, which always serialize.
     serde_json::to_string(response).ok()
 }
 

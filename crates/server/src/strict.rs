@@ -1,6 +1,6 @@
-//! JSON in which no object has a name twice, at any depth, and none lies too deep: of two values under one name, two
-//! readers could each take another one. Nor what would be read back as something else: whole numbers that fit no integer of
-//! 64 bits, names that the JSON library keeps for itself. One pass, and no tree is built of what is refused.
+//! Strict JSON: refuses duplicate names at any depth, because two readers could each take a different one of the
+//! values, and values nested too deep. Also refuses what would be read back differently: integers that do not fit 64
+//! bits, and names that the JSON library reserves. Works in one pass and builds no tree of what it refuses.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,16 +12,16 @@ use serde_json::{Map, Number, Value};
 
 use rulekeep::extension::{RESERVED, excerpt, is_reserved};
 
-/// Why a text is not read.
+/// The reason a text is refused.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// This field is nested too deep.
+    /// The named field is nested too deep.
     TooDeep(String),
-    /// No JSON, no object, or a name twice.
+    /// Not JSON, not an object, or a duplicate name.
     Unreadable(serde_json::Error),
 }
 
-/// Reads an object whose fields are nested `deepest` levels at the most.
+/// Reads an object whose fields are nested at most `deepest` levels.
 pub(super) fn object(text: &str, deepest: usize) -> Result<Map<String, Value>, Fault> {
     let mut too_deep = None;
     let mut json = serde_json::Deserializer::from_str(text);
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
     }
 }
 
-/// Reads a value, with so many levels left.
+/// Reads a value with this many levels left.
 #[derive(Clone, Copy)]
 struct Nested<'a> {
     left: usize,
@@ -142,7 +142,7 @@ impl<'de> Visitor<'de> for Nested<'_> {
     }
 }
 
-/// The place of a field that may stand there.
+/// The vacant entry for a field whose name is allowed and new.
 fn vacant<E: serde::de::Error>(fields: &mut Map<String, Value>, name: String) -> Result<VacantEntry<'_>, E> {
     if is_reserved(&name) {
         return Err(E::custom(RESERVED));
@@ -153,11 +153,11 @@ fn vacant<E: serde::de::Error>(fields: &mut Map<String, Value>, name: String) ->
     }
 }
 
-/// Whether a number may be a whole one that was rounded.
+/// Returns whether a number may be an integer that was rounded.
 fn is_rounded(number: f64) -> bool {
     const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
     const TOO_SMALL: f64 = -9_223_372_036_854_775_808.0;
-    // The lowest integer is read as one: what comes here as that number was rounded to it.
+    // The lowest integer is read as an integer, so a float of this value was rounded to it.
     number <= TOO_SMALL || number >= TOO_LARGE
 }
 

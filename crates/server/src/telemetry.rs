@@ -1,6 +1,7 @@
-//! The span of a webhook delivery, for `tracing`; nothing without that feature. `docs/reference/status.md` lists the names.
+//! The `tracing` span of a webhook delivery; nothing without that feature. `docs/reference/status.md` lists the
+//! names.
 
-/// A delivery in flight: a span, from here to where it ends.
+/// A delivery in flight: a span that ends when this is dropped.
 pub(crate) struct Delivery {
     #[cfg(feature = "tracing")]
     span: tracing::Span,

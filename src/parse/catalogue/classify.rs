@@ -1,5 +1,5 @@
-//! From a definition to acts: the name first, then the description, the schema
-//! and the hints, each of which can add and none of which takes away.
+//! Classifies a tool definition into acts: first by its name, then by its description, schema and hints. Each of
+//! these can add risk, and none removes any.
 
 use serde_json::{Map, Value};
 
@@ -15,34 +15,34 @@ use super::load::Definition;
 use super::poison;
 use super::ruling::ToolRuling;
 
-/// The values that a schema lists, by the names of the arguments.
+/// The values that a schema lists, by argument name.
 pub(super) type Choices = Box<[(Box<str>, Box<[Box<str>]>)]>;
 
-/// A definition as it was read.
+/// A classified definition.
 #[derive(Debug)]
 pub(super) struct Read {
-    /// What a call does whose arguments add nothing.
+    /// The acts of a call whose arguments add nothing.
     pub acts: Vec<Act>,
-    /// What a call can do besides, by its arguments.
+    /// Further acts that a call's arguments can cause.
     pub possible: Vec<Act>,
     pub through: Option<Through>,
     pub known: Option<&'static Known>,
-    /// The arguments that ask for a trial.
+    /// The arguments that ask for a trial run.
     pub trials: Vec<Box<str>>,
     pub because: Vec<ToolEvidence>,
     pub confidence: f64,
-    /// The name alone plainly says that the tool only looks.
+    /// The name alone clearly says that the tool only reads.
     pub reads_by_name: bool,
-    /// The values that the schema lists for arguments, by their names.
+    /// The values that the schema lists for arguments, by argument name.
     pub choices: Choices,
-    /// The description, and the names and descriptions of the arguments: what requests are held against.
+    /// The description, and the names and descriptions of the arguments, for relevance.
     pub words: [Box<str>; 2],
     pub source: &'static str,
     pub digest: Digest,
     pub shape: Option<Digest>,
 }
 
-/// Reads a definition.
+/// Classifies a definition.
 pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
     let mut read = Read {
         acts: Vec::new(),
@@ -62,8 +62,8 @@ pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
     let described = description::read(definition.description, lexicon);
     read.name(definition, lexicon);
     read.description(&described, definition.description);
-    // "FindTrains" looks, though trains are a word for doing: its verb says what is done, where the description begins with
-    // such a verb too, or says nothing worse.
+    // "FindTrains" reads, although "train" is also a verb: the name's verb counts if the description starts with such
+    // a verb too, or says nothing worse.
     let is_mild = |act: &Act| {
         matches!(act.operation, Operation::Read | Operation::Write | Operation::Execute | Operation::Unknown)
     };
@@ -85,7 +85,7 @@ pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
 }
 
 impl Read {
-    /// A definition of which only what was accepted of it is known.
+    /// The classification of a definition of which only the accepted ruling is known.
     pub(super) fn accepted(ruling: &ToolRuling, source: &'static str) -> Self {
         let acts = ruling.capabilities.iter().map(|one| Act::of_capability(one).at_risk(ruling.risk_level)).collect();
         let gives = format!("{} at {}", texts(&ruling.capabilities), ruling.risk_level);
@@ -134,8 +134,8 @@ impl Read {
         }
     }
 
-    /// What the description adds: the operation where the name has none, the resource
-    /// where it names none, and what it does beyond its name.
+    /// Adds the evidence of the description: the operation if the name has none, the resource if the name has none,
+    /// and any act beyond the name.
     fn description(&mut self, described: &Described, text: &str) {
         let said = described.acts.first();
         let mut agrees = None;
@@ -155,7 +155,7 @@ impl Read {
                 let is_weak = act.resource == Resource::Unknown || act.sure < 0.8 && self.known.is_none();
                 if is_weak && said.resource != Resource::Unknown && said.sure > 0.5 {
                     (act.resource, act.noun) = (said.resource, said.noun.clone());
-                    // What was unclear of the name is told now.
+                    // The description clarifies what was unclear in the name.
                     act.signs = said.signs;
                     act.sure = 0.8;
                     self.because.push(ToolEvidence::new("description", text, capability(act)));
@@ -175,7 +175,7 @@ impl Read {
                 && said.sure >= 0.6
                 && level(said) >= level(act);
             if is_worse && self.known.is_none() {
-                // The name is calmer than the description.
+                // The name is milder than the description.
                 self.because.push(ToolEvidence::new("description", text, capability(said)));
                 self.acts.push(said.clone());
                 self.confidence = 0.5;
@@ -186,7 +186,7 @@ impl Read {
             if let Some(first) = self.acts.first()
                 && act.resource == Resource::Unknown
             {
-                // "Archives the projects and deletes the originals": what the tool is about.
+                // "Archives the projects and deletes the originals": both verbs apply to the tool's subject.
                 (act.resource, act.noun) = (first.resource, first.noun.clone());
             }
             self.because.push(ToolEvidence::new("description", text, capability(&act)));
@@ -222,7 +222,7 @@ impl Read {
                 self.choices(key, property, lexicon);
             }
         }
-        // Whatever it is called: what has an amount and a recipient is about money.
+        // Whatever its name is, a tool with an amount and a recipient handles money.
         if let Some(act) = self.acts.first_mut().filter(|act| pays && payee && !is_of_money(act.resource)) {
             act.resource = Resource::Payment;
             self.because.push(ToolEvidence::new("schema", "an amount and a recipient", capability(act)));
@@ -236,7 +236,7 @@ impl Read {
         }
     }
 
-    /// A tool that runs what an argument says.
+    /// Marks a tool that runs the content of an argument.
     fn runs(&mut self, key: &str, through: Through) {
         let first = self.acts.first();
         let can_run = first.is_none()
@@ -259,7 +259,7 @@ impl Read {
         let asks_sql = role == Some(Role::Sql)
             && matches!(act.resource, Resource::Database | Resource::Unknown | Resource::Analytics)
             && matches!(act.operation, Operation::Read | Operation::Execute | Operation::Unknown);
-        // "get_report" with `sql`: a report is what the statement makes of it.
+        // "get_report" with `sql`: the statement decides what the report does.
         let runs_sql = role == Some(Role::Sql)
             && key.to_ascii_lowercase().contains("sql")
             && matches!(act.operation, Operation::Read | Operation::Execute | Operation::Unknown);
@@ -272,7 +272,7 @@ impl Read {
         }
     }
 
-    /// The choices of an argument that says what is done: each can be called for.
+    /// Adds the choices of an argument that selects the operation: each of them can be called.
     fn choices(&mut self, key: &str, property: &Value, lexicon: &Lexicon) {
         let Some(on) = self.acts.first().cloned() else { return };
         for choice in property.get("enum").and_then(Value::as_array).into_iter().flatten().take(MOST_CHOICES) {
@@ -290,7 +290,7 @@ impl Read {
         }
     }
 
-    /// The hints of its maker: they raise, and where they would lower they are a contradiction.
+    /// Applies the maker's hints: they raise the risk; a hint that would lower it counts as a contradiction.
     fn hints(&mut self, definition: &Definition<'_>) {
         let hints = definition.hints;
         let Some(first) = self.acts.first().cloned() else { return };
@@ -335,7 +335,7 @@ impl Read {
         }
     }
 
-    /// The acts to show: what a call does at worst.
+    /// The acts to display: the worst that a call can do.
     pub(super) fn at_worst(&self) -> Vec<Act> {
         let mut acts = self.acts.clone();
         if let (Some(Through::Command | Through::Code | Through::Sql), Some(first)) = (self.through, acts.first_mut()) {
@@ -368,7 +368,7 @@ fn argument_words(schema: &Map<String, Value>) -> String {
     described.take(MOST_CHOICES).collect::<Vec<_>>().join(" ")
 }
 
-/// A name such as `do_it` or `gmail_x`, of which nobody can tell what it does.
+/// Returns whether a name such as `do_it` or `gmail_x` does not say what the tool does.
 fn says_nothing(act: &Act) -> bool {
     tools().name_word("generic", &act.verb) && act.sure < 0.7 || act.sure < LEAST_SURE && !act.signs.has(Sign::Danger)
 }
@@ -381,13 +381,13 @@ fn texts(capabilities: &[Capability]) -> String {
     capabilities.iter().map(Capability::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether money can be a part of it.
+/// Returns whether money can be part of a resource.
 const fn is_of_money(resource: Resource) -> bool {
     use Resource::{Account, Booking, Customer, Email, Message, Order, Payment, Unknown};
     matches!(resource, Account | Booking | Customer | Email | Message | Order | Payment | Unknown)
 }
 
-/// How far an operation reaches.
+/// Ranks an operation by its reach.
 const fn reach(operation: Operation) -> u8 {
     match operation {
         Operation::Unknown => 0,
@@ -400,11 +400,11 @@ const fn reach(operation: Operation) -> u8 {
     }
 }
 
-/// How sure a name must be read to say what its tool does.
+/// The minimum confidence in a name that determines what its tool does.
 const LEAST_SURE: f64 = 0.5;
-/// How sure a name must be read to say that its tool only looks.
+/// The minimum confidence in a name that says its tool only reads.
 const PLAIN: f64 = 0.65;
-/// The confidence in what nothing tells.
+/// The confidence if nothing determines what the tool does.
 const UNKNOWN: f64 = 0.2;
-/// Choices of an argument that are looked at.
+/// Maximum number of choices of an argument that are looked at.
 const MOST_CHOICES: usize = 64;

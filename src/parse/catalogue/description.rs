@@ -1,5 +1,4 @@
-//! What a description says that the tool does: its first sentence, and the later
-//! ones that tell of a deed, read as requests.
+//! Reads a tool's description: its first sentence, and later sentences that state an act, parsed as requests.
 
 use crate::model::{Operation, Resource};
 use crate::parse::format::tools;
@@ -9,13 +8,12 @@ use crate::parse::reading::Act;
 use crate::parse::roles::{Role, Roles};
 use crate::parse::sign::Sign;
 
-/// What the description asks for: the acts of its first sentence, whether a verb
-/// opens it, and what else it does besides.
+/// The acts of a description: those of its first sentence, whether a verb starts it, and further ones.
 #[derive(Debug, Default)]
 pub(super) struct Described {
     pub acts: Vec<Act>,
     pub is_verb: bool,
-    /// Its first word is a verb that looks: "Returns", "Finds".
+    /// The first word is a verb of reading: "Returns", "Finds".
     pub looks: bool,
     pub also: Vec<Act>,
 }
@@ -36,7 +34,7 @@ pub(super) fn read(description: &str, lexicon: &Lexicon) -> Described {
             described.looks = deed.is_some_and(|(operation, _)| operation == Operation::Read);
             described.acts.extend(acts.next());
         }
-        // "Delete them first" tells the caller what to do; "Deletes the sessions", "Also deletes them" what the tool does.
+        // "Delete them first" instructs the caller; "Deletes the sessions" and "Also deletes them" describe the tool.
         let changes = |act: &Act| {
             !matches!(act.operation, Operation::Read | Operation::Unknown)
                 && (does_so(act) >= LEAST_SURE || act.signs.has(Sign::Danger))
@@ -49,22 +47,23 @@ pub(super) fn read(description: &str, lexicon: &Lexicon) -> Described {
     described
 }
 
-/// How likely an act is of its operation, to whatever it is done.
+/// The probability of an act's operation, whatever its resource is.
 fn does_so(act: &Act) -> f64 {
     let others = act.others.iter().filter(|(_, operation, _)| *operation == act.operation);
     act.sure + others.map(|(.., likely)| likely).sum::<f64>()
 }
 
-/// A sentence of a description as a request.
+/// A sentence of a description, as a request.
 struct Told {
-    /// With its verbs as orders: "Searches tickets, deleting the old ones" is "search tickets, and delete the old ones".
+    /// The sentence with its verbs as orders: "Searches tickets, deleting the old ones" becomes "search tickets, and
+    /// delete the old ones".
     request: String,
     opens_with_verb: bool,
-    /// It says what the tool does, not what the caller should.
+    /// The sentence says what the tool does, not what the caller should do.
     is_of_tool: bool,
     /// "Use x to delete it", "See also".
     is_advice: bool,
-    /// What is done to something: "the document is deleted afterwards".
+    /// Acts in the passive: "the document is deleted afterwards".
     suffered: Vec<Act>,
 }
 
@@ -77,7 +76,8 @@ impl Told {
             is_advice: false,
             suffered: Vec::new(),
         };
-        // Whether a verb may stand here; and whether what follows is a condition, a question or somebody else's deed.
+        // Whether a verb may stand here, and whether the following words are a condition, a question or somebody
+        // else's act.
         let (mut is_start, mut is_left_out, mut is_denied) = (true, false, false);
         let mut passive = 0;
         let mut pieces = sentence.split_whitespace().take(MOST_WORDS).peekable();
@@ -114,7 +114,7 @@ impl Told {
                 match &verb {
                     _ if bare.is_empty() => told.request.push_str("and"),
                     Some(verb) => told.request.push_str(&piece.replace(bare, verb)),
-                    // Things in backquotes are arguments, not commands.
+                    // Code in backquotes is an argument, not a command.
                     None => told.request.push_str(&piece.replace('`', "")),
                 }
                 told.request.push(' ');
@@ -129,7 +129,8 @@ impl Told {
     }
 }
 
-/// The base form of a word that stands where a tool's deed may: in the third person or "deleting", at a start in its base form.
+/// The base form of a word that can state a tool's act: in the third person, as "deleting", or in base form at a
+/// start.
 fn verb(word: &str, next: Option<&str>, is_start: bool, lexicon: &Lexicon) -> Option<String> {
     if !is_start {
         return None;
@@ -138,7 +139,7 @@ fn verb(word: &str, next: Option<&str>, is_start: bool, lexicon: &Lexicon) -> Op
         return Some(word.to_owned());
     }
     let base = lexicon.table()?.base_of_deed(word)?;
-    // "Lists reviews and comments": a noun, unless it governs something.
+    // "Lists reviews and comments": a noun, unless an object follows.
     let governs = next.is_some_and(|next| {
         !next.is_empty() && !matches!(next, "and" | "or" | "is" | "are" | "can" | "may" | "of" | "in")
     });
@@ -150,7 +151,7 @@ fn acts(sentence: &str, lexicon: &Lexicon) -> Vec<Act> {
     language::read(sentence, &lower, lexicon).reading.acts.into_iter().filter(|act| !act.is_unknown()).collect()
 }
 
-/// The sentences, each cut to what is read of one.
+/// The sentences, each cut to the length that is read.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split(['\n', '!'])
         .flat_map(|line| line.split(". "))
@@ -162,7 +163,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
         })
 }
 
-/// The sentence behind what only opens it.
+/// The sentence without its introductory words.
 fn opened(sentence: &str) -> &str {
     let mut rest = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
     loop {
@@ -178,13 +179,13 @@ fn opens_with(text: &str, opening: &str) -> bool {
     text.strip_prefix(opening).is_some_and(|rest| rest.starts_with(' '))
 }
 
-/// Sentences that are looked at, words of each, and its further deeds.
+/// Maximum number of sentences, words of each, and further acts.
 const MOST_SENTENCES: usize = 9;
 const MOST_WORDS: usize = 64;
 const MOST_DEEDS: usize = 8;
-/// How sure a further deed must be read to count.
+/// The minimum confidence in a further act.
 const LEAST_SURE: f64 = 0.5;
-/// Words behind "is" in which a participle is looked for.
+/// Number of words after "is" among which a participle is searched.
 const REACH: usize = 2;
-/// Longest piece of a sentence that is read, in bytes.
+/// Maximum length of a sentence, in bytes.
 const LONGEST_SENTENCE: usize = 300;

@@ -1,5 +1,4 @@
-//! One tool's state: what its definition reads as, what was accepted of it, and
-//! what an operator said.
+//! The state of one tool: its current and accepted definitions, and an operator's ruling.
 
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ pub(super) struct Entry {
     server: Option<Box<str>>,
     /// The definition that was loaded last.
     current: Arc<Read>,
-    /// The definition that was loaded first, or stood when the operator pinned or overrode the tool.
+    /// The definition that was loaded first, or that was current when an operator pinned or overrode the tool.
     accepted: Arc<Read>,
     pinned: bool,
     set: Option<ToolOverride>,
@@ -34,7 +33,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// A tool by its definition, and by the ruling on it of an earlier run.
+    /// Creates a tool from its definition and the ruling of an earlier run.
     pub(super) fn new(definition: &Definition<'_>, ruling: Option<ToolRuling>, lexicon: &Lexicon) -> Self {
         let current = Arc::new(classify::read(definition, lexicon));
         let (accepted, pinned, set) = match ruling {
@@ -45,13 +44,13 @@ impl Entry {
         Self::of(definition.name.into(), definition.server.map(Into::into), current, accepted, pinned, set)
     }
 
-    /// A tool of which nothing is known but the ruling on it.
+    /// Creates a tool of which only the ruling is known.
     pub(super) fn of_ruling(ruling: ToolRuling) -> Self {
         let read = Arc::new(Read::accepted(&ruling, "list"));
         Self::of(ruling.name, ruling.server, Arc::clone(&read), read, ruling.pinned, ruling.set)
     }
 
-    /// What an operator settled of it, if anything.
+    /// The operator's ruling, if there is one.
     pub(super) fn ruling(&self) -> Option<ToolRuling> {
         if !self.pinned && self.set.is_none() {
             return None;
@@ -70,20 +69,20 @@ impl Entry {
         })
     }
 
-    /// The tool as others are compared with it, where an operator pinned or overrode it.
+    /// The tool in the form for comparisons, if an operator pinned or overrode it.
     pub(super) fn as_accepted(&self) -> Option<resemble::Known<'_>> {
         let known = resemble::Known { name: &self.name, server: self.server(), shape: self.accepted.shape };
         (self.pinned || self.set.is_some()).then_some(known)
     }
 
-    /// The same tool under another definition.
+    /// The same tool with another definition.
     pub(super) fn redefined(&self, definition: &Definition<'_>, lexicon: &Lexicon) -> Self {
         let current = Arc::new(classify::read(definition, lexicon));
         let accepted = Arc::clone(&self.accepted);
         Self::of(self.name.clone(), self.server.clone(), current, accepted, self.pinned, self.set.clone())
     }
 
-    /// The tool as an operator says, by its present definition.
+    /// The tool with an operator's override on its current definition.
     pub(super) fn overridden(&self, given: &ToolOverride) -> Result<Self, Error> {
         let mut given = given.clone();
         if given.reason.trim().is_empty() {
@@ -92,11 +91,11 @@ impl Entry {
         if given.reason.chars().count() > LONGEST_REASON {
             return Err(Error::input("reason", format!("expected at most {LONGEST_REASON} characters")));
         }
-        // It is recorded.
+        // The reason is recorded, so its secrets are redacted.
         given.reason = conceal_text(&given.reason).unwrap_or(given.reason);
         given.server = None;
         if given.risk.is_none() && given.capabilities.is_empty() {
-            // Taken as it stands it would undo an earlier override without a word.
+            // Accepted, an empty override would silently undo an earlier one.
             let message = "no level and no capabilities are given; expected one of them, or a pin";
             return Err(Error::input("risk", message));
         }
@@ -109,7 +108,7 @@ impl Entry {
         Ok(Self::of(self.name.clone(), self.server.clone(), Arc::clone(&current), current, self.pinned, Some(given)))
     }
 
-    /// The tool with its present definition pinned, or no longer.
+    /// The tool with its current definition pinned or unpinned.
     pub(super) fn pinned(&self, is_pinned: bool) -> Self {
         let current = Arc::clone(&self.current);
         Self::of(self.name.clone(), self.server.clone(), Arc::clone(&current), current, is_pinned, self.set.clone())
@@ -128,12 +127,12 @@ impl Entry {
         let (mut acts, mut at_worst) = match &set {
             Some(set) => (as_set(&accepted.acts, set), as_set(&accepted.at_worst(), set)),
             None if is_held || !changed => (accepted.acts.clone(), accepted.at_worst()),
-            // Nobody vouches for either definition: both count.
+            // Nobody vouches for either definition, so both count.
             None => (joined(&current.acts, &accepted.acts), joined(&current.at_worst(), &accepted.at_worst())),
         };
         if changed {
             let level = |acts: &[Act]| acts.iter().map(|act| risk::assess(act, &Facts::default()).level).max();
-            // A tool that was vouched for and is another one now: nobody knows what a call does.
+            // An operator vouched for a definition that has changed since, so nobody knows what a call does.
             let least = if is_held { level(&current.acts).max(Some(RiskLevel::High)) } else { None };
             for act in &mut acts {
                 act.signs.add(Sign::ToolChanged);
@@ -173,26 +172,26 @@ impl Entry {
         Arc::clone(&self.tool)
     }
 
-    /// What requests are held against: the name, the description, the arguments.
+    /// The texts for relevance: the name, the description and the arguments.
     pub(super) fn text(&self) -> ToolText<'_> {
         let [description, parameters] = &self.current.words;
         ToolText { name: &self.name, description, parameters }
     }
 
-    /// Whether the schema lists a value for an argument.
+    /// Returns whether the schema lists a value for an argument.
     pub(super) fn offers(&self, argument: &str, value: &str) -> bool {
         let choices = self.current.choices.iter().filter(|(name, _)| **name == *argument);
         choices.flat_map(|(_, choices)| choices).any(|choice| **choice == *value)
     }
 
-    /// Whether the tool only looks: its name plainly says so, or everything that is known of it does.
+    /// Returns whether the tool only reads: its name clearly says so, or all of its capabilities do.
     pub(super) fn is_read(&self) -> bool {
         let looks = |capability: &Capability| capability.operation() == Some(Operation::Read);
         let is_doubted = self.set.is_some() || self.is_changed() || self.is_poisoned();
         self.classification.capabilities.iter().all(looks) || !is_doubted && self.current.reads_by_name
     }
 
-    /// Whether the definition speaks to the agent instead of about the tool.
+    /// Returns whether the definition addresses the agent instead of describing the tool.
     pub(super) fn is_poisoned(&self) -> bool {
         self.current.acts.iter().any(|act| act.signs.has(Sign::PoisonedTool))
     }
@@ -201,7 +200,7 @@ impl Entry {
         &self.classification
     }
 
-    /// Every form of its name that a call may use.
+    /// Every form of the name that a call may use.
     pub(super) fn names(&self) -> Vec<Box<str>> {
         let name = &self.name;
         let mut names = vec![name.clone()];
@@ -221,7 +220,7 @@ impl Entry {
     }
 }
 
-/// The acts as an operator says.
+/// The acts as determined by an operator.
 fn as_set(acts: &[Act], set: &ToolOverride) -> Vec<Act> {
     let mut acts: Vec<Act> = if set.capabilities.is_empty() {
         acts.to_vec()
@@ -229,7 +228,7 @@ fn as_set(acts: &[Act], set: &ToolOverride) -> Vec<Act> {
         let first = acts.first().cloned().unwrap_or_else(Act::unknown);
         let named = set.capabilities.iter().filter_map(|capability| {
             let (resource, operation) = (capability.resource()?, capability.operation()?);
-            // The name of what it was taken for would say what it is not.
+            // The original name would describe what the tool was mistaken for.
             let same = first.resource == resource && first.operation == operation;
             let act = if same { first.clone() } else { Act::of_capability(capability) };
             Some(Act { found: first.found.clone(), risk: None, signs: Signs::default(), ..act })
@@ -240,7 +239,7 @@ fn as_set(acts: &[Act], set: &ToolOverride) -> Vec<Act> {
         act.sure = act.sure.max(0.95);
         if let Some(level) = set.risk {
             act.risk = Some(level);
-            // What a definition says to the agent stays to be seen, though it raises nothing any more.
+            // Instructions in the definition stay visible, although they no longer raise the risk.
             let kept = [Sign::PoisonedTool, Sign::Contradiction].into_iter().filter(|sign| act.signs.has(*sign));
             act.signs = kept.fold(Signs::default(), |mut signs, sign| {
                 signs.add(sign);
@@ -298,5 +297,5 @@ fn classification(
     }
 }
 
-/// Longest reason of an override, in characters.
+/// Maximum length of an override's reason, in characters.
 const LONGEST_REASON: usize = 4096;

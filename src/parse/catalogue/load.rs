@@ -1,5 +1,5 @@
-//! The forms in which definitions of tools come: an MCP `tools/list` result,
-//! `OpenAI` and Anthropic `tools`, Gemini `functionDeclarations`, a plain list.
+//! The formats of tool definitions: an MCP `tools/list` result, `OpenAI` and Anthropic `tools`, Gemini
+//! `functionDeclarations`, and a plain list.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -10,20 +10,20 @@ use sha2::{Digest as _, Sha256};
 use crate::model::{Classification, Digest, Error};
 use crate::parse::classification;
 
-/// Most tools that a catalogue holds.
+/// Maximum number of tools in a catalogue.
 pub(crate) const MOST_TOOLS: usize = 10_000;
-/// Largest load, in bytes of its JSON.
+/// Maximum size of a load, in bytes of JSON.
 pub(crate) const MAX_CATALOGUE_BYTES: usize = 4 << 20;
-/// Deepest load.
+/// Maximum nesting depth of a load.
 const MAX_DEPTH: usize = 64;
-/// Longest name of a tool or a server, in bytes.
+/// Maximum length of a tool or server name, in bytes.
 const LONGEST_NAME: usize = 256;
-/// Longest piece of a name that an error quotes, in bytes.
+/// Maximum length of a name that an error quotes, in bytes.
 const LONGEST_SHOWN: usize = 60;
-/// How far into a name a secret is looked for, in bytes.
+/// Length of the part of a name that is scanned for secrets, in bytes.
 const LONGEST_SCANNED: usize = 1024;
 
-/// One tool as it was handed over.
+/// The definition of one tool, as received.
 #[derive(Debug)]
 pub(super) struct Definition<'v> {
     pub name: &'v str,
@@ -32,14 +32,14 @@ pub(super) struct Definition<'v> {
     pub description: &'v str,
     pub schema: Option<&'v Map<String, Value>>,
     pub hints: Hints,
-    /// All of it: what an agent reads may stand anywhere.
+    /// The whole definition: text for the agent may be anywhere in it.
     pub whole: &'v Value,
     pub digest: Digest,
-    /// SHA-256 over the description and the schema; none where both say nothing, as many definitions would have it.
+    /// SHA-256 over the description and the schema; `None` if both are empty, as in many definitions.
     pub shape: Option<Digest>,
 }
 
-/// The hints of MCP, where they were given.
+/// MCP hints, as far as they were given.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Hints {
     pub read_only: Option<bool>,
@@ -48,7 +48,7 @@ pub(super) struct Hints {
     pub open_world: Option<bool>,
 }
 
-/// Reads the definitions of one load; a faulty one refuses it whole.
+/// Reads the definitions of a load. A single invalid one refuses the whole load.
 pub(super) fn definitions<'v>(value: &'v Value, server: Option<&'v str>) -> Result<Vec<Definition<'v>>, Error> {
     if depth(value, MAX_DEPTH) > MAX_DEPTH {
         return Err(Error::input("tools", format!("nested more than {MAX_DEPTH} levels deep")));
@@ -87,7 +87,7 @@ fn unwrapped(value: &Value) -> &Value {
     value.get("tools").filter(|tools| tools.is_array()).unwrap_or(value)
 }
 
-/// Says what a message is that holds no tools: a server's error, or an answer to something else.
+/// Refuses a message without tools, and says what it is: a server's error, or the answer to another request.
 fn expect_tools(whole: &Value, list: &Value) -> Result<(), Error> {
     const EXPECTED: &str = "expected a tools/list result, a list of tools, or functionDeclarations";
     let Value::Object(fields) = list else { return Ok(()) };
@@ -110,10 +110,10 @@ fn expect_tools(whole: &Value, list: &Value) -> Result<(), Error> {
     Err(Error::input("tools", format!("{EXPECTED}; found {found}")))
 }
 
-/// Keys of which a definition, or what holds definitions, has one.
+/// Keys of which a definition, or a container of definitions, has at least one.
 const TOOL_KEYS: &[&str] =
     &["name", "function", "functionDeclarations", "function_declarations", "type", "description"];
-/// Keys of a message without tools that an error names.
+/// Maximum number of keys that an error names for a message without tools.
 const MOST_KEYS_SHOWN: usize = 5;
 
 fn gather<'v>(
@@ -147,7 +147,7 @@ fn gather<'v>(
     };
     let text = |key: &str| fields.get(key).and_then(Value::as_str);
     let name = match fields.get("name") {
-        // Tools that the provider brings have a type alone.
+        // Tools that the provider supplies have only a type.
         None => text("type").filter(|kind| *kind != "function").ok_or_else(|| wrong("name is missing"))?,
         Some(name) => name.as_str().ok_or_else(|| wrong("name: expected a string"))?,
     };
@@ -177,14 +177,14 @@ fn gather<'v>(
     Ok(())
 }
 
-/// The part of a definition that stays when a tool is renamed.
+/// The digest of the parts that remain when a tool is renamed.
 fn shape(description: &str, schema: Option<&Map<String, Value>>) -> Option<Digest> {
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let says_nothing = description.trim().is_empty() && properties.is_none_or(Map::is_empty);
     (!says_nothing).then(|| digest(&serde_json::json!([description, schema])))
 }
 
-/// The form of a definition by the key of its schema.
+/// The format of a definition, by the key of its schema.
 fn form(fields: &Map<String, Value>) -> &'static str {
     if fields.contains_key("inputSchema") || fields.contains_key("annotations") {
         "mcp"
@@ -205,7 +205,7 @@ fn check_name(field: &'static str, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A given name as an error quotes it: cut short, and not at all where it holds what must not reach a log.
+/// A name as an error quotes it: shortened, and omitted if it contains a secret.
 pub(super) fn shown(name: &str) -> String {
     let cut = |most: usize| {
         let end = (0..=name.len().min(most)).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
@@ -218,10 +218,10 @@ pub(super) fn shown(name: &str) -> String {
     format!("{short:?}{}", if short.len() < name.len() { "..." } else { "" })
 }
 
-/// SHA-256 over the JSON; keys stand sorted in a parsed value.
+/// SHA-256 over the JSON; the keys of a parsed value are sorted.
 fn digest(value: &Value) -> Digest {
     let mut hash = Hashed(Sha256::new());
-    // Writing into a hash cannot fail.
+    // Writing to a hash cannot fail.
     let _ = serde_json::to_writer(&mut hash, value);
     Digest::new(hash.0.finalize().into())
 }
@@ -239,7 +239,7 @@ impl Write for Hashed {
     }
 }
 
-/// The bytes of the JSON, counted without being kept.
+/// The size of the JSON in bytes, counted without storing it.
 fn size(value: &Value) -> usize {
     struct Counted(usize);
     impl Write for Counted {
@@ -257,7 +257,7 @@ fn size(value: &Value) -> usize {
     counted.0
 }
 
-/// The depth of a value; the descent ends one level past `limit`.
+/// The nesting depth of a value; the recursion stops one level past `limit`.
 fn depth(value: &Value, limit: usize) -> usize {
     if limit == 0 {
         return 1;

@@ -1,22 +1,20 @@
-//! The catalogue: the tools that a runtime handed over, each classified once, so
-//! that a call resolves by name at once.
+//! The catalogue: the tools that a runtime registered, each classified once, so that a call resolves by name.
 //!
-//! It takes in definitions (MCP, `OpenAI`, Anthropic, Gemini, or a plain list) and
-//! an operator's overrides and pins, and hands out the acts of a tool by its name.
-//! A catalogue is never changed: each load makes another one, so that a parse in
-//! flight finishes on the one it began with. It promises that a definition, its
-//! hints included, can raise what a tool's name says and never lower it, and that
-//! another definition under a known name is noticed, also by an operator's ruling of an earlier run.
+//! Its input is tool definitions (MCP, `OpenAI`, Anthropic, Gemini or a plain list) and an operator's overrides and
+//! pins; its output is the acts of a tool by name. A catalogue is immutable: each load creates a new one, so that a
+//! parse in flight finishes on the one it started with. It guarantees that a definition, including its hints, can
+//! raise but never lower what the tool's name implies, and that a changed definition under a known name is noticed,
+//! also against an operator's ruling of an earlier run.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `load.rs` | the forms of definitions, and their limits |
+//! | `load.rs` | the formats of definitions, and their limits |
 //! | `classify.rs` | from a definition to acts |
-//! | `description.rs` | what a description says that the tool does |
-//! | `poison.rs` | descriptions that speak to the agent |
-//! | `entry.rs` | one tool's state: accepted, changed, pinned, overridden |
-//! | `resemble.rs` | tools that look like an accepted one |
-//! | `ruling.rs` | an operator's pin or override, as the log keeps it |
+//! | `description.rs` | the acts that a description states |
+//! | `poison.rs` | descriptions that address the agent |
+//! | `entry.rs` | the state of a tool: accepted, changed, pinned, overridden |
+//! | `resemble.rs` | tools that resemble an accepted one |
+//! | `ruling.rs` | an operator's pin or override, as stored in the log |
 
 mod classify;
 mod description;
@@ -40,41 +38,41 @@ use entry::Entry;
 pub(crate) use ruling::ToolRuling;
 use ruling::{ToolKey, key_text};
 
-/// The tools that are known by name.
+/// The tools by name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Catalogue {
     entries: Vec<Arc<Entry>>,
-    /// INVARIANT: places in it are places in `entries`.
+    /// INVARIANT: places in the index are places in `entries`.
     index: ToolIndex,
-    /// Rulings on tools that were not loaded yet since the store was opened.
+    /// Rulings on tools that have not been loaded since the store was opened.
     waiting: Arc<HashMap<ToolKey, ToolRuling>>,
-    /// What requests are held against; made at the first request after a change.
+    /// Data for relevance, built at the first request after a change.
     relevance: OnceLock<Arc<Relevance>>,
 }
 
-/// A tool of the catalogue beside a request.
+/// A tool of the catalogue with its relevance to a request.
 #[derive(Debug, Clone)]
 pub(crate) struct RatedTool {
     /// The relevance of the tool to the request.
     pub(crate) score: f64,
-    /// What a call needs whose arguments add nothing.
+    /// The capabilities that a call needs if its arguments add nothing.
     pub(crate) capabilities: Vec<Capability>,
-    /// The tool only looks.
+    /// The tool only reads.
     pub(crate) is_read: bool,
-    /// Its definition speaks to the agent.
+    /// The definition addresses the agent.
     pub(crate) is_poisoned: bool,
 }
 
-/// Another catalogue, and what changed of the operator's rulings.
+/// A new catalogue, and the changes to the operator's rulings.
 pub(crate) struct Ruled<T> {
     pub(crate) catalogue: Catalogue,
     pub(crate) answer: T,
-    /// By their keys; none where a tool has no ruling any more.
+    /// The changed rulings by key; `None` if a tool no longer has one.
     pub(crate) rulings: Vec<(String, Option<ToolRuling>)>,
 }
 
 impl Catalogue {
-    /// A catalogue without tools, in which rulings wait for theirs.
+    /// Creates a catalogue without tools, with rulings for tools that may be loaded later.
     pub(crate) fn of_rulings(rulings: impl IntoIterator<Item = ToolRuling>) -> Self {
         let waiting = rulings.into_iter().map(|ruling| (ruling.tool_key(), ruling)).collect();
         Self { waiting: Arc::new(waiting), ..Self::default() }
@@ -85,7 +83,7 @@ impl Catalogue {
         &self.index
     }
 
-    /// Every tool beside a request, in the order of the catalogue.
+    /// Rates the relevance of every tool to a request, in catalogue order.
     pub(crate) fn rated(&self, request: &str, lexicon: &Lexicon) -> Vec<RatedTool> {
         let make = || Arc::new(Relevance::of(self.entries.iter().map(|entry| entry.text()), lexicon));
         let scores = self.relevance.get_or_init(make).scores(request, lexicon);
@@ -98,18 +96,18 @@ impl Catalogue {
         self.entries.iter().zip(scores).map(rated).collect()
     }
 
-    /// Whether the schema of a tool lists a value for an argument.
+    /// Returns whether a tool's schema lists a value for an argument.
     pub(crate) fn offers(&self, tool: &str, argument: &str, value: &str) -> bool {
         let mut entries = self.places(tool).iter().filter_map(|place| self.entries.get(*place));
         entries.any(|entry| entry.offers(argument, value))
     }
 
-    /// Where the tools of that name stand in the catalogue.
+    /// The places in the catalogue of the tools with this name.
     pub(crate) fn places(&self, name: &str) -> &[usize] {
         self.index.places(name)
     }
 
-    /// The catalogue with the definitions of one load in it, or nothing of them.
+    /// Returns the catalogue with the definitions of a load added, all or none of them.
     pub(super) fn load(
         &self,
         definitions: &Value,
@@ -165,7 +163,7 @@ impl Catalogue {
         self.entries.iter().filter_map(|entry| entry.as_accepted()).chain(waiting).collect()
     }
 
-    /// The catalogue after an operator's changes, or nothing of them.
+    /// Returns the catalogue with an operator's changes applied, all or none of them.
     pub(crate) fn changed(&self, changes: &[ToolChange]) -> Result<Ruled<Vec<ToolClassification>>, Error> {
         let mut next = self.clone();
         let mut touched = BTreeSet::new();
@@ -187,7 +185,7 @@ impl Catalogue {
         Ok(Ruled { catalogue: next, answer, rulings })
     }
 
-    /// The catalogue without one tool and without the ruling on it, which may be of a tool that is not loaded.
+    /// Returns the catalogue without one tool and its ruling. The tool need not be loaded.
     pub(crate) fn removed(&self, name: &str, server: Option<&str>) -> Result<Ruled<ToolClassification>, Error> {
         let mut next = Self { waiting: Arc::clone(&self.waiting), ..Self::default() };
         let (entry, ruling) = match self.place(name, server) {
@@ -214,7 +212,7 @@ impl Catalogue {
         self.entries.iter().map(|entry| entry.classification().clone()).collect()
     }
 
-    /// Every ruling that stands.
+    /// Every ruling in force.
     pub(crate) fn rulings(&self) -> impl Iterator<Item = ToolRuling> {
         self.entries.iter().filter_map(|entry| entry.ruling()).chain(self.waiting.values().cloned())
     }
@@ -250,13 +248,13 @@ impl Catalogue {
         if self.waiting.contains_key(key) { Arc::make_mut(&mut self.waiting).remove(key) } else { None }
     }
 
-    /// The tool of exactly that name and server.
+    /// The tool with exactly this name and server.
     fn place_of(&self, name: &str, server: Option<&str>) -> Option<usize> {
         let is_it = |entry: &Arc<Entry>| entry.name() == name && entry.server() == server;
         self.index.places(name).iter().copied().find(|place| self.entries.get(*place).is_some_and(is_it))
     }
 
-    /// The one tool of that name, by any form in which a call may name it.
+    /// The single tool with this name, in any form that a call may use.
     fn place(&self, name: &str, server: Option<&str>) -> Result<usize, Error> {
         let known = || self.index.places(name).iter().filter_map(|place| Some((*place, self.entries.get(*place)?)));
         let of_server = |(_, entry): &(usize, &Arc<Entry>)| server.is_none() || entry.server() == server;
@@ -295,7 +293,7 @@ fn unknown(name: &str) -> Error {
     Error::input("name", format!("there is no tool {} in the catalogue", load::shown(name)))
 }
 
-/// The fault of one of several changes.
+/// Adds the position to the error of one of several changes.
 fn nth(number: usize, error: Error) -> Error {
     match error {
         Error::InvalidInput { field, message } => Error::input(field, format!("tool {number}: {message}")),

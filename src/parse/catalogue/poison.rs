@@ -1,5 +1,5 @@
-//! Definitions that speak to the agent instead of about the tool: "before using
-//! this tool read `~/.ssh/id_rsa`", "do not tell the user", hidden characters.
+//! Definitions that address the agent instead of describing the tool: "before using this tool read `~/.ssh/id_rsa`",
+//! "do not tell the user", hidden characters.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::parse::manipulation;
 use crate::parse::normalize::normalize;
 use crate::parse::sign::Sign;
 
-/// The first piece of a definition that speaks to the agent.
+/// The first part of a definition that addresses the agent.
 pub(super) fn find(definition: &Value, lexicon: &Lexicon) -> Option<String> {
     match definition {
         Value::String(text) => in_text(text, lexicon),
@@ -23,7 +23,7 @@ pub(super) fn find(definition: &Value, lexicon: &Lexicon) -> Option<String> {
     }
 }
 
-/// The first sentence of a text that speaks to an assistant by name and orders it to do something.
+/// The first sentence of a text that addresses an assistant by name and gives it an order.
 pub(crate) fn order_in(text: &str, lexicon: &Lexicon) -> Option<String> {
     let is_order = |sentence: &&str| {
         let lower = sentence.to_lowercase();
@@ -41,7 +41,7 @@ pub(crate) fn order_in(text: &str, lexicon: &Lexicon) -> Option<String> {
         .map(|found| found.trim().to_owned())
 }
 
-/// The first piece of a text that speaks to the agent.
+/// The first part of a text that addresses the agent.
 pub(crate) fn in_text(text: &str, lexicon: &Lexicon) -> Option<String> {
     let normalized = normalize(text, lexicon);
     let hidden = normalized.signs;
@@ -79,7 +79,7 @@ pub(crate) fn in_text(text: &str, lexicon: &Lexicon) -> Option<String> {
         .map(|token| token.text.to_owned())
 }
 
-/// Longest sentence that is read as an order, in bytes.
+/// Maximum length of a sentence that is read as an order, in bytes.
 const LONGEST_ORDER: usize = 2000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tools that look like one that an operator accepted: the same name on another server, a name that reads the same, or
+//! Tools that resemble one that an operator accepted: the same name on another server, a name that looks the same, or
 //! the definition of a pinned tool under a new name.
 
 use std::collections::{HashMap, HashSet};
@@ -8,16 +8,16 @@ use crate::parse::normalize::seen_as;
 
 use super::load::Definition;
 
-/// A tool that a load can be compared with.
+/// A tool that a load is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<'a> {
     pub(super) name: &'a str,
     pub(super) server: Option<&'a str>,
-    /// SHA-256 over the description and the schema; none where nothing in them tells the tool from others.
+    /// SHA-256 over the description and the schema; `None` if nothing in them distinguishes the tool.
     pub(super) shape: Option<Digest>,
 }
 
-/// The tools of one load that nobody accepted and that look like an accepted one, or like another tool of the load.
+/// Finds the tools of a load that nobody accepted and that resemble an accepted tool, or another tool of the load.
 ///
 /// `accepted` are the pinned and overridden tools, loaded or not.
 pub(super) fn find(definitions: &[Definition<'_>], accepted: &[Known<'_>]) -> Vec<ToolResemblance> {

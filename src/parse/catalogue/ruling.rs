@@ -1,4 +1,4 @@
-//! What an operator settled of a tool, as the log keeps it.
+//! An operator's ruling on a tool, as stored in the log.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,22 +6,22 @@ use crate::model::{Capability, Digest, RiskLevel, ToolOverride};
 
 use super::resemble;
 
-/// An operator's pin or override of a tool, for the definition that stood then.
+/// An operator's pin or override of a tool, for the definition at that time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ToolRuling {
     pub(super) name: Box<str>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) server: Option<Box<str>>,
-    /// Of the definition that was accepted.
+    /// The digest of the accepted definition.
     pub(super) digest: Digest,
-    /// Of its description and schema: tells a renamed tool. Pins of earlier versions have none.
+    /// The digest of the description and schema, which identifies a renamed tool. Pins of earlier versions have none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) shape: Option<Digest>,
     pub(super) pinned: bool,
-    /// Everything that a call could need by that definition.
+    /// Every capability that a call can need by that definition.
     pub(super) capabilities: Vec<Capability>,
-    /// The most that a call could risk by that definition.
+    /// The highest risk of a call by that definition.
     pub(super) risk_level: RiskLevel,
     #[serde(rename = "override", skip_serializing_if = "Option::is_none", default)]
     pub(super) set: Option<ToolOverride>,
@@ -31,12 +31,12 @@ pub(crate) struct ToolRuling {
 pub(super) type ToolKey = (Option<Box<str>>, Box<str>);
 
 impl ToolRuling {
-    /// A text that no other tool has.
+    /// A text key that is unique to the tool.
     pub(crate) fn key(&self) -> String {
         key_text(self.server.as_deref(), &self.name)
     }
 
-    /// The tool as others are compared with it.
+    /// The tool in the form for comparisons.
     pub(super) fn as_accepted(&self) -> resemble::Known<'_> {
         resemble::Known { name: &self.name, server: self.server.as_deref(), shape: self.shape }
     }
@@ -45,13 +45,13 @@ impl ToolRuling {
         (self.server.clone(), self.name.clone())
     }
 
-    /// Whether an operator said what the tool is.
+    /// Returns whether the ruling overrides the classification.
     pub(crate) const fn is_override(&self) -> bool {
         self.set.is_some()
     }
 
-    /// The ruling that stands where several are found for one tool and none can be believed: it accepts no definition, so
-    /// that every call is at least HIGH, and needs and risks what any of them says.
+    /// Merges several rulings found for one tool when none can be trusted: the result accepts no definition, so that
+    /// every call is at least HIGH, and has the capabilities and the risk of all of them.
     pub(crate) fn disputed(mut self, others: impl IntoIterator<Item = Self>) -> Self {
         (self.digest, self.shape, self.pinned) = (Digest::ZERO, None, true);
         self.take_worst_of_override();

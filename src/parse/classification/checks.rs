@@ -1,8 +1,9 @@
-//! The checks that numbers carry in themselves, and what tells a key from a word.
+//! Checksum and format checks of identity numbers and account numbers, and the tests that tell a random key from a
+//! word.
 
 use serde::Deserialize;
 
-/// A check by the name that the data gives it.
+/// A check, by the name that `patterns.toml` uses for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Check {
@@ -21,15 +22,15 @@ pub(super) enum Check {
     Ean13,
     ItCode,
     PlPesel,
-    /// Letters and digits as no word has them.
+    /// The value has the letter and digit mix of a random key.
     Random,
-    /// A value that is written out, not a placeholder for one.
+    /// The value is written out; it is not a placeholder or a variable.
     Literal,
-    /// A value that has more than letters in it.
+    /// The value contains more than letters.
     Mixed,
 }
 
-/// Whether a value passes.
+/// Returns whether a matched value passes a check.
 pub(super) fn passes(check: Check, value: &str) -> bool {
     let digits: Vec<u32> = value.chars().filter_map(|c| c.to_digit(10)).collect();
     match check {
@@ -59,7 +60,7 @@ pub(super) fn passes(check: Check, value: &str) -> bool {
     }
 }
 
-/// SOURCE: ISO/IEC 7812-1, annex B.
+/// The Luhn check. SOURCE: ISO/IEC 7812-1, annex B.
 fn luhn(digits: &[u32]) -> bool {
     let sum: u32 = digits
         .iter()
@@ -74,8 +75,9 @@ fn luhn(digits: &[u32]) -> bool {
     digits.len() > 1 && sum.is_multiple_of(10)
 }
 
-/// A length and a first few digits that an issuer has, and the check digit.
-/// SOURCE: the issuers' ranges as ISO/IEC 7812 registers them.
+/// Returns whether digits form a payment card number: a length and prefix that an issuer uses, and a valid check
+/// digit.
+/// SOURCE: the issuers' ranges as registered under ISO/IEC 7812.
 fn is_card(digits: &[u32]) -> bool {
     let Some(lead) = number(digits, 0, 4) else { return false };
     let is_issued = match digits.len() {
@@ -93,11 +95,11 @@ fn is_card(digits: &[u32]) -> bool {
     is_issued && luhn(digits) && digits.iter().any(|&digit| Some(&digit) != digits.first())
 }
 
-/// SOURCE: ISO 13616; lengths by country from the SWIFT register.
+/// Returns whether a text starts with a valid IBAN. SOURCE: ISO 13616; lengths by country from the SWIFT register.
 fn is_iban(value: &str) -> bool {
     let whole: String = value.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_uppercase()).collect();
     let Some(length) = whole.get(..2).and_then(iban_length) else { return false };
-    // What follows the number in the sentence may look like a further group of it.
+    // The words after the number may look like another group of it, so only the country's length is read.
     let (Some(body), Some(head)) = (whole.get(4..length), whole.get(..4)) else { return false };
     let rest = body.chars().chain(head.chars()).try_fold(0_u32, |rest, c| {
         let value = c.to_digit(36)?;
@@ -134,7 +136,9 @@ const IBAN_LENGTHS: &[(usize, &str)] = &[
     (33, "RU"),
 ];
 
-/// SOURCE: US Social Security Administration: areas 000, 666 and 900 to 999, group 00 and serial 0000 are never given.
+/// Returns whether digits form a US Social Security number.
+/// SOURCE: US Social Security Administration: areas 000, 666 and 900 to 999, group 00 and serial 0000 are never
+/// assigned.
 fn is_us_ssn(digits: &[u32]) -> bool {
     let (Some(area), Some(group), Some(serial)) = (number(digits, 0, 3), number(digits, 3, 5), number(digits, 5, 9))
     else {
@@ -143,14 +147,15 @@ fn is_us_ssn(digits: &[u32]) -> bool {
     area != 0 && area != 666 && area < 900 && group != 0 && serial != 0
 }
 
-/// SOURCE: HM Revenue & Customs, NIM39110: prefixes that are never given.
+/// Returns whether the prefix of a UK National Insurance number can be assigned.
+/// SOURCE: HM Revenue & Customs, NIM39110: prefixes that are never assigned.
 fn is_uk_nino(value: &str) -> bool {
     let prefix = value.get(..2).unwrap_or("").to_ascii_uppercase();
     !matches!(prefix.as_str(), "BG" | "GB" | "KN" | "NK" | "NT" | "TN" | "ZZ")
 }
 
-/// SOURCE: German tax identification number: ISO 7064 MOD 11,10; of the first ten digits exactly
-/// one stands two or three times.
+/// The German tax identification number. SOURCE: ISO 7064 MOD 11,10; exactly one of the first ten digits occurs two
+/// or three times.
 fn is_de_tax(digits: &[u32]) -> bool {
     let (Some(body), Some(check)) = (digits.get(..10), digits.get(10)) else { return false };
     let counts = (0..10).map(|digit| body.iter().filter(|&&known| known == digit).count());
@@ -165,7 +170,7 @@ fn is_de_tax(digits: &[u32]) -> bool {
         && (11 - product) % 10 == *check
 }
 
-/// SOURCE: Spanish DNI and NIE: the letter is the number modulo 23.
+/// The Spanish DNI and NIE. SOURCE: the check letter is the number modulo 23.
 fn is_es_dni(value: &str) -> bool {
     let plain: String = value.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_uppercase()).collect();
     let Some((body, letter)) = plain.len().checked_sub(1).and_then(|end| plain.get(..end).zip(plain.get(end..))) else {
@@ -176,12 +181,12 @@ fn is_es_dni(value: &str) -> bool {
     body.parse::<usize>().ok().and_then(|number| letters.get(number % 23..=number % 23)) == Some(letter)
 }
 
-/// SOURCE: Dutch BSN: the eleven-test, whose last weight is minus one.
+/// The Dutch BSN. SOURCE: the eleven-test, whose last weight is minus one.
 fn is_nl_bsn(digits: &[u32]) -> bool {
     weighted(digits, &[9, 8, 7, 6, 5, 4, 3, 2, 10]).is_some_and(|sum| sum > 0 && sum.is_multiple_of(11))
 }
 
-/// SOURCE: Brazilian CPF: two check digits modulo 11; no number of one digit alone.
+/// The Brazilian CPF. SOURCE: two check digits modulo 11; a number that repeats a single digit is invalid.
 fn is_br_cpf(digits: &[u32]) -> bool {
     let check = |count: usize| {
         let most = u32::try_from(count).unwrap_or(0) + 1;
@@ -191,7 +196,7 @@ fn is_br_cpf(digits: &[u32]) -> bool {
     digits.len() == 11 && digits.iter().any(|digit| Some(digit) != digits.first()) && check(9) && check(10)
 }
 
-/// SOURCE: J. Verhoeff, Error detecting decimal codes, 1969: the dihedral group of the pentagon.
+/// The Verhoeff check. SOURCE: J. Verhoeff, Error detecting decimal codes, 1969: the dihedral group D5.
 fn verhoeff(digits: &[u32]) -> bool {
     const TURNED: [[u32; 10]; 8] = [
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
@@ -217,7 +222,8 @@ fn verhoeff(digits: &[u32]) -> bool {
     digits.len() > 1 && sum == 0
 }
 
-/// SOURCE: Italian codice fiscale: values of characters at odd places; the last letter is their sum modulo 26.
+/// The Italian codice fiscale. SOURCE: characters at odd positions have values of their own; the last letter is the
+/// sum modulo 26.
 fn is_it_code(value: &str) -> bool {
     const ODD: [u32; 36] = [
         1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16,
@@ -237,17 +243,18 @@ fn is_it_code(value: &str) -> bool {
     last == sum % 26 + 10
 }
 
-/// The sum of digits by weights, if there are as many.
+/// The weighted sum of digits, if there are as many digits as weights.
 fn weighted(digits: &[u32], weights: &[u32]) -> Option<u32> {
     (digits.len() == weights.len()).then(|| digits.iter().zip(weights).map(|(digit, weight)| digit * weight).sum())
 }
 
-/// The number that some of the digits make.
+/// The number formed by the digits in `from..to`.
 fn number(digits: &[u32], from: usize, to: usize) -> Option<u64> {
     Some(digits.get(from..to)?.iter().fold(0, |number, &digit| number * 10 + u64::from(digit)))
 }
 
-/// Whether a token is drawn at random rather than a word or a name: digits and letters, spread wide.
+/// Returns whether a token looks random rather than like a word or a name: mixed digits and letters, many of them
+/// different.
 fn is_random(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
@@ -258,7 +265,7 @@ fn is_random(value: &str) -> bool {
         }
     }
     let different = seen.iter().filter(|&&seen| seen).count();
-    // Letters alone, capitals among them without the order of words.
+    // Letters only, with capitals in places where words have none.
     let turns = value.as_bytes().windows(2).filter(|pair| {
         let [one, other] = pair else { return false };
         one.is_ascii_alphabetic()
@@ -271,11 +278,11 @@ fn is_random(value: &str) -> bool {
     digits >= 2 && letters >= 2 && different >= 8 && is_literal(value)
 }
 
-/// From this length on letters alone may be a secret, with so many changes between capitals and small letters.
+/// The length from which a value of letters only may be a secret, and the changes of case it then needs.
 const LONG_SECRET: usize = 16;
 const TURNS: usize = 4;
 
-/// Whether a value stands for itself: no variable, no placeholder, no word that says there is none.
+/// Returns whether a value is literal: not a variable, a placeholder or a word for "no value".
 fn is_literal(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     !value.starts_with(['$', '<', '{', '%', '*', '(', '['])

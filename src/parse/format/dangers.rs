@@ -1,28 +1,28 @@
-//! The lists of what turns a harmless look into harm, by name: programs, flags,
-//! variables, paths. They are the crate's own: a user's lexicon does not thin them.
+//! Lists of the programs, flags, variables and paths that make a harmless-looking command dangerous. They are the
+//! crate's own; a user's lexicon cannot reduce them.
 
 use std::sync::LazyLock;
 
 use crate::parse::table::{WordSet, Words};
 
-/// Whether the list holds the word.
+/// Returns whether the list contains the word.
 pub(super) fn holds(list: &str, word: &str) -> bool {
     LISTS.get(list).is_some_and(|list| list.set.contains(word))
 }
 
-/// Of a list of `program:part`, the parts of this program.
+/// In a list of `program:part` entries, the parts of this program.
 pub(super) fn parts(list: &str, program: &str) -> &'static [String] {
     LISTS.get(list).and_then(|list| list.of.get(program)).map_or(&[], Vec::as_slice)
 }
 
-/// The words of a list, in its order.
+/// The words of a list, in order.
 pub(super) fn items(list: &str) -> &'static [String] {
     LISTS.get(list).map_or(&[], |list| list.words.as_slice())
 }
 
-/// Whether a text calls what runs programs or removes files, in some programming language.
+/// Returns whether a text calls something that runs programs or removes files, in any programming language.
 pub(super) fn calls_code(text: &str) -> bool {
-    // Most sentences have nothing of a call's marks.
+    // Most sentences contain no mark of a call.
     let may_call = text.bytes().any(|byte| matches!(byte, b'(' | b'_'))
         || ["os.", "fs.", "::", "ctypes."].iter().any(|part| text.contains(part));
     if !may_call {
@@ -38,7 +38,7 @@ pub(super) fn calls_code(text: &str) -> bool {
     })
 }
 
-/// One list, laid out for each way in which it is asked.
+/// One list, indexed for each kind of lookup.
 #[derive(Debug, Default)]
 struct List {
     words: Vec<String>,
@@ -57,7 +57,7 @@ impl List {
     }
 }
 
-// A test rules out that the file does not read.
+// A test ensures that the file parses.
 static LISTS: LazyLock<Words<List>> = LazyLock::new(|| {
     let lists: Words<String> = toml::from_str(include_str!("../data/dangers.toml")).unwrap_or_default();
     lists.into_iter().map(|(name, words)| (name, List::new(&words))).collect()

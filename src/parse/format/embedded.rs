@@ -1,14 +1,13 @@
-//! Command lines inside English: "Read the docs, then rm -rf /data", "Step 2: git
-//! push --force", "root@host:~# halt". A command counts where a clause begins with
-//! it, or where only words of asking stand before it; what is explained, quoted or
-//! written about is content.
+//! Command lines within English: "Read the docs, then rm -rf /data", "Step 2: git push --force", "root@host:~# halt".
+//! A command counts if a clause starts with it, or if only request words precede it; a command that is explained,
+//! quoted or written about is content.
 
 use crate::parse::lexicon::Lexicon;
 use crate::parse::roles::{Role, Roles};
 
 use super::dangers;
 
-/// The command lines that the clauses of a text begin with.
+/// The command lines that clauses of a text start with.
 pub(super) fn commands<'a>(text: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -41,7 +40,7 @@ pub(super) fn commands<'a>(text: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
     found
 }
 
-/// The line behind a shell's prompt: `root@host:~# halt`, `PS C:\> halt`, `C:\> halt`.
+/// The line after a shell prompt: `root@host:~# halt`, `PS C:\> halt`, `C:\> halt`.
 pub(super) fn behind_prompt(text: &str) -> &str {
     let Some((prompt, rest)) = text.split_once(' ') else { return text };
     let rest = rest.trim_start();
@@ -56,8 +55,8 @@ pub(super) fn behind_prompt(text: &str) -> &str {
     }
 }
 
-/// The parts of a line that a bare "and" or "then" joins, where a program or a verb stands behind it; none where the
-/// line is one command.
+/// The parts of a line joined by a bare "and" or "then" before a program or a verb; empty if the line is a single
+/// command.
 pub(super) fn joined_parts<'a>(line: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
     let mut parts = Vec::new();
     let (mut from, mut is_link_before) = (0, None);
@@ -83,7 +82,7 @@ pub(super) fn joined_parts<'a>(line: &'a str, lexicon: &Lexicon) -> Vec<&'a str>
     parts
 }
 
-/// The words between blanks, and where each stands.
+/// The words between blanks, with their places.
 pub(super) fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split(' ')
         .scan(0, |next, word| {
@@ -102,7 +101,7 @@ fn is_link(word: &str) -> bool {
     dangers::holds("clause_links", word)
 }
 
-/// Whether a word before a command leaves it a request: "can you run", "you should", "just", "let's".
+/// Returns whether a word before a command still leaves it a request: "can you run", "you should", "just", "let's".
 fn only_asks(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     if dangers::holds("asking_words", &lower)
@@ -113,12 +112,12 @@ fn only_asks(word: &str) -> bool {
     Roles::of(&lower).has_any(&[Role::Filler, Role::Modal])
 }
 
-/// Whether the clause asks for something to be made of the text behind it: "Explain this:", "Translate:".
+/// Returns whether the clause asks to process the text after it: "Explain this:", "Translate:".
 pub(super) fn asks_for_text(clause: &str) -> bool {
     clause.len() <= LONGEST_LEAD && clause.trim_end().ends_with(':') && is_on_text(clause)
 }
 
-/// Whether a clause asks, or works on a text as it stands.
+/// Returns whether a clause asks a question, or processes a text as it is.
 fn is_on_text(clause: &str) -> bool {
     clause.split_whitespace().any(|word| {
         let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
@@ -126,14 +125,14 @@ fn is_on_text(clause: &str) -> bool {
     })
 }
 
-/// Verbs of which the object is a text as it stands.
+/// Returns whether a verb's object is a text.
 fn is_of_text(word: &str) -> bool {
     dangers::holds("text_verbs", word)
 }
 
-/// Whether a word and what follows it are a command: a program, and what only a command has behind it.
+/// Returns whether a word and the text after it are a command: a program with something that only commands have.
 fn begins_command(word: &str, rest: &str, lexicon: &Lexicon) -> bool {
-    // Most words are told by their length alone: no name of a program that English has not is longer.
+    // Length rules out most words: no program name that is not English is longer.
     if word.len() > LONGEST_PROGRAM || word.len() < 2 || !word.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return false;
     }
@@ -161,7 +160,7 @@ fn begins_command(word: &str, rest: &str, lexicon: &Lexicon) -> bool {
         || lexicon.programs.get(&lower).is_some_and(|program| program.subcommand(&arguments).is_some())
 }
 
-/// The command without what English ends it with: "for me?", a full stop, a quotation mark.
+/// The command without the English end of the sentence: "for me?", a full stop, a quotation mark.
 fn ended(line: &str) -> &str {
     let mut line = line.trim_end_matches(['?', '!', '"', '`', '\'', ' ', ')']);
     if let Some(bare) = line.strip_suffix('.').filter(|bare| bare.ends_with(|c: char| c.is_alphanumeric())) {
@@ -173,9 +172,9 @@ fn ended(line: &str) -> &str {
     line
 }
 
-/// Commands of one text that are read.
+/// Maximum number of commands read from one text.
 const MOST_COMMANDS: usize = 16;
-/// Bytes of the longest program's name.
+/// Maximum length of a program's name, in bytes.
 const LONGEST_PROGRAM: usize = 24;
-/// Bytes of the longest clause that hands a text over.
+/// Maximum length of a clause that introduces a text, in bytes.
 const LONGEST_LEAD: usize = 96;

@@ -1,4 +1,4 @@
-//! English with what is embedded in it: command lines, SQL and the names of secrets.
+//! English with embedded command lines, SQL and names of secrets.
 
 use crate::model::{Operation, Resource, RiskLevel, UnreadKind};
 use crate::parse::language;
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
         absorb_command(command, &mut reading, lexicon);
     }
     let names_secret = text.split_whitespace().any(|word| {
-        // A full stop behind a word makes no path of it.
+        // A full stop after a word does not make it a path.
         let inner = word.trim_end_matches(|c: char| !c.is_alphanumeric());
         inner.contains(['.', '/'])
             && place::is_secret(
@@ -36,11 +36,11 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
             )
     });
     if names_secret {
-        // Whatever the sentence calls it, the file holds a secret.
+        // The file contains a secret, whatever the sentence calls it.
         let secret = Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8);
         reading.push(secret.at_risk(RiskLevel::High));
     }
-    // "Read the file at $TARGET" names whatever that holds.
+    // "Read the file at $TARGET" refers to the unknown value of the variable.
     let words = text.contains('$').then(|| text.split_whitespace()).into_iter().flatten();
     for variable in words.filter(|word| is_variable(word)) {
         reading.facts.note_unread(UnreadKind::Target, variable);
@@ -61,7 +61,7 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
     reading
 }
 
-/// "Run", before a command line: it is what the command does.
+/// Returns whether an act is the "run" before a command line: then it means the command's effect.
 fn runs(act: &Act, command: &str, text: &str) -> bool {
     let before = || text.find(command).and_then(|at| text.get(..at)).unwrap_or_default();
     let is_said = |verb: &str| {
@@ -74,13 +74,13 @@ fn runs(act: &Act, command: &str, text: &str) -> bool {
         && act.found.operation.as_deref().is_some_and(is_said)
 }
 
-/// `$NAME` or `${NAME}`, and no sum of dollars.
+/// Returns whether a word is `$NAME` or `${NAME}`, not a sum of dollars.
 fn is_variable(word: &str) -> bool {
     let name = word.strip_prefix('$').map(|name| name.trim_start_matches('{'));
     name.is_some_and(|name| name.len() > 1 && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 
-/// A part of the system that a sentence writes to: "save it to /etc/cron.d/job", "edit /etc/hosts".
+/// A system path that a sentence writes to: "save it to /etc/cron.d/job", "edit /etc/hosts".
 fn written_system_path<'t>(text: &'t str, reading: &Reading) -> Option<&'t str> {
     let changes = |act: &Act| matches!(act.operation, Operation::Write | Operation::Delete);
     if !text.contains(['/', '\\', '~']) || !reading.acts.iter().any(changes) {
@@ -99,7 +99,7 @@ fn written_system_path<'t>(text: &'t str, reading: &Reading) -> Option<&'t str> 
     None
 }
 
-/// Takes in a command line of a sentence, whose words are no nouns and verbs of the sentence.
+/// Merges the reading of a command line within a sentence, whose words are not nouns and verbs of the sentence.
 fn absorb_command(command: &str, reading: &mut Reading, lexicon: &Lexicon) {
     let capitalised = command.starts_with(|c: char| c.is_ascii_uppercase());
     let shouts = capitalised && !command.bytes().any(|byte| byte.is_ascii_lowercase());
@@ -112,5 +112,5 @@ fn absorb_command(command: &str, reading: &mut Reading, lexicon: &Lexicon) {
     reading.absorb(driver::command(&lower, lexicon));
 }
 
-/// Words from "run" to the command that it runs.
+/// Maximum number of words between "run" and the command.
 const LONGEST_LEAD: usize = 6;

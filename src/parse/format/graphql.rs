@@ -1,6 +1,6 @@
-//! GraphQL documents: what the fields of their operations are called says what they do.
+//! GraphQL documents: the names of the operations' fields say what they do.
 
-/// The first-level fields of a document's operations, each with whether a mutation asks for it.
+/// The top-level fields of a document's operations, each with whether it belongs to a mutation.
 #[derive(Default)]
 pub(super) struct Document<'t> {
     pub fields: Vec<(bool, &'t str)>,
@@ -24,13 +24,13 @@ impl<'t> Document<'t> {
                         (mutates, in_fragment) = (false, false);
                     }
                 }
-                // Each operation opens with its kind; its name and variables stand before the brace.
+                // Each operation starts with its kind; its name and variables precede the brace.
                 "mutation" | "query" | "subscription" if depth == 0 => {
                     (mutates, in_fragment) = (token == "mutation", false);
                     document.mutates |= mutates;
                 }
                 "fragment" if depth == 0 => in_fragment = true,
-                // "alias: field" is the field.
+                // "alias: field" calls the field.
                 _ if depth == 1 && !in_fragment && token.starts_with(is_letter) && tokens.peek() != Some(&":") => {
                     document.fields.push((mutates, token));
                     if document.fields.len() >= MOST_FIELDS {
@@ -44,7 +44,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// The fields of a document's mutations; none where the text is no document with a mutation.
+/// The fields of a document's mutations; `None` if the text is not a document with a mutation.
 pub(super) fn mutations(text: &str) -> Option<Vec<&str>> {
     if !text.contains("mutation") || !is_document(text) {
         return None;
@@ -58,7 +58,7 @@ pub(super) fn mutations(text: &str) -> Option<Vec<&str>> {
     document.mutates.then_some(fields)
 }
 
-/// Whether a text opens with an operation or a fragment; JSON and prose that speaks of a mutation do not.
+/// Returns whether a text starts with an operation or a fragment. JSON, and prose about mutations, do not.
 pub(super) fn is_document(text: &str) -> bool {
     let mut tokens = tokens(text);
     match tokens.next() {
@@ -68,7 +68,7 @@ pub(super) fn is_document(text: &str) -> bool {
     }
 }
 
-/// Names and marks; what stands in quotation marks or behind `#` is none.
+/// Names and marks, without quoted text and `#` comments.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -94,7 +94,7 @@ const fn is_letter(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
-/// Fields of one document that are read.
+/// Maximum number of fields read from one document.
 const MOST_FIELDS: usize = 64;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What governs the agent itself: the policies, store and sockets of Rulekeep, and the hook settings of hosts. An agent that
-//! writes there, or gives the operator's orders, changes who may do what: `permission:admin`, CRITICAL.
+//! The agent's own governance: the policies, store and sockets of Rulekeep, and the hook settings of hosts. An agent
+//! that writes there, or issues an operator's orders, changes who may do what: `permission:admin`, CRITICAL.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::reading::Act;
@@ -8,7 +8,7 @@ use crate::parse::sign::Sign;
 use super::dangers::items;
 use super::place::{WILD, could_be, resolved};
 
-/// The act of a write to what governs the agent.
+/// The act of writing to the agent's governance.
 pub(super) fn write(target: &str) -> Act {
     Act::new("change", "governance", Resource::Permission, Operation::Admin, 0.9)
         .at_risk(RiskLevel::Critical)
@@ -16,18 +16,18 @@ pub(super) fn write(target: &str) -> Act {
         .named_by(target)
 }
 
-/// Whether a file there governs the agent, or the folder of one.
+/// Returns whether a path is a file that governs the agent, or the folder of one.
 pub(super) fn governs(path: &str) -> bool {
     let Some(path) = candidate(path) else { return false };
     items("governing_files").iter().any(|part| holds_part(&path, part)) || is_folder(&path)
 }
 
-/// Whether a relative path in this folder may govern the agent.
+/// Returns whether a relative path in this folder may govern the agent.
 pub(super) fn is_governing_folder(path: &str) -> bool {
     candidate(path).is_some_and(|path| is_folder(&path) || governs(&path))
 }
 
-/// The first part of a text that names a file that governs the agent: code that opens one, the address of a socket.
+/// The first part of a text that names a governing file, for example in code that opens one or in a socket address.
 pub(super) fn named_in(text: &str) -> Option<&str> {
     if !text.contains(['.', '$', '/']) {
         return None;
@@ -37,16 +37,16 @@ pub(super) fn named_in(text: &str) -> Option<&str> {
     parts.filter(|part| part.len() > 4).find(|part| governs(part))
 }
 
-/// The first file that a patch changes and that governs the agent.
+/// The first governing file that a patch changes.
 pub(super) fn patched(text: &str) -> Option<&str> {
     let marks = items("patch_marks");
     let mut lines = text.lines().filter(|line| marks.iter().any(|mark| line.starts_with(mark.as_str())));
     lines.find_map(|line| line.split_whitespace().skip(1).find(|word| governs(word)))
 }
 
-/// The resolved path where it can name such a file at all, with a slash at its end.
+/// The resolved path with a final slash, if it can name such a file at all.
 fn candidate(path: &str) -> Option<String> {
-    // Most arguments are no paths, and are told at a glance.
+    // Most arguments are not paths, which is quick to see.
     if path.len() > LONGEST || !path.contains(['.', '$', '/', '\\']) {
         return None;
     }
@@ -54,7 +54,7 @@ fn candidate(path: &str) -> Option<String> {
     Some(resolved(path).to_ascii_lowercase() + "/")
 }
 
-/// Whether a part stands in the path, be it with wildcards. A part of a file is the beginning of its name.
+/// Returns whether a path contains a part, also with wildcards. A part of a file is the start of its name.
 fn holds_part(path: &str, part: &str) -> bool {
     if path.match_indices(part).any(|(at, _)| is_start(path, at)) {
         return true;
@@ -66,13 +66,13 @@ fn holds_part(path: &str, part: &str) -> bool {
     let found: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     found.windows(wanted.len()).any(|window| {
         let pairs = || window.iter().zip(&wanted);
-        // Among the wildcards something must say which file is meant: `*.json` is any.
+        // Something besides wildcards must identify the file: `*.json` matches any.
         pairs().any(|(found, wanted)| found.starts_with(wanted) || found.find(WILD).is_some_and(|at| at > 2))
             && pairs().all(|(found, wanted)| found.starts_with(wanted) || may_be(found, wanted))
     })
 }
 
-/// Whether a name with wildcards can be one that begins so: `sett*`, `set*.json`, `**`.
+/// Returns whether a name with wildcards can start with `wanted`: `sett*`, `set*.json`, `**`.
 fn may_be(found: &str, wanted: &str) -> bool {
     let Some(first) = found.find(WILD) else { return false };
     could_be(found, wanted) || found.get(..first).is_some_and(|start| wanted.starts_with(start))
@@ -85,12 +85,12 @@ fn is_folder(path: &str) -> bool {
         .any(|folder| path.ends_with(folder.as_str()) && { is_start(path, path.len() - folder.len()) })
 }
 
-/// Whether a name begins there: `x.claude/` is another folder.
+/// Returns whether a name starts there: `x.claude/` is another folder.
 fn is_start(path: &str, at: usize) -> bool {
     path.get(..at).is_some_and(|before| before.is_empty() || before.ends_with(['/', '@', ':', '~']))
 }
 
-/// Longest path that is looked at, in bytes.
+/// Maximum length of a path, in bytes.
 const LONGEST: usize = 4096;
 
 #[cfg(test)]

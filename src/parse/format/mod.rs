@@ -1,8 +1,7 @@
-//! Which form an input has, and the reader of each form.
+//! Detects the format of an input and calls its reader.
 //!
-//! A structured form is taken only where its shape is plain; everything else is
-//! read as English. `name` reads the names of tools and actions for all of them,
-//! `driver` the commands that a text of another form runs.
+//! A structured format is assumed only if its shape is clear; everything else is read as English. `name` reads the
+//! names of tools and actions for all readers, `driver` the commands that a text of another format runs.
 
 mod dangers;
 mod driver;
@@ -29,7 +28,7 @@ pub(crate) use tool::{Tool, ToolIndex, ToolTurn};
 pub(crate) use tool_name::acts as tool_acts;
 pub(crate) use tools::{Known, Role, Through, tools};
 
-/// Whether a tool's name begins with a verb that looks: `get_version`, `FindTrains`.
+/// Returns whether a tool's name starts with a verb of reading: `get_version`, `FindTrains`.
 pub(crate) fn begins_with_look(tool: &str, lexicon: &Lexicon) -> bool {
     let own = tools::own_part(tool).unwrap_or(tool);
     name::words(own)
@@ -38,7 +37,7 @@ pub(crate) fn begins_with_look(tool: &str, lexicon: &Lexicon) -> bool {
         .is_some_and(|(operation, _)| operation == Operation::Read)
 }
 
-/// What an argument of a tool is, by its key.
+/// The role of a tool's argument, by its key.
 pub(crate) fn argument_role(key: &str) -> Option<Role> {
     tools().role(key)
 }
@@ -47,12 +46,12 @@ pub(crate) fn argument_role(key: &str) -> Option<Role> {
 pub(crate) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Reading {
     let trimmed = unquoted(text.trim());
     if let Some(mut reading) = tool_call::read(trimmed, lexicon, known) {
-        // "{"prompt": ...}" is no call: what it hands over is the request.
+        // "{"prompt": ...}" is not a call: its value is the request.
         let looks = |act: &Act| act.operation == Operation::Read;
         if reading.acts.iter().all(|act| act.resource == Resource::Unknown && !looks(act)) {
             let is_named = reading.facts.tool.is_some();
             for request in prose::requests(trimmed) {
-                // What a tool does that nobody knows, no argument of it tells.
+                // For an unknown tool, no argument determines what it does.
                 let unknown = if is_named { reading.acts.clone() } else { Vec::new() };
                 absorb_request(&request, &mut reading, lexicon);
                 for act in unknown {
@@ -116,7 +115,7 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Readi
     reading
 }
 
-/// Takes in what a wrapper hands over; what was not understood before gives way to it.
+/// Merges the reading of a wrapped request, which replaces what was not understood before.
 fn absorb_request(request: &str, reading: &mut Reading, lexicon: &Lexicon) {
     let read = if shell::is_command(request, lexicon) {
         command(request, lexicon)
@@ -129,17 +128,17 @@ fn absorb_request(request: &str, reading: &mut Reading, lexicon: &Lexicon) {
     reading.absorb(read);
 }
 
-/// A command line; where "and" or "then" joins what may be another command or an order, that counts as well.
+/// Reads a command line. If "and" or "then" joins another possible command or order, that counts as well.
 fn command(line: &str, lexicon: &Lexicon) -> Reading {
     let parts = embedded::joined_parts(line, lexicon);
     let mut reading = driver::command(line, lexicon);
-    // "run terraform destroy" is no program of that name.
+    // "run terraform destroy" is not a program named `run`.
     if let Some(run) = line.strip_prefix("run ").filter(|rest| shell::is_command(rest, lexicon)) {
         reading.absorb(driver::command(run, lexicon));
     }
     for (place, part) in parts.into_iter().enumerate() {
         if place == 0 {
-            // What stands behind "and" is none of the first one's arguments.
+            // The words after "and" are not arguments of the first command.
             reading = driver::command(part, lexicon);
         } else if shell::is_command(part, lexicon) {
             reading.absorb(driver::command(part, lexicon));
@@ -150,7 +149,7 @@ fn command(line: &str, lexicon: &Lexicon) -> Reading {
     reading
 }
 
-/// A request that stands whole between quotation marks is no quotation.
+/// Removes quotation marks around a whole request, which then is not a quotation.
 fn unquoted(text: &str) -> &str {
     let inner = ['"', '\'']
         .iter()
@@ -158,24 +157,24 @@ fn unquoted(text: &str) -> &str {
     inner.map(str::trim).filter(|inner| inner.contains(' ')).unwrap_or(text)
 }
 
-/// The act of an enumerated value that is a verb, on what another act names.
+/// The act of an enumerated value that is a verb, applied to the object of another act.
 pub(crate) fn verb_act(verb: &str, on: &Act, lexicon: &Lexicon) -> Option<Act> {
     let words = name::words(verb);
     let first = words.first()?;
     (lexicon.is_verb(first) && !lexicon.is_noun(first)).then(|| name::verb_act(&words, on, lexicon)).flatten()
 }
 
-/// Whether a word is the path of a secret.
+/// Returns whether a word is the path of a secret.
 pub(crate) fn is_secret_path(word: &str) -> bool {
     place::is_secret(word)
 }
 
-/// The least risk that an action's name implies.
+/// The risk floor that an action's name implies.
 pub(crate) fn name_floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
     name::floor(action, lexicon)
 }
 
-/// A snippet of a programming language by its first words.
+/// Returns whether the first words show a piece of program code.
 fn is_code(text: &str) -> bool {
     let first = text.lines().next().unwrap_or("");
     let opens = [
@@ -198,7 +197,7 @@ fn is_code(text: &str) -> bool {
     opens && (first.starts_with("```") || first.starts_with("#!") || text.contains(['(', '=', ';', '{']))
 }
 
-/// Hands a text to every reader, whatever its form, so that a test can try them all.
+/// Passes a text to every reader whatever its format, so that a test can try them all.
 #[cfg(test)]
 pub(crate) fn read_as_everything(text: &str) {
     if let Ok(lexicon) = Lexicon::shared() {

@@ -1,4 +1,4 @@
-//! Names of tools, functions and actions in any spelling, read by the table of words.
+//! Names of tools, functions and actions in any spelling, read with the word table.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::parse::sign::Sign;
 
 use super::tools::{own_part, tools};
 
-/// The words of a name in lower case: `mcp__mail__sendEmail` is mail, send, email; `HTTPGet2` is http, get.
+/// The words of a name in lower case: `mcp__mail__sendEmail` becomes mail, send, email; `HTTPGet2` becomes http, get.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
@@ -22,7 +22,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
     while let Some(c) = characters.next() {
         let mut after = characters.clone();
         let next = after.next();
-        // "IDs" is one word, "HTTPGet" are two.
+        // "IDs" is one word, "HTTPGet" two.
         let is_plural = next == Some('s') && after.next().is_none_or(|c| !c.is_lowercase());
         let is_last_capital =
             c.is_uppercase() && before.is_uppercase() && next.is_some_and(char::is_lowercase) && !is_plural;
@@ -42,7 +42,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
         words.remove(0);
     }
     for word in &mut words {
-        // "get2" is another "get"; "s3" and "v2" are words of their own.
+        // "get2" is another "get", but "s3" and "v2" are words of their own.
         let stem = word.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         if stem > 2 {
             word.truncate(stem);
@@ -51,7 +51,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The acts of a tool by the words of its name, the one that it is for first.
+/// The acts of a tool by the words of its name, the main one first.
 pub(super) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
     let own = own_part(name).unwrap_or(name);
     let found = acts(&words(own), lexicon);
@@ -62,7 +62,7 @@ pub(super) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
     {
         return found;
     }
-    // "gmail.send", "users.delete": the part before says what is meant, unless the own one does.
+    // "gmail.send", "users.delete": the prefix names the object, unless the tool's own part does.
     let whole = acts(&words(name), lexicon);
     let surer = |one: &[Act], other: &[Act]| {
         one.first().map_or(0.0, |act| act.sure) > other.first().map_or(0.0, |act| act.sure)
@@ -70,7 +70,7 @@ pub(super) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
     if found.is_empty() || surer(&whole, &found) { whole } else { found }
 }
 
-/// The acts that a name's words say: a name is read as a request of its words.
+/// The acts that a name's words state: a name is read like a request.
 pub(super) fn acts(words: &[String], lexicon: &Lexicon) -> Vec<Act> {
     let Some(table) = lexicon.table() else { return Vec::new() };
     let split = words.iter().map(|word| joined(word, lexicon)).collect::<Vec<_>>().join(" ");
@@ -89,7 +89,7 @@ pub(super) fn acts(words: &[String], lexicon: &Lexicon) -> Vec<Act> {
     acts
 }
 
-/// What the words of a clause are heard as; none where they tell nothing.
+/// The reading of a clause's words; `None` if they mean nothing.
 fn of_clause(clause: &Clause<'_>, table: &IntentTable, lexicon: &Lexicon) -> Option<Act> {
     let tells = |word: &str| table.knows(word) && !Roles::of(word).is_small() && word.len() > 1;
     if !clause.words.iter().any(|word| tells(word)) {
@@ -108,7 +108,7 @@ fn of_clause(clause: &Clause<'_>, table: &IntentTable, lexicon: &Lexicon) -> Opt
         && (act.sure < PLAIN || tools().name_word("searches", &act.verb))
         && !clause.words.iter().enumerate().any(names)
     {
-        // "delete" alone: what is done is known, to what is not.
+        // "delete" alone: the operation is known, the object is not.
         (act.resource, act.noun) = (Resource::Unknown, "resource".to_owned());
         act.signs.add(Sign::Unclear);
     }
@@ -124,7 +124,7 @@ fn of_clause(clause: &Clause<'_>, table: &IntentTable, lexicon: &Lexicon) -> Opt
     Some(act)
 }
 
-/// A deed of the danger floor behind the first word, where the clause is not heard as it: `check_and_purge_backups`.
+/// An act of the danger floor after the first word, if the clause is not read as it: `check_and_purge_backups`.
 fn hidden_deed(clause: &Clause<'_>, first: Option<&Act>, table: &IntentTable, lexicon: &Lexicon) -> Option<Act> {
     let (place, (verb, operation)) = clause.words.iter().enumerate().skip(1).find_map(|(place, word)| {
         let found = lexicon.danger(word).filter(|(_, operation)| changes(*operation))?;
@@ -149,7 +149,7 @@ fn hidden_deed(clause: &Clause<'_>, first: Option<&Act>, table: &IntentTable, le
     Some(act.marked(Sign::Danger))
 }
 
-/// A word with its verb parted from the noun that is written to it: "sendemail".
+/// A word with its verb separated from the noun attached to it: "sendemail".
 fn joined<'w>(word: &'w str, lexicon: &Lexicon) -> Cow<'w, str> {
     if !(7..=32).contains(&word.len()) || lexicon.knows(word) {
         return word.into();
@@ -161,7 +161,7 @@ fn joined<'w>(word: &'w str, lexicon: &Lexicon) -> Cow<'w, str> {
     parted.map_or(word.into(), Into::into)
 }
 
-/// The first act that words say. `resource` stands in where no word names one.
+/// The first act that words state, with `resource` as the default.
 pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexicon) -> Option<Act> {
     let mut act = acts(words, lexicon).into_iter().next()?;
     let names = |word: &String| lexicon.is_noun(word) && **word != *act.verb;
@@ -173,7 +173,7 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
     Some(act)
 }
 
-/// The act of a verb on what another act names, where its own words name nothing.
+/// The act of a verb on the object of another act, if its own words name none.
 pub(super) fn verb_act(words: &[String], on: &Act, lexicon: &Lexicon) -> Option<Act> {
     lexicon.is_verb(words.first()?).then_some(())?;
     act(words, Some(on.resource).filter(|resource| *resource != Resource::Unknown), lexicon)
@@ -186,7 +186,7 @@ const fn changes(operation: Operation) -> bool {
     )
 }
 
-/// The least risk that an action's name implies: what its own reading risks. What is not plain implies nothing.
+/// The risk floor that an action's name implies: the risk of the name's own reading. An unclear name implies nothing.
 pub(super) fn floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
     let words: Vec<String> = action.words().map(str::to_owned).collect();
     let levels = acts(&words, lexicon).into_iter().map(|mut act| {
@@ -208,13 +208,13 @@ pub(super) fn floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
     levels.max().unwrap_or(RiskLevel::Low)
 }
 
-/// How sure a name is read that is plain.
+/// The minimum confidence in a clear name.
 const PLAIN: f64 = 0.6;
-/// The least share of known words of a name that is read with certainty.
+/// The minimum share of known words of a name that is read with certainty.
 const LEAST_KNOWN: f64 = 0.5;
-/// Deeds of a name that are read.
+/// Maximum number of acts read from one name.
 const MOST_CLAUSES: usize = 8;
-/// Longest name whose words are read, in characters.
+/// Maximum length of a name whose words are read, in characters.
 const LONGEST_NAME: usize = 256;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Paths and addresses: whether one names a secret, or a part of the system that
-//! a write would change. They are compared with their dots and slashes resolved.
+//! Paths and addresses: whether one names a secret, or a system path that a write would change. They are compared
+//! after resolving dots and slashes.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use regex::Regex;
 use super::dangers::{holds, items};
 use crate::model::RiskLevel;
 
-/// The path in lower case with `//`, `/./` and `..` resolved and the home written `~`.
+/// The path in lower case, with `//`, `/./` and `..` resolved and the home directory written `~`.
 pub(super) fn resolved(path: &str) -> Cow<'_, str> {
     let path = path.trim();
     let is_plain = path.bytes().all(|byte| !byte.is_ascii_uppercase() && !matches!(byte, b'$' | b'\\' | b'/'));
@@ -34,7 +34,7 @@ pub(super) fn resolved(path: &str) -> Cow<'_, str> {
     }
 }
 
-/// Files that hold secrets, and addresses that hand them out.
+/// Returns whether a path is a file that contains secrets, or an address that returns them.
 pub(super) fn is_secret(path: &str) -> bool {
     if !may_be_place(path) {
         return false;
@@ -56,7 +56,7 @@ pub(super) fn is_secret(path: &str) -> bool {
         || is_wild_secret(&path)
 }
 
-/// Whether a file's name says that secrets are in it: `passwords.txt`, `prod.env`.
+/// Returns whether a file's name suggests secrets: `passwords.txt`, `prod.env`.
 fn names_secrets(name: &str) -> bool {
     let Some((stem, kind)) = name.rsplit_once('.') else { return false };
     let is_one = |word: &str| holds("secret_words", word);
@@ -65,7 +65,7 @@ fn names_secrets(name: &str) -> bool {
     is_environment || holds("secret_kinds", kind) && stem.split(|c: char| !c.is_alphanumeric()).any(is_one)
 }
 
-/// Whether a write there changes the system or what a user's shell runs.
+/// Returns whether writing there changes the system, or what a user's shell runs.
 pub(super) fn is_system(path: &str) -> bool {
     if !path.contains(['/', '.', '\\']) && !matches!(path, "crontab" | "authorized_keys" | "sudoers") {
         return false;
@@ -84,8 +84,8 @@ pub(super) fn is_system(path: &str) -> bool {
             && path.split('/').nth(1).is_some_and(|first| could_be(first, "etc"))
 }
 
-/// Whether what stands there runs unasked: hooks, what is started with a session, an agent's settings (HIGH), or what a
-/// build carries out (MEDIUM).
+/// The risk of writing a file that is run later without being asked for: HIGH for hooks, session startup files and an
+/// agent's settings, MEDIUM for build files.
 pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {
     if !path.contains(['/', '.']) {
         return None;
@@ -99,7 +99,7 @@ pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {
     }
 }
 
-/// A place that anyone may write to, or where what was just fetched lies: no home of a program.
+/// Returns whether anyone may write to a place, or downloads lie there, so that no program belongs there.
 pub(super) fn is_open_to_all(path: &str) -> bool {
     path.contains('/') && {
         let path = resolved(path);
@@ -107,21 +107,21 @@ pub(super) fn is_open_to_all(path: &str) -> bool {
     }
 }
 
-/// The whole system, or all that a user has.
+/// Returns whether a path stands for the whole system, or everything a user has.
 pub(super) fn is_whole(path: &str) -> bool {
     let path = resolved(path);
     let path = path.trim_end_matches("/*").trim_end_matches('/');
     path.is_empty() || holds("whole_paths", path)
 }
 
-/// Whether a word can name a file at all that matters: most arguments cannot, and are told at a glance.
+/// Returns whether a word can name a relevant file at all; most arguments cannot, which is quick to see.
 fn may_be_place(path: &str) -> bool {
     path.contains(['/', '.', '\\', '_', '~', '$', '@'])
         || holds("secret_names", path)
         || path.len() > 6 && path.contains("passwd")
 }
 
-/// The parts as one pattern, so that a path is gone through once.
+/// The parts as a single pattern, so that a path is scanned once.
 static SECRET_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("secret_parts"));
 static HOOK_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("hook_parts"));
 static BUILD_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("build_parts"));
@@ -131,7 +131,7 @@ fn any_of(list: &str) -> Option<Regex> {
     Regex::new(&parts.join("|")).ok()
 }
 
-/// A wildcard or a variable where secrets lie reaches them.
+/// Returns whether a wildcard or variable where secrets lie can match one.
 fn is_wild_secret(path: &str) -> bool {
     if !path.contains(WILD) {
         return false;
@@ -145,7 +145,7 @@ fn is_wild_secret(path: &str) -> bool {
             || part.starts_with('.') && (has_letters(part) || path.starts_with('~')) && could_be(part, ".ssh")
     });
     let name = path.rsplit('/').next().unwrap_or("");
-    // `cat .e*`: hidden files that keep secrets are among them.
+    // `cat .e*` includes hidden files with secrets.
     let is_hidden = name.starts_with('.') && items("hidden_secrets").iter().any(|file| could_be(name, file));
     rooted
         || folder
@@ -153,12 +153,12 @@ fn is_wild_secret(path: &str) -> bool {
         || path.starts_with('/') && (name == "shadow" || could_be(name, "shadow"))
 }
 
-/// Whether more than its dot stands before the wildcard: ".*" is any hidden file, and most patterns' end.
+/// Returns whether more than a dot precedes the wildcard: ".*" matches any hidden file, and the end of most patterns.
 fn has_letters(part: &str) -> bool {
     part.as_bytes().get(1).is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// Whether a part with wildcards, of which some letters are plain, can stand for the name.
+/// Returns whether a part with wildcards and some literal letters can match the name.
 pub(super) fn could_be(part: &str, name: &str) -> bool {
     let (Some(first), Some(last)) = (part.find(WILD), part.rfind(WILD)) else { return false };
     let (start, end) = (part.get(..first).unwrap_or(""), part.get(last + 1..).unwrap_or(""));
@@ -177,7 +177,7 @@ fn has_path_shape(path: &str) -> bool {
     !path.contains(['(', ' ', '{', '$', '"'])
 }
 
-/// What the shell makes something else of.
+/// Characters that the shell expands.
 pub(super) const WILD: &[char] = &['*', '?', '[', '{', '$'];
 
 #[cfg(test)]

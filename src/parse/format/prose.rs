@@ -1,12 +1,11 @@
-//! Requests in wrappers that are neither a call nor plain English: a call behind
-//! prose, the lines of a reasoning trace, chat messages and prompts as JSON, and
-//! sentences that are written as one identifier.
+//! Requests in wrappers that are neither a call nor plain English: a call after prose, the lines of a reasoning
+//! trace, chat messages and prompts as JSON, and sentences written as one identifier.
 
 use serde_json::{Value, json};
 
 use super::dangers;
 
-/// A call behind prose: the prose, the call, and what follows it.
+/// Splits a call after prose into the prose, the call and the rest.
 pub(super) fn call_in_prose(text: &str) -> Option<(&str, &str, &str)> {
     let from = text.find('{').filter(|&at| at > 0)?;
     let to = text.rfind('}').filter(|&at| at > from)? + 1;
@@ -18,7 +17,7 @@ pub(super) fn call_in_prose(text: &str) -> Option<(&str, &str, &str)> {
     (has_key && has_arguments).then_some((text.get(..from)?, call, text.get(to..)?))
 }
 
-/// What a reasoning trace does: the name behind "Action:" and what stands behind "Action Input:".
+/// The action of a reasoning trace: the name after "Action:" with the text after "Action Input:".
 pub(super) enum Step<'a> {
     /// A command line for a shell.
     Command(&'a str),
@@ -42,7 +41,7 @@ pub(super) fn step(text: &str) -> Option<Step<'_>> {
     Some(Step::Call(json!({ "name": name, "arguments": arguments }).to_string()))
 }
 
-/// The texts that a JSON message hands to a reader: prompts, tasks, the content of chat messages.
+/// The request texts in a JSON message: prompts, tasks, the content of chat messages.
 pub(super) fn requests(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if text.starts_with(['{', '['])
@@ -56,7 +55,7 @@ pub(super) fn requests(text: &str) -> Vec<String> {
     found
 }
 
-// The depth is bounded: what is deeper than the reader of JSON allows was refused before.
+// The depth is bounded, because the JSON parser refuses deeper values.
 fn gather(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| gather(item, found)),
@@ -73,7 +72,7 @@ fn gather(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// `{"action": "delete", "target": "all customers"}` as a sentence.
+/// Writes `{"action": "delete", "target": "all customers"}` as a sentence.
 fn order(value: &Value) -> Option<String> {
     let field = |keys: &[&str]| keys.iter().find_map(|key| value.get(key).and_then(Value::as_str));
     let verb = field(&["action", "verb", "operation", "intent"])?;
@@ -85,7 +84,7 @@ fn hands_over(key: &str) -> bool {
     dangers::holds("request_keys", &key.to_ascii_lowercase())
 }
 
-/// `wipe_the_database`, `WipeTheDatabase`: the words of a sentence in one piece.
+/// Splits a sentence written as one identifier: `wipe_the_database`, `WipeTheDatabase`.
 pub(super) fn respaced(text: &str) -> Option<String> {
     if text.len() > LONGEST_IDENTIFIER
         || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
@@ -106,9 +105,9 @@ pub(super) fn respaced(text: &str) -> Option<String> {
     spaced.trim().contains(' ').then_some(spaced)
 }
 
-/// Texts of one message that are read.
+/// Maximum number of texts read from one message.
 const MOST_REQUESTS: usize = 16;
-/// Bytes of the longest identifier that is read as a sentence.
+/// Maximum length of an identifier that is read as a sentence, in bytes.
 const LONGEST_IDENTIFIER: usize = 128;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The tools that calls are held against by name.
+//! The registered tools that calls are matched with by name.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -8,17 +8,17 @@ use crate::parse::reading::Act;
 
 use super::tools::{Known, Through};
 
-/// What a call needs to know of a tool.
+/// The data about a tool that reading a call needs.
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub acts: Vec<Act>,
     pub through: Option<Through>,
     pub known: Option<&'static Known>,
-    /// The arguments of its schema that ask for a trial.
+    /// The arguments of its schema that ask for a trial run.
     pub trials: Vec<Box<str>>,
 }
 
-/// Tools, and where they stand by each form of their names. Several servers can have one of the same name.
+/// Tools by each form of their names. Several servers can have a tool with the same name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToolIndex {
     tools: Vec<Arc<Tool>>,
@@ -36,26 +36,26 @@ impl ToolIndex {
         self.tools.push(tool);
     }
 
-    /// Puts a tool in the place of one that has the same names.
+    /// Replaces a tool by one with the same names.
     pub(crate) fn replace(&mut self, place: usize, tool: Arc<Tool>) {
         if let Some(known) = self.tools.get_mut(place) {
             *known = tool;
         }
     }
 
-    /// Where the tools of that name stand: as handed over, or behind their server's name.
+    /// The places of the tools with this name, with or without the server's name before it.
     pub(crate) fn places(&self, name: &str) -> &[usize] {
         self.places.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The tools as one reading of several sees them.
+    /// The view of the tools in one of several readings.
     pub(crate) fn turn(&self, turn: usize) -> ToolTurn<'_> {
         ToolTurn { index: self, turn, turns: Cell::new(1) }
     }
 }
 
-/// The tools as one reading sees them. A name that several tools have stands for another one of them in each turn, so that
-/// the readings of all turns together are those of every tool that may be meant.
+/// The view of the tools in one reading. A name that several tools have stands for a different one in each turn, so
+/// that the readings of all turns together cover every tool that may be meant.
 #[derive(Debug)]
 pub(crate) struct ToolTurn<'i> {
     index: &'i ToolIndex,
@@ -76,7 +76,7 @@ impl<'i> ToolTurn<'i> {
         self.index.tools.get(place).map(|tool| &**tool)
     }
 
-    /// How many turns the names that were asked for have.
+    /// The number of turns that the requested names need.
     pub(crate) fn turns(&self) -> usize {
         self.turns.get()
     }

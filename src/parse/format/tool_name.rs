@@ -1,4 +1,4 @@
-//! What the name of a tool says that it does.
+//! The acts that a tool's name states.
 
 use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::Act;
@@ -7,14 +7,14 @@ use crate::parse::sign::Sign;
 use super::tools::{own_part, tools};
 use super::{driver, name};
 
-/// The acts of a tool by its name: the first is what it is for, the others what else its name says.
-/// Empty when the name says nothing.
+/// The acts of a tool by its name: the main one first, then further ones that the name states. Empty if the name
+/// states nothing.
 pub(crate) fn acts(tool: &str, lexicon: &Lexicon) -> Vec<Act> {
     let acts = of_program(tool, lexicon).unwrap_or_else(|| name::of_tool(tool, lexicon));
     acts.into_iter().map(|act| act.told_by(tool).named_by(tool)).collect()
 }
 
-/// `git_push` is what `git push` is, where the program's table is sure of it.
+/// Reads `git_push` as `git push`, if the program table has that command.
 fn of_program(tool: &str, lexicon: &Lexicon) -> Option<Vec<Act>> {
     let words = name::words(own_part(tool).unwrap_or(tool));
     let is_program = words.len() > 1 && words.first().is_some_and(|first| tools().name_word("programs", first));

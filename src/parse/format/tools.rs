@@ -1,5 +1,4 @@
-//! What is known of tool calls, from `data/tools.toml`: shapes, the roles of
-//! arguments, values, and the tools that everybody has.
+//! Knowledge of tool calls from `data/tools.toml`: message shapes, argument roles, values, and common tools.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,17 +10,17 @@ use crate::model::{Operation, Resource};
 use crate::parse::reading::Act;
 use crate::parse::table::Table;
 
-/// What a key of a message is for the shape of a call.
+/// The meaning of a message key for the shape of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Name,
-    /// Names the tool where nothing else does.
+    /// Names the tool if nothing else does.
     WeakName,
     Arguments,
     Beside,
 }
 
-/// What an argument is, by its key.
+/// The role of an argument, by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
@@ -50,21 +49,21 @@ pub(crate) enum Role {
     Secret,
     Nested,
     Request,
-    /// Says nothing about risk: ids, pages, formats.
+    /// Without meaning for the risk: ids, pages, formats.
     Idle,
 }
 
-/// What a key says of its value beside its role; one key can say several things.
+/// The meaning of a key besides its role; a key can have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Key {
-    /// What is told of the outcome: an address, or a call.
+    /// A receiver of the result: an address or a call.
     Callback,
-    /// A header that puts another method in place.
+    /// A header that overrides the method.
     Override,
-    /// Who is given access.
+    /// The person who is given access.
     Shares,
-    /// How a file is opened.
+    /// The mode in which a file is opened.
     Mode,
     Program,
     Argument,
@@ -80,7 +79,7 @@ pub(super) enum Key {
     Destination,
 }
 
-/// All that a key says.
+/// All the meanings of a key.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Keys(u16);
 
@@ -90,7 +89,7 @@ impl Keys {
     }
 }
 
-/// Which argument says what a tool does.
+/// The kind of argument that determines what a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Through {
@@ -102,7 +101,7 @@ pub(crate) enum Through {
     Verb,
 }
 
-/// A tool that everybody has.
+/// A tool that is common to many hosts.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub act: Act,
@@ -111,13 +110,13 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// What the tool does under this verb.
+    /// The effect of the tool with this verb.
     pub(super) fn under(&self, verb: &str) -> Option<(Resource, Operation)> {
         self.verbs.iter().find(|(known, ..)| **known == *verb).map(|&(_, resource, operation)| (resource, operation))
     }
 }
 
-/// The data file, laid out for lookup.
+/// The data file, indexed for lookup.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     parts: Table<Part>,
@@ -129,20 +128,20 @@ pub(crate) struct Tools {
     keys: Table<Keys>,
     values: Words<Vec<Box<str>>>,
     known: Vec<Known>,
-    /// A tool's place, and whether its name is of one word: such a name is known only where it stands alone.
+    /// A tool's place, and whether its name is a single word: such a name is known only if it stands alone.
     names: Table<(usize, bool)>,
     words: Words<Vec<Box<str>>>,
-    /// Phrases of descriptions that speak to the agent.
+    /// Phrases in descriptions that address the agent.
     pub(crate) poison: Vec<Box<str>>,
     pub(crate) openings: Vec<Box<str>>,
-    /// Verbs beside which a secret's path is an instruction.
+    /// Verbs that make a secret's path an instruction.
     pub(crate) takes: Vec<Box<str>>,
     http: Vec<Box<str>>,
-    /// What a patch's line begins with that takes a file away.
+    /// Starts of patch lines that delete a file.
     pub(super) deletes: Vec<Box<str>>,
 }
 
-/// The built-in knowledge. A test rules out that it does not read.
+/// Returns the built-in knowledge. A test ensures that it parses.
 pub(crate) fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> =
         LazyLock::new(|| Tools::read(include_str!("../data/tools.toml")).unwrap_or_default());
@@ -170,7 +169,7 @@ impl Tools {
         self.http.iter().any(|known| known.eq_ignore_ascii_case(word))
     }
 
-    /// Whether a text that is no JSON holds a key of a call.
+    /// Returns whether a text that is not JSON contains a key of a call.
     pub(super) fn marks_call(&self, text: &str) -> bool {
         self.marks.iter().any(|mark| {
             text.match_indices(&**mark).any(|(at, _)| {
@@ -182,34 +181,34 @@ impl Tools {
         })
     }
 
-    /// What an argument is: by its whole key, or by its last word.
+    /// The role of an argument: by its whole key, or by the key's last word.
     pub(crate) fn role(&self, key: &str) -> Option<Role> {
         let mut whole = [0_u8; LONGEST_KEY];
         if let Some(role) = squeezed(key, &mut whole).and_then(|key| self.roles.get(key)) {
             return Some(*role);
         }
-        // "file_content" is content, "recipient_email" a recipient; what a first word says is too little.
+        // "file_content" is content and "recipient_email" a recipient; a first word says too little.
         let mut word = [0_u8; LONGEST_KEY];
         key_words(key).last().and_then(|last| squeezed(last, &mut word)).and_then(|last| self.roles.get(last)).copied()
     }
 
-    /// What a key says beside its role.
+    /// The meanings of a key besides its role.
     pub(super) fn keys(&self, key: &str) -> Keys {
         let mut whole = [0_u8; LONGEST_KEY];
         squeezed(key, &mut whole).and_then(|key| self.keys.get(key)).copied().unwrap_or_default()
     }
 
-    /// Whether a list of values holds this one, in whatever case.
+    /// Returns whether a list of values contains this one, ignoring case.
     pub(super) fn value(&self, list: &str, text: &str) -> bool {
         self.values.get(list).is_some_and(|values| values.iter().any(|known| known.eq_ignore_ascii_case(text.trim())))
     }
 
-    /// Whether the list of name words holds this one.
+    /// Returns whether a list of name words contains this one.
     pub(crate) fn name_word(&self, list: &str, word: &str) -> bool {
         self.words.get(list).is_some_and(|words| holds(words, word))
     }
 
-    /// The tool that everybody has under this name, in whatever spelling.
+    /// The common tool with this name, in any spelling.
     pub(crate) fn known(&self, name: &str) -> Option<&Known> {
         let mut whole = [0_u8; LONGEST_KEY];
         let found = |name: &str, buffer: &mut [u8; LONGEST_KEY]| {
@@ -219,7 +218,7 @@ impl Tools {
         if let Some((known, _)) = found(name, &mut whole) {
             return Some(known);
         }
-        // "users.read" is no "read"; "functions.read" and "x.bash" are.
+        // "users.read" is not "read"; "functions.read" and "x.bash" are "read" and "bash".
         let own = own_part(name)?;
         let is_bare = name.len() > own.len() && BARE_SERVERS.iter().any(|server| name.starts_with(server));
         found(own, &mut whole)
@@ -292,7 +291,7 @@ impl Tools {
 
 /// The tool's own part of a name: `mcp__server__tool`, `server.tool`, `functions.tool`, `Service_1_Tool`.
 pub(crate) fn own_part(name: &str) -> Option<&str> {
-    // The last `__` comes before the last of the others: `mcp__server__x.y` is x.y.
+    // The last `__` takes precedence over the other marks: `mcp__server__x.y` is x.y.
     let (mut double, mut slash, mut colon, mut dot, mut number) = (None, None, None, None, None);
     let mut before = b' ';
     let mut is_number = false;
@@ -331,7 +330,7 @@ fn key_words(key: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A key without case, `_`, `-` and the like; none for one that is too long to be known.
+/// A key without case, `_`, `-` and similar marks; `None` if it is too long to be known.
 fn squeezed<'b>(key: &str, buffer: &'b mut [u8; LONGEST_KEY]) -> Option<&'b str> {
     let mut length = 0;
     for byte in key.bytes() {
@@ -369,7 +368,7 @@ fn holds(list: &[Box<str>], word: &str) -> bool {
     list.iter().any(|known| **known == *word)
 }
 
-/// The data file as TOML lays it out.
+/// The layout of the TOML file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolsText {
@@ -395,9 +394,9 @@ struct ToolText {
     verbs: String,
 }
 
-/// Servers that stand for no server.
+/// Prefixes that do not name a server.
 const BARE_SERVERS: &[&str] = &["functions.", "default_api", "tools."];
-/// Longest key or name that can be known, in bytes without its marks.
+/// Maximum length of a known key or name, in bytes without its marks.
 const LONGEST_KEY: usize = 64;
 
 #[cfg(test)]

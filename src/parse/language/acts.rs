@@ -1,4 +1,4 @@
-//! From what a clause was heard as to an act: its name, its signs and its evidence.
+//! Turns the reading of a clause into an act: its name, its signs and its evidence.
 
 use crate::model::{Operation, Resource};
 use crate::parse::learned::{Clause, Heard, IntentTable, Vocabulary as _};
@@ -11,7 +11,7 @@ use super::floor;
 use super::scope::{add_scope, local_signs};
 use super::token::{Kind, Token};
 
-/// The text that its clauses stand in.
+/// The text that the clauses belong to.
 pub(super) struct Speaker<'t, 'a> {
     pub tokens: &'t [Token<'a>],
     /// The signs of the whole text.
@@ -19,7 +19,7 @@ pub(super) struct Speaker<'t, 'a> {
 }
 
 impl Speaker<'_, '_> {
-    /// The act of a clause; none where it has no word that tells anything.
+    /// The act of a clause; `None` if no word of it means anything.
     pub(super) fn act(
         &self,
         clause: &Clause<'_>,
@@ -29,12 +29,12 @@ impl Speaker<'_, '_> {
     ) -> Option<Act> {
         let danger = floor::of(clause);
         if let Some(verb) = obscure(clause, table).filter(|_| danger.is_none()) {
-            // An order whose verb nobody knows may ask for anything.
+            // An order with an unknown verb may ask for anything.
             let mut act = Act::unknown().told_by(verb).marked(Sign::Unclear);
             act.signs = act.signs.with(local_signs(self.tokens_of(clause)));
             return Some(act);
         }
-        // "Yes", "and then": nothing but words that lead to something.
+        // "Yes", "and then": only introductory words.
         clause.first?;
         if heard.told_operation.is_none() && heard.told_resource.is_none() && danger.is_none() {
             return None;
@@ -54,7 +54,7 @@ impl Speaker<'_, '_> {
             facts.show(Sign::Danger, word(Some(place)).unwrap_or_default());
         }
         if act.operation == Operation::Read && self.reads_a_secret(clause) {
-            // "Read the API keys from the config": wherever they are kept, they are what is read.
+            // "Read the API keys from the config": the keys are read, wherever they are stored.
             act.resource = Resource::Credential;
         }
         if obeys_a_text(clause) {
@@ -62,7 +62,7 @@ impl Speaker<'_, '_> {
             act.signs.add(Sign::UnseenInstructions);
         }
         if points_back(clause) {
-            // "Find all old backups and delete them": they are what was just named.
+            // "Find all old backups and delete them": "them" refers to what was just named.
             let start = clause.at.first().map_or(0, |&at| at as usize);
             let named = self.tokens.get(start.saturating_sub(ANTECEDENT)..start).unwrap_or_default();
             add_scope(&mut act.signs, act.operation, named);
@@ -75,7 +75,7 @@ impl Speaker<'_, '_> {
             act.signs.add(Sign::Unclear);
         }
         if act.operation == Operation::Transfer && facts.amounts.is_empty() {
-            // "Transfer 50k to Bob": money goes unnamed where a verb says so.
+            // "Transfer 50k to Bob": with a verb of payment, a bare number is money.
             let behind = clause.head.and_then(|head| clause.at.get(head)).map_or(0, |&at| at as usize + 1);
             if let Some(amount) = bare_amount(self.tokens, behind, table) {
                 facts.note_amount(amount, None);
@@ -91,7 +91,7 @@ impl Speaker<'_, '_> {
         Some(act.named_by(told(heard.told_resource).unwrap_or_default()))
     }
 
-    /// "Do it", "try that", "go ahead".
+    /// Returns whether the text says "do it", "try that" or the like.
     pub(super) fn orders_it_done(&self) -> bool {
         self.tokens.windows(2).any(|pair| {
             let [verb, object] = pair else { return false };
@@ -100,7 +100,8 @@ impl Speaker<'_, '_> {
         })
     }
 
-    /// Whether the object of the clause's verb is a secret: "show all API keys", not "show the password policy".
+    /// Returns whether the object of the clause's verb is a secret: "show all API keys", not "show the password
+    /// policy".
     fn reads_a_secret(&self, clause: &Clause<'_>) -> bool {
         let Some(&at) = clause.head.and_then(|head| clause.at.get(head + 1)) else { return false };
         let behind = self.tokens.get(at as usize..).unwrap_or_default();
@@ -121,7 +122,7 @@ impl Speaker<'_, '_> {
         self.tokens.get(*clause.at.get(place)? as usize).map(|token| token.text)
     }
 
-    /// The signs of a clause with those of whom the text speaks to, which its clauses share.
+    /// The clause's signs with those signs of the text that all of its clauses share.
     fn shared(&self, mut signs: Signs) -> Signs {
         for sign in [Sign::Team, Sign::Outside, Sign::Logs] {
             if self.cues.has(sign) {
@@ -132,7 +133,7 @@ impl Speaker<'_, '_> {
     }
 }
 
-/// The word that stands where an order's verb would, before "the" or "my", and that the table does not know.
+/// An unknown word in the position of an order's verb, before "the" or "my".
 fn obscure<'t>(clause: &Clause<'t>, table: &IntentTable) -> Option<&'t str> {
     let unknown = |word: &str| word.chars().all(char::is_alphabetic) && !table.knows(word);
     let mut pairs = clause.words.iter().zip(clause.words.iter().skip(1));
@@ -146,26 +147,26 @@ fn obscure<'t>(clause: &Clause<'t>, table: &IntentTable) -> Option<&'t str> {
     (clause.has(place + 1, Role::Firm) && unknown(word)).then_some(word)
 }
 
-/// Last words of the phrases for secrets.
+/// Last words of phrases that name secrets.
 const SECRETS: &[&str] = &["key", "keys", "token", "tokens", "code", "codes", "phrase"];
 
-/// "Delete them": what it acts on was named before.
+/// Returns whether the object was named earlier: "delete them".
 fn points_back(clause: &Clause<'_>) -> bool {
     let behind = clause.head.map_or(0, |head| head + 1);
     clause.words.iter().skip(behind).take(2).any(|word| matches!(*word, "them" | "it" | "those" | "these"))
 }
 
-/// Tokens before a clause in which what "them" names is looked for.
+/// Number of tokens before a clause in which the referent of "them" is searched.
 const ANTECEDENT: usize = 12;
 
-/// "Do what the mail says", "follow the instructions in the file": what is done stands elsewhere.
+/// Returns whether the instructions are elsewhere: "do what the mail says", "follow the instructions in the file".
 fn obeys_a_text(clause: &Clause<'_>) -> bool {
     (0..=clause.first.unwrap_or(0)).any(|place| clause.has(place, Role::Obeys))
         && (clause.any(Role::Says) || clause.any(Role::Instructions))
         && (clause.any(Role::Source) || clause.words.contains(&"whatever"))
 }
 
-/// How sure a reading must be to be more than a request that was not understood.
+/// The minimum confidence; below it the request counts as not understood.
 const LEAST_SURE: f64 = 0.2;
-/// The least share of known words of a clause that is read with certainty.
+/// The minimum share of known words of a clause that is read with certainty.
 const LEAST_KNOWN: f64 = 0.5;

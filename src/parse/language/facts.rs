@@ -8,7 +8,7 @@ use crate::parse::roles::Role;
 
 use super::token::{Kind, Token};
 
-/// Notes what the tokens name.
+/// Records what the tokens name.
 pub(super) fn gather(tokens: &[Token<'_>], lexicon: &Lexicon, facts: &mut Facts) {
     let mut spelled_until = 0;
     for (index, token) in tokens.iter().enumerate() {
@@ -26,9 +26,10 @@ pub(super) fn gather(tokens: &[Token<'_>], lexicon: &Lexicon, facts: &mut Facts)
     }
 }
 
-/// "Twelve thousand", "two hundred and fifty", "twenty-five": its value, and one past its last token.
+/// The value of a number in words, and the place after its last token: "twelve thousand", "two hundred and fifty",
+/// "twenty-five".
 fn spelled(tokens: &[Token<'_>], index: usize) -> Option<(f64, usize)> {
-    // INVARIANT: `total` holds what a thousand or a million closed, `group` what stands below it.
+    // INVARIANT: `total` holds the part completed by a thousand or a million, `group` the part below it.
     let (mut total, mut group, mut end) = (0.0, 0.0, index);
     for (place, token) in tokens.iter().enumerate().skip(index).take(LONGEST_SPELLED) {
         if token.word == "and" && place == end && group > 0.0 {
@@ -39,7 +40,7 @@ fn spelled(tokens: &[Token<'_>], index: usize) -> Option<(f64, usize)> {
         for part in parts {
             match part {
                 Cardinal::Unit(value) => group += value,
-                // "Hundred customers" is one hundred of them.
+                // "Hundred customers" means one hundred.
                 Cardinal::Factor(factor) if factor > 100.0 => {
                     total += f64::max(group, 1.0) * factor;
                     group = 0.0;
@@ -52,7 +53,7 @@ fn spelled(tokens: &[Token<'_>], index: usize) -> Option<(f64, usize)> {
     (end > index).then_some((total + group, end))
 }
 
-/// The number right behind a verb of paying, unless it counts something.
+/// The number right after a verb of payment, unless it counts something.
 pub(super) fn bare_amount(tokens: &[Token<'_>], from: usize, table: &IntentTable) -> Option<f64> {
     // "Refund order 17" names an order.
     let is_small = |token: &&Token<'_>| token.is(Role::Determiner) || token.kind == Kind::Mark;
@@ -64,20 +65,20 @@ pub(super) fn bare_amount(tokens: &[Token<'_>], from: usize, table: &IntentTable
         "thousand" | "grand" | "k" => 1e3,
         "million" | "mio" => 1e6,
         "billion" => 1e9,
-        // "Transfer 300 shares": it counts them.
+        // "Transfer 300 shares": a count.
         _ if next.is_some_and(|next| next.kind == Kind::Word && next.word.ends_with('s') && table.knows(next.word)) => {
             return None;
         }
         _ => 1.0,
     };
-    // A small number may be anything; it must not make a payment look small.
+    // A small number may mean anything, and must not make a payment look small.
     Some(value * factor).filter(|amount| *amount > LEAST_BARE)
 }
 
-/// The least number that is money without a currency.
+/// The smallest number that counts as money without a currency.
 const LEAST_BARE: f64 = 100.0;
 
-/// What a word for a number adds, or multiplies by.
+/// The effect of a number word: it adds or multiplies.
 #[derive(Clone, Copy)]
 enum Cardinal {
     Unit(f64),
@@ -85,7 +86,7 @@ enum Cardinal {
 }
 
 fn cardinal(word: &str) -> Option<Cardinal> {
-    // Most words are told apart by their length and first letter alone.
+    // Length and first letter rule out most words.
     if !(3..=9).contains(&word.len()) || !word.starts_with(['o', 't', 'f', 's', 'e', 'n', 'h', 'm', 'b', 'd']) {
         return None;
     }
@@ -93,7 +94,7 @@ fn cardinal(word: &str) -> Option<Cardinal> {
     Some(*cardinal)
 }
 
-/// Reads the number at `index`, of which `behind` is one past the last token.
+/// Reads the number at `index`; `behind` is the place after its last token.
 fn number(tokens: &[Token<'_>], index: usize, behind: usize, value: f64, lexicon: &Lexicon, facts: &mut Facts) {
     let Some(token) = tokens.get(index) else { return };
     let next = tokens.get(behind);
@@ -145,7 +146,7 @@ fn number(tokens: &[Token<'_>], index: usize, behind: usize, value: f64, lexicon
     }
 }
 
-/// Tokens of the longest number in words that is read.
+/// Maximum number of tokens of a number in words.
 const LONGEST_SPELLED: usize = 12;
 
 const CARDINALS: &[(&str, Cardinal)] = &[
@@ -183,7 +184,7 @@ const CARDINALS: &[(&str, Cardinal)] = &[
     ("billion", Cardinal::Factor(1e9)),
 ];
 
-/// The code of a currency's word, and how many of the unit one is.
+/// The code of a currency word, and the number of currency units it stands for.
 fn currency(word: &str) -> Option<(&'static str, f64)> {
     Some(match word {
         "usd" | "dollar" | "dollars" | "bucks" | "buck" => ("USD", 1.0),

@@ -1,5 +1,5 @@
-//! The danger floor: words of destruction, money, rights, secrets and concealment. No learned weight can lower a clause
-//! that orders one of them below MEDIUM.
+//! The danger floor: words of destruction, money, rights, secrets and concealment. No learned weight can rate a
+//! clause that orders one of them below MEDIUM.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::parse::learned::Clause;
 use crate::parse::roles::Role;
 
-/// The place of the first word of danger that a clause orders or names as a deed.
+/// The place of the first danger word that a clause orders, or names as an act.
 pub(super) fn of(clause: &Clause<'_>) -> Option<usize> {
     let asks = clause.words.last() == Some(&"?") && clause.head.is_none();
     clause.words.iter().enumerate().position(|(place, word)| {
@@ -28,29 +28,31 @@ pub(super) fn of(clause: &Clause<'_>) -> Option<usize> {
     })
 }
 
-/// Whether a word, in whatever form, names a deed of danger.
+/// Returns whether a word, in any form, names a dangerous act.
 pub(crate) fn is_danger(word: &str) -> bool {
     FLOOR.forms.get(word).is_some_and(|form| *form != Form::Nominal)
 }
 
-/// Whether a word that asks for a state or a deed stands a few words before: "is to be erased", "needs wiping".
+/// Returns whether a word that asks for a state or an act stands a few words before: "is to be erased", "needs
+/// wiping".
 fn is_led(clause: &Clause<'_>, place: usize) -> bool {
     (place.saturating_sub(WINDOW)..place).any(|place| clause.has(place, Role::Wishes))
 }
 
-/// Whether what follows a participle is no noun that it describes: "get the files deleted by noon", not "deleted files".
+/// Returns whether no noun follows a participle that it could describe: "get the files deleted by noon", not "deleted
+/// files".
 fn ends(clause: &Clause<'_>, place: usize) -> bool {
     place + 1 == clause.words.len() || clause.has(place + 1, Role::Ends)
 }
 
-/// The words of the floor that begin with this letter.
+/// The words of the floor that start with this letter.
 pub(crate) fn floor_words(initial: u8) -> impl Iterator<Item = &'static str> {
     let place = initial.checked_sub(b'a').map(usize::from);
     let words = place.and_then(|place| FLOOR.by_initial.get(place));
     words.into_iter().flatten().map(String::as_str)
 }
 
-/// How a word of the floor stands to the deed that it names.
+/// The grammatical form of a word of the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Base,
@@ -58,16 +60,16 @@ enum Form {
     Participle,
     /// The third person.
     Other,
-    /// A noun that names the deed where what it is done to follows.
+    /// A noun that names the act if its object follows.
     Nominal,
-    /// A noun that names the deed by itself.
+    /// A noun that names the act by itself.
     Deed,
 }
 
 #[derive(Default)]
 struct Floor {
     forms: HashMap<String, Form>,
-    /// All of them, by first letter.
+    /// All words, by first letter.
     by_initial: [Vec<String>; 26],
 }
 
@@ -80,7 +82,7 @@ impl Floor {
         self.forms.entry(word).or_insert(form);
     }
 
-    /// The regular forms of a verb.
+    /// Adds the regular forms of a verb.
     fn add_verb(&mut self, verb: &str) {
         let ending = verb.as_bytes();
         let vowel = |byte: &u8| b"aeiou".contains(byte);
@@ -117,7 +119,7 @@ static FLOOR: LazyLock<Floor> = LazyLock::new(|| {
     floor
 });
 
-/// Words before the deed that are looked at.
+/// Number of words before the act that are looked at.
 const WINDOW: usize = 9;
 /// Last letters that double in the forms of a short verb.
 const DOUBLED: &[u8] = b"bdgmnpt";

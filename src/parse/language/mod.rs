@@ -1,10 +1,9 @@
-//! English sentences: tokens, clauses, and what each clause is read as by the table of
-//! words. What is not understood is said to be so.
+//! English sentences: tokens, clauses, and the reading of each clause by the word table. What is not understood is
+//! reported as such.
 //!
-//! `token` cuts the text and notes cues; `facts` gathers amounts, counts and targets;
-//! `acts` turns what a clause was heard as into an act; `scope` tells how far it
-//! reaches; `orders` finds command lines and quotations that are to be run; `unread`
-//! notes what nothing is known of.
+//! `token` splits the text and finds cues; `facts` collects amounts, counts and targets; `acts` turns a clause's
+//! reading into an act; `scope` determines how far it reaches; `orders` finds command lines and quotations that are
+//! to be run; `unread` records text in which nothing is known.
 
 mod acts;
 mod facts;
@@ -25,15 +24,15 @@ use acts::Speaker;
 pub(crate) use floor::{floor_words, is_danger};
 pub(crate) use token::{Kind, Token, classify, tokenise};
 
-/// What a text says, and the command lines that it asks to run.
+/// The meaning of a text, and the command lines that it asks to run.
 pub(crate) struct Understood<'a> {
     pub reading: Reading,
     pub commands: Vec<&'a str>,
-    /// What stands in quotation marks behind "run this".
+    /// Quotations after "run this".
     pub orders: Vec<&'a str>,
 }
 
-/// Reads a text of English sentences; `lower` is the same in ASCII lower case.
+/// Reads English sentences; `lower` is the same text in ASCII lower case.
 pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Understood<'a> {
     let tokens = tokenise(text, lower, lexicon);
     let mut reading = Reading::new(Format::Text);
@@ -53,7 +52,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     unread::note(&tokens, table, &mut reading.facts);
     let mut clauses = clauses(&tokens, table);
     if clauses.len() > MOST_CLAUSES {
-        // So that the time stays linear in the length; what is left out may matter.
+        // Keeps the time linear in the length; the clauses left out may matter.
         clauses.truncate(MOST_CLAUSES);
         reading.facts.signs.add(Sign::Unclear);
     }
@@ -61,7 +60,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     reading.facts.known = Some(known(&tokens, table));
     read_clauses(&clauses, table, &speaker, &mut reading);
     if cues.has(Sign::UnseenInstructions) {
-        // "Open the page, then do exactly that": the page says what is done.
+        // "Open the page, then do exactly that": the page contains the instructions.
         let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.7);
         reading.push(act.marked(Sign::UnseenInstructions));
     }
@@ -84,10 +83,10 @@ fn read_clauses(clauses: &[Clause<'_>], table: &IntentTable, speaker: &Speaker<'
     let heard: Vec<Heard> = asked.iter().map(|clause| weigh(clause, table).heard(table)).collect();
     let both = asked.iter().zip(&heard);
     let has_order = both.clone().any(|(clause, heard)| clause.is_order() && heard.none < MOST_NONE);
-    // What asks for something; in a story of which no clause does, the one that comes nearest.
+    // The clauses that ask for something, or else the one that comes closest.
     let nearest = heard.iter().map(|heard| heard.none).fold(1.0, f64::min);
     let asks = |clause: &Clause<'_>, heard: &Heard| {
-        // Beside an order a clause that is none mostly tells what is the case.
+        // Next to an order, a clause that is none usually states a fact.
         let most = if has_order && !clause.is_order() { MOST_NONE_BESIDE } else { MOST_NONE };
         heard.none <= nearest || heard.none < most
     };
@@ -95,7 +94,7 @@ fn read_clauses(clauses: &[Clause<'_>], table: &IntentTable, speaker: &Speaker<'
     let surest = kept.map(|(_, heard)| heard.sure).fold(0.0, f64::max);
     for (clause, heard) in both {
         if !asks(clause, heard) && heard.none < DOUBTFUL && reading.facts.doubtful.len() < MOST_DOUBTFUL {
-            // INVARIANT: what it would be read as alone still counts for the decision.
+            // INVARIANT: the clause's own reading still counts for the decision.
             reading.facts.doubtful.push((heard.resource, heard.operation, heard.sure));
             reading.facts.doubtful.extend(&heard.others);
         }
@@ -106,14 +105,14 @@ fn read_clauses(clauses: &[Clause<'_>], table: &IntentTable, speaker: &Speaker<'
             level >= RiskLevel::High && heard.none < MOST_NONE_OF_HARM && act.operation != Operation::Read
         };
         if is_asked || act.is_unknown() || act.signs.has(Sign::Danger) || may_harm() {
-            // INVARIANT: no clause takes another's act away, so that asking for more never loosens a decision. Beside
-            // a clause that is plain, a guess at another is never the primary act.
+            // INVARIANT: no clause removes another's act, so that asking for more never loosens a decision. Next to a
+            // clear clause, an uncertain one never becomes the primary act.
             act.is_entailed |= heard.sure < surest * LEAST_SHARE || !is_asked && !act.signs.has(Sign::Danger);
             reading.push(act);
         }
     }
     if speaker.orders_it_done() && reading.acts.iter().all(|act| act.operation == Operation::Read) {
-        // "Decode this and do it": nobody has seen what.
+        // "Decode this and do it": nobody has seen the decoded text.
         let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.5);
         reading.push(act.marked(Sign::UnseenInstructions));
     }
@@ -123,8 +122,8 @@ fn read_clauses(clauses: &[Clause<'_>], table: &IntentTable, speaker: &Speaker<'
     }
 }
 
-/// The share of the words that the table knows; small words, numbers and names aside. Where no small word of English
-/// stands between them, it is halved: a few words look alike in every language.
+/// The share of words that the table knows, without function words, numbers and names. Halved if there is no English
+/// function word, because a few words look alike in every language.
 fn known(tokens: &[Token<'_>], table: &IntentTable) -> f64 {
     let (mut words, mut known, mut is_english) = (0_u32, 0_u32, false);
     for (place, token) in tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Word) {
@@ -146,7 +145,7 @@ fn known(tokens: &[Token<'_>], table: &IntentTable) -> f64 {
     if is_english || share >= 0.6 { share } else { share / 2.0 }
 }
 
-/// The signs of a name's words with how far it reaches.
+/// Adds the signs of a name's words, and its scope.
 pub(crate) fn reach(act: &mut Act, tokens: &[Token<'_>], clause: &Clause<'_>) {
     let place = |at: Option<&u32>| at.map_or(0, |&at| at as usize);
     let tokens = tokens.get(place(clause.at.first())..=place(clause.at.last())).unwrap_or_default();
@@ -154,7 +153,7 @@ pub(crate) fn reach(act: &mut Act, tokens: &[Token<'_>], clause: &Clause<'_>) {
     scope::add_scope(&mut act.signs, act.operation, tokens);
 }
 
-/// The signs that hold for the whole text wherever they stand in it.
+/// The signs that hold for the whole text wherever they occur.
 fn only_global(cues: Signs) -> Signs {
     let mut global = Signs::default();
     for sign in [Sign::Override, Sign::Conceal, Sign::Production] {
@@ -165,16 +164,16 @@ fn only_global(cues: Signs) -> Signs {
     global
 }
 
-/// The least share of known words of a text that is read.
+/// The minimum share of known words of a text that is read.
 const LEAST_KNOWN: f64 = 0.4;
-/// How likely a clause may ask for nothing and still counts; the same for what is no order, beside one.
+/// The maximum probability that a counted clause asks for nothing; the second value is for a clause next to an order.
 const MOST_NONE: f64 = 0.5;
 const MOST_NONE_BESIDE: f64 = 0.05;
-/// How likely it may ask for nothing and still counts for the decision.
+/// The maximum probability that a clause asks for nothing for it to count in the decision.
 const DOUBTFUL: f64 = 0.9;
-/// The same of a clause whose deed is HIGH or more, beside an order or not.
+/// The same for a clause whose act is HIGH or CRITICAL, next to an order or not.
 const MOST_NONE_OF_HARM: f64 = 0.6;
-/// How sure a clause is read beside the surest one to count.
+/// The minimum confidence in a clause relative to the most certain one.
 const LEAST_SHARE: f64 = 0.7;
-/// Clauses of a text that are read.
+/// Maximum number of clauses read from one text.
 const MOST_CLAUSES: usize = 2048;

@@ -1,5 +1,4 @@
-//! What a text asks to have run: command lines in quotation marks or plain behind
-//! "run", and quotations that are orders.
+//! Finds what a text asks to run: command lines, quoted or bare after "run", and quotations that are orders.
 
 use crate::parse::learned::{Clause, Stance};
 use crate::parse::lexicon::Lexicon;
@@ -7,7 +6,8 @@ use crate::parse::roles::Role;
 
 use super::token::{Kind, Token};
 
-/// The command lines that the text asks to run, and the quotations behind "run this" and "do this" that are none.
+/// The command lines that the text asks to run, and the quotations after "run this" and "do this" that are not
+/// commands.
 pub(super) fn find<'a>(
     tokens: &[Token<'a>],
     clauses: &[Clause<'_>],
@@ -15,7 +15,7 @@ pub(super) fn find<'a>(
     lexicon: &Lexicon,
 ) -> (Vec<&'a str>, Vec<&'a str>) {
     let (mut commands, mut orders) = (Vec::new(), Vec::new());
-    // A plain command reaches to the end of its line, so that a later one in the line is part of it.
+    // A bare command extends to the end of its line, so a later one on the line is part of it.
     let mut covered = 0;
     for (at, runs) in runners(tokens, clauses) {
         let behind = tokens.get(at + 1..).unwrap_or(&[]);
@@ -52,7 +52,7 @@ pub(super) fn find<'a>(
     (commands, orders)
 }
 
-/// The tokens that order something to be run or followed, and whether what they govern may be a command.
+/// The tokens that order something to be run or followed, and whether their object may be a command.
 fn runners(tokens: &[Token<'_>], clauses: &[Clause<'_>]) -> Vec<(usize, bool)> {
     let ordered = clauses.iter().filter(|clause| clause.stance == Stance::Asked);
     let mut found: Vec<(usize, bool)> = ordered
@@ -67,7 +67,7 @@ fn runners(tokens: &[Token<'_>], clauses: &[Clause<'_>]) -> Vec<(usize, bool)> {
     found
 }
 
-/// "Run the following: ...", "Execute: ...", also on the next line and between fences.
+/// The text after a colon, also on the next line and in code fences: "Run the following: ...", "Execute: ...".
 fn behind_colon(text: &str, start: usize) -> Option<&str> {
     let behind = text.get(start..)?;
     let colon = behind.bytes().take(LONGEST_LEAD + 1).position(|byte| matches!(byte, b':' | b'\n'))?;
@@ -87,9 +87,9 @@ fn looks_like_argument(word: &str) -> bool {
     word.starts_with(['-', '/', '.', '~', '$', '*']) || word.contains('/')
 }
 
-/// Bytes between "run" and the colon behind which a command stands.
+/// Maximum number of bytes between "run" and the colon before a command.
 const LONGEST_LEAD: usize = 48;
-/// Tokens behind "run" in which what is run stands.
+/// Number of tokens after "run" in which its object is searched.
 const LONGEST_ORDER: usize = 128;
-/// Quotations that are read as orders.
+/// Maximum number of quotations read as orders.
 const MOST_ORDERS: usize = 8;

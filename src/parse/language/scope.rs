@@ -1,4 +1,4 @@
-//! What a clause shows of its reach: its cues, and whether "all" is bounded.
+//! The scope of a clause: its cues, and whether "all" is bounded.
 
 use crate::model::Operation;
 use crate::parse::roles::Role;
@@ -6,11 +6,11 @@ use crate::parse::sign::{Sign, Signs};
 
 use super::token::{self, Kind, Token};
 
-/// The cues among the governed words, and right before the verb.
+/// The cues among the governed words and right before the verb.
 pub(super) fn local_signs(governed: &[Token<'_>]) -> Signs {
     let mut local = Signs::default();
     for sign in token::cues(governed).iter() {
-        // Whether "all" and "every" reach without a bound is told by `add_scope`.
+        // `add_scope` decides whether "all" and "every" are unbounded.
         if sign != Sign::Bulk {
             local.add(sign);
         }
@@ -18,13 +18,13 @@ pub(super) fn local_signs(governed: &[Token<'_>]) -> Signs {
     local
 }
 
-/// Bulk: "all users", "every file", but not "all three files" or "all files named x".
+/// Adds the bulk sign: for "all users" and "every file", but not for "all three files" or "all files named x".
 pub(super) fn add_scope(signs: &mut Signs, operation: Operation, governed: &[Token<'_>]) {
     let reaches_wide = |token: &Token<'_>| {
         token.cue == Some(Sign::Bulk)
             || token.cue.is_some() && matches!(token.word, "all" | "every" | "entire" | "whole")
     };
-    // "There should be no files left": all of them go.
+    // "There should be no files left" means all of them.
     let none = |pair: &[Token<'_>]| matches!(pair, [before, no] if no.word == "no" && (before.is(Role::Auxiliary) || matches!(before.word, "ensure" | "sure" | "that")));
     if operation == Operation::Delete && governed.windows(2).take(6).any(none) {
         signs.add(Sign::Bulk);

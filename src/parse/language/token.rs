@@ -1,33 +1,33 @@
-//! Words, numbers, quotations, addresses and marks, in one pass over the text.
+//! Words, numbers, quotations, addresses and marks, found in a single pass over the text.
 
 use crate::parse::lexicon::{Lexicon, Phrase};
 use crate::parse::roles::{Role, Roles};
 use crate::parse::sign::{Sign, Signs};
 
-/// One piece of the text.
+/// One token of the text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token<'a> {
-    /// Where it starts, in bytes.
+    /// Start of the token, in bytes.
     pub start: usize,
-    /// As written.
+    /// The token as written.
     pub text: &'a str,
-    /// In lower case.
+    /// The token in lower case.
     pub word: &'a str,
     pub kind: Kind,
-    /// The work that the word does.
+    /// The roles of the word in a sentence.
     pub roles: Roles,
-    /// The sign that starts at this word.
+    /// The sign of the cue that starts at this word.
     pub cue: Option<Sign>,
 }
 
-/// What a piece is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
     Word,
     Number(f64),
-    /// What stands between quotation marks: content, not a request.
+    /// Text in quotation marks: content, not a request.
     Quoted,
-    /// What stands between backquotes.
+    /// Text in backquotes.
     CodeSpan,
     Email,
     Url,
@@ -44,8 +44,8 @@ impl Token<'_> {
     }
 }
 
-/// Cuts the text into tokens and notes the roles and the cues of words and phrases.
-/// `lower` is `text` in ASCII lower case, so that offsets agree.
+/// Splits the text into tokens, and finds the roles and cues of words and phrases. `lower` is `text` in ASCII lower
+/// case, so that offsets agree.
 pub(crate) fn tokenise<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Vec<Token<'a>> {
     let raw = Cutter { text, lower, at: 0, unclosed: Vec::new(), tokens: Vec::with_capacity(text.len() / 5 + 4) }.cut();
     noted(&raw, text, lower, lexicon)
@@ -60,7 +60,7 @@ pub(crate) fn cues(tokens: &[Token<'_>]) -> Signs {
     signs
 }
 
-/// A cut piece with its place.
+/// A piece with its place.
 #[derive(Clone, Copy)]
 struct Piece {
     start: usize,
@@ -72,8 +72,8 @@ struct Cutter<'a> {
     text: &'a str,
     lower: &'a str,
     at: usize,
-    /// Quotation marks known to have no partner in the rest of the text, so that
-    /// the search for a partner is made once a mark and the whole stays linear.
+    /// Quotation marks without a partner in the rest of the text. Each mark is searched once, so that the time stays
+    /// linear.
     unclosed: Vec<char>,
     tokens: Vec<Piece>,
 }
@@ -105,10 +105,10 @@ impl<'a> Cutter<'a> {
         self.at += length;
     }
 
-    /// Takes a pattern of file names: `*.txt`.
+    /// Takes a file name pattern: `*.txt`.
     fn pattern(&mut self) -> bool {
         let rest = self.rest();
-        // A look at a few characters only: a text of stars is gone through once.
+        // Only a few characters ahead, so that a text of asterisks is scanned once.
         let near = (0..=rest.len().min(LONGEST_PATTERN)).rev().find(|&end| rest.is_char_boundary(end)).unwrap_or(0);
         let rest = rest.get(..near).unwrap_or("");
         let end = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | ')' | '"' | '\'')).unwrap_or(rest.len());
@@ -122,7 +122,7 @@ impl<'a> Cutter<'a> {
         is_pattern
     }
 
-    /// Takes what stands between this mark and its partner, if it has one.
+    /// Takes the text between this mark and its partner, if there is one.
     fn quotation(&mut self, mark: char) -> bool {
         if self.unclosed.contains(&mark) {
             return false;
@@ -149,14 +149,14 @@ impl<'a> Cutter<'a> {
         true
     }
 
-    /// Takes the letters up to the next blank or quotation mark as one word, address, path or number.
+    /// Takes the text up to the next blank or quotation mark as a word, address, path or number.
     fn chunk(&mut self) {
         let rest = self.rest();
         let end = rest
             .char_indices()
             .find(|&(place, c)| {
                 c.is_whitespace()
-                    // "$50,000🔥": a picture is no part of a number or a word.
+                    // "$50,000🔥": a picture is not part of a number or word.
                     || c >= FIRST_SYMBOL && !c.is_alphanumeric()
                     || matches!(c, '"' | '`' | ',' | ';' | '!' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '<' | '>')
                         && !(c == ',' && is_inside_number(rest, place))
@@ -166,7 +166,7 @@ impl<'a> Cutter<'a> {
         let trimmed = whole.trim_end_matches(['.', '?', ':', '\'', '*']);
         let trimmed = if trimmed.is_empty() { whole } else { trimmed };
         let (whole, trimmed) = match next_sentence(trimmed) {
-            // "www.example.com.They sent": the next sentence begins without a blank.
+            // "www.example.com.They sent": the next sentence starts without a blank.
             Some(end) => (trimmed.get(..=end).unwrap_or(whole), trimmed.get(..end).unwrap_or(trimmed)),
             None => (whole, trimmed),
         };
@@ -191,7 +191,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Splits at marks inside a chunk ("and/or", "pages.They") but keeps hyphens and apostrophes.
+    /// Splits a chunk at marks inside it ("and/or", "pages.They"), but keeps hyphens and apostrophes.
     fn words(&mut self, start: usize, length: usize) {
         let chunk = self.text.get(start..start + length).unwrap_or("");
         let mut from = 0;
@@ -202,7 +202,7 @@ impl<'a> Cutter<'a> {
             if place > from {
                 let end = start + place;
                 let word = self.lower.get(start + from..end).unwrap_or("");
-                // "Bob's" is Bob; "what's" stays, for the lexicon knows it.
+                // "Bob's" becomes Bob; "what's" stays, because the lexicon knows it.
                 let possessive = word.ends_with("'s") && !is_short_form(word);
                 self.tokens.push(Piece {
                     start: start + from,
@@ -226,7 +226,7 @@ fn is_short_form(word: &str) -> bool {
     )
 }
 
-/// Where the full stop stands behind which an address goes on as a sentence.
+/// The place of the full stop after which an address continues as a sentence.
 fn next_sentence(chunk: &str) -> Option<usize> {
     if !chunk.starts_with("www.") && !chunk.contains("://") {
         return None;
@@ -236,7 +236,7 @@ fn next_sentence(chunk: &str) -> Option<usize> {
     (rest.next()?.is_ascii_uppercase() && rest.all(|c| c.is_ascii_lowercase())).then_some(at)
 }
 
-/// A full stop behind these ends no sentence.
+/// Returns whether a full stop after this word does not end a sentence.
 fn is_abbreviation(word: &str) -> bool {
     matches!(
         word,
@@ -268,7 +268,7 @@ fn is_inside_number(text: &str, place: usize) -> bool {
     before.is_some_and(|c| c.is_ascii_digit()) && after.is_some_and(|c| c.is_ascii_digit())
 }
 
-/// What a chunk without blanks is, when its shape says so.
+/// The kind of a chunk without blanks, if its shape shows it.
 pub(crate) fn classify(chunk: &str) -> Option<Kind> {
     let first = chunk.chars().next()?;
     if (first.is_ascii_digit() || (matches!(first, '$' | '€' | '£') && chunk.len() > first.len_utf8()))
@@ -286,7 +286,7 @@ pub(crate) fn classify(chunk: &str) -> Option<Kind> {
     {
         return Some(Kind::Email);
     }
-    // ".log", ".tar.gz": an ending, or a hidden file.
+    // ".log", ".tar.gz": a file extension or a hidden file.
     if first == '.'
         && chunk.len() > 2
         && chunk.chars().skip(1).all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
@@ -311,7 +311,7 @@ pub(crate) fn classify(chunk: &str) -> Option<Kind> {
     is_host.then_some(Kind::Url)
 }
 
-/// "1,200.50" and "1.200,50" with a point for the decimals and no other mark. Where a mark may be either, the larger
+/// Normalizes "1,200.50" and "1.200,50" to a decimal point and no other mark. If a mark is ambiguous, the larger
 /// number is taken.
 fn plain_digits(digits: &str) -> String {
     let last_mark = digits.rfind(['.', ',']);
@@ -328,7 +328,7 @@ fn plain_digits(digits: &str) -> String {
     }
 }
 
-/// The number of "1,200.50", "$120", "70%", "12k".
+/// The number of "1,200.50", "$120", "70%" or "12k".
 fn number(chunk: &str) -> Option<f64> {
     let digits = chunk.trim_start_matches(['$', '€', '£']).trim_end_matches('%');
     let (digits, factor) = match digits.strip_suffix(['k', 'K']) {
@@ -344,9 +344,9 @@ fn number(chunk: &str) -> Option<f64> {
     plain_digits(digits).parse::<f64>().ok().map(|value| value * factor)
 }
 
-/// Arrows, signs and pictures begin here; quotation marks, dashes and currencies stand before.
+/// The first of the arrows, signs and pictures; quotation marks, dashes and currencies come before it.
 const FIRST_SYMBOL: char = '\u{2190}';
-/// Longest pattern of file names that is looked for, in bytes.
+/// Maximum length of a file name pattern, in bytes.
 const LONGEST_PATTERN: usize = 32;
 
 const FILE_ENDINGS: &[&str] = &[
@@ -362,7 +362,7 @@ const DOMAIN_ENDINGS: &[&str] = &[
     "ch",
 ];
 
-/// Looks up the roles of each word, and the cue that starts there: of phrases the longest.
+/// Looks up the roles of each word and the cue that starts there, the longest phrase first.
 fn noted<'a>(pieces: &[Piece], text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Vec<Token<'a>> {
     let word_at = |index: usize| {
         pieces.get(index).filter(|piece| piece.kind == Kind::Word).and_then(|piece| lower.get(piece.start..piece.end))

@@ -6,25 +6,25 @@ use crate::parse::reading::Facts;
 
 use super::token::{Kind, Token};
 
-/// Notes each run of words of another script, and each of words that the table does not know. What stands between
-/// quotation marks is content; names and numbers end a run.
+/// Records each run of words of another script, and each run of unknown words. Text in quotation marks is content;
+/// names and numbers end a run.
 pub(super) fn note(tokens: &[Token<'_>], table: &IntentTable, facts: &mut Facts) {
     let mut run = Run::default();
     for token in tokens {
         match Word::of(token, table) {
             Some(word) => run.take(word, token, facts),
-            // "The" and "of" tell nothing of what stands around them.
+            // "The" and "of" say nothing about the words around them.
             None if token.roles.is_small() => run.is_parted |= run.words > 0,
             None => run = Run::default(),
         }
     }
 }
 
-/// What a word that is not known is written in.
+/// The script of an unknown word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Word {
     Latin,
-    /// A script without blanks between words: the letters are counted.
+    /// A script without blanks between words; the letters are counted.
     Unspaced(usize),
     Other,
 }
@@ -51,13 +51,13 @@ impl Word {
     }
 }
 
-/// Words in a row that are not known.
+/// Unknown words in a row.
 #[derive(Default)]
 struct Run<'t> {
     first: Option<&'t str>,
     words: usize,
     letters: usize,
-    /// Small words that are known stand between.
+    /// Known function words stand between them.
     is_parted: bool,
 }
 
@@ -75,12 +75,12 @@ impl<'t> Run<'t> {
     }
 }
 
-/// Chinese, Japanese and their like, Thai, Lao, Khmer, Burmese.
+/// Chinese, Japanese, Korean and similar scripts, Thai, Lao, Khmer and Burmese.
 const fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}')
 }
 
-/// Words of a run that is not read.
+/// Minimum number of words of a run that counts as unread.
 const LEAST_WORDS: usize = 3;
-/// Letters of such a run where no blanks part its words.
+/// Minimum number of letters of such a run if no blanks separate its words.
 const LEAST_LETTERS: usize = 5;

@@ -1,23 +1,22 @@
-//! Clauses of a text: where one ends and the next begins, and how each stands to
-//! what is asked: an order, something forbidden, or a question about doing. What is to be written or said is
-//! content and belongs to none.
+//! The clauses of a text: their boundaries, and the stance of each: a request, a prohibition, or a question about
+//! doing something. Text that is to be written or said is content and belongs to no clause.
 
 use crate::parse::language::{Kind, Token};
 use crate::parse::roles::{Role, Roles, ask_about, ask_whether};
 
-/// How a clause stands to what the text asks for.
+/// The stance of a clause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Stance {
-    /// It may ask for something.
+    /// The clause may ask for something.
     #[default]
     Asked,
-    /// It says what must not be done: "don't delete anything".
+    /// The clause says what must not be done: "don't delete anything".
     Forbidden,
-    /// It asks about an act, not for it: "how do I delete a branch?"
+    /// The clause asks about an act, not for it: "how do I delete a branch?"
     About,
 }
 
-/// A clause: its words as the table knows them, and where they stand.
+/// A clause: its words in the form that the table knows, and their places.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Clause<'t> {
     pub stance: Stance,
@@ -26,9 +25,9 @@ pub(crate) struct Clause<'t> {
     pub at: Vec<u32>,
     /// The roles of each word.
     pub roles: Vec<Roles>,
-    /// The place in `words` of the word that opens what is asked.
+    /// The place in `words` of the word that starts the request.
     pub head: Option<usize>,
-    /// The place of the first word that is more than a lead to what is asked.
+    /// The place of the first word that is not introductory.
     pub first: Option<usize>,
 }
 
@@ -44,22 +43,22 @@ impl<'t> Clause<'t> {
         self.roles.push(roles);
     }
 
-    /// How it stands to what is asked, by the words that it opens with.
+    /// Determines the stance by the first words.
     fn stance(&self) -> Stance {
         let words = self.words.as_slice();
         let lead = words.get(..self.head.unwrap_or(words.len()).min(LONGEST_LEAD)).unwrap_or(words);
-        // "Is it possible to delete an account?" asks about it; "for me", "for you to" asks for it.
+        // "Is it possible to delete an account?" asks about it; "for me" and "for you to" ask for it.
         let for_somebody = || words.iter().any(|word| matches!(*word, "you" | "me" | "us" | "someone"));
         if ask_about(words) || ask_whether(words) && !for_somebody() {
             return Stance::About;
         }
-        // "Why don't you", "don't forget to", "not only" ask.
+        // "Why don't you", "don't forget to" and "not only" are requests.
         let asks = |next: Option<&&str>| matches!(next, Some(&("forget" | "only" | "hesitate" | "just" | "you")));
         let forbids = (0..lead.len()).any(|place| self.has(place, Role::Negation) && !asks(words.get(place + 1)));
         if forbids && self.head.is_some() { Stance::Forbidden } else { Stance::Asked }
     }
 
-    /// Whether it opens with a verb, or is a question.
+    /// Returns whether the clause starts with a verb, or is a question.
     pub(crate) fn is_order(&self) -> bool {
         self.head.is_some() && self.head == self.first || self.words.last() == Some(&"?")
     }
@@ -76,31 +75,31 @@ impl<'t> Clause<'t> {
         }
     }
 
-    /// Whether the word at a place has this role.
+    /// Returns whether the word at a place has this role.
     pub(crate) fn has(&self, place: usize, role: Role) -> bool {
         self.roles.get(place).is_some_and(|roles| roles.has(role))
     }
 
-    /// Whether a word has this role.
+    /// Returns whether any word has this role.
     pub(crate) fn any(&self, role: Role) -> bool {
         self.roles.iter().any(|roles| roles.has(role))
     }
 
-    /// Whether it is a question in English by the word that it opens with.
+    /// Returns whether the first word makes it an English question.
     pub(crate) fn opens_question(&self) -> bool {
         self.words.last() == Some(&"?") && self.has(0, Role::Question)
     }
 }
 
-/// What is known of words before any is weighed.
+/// Knowledge about words before any of them is weighed.
 pub(crate) trait Vocabulary {
-    /// Whether a word may open an order.
+    /// Returns whether a word may start an order.
     fn opens(&self, word: &str) -> bool;
-    /// Whether a word is known at all.
+    /// Returns whether a word is known.
     fn knows(&self, word: &str) -> bool;
 }
 
-/// Cuts the tokens into clauses.
+/// Splits the tokens into clauses.
 pub(crate) fn clauses<'t>(tokens: &[Token<'t>], vocabulary: &dyn Vocabulary) -> Vec<Clause<'t>> {
     let mut cutter = Cutter { clauses: Vec::new(), current: Clause::default(), is_content: false, vocabulary };
     for (place, token) in tokens.iter().enumerate() {
@@ -139,7 +138,7 @@ pub(crate) fn clauses<'t>(tokens: &[Token<'t>], vocabulary: &dyn Vocabulary) -> 
 struct Cutter<'t, 'v> {
     clauses: Vec<Clause<'t>>,
     current: Clause<'t>,
-    /// The rest of the sentence is content.
+    /// Whether the rest of the sentence is content.
     is_content: bool,
     vocabulary: &'v dyn Vocabulary,
 }
@@ -151,7 +150,7 @@ impl<'t> Cutter<'t, '_> {
 
     fn word_of(&mut self, word: &'t str, place: u32, roles: Roles) {
         if self.current.words.len() >= LONGEST_CLAUSE {
-            // So that no padding dilutes what is asked, and the time stays linear.
+            // Padding must not dilute the request, and the time has to stay linear.
             self.end_clause();
         }
         if !self.is_content {
@@ -189,7 +188,8 @@ impl<'t> Cutter<'t, '_> {
         }
     }
 
-    /// "Tell Bob that", "note down to", "ask her whether": what follows is said to somebody, not asked for. "Tell me if" asks.
+    /// Returns whether the words that follow are told to somebody rather than requested: "tell Bob that", "note down
+    /// to", "ask her whether". "Tell me if" is a request.
     fn tells(&self, word: &str) -> bool {
         let Clause { words, roles, .. } = &self.current;
         let to_agent = || matches!(words.last(), Some(&("me" | "us" | "you")));
@@ -198,7 +198,7 @@ impl<'t> Cutter<'t, '_> {
             && (!to_agent() || words.contains(&"remind"))
     }
 
-    /// Whether a word that may open an order comes next, small words aside.
+    /// Returns whether the next word, function words aside, may start an order.
     fn opens_order(&self, rest: &[Token<'_>]) -> bool {
         let mut words =
             rest.iter().take(4).take_while(|token| token.kind == Kind::Word).map(|token| first_of(token.word));
@@ -207,7 +207,7 @@ impl<'t> Cutter<'t, '_> {
             if roles.has_any(&[Role::Conjunction, Role::Filler]) {
                 continue;
             }
-            // "Then zorp the tables": an order by a verb that nobody knows.
+            // "Then zorp the tables": an order with an unknown verb.
             let is_obscure =
                 !self.vocabulary.knows(word) && words.next().is_some_and(|next| Roles::of(next).has(Role::Firm));
             return roles.has(Role::Lead) || self.vocabulary.opens(word) || is_obscure;
@@ -263,14 +263,14 @@ fn first_of(word: &str) -> &str {
     word.split([' ', '-']).next().unwrap_or("")
 }
 
-/// Words of the longest clause; what goes on is another.
+/// Maximum number of words of a clause; what follows is another clause.
 const LONGEST_CLAUSE: usize = 96;
 
-/// Words that there is room for from the start.
+/// Initial capacity for the words of a clause.
 const USUAL_CLAUSE: usize = 16;
 
-/// Words of the longest lead that is looked over.
+/// Maximum number of introductory words that are checked.
 const LONGEST_LEAD: usize = 12;
 
-/// Words between a verb of telling and what is told.
+/// Maximum number of words between a verb of telling and what is told.
 const LONGEST_TELLING: usize = 4;

@@ -1,9 +1,9 @@
-//! What was learned from labelled requests: the clauses of a text are scored by one
-//! table of words, which gives each an operation and a resource.
+//! Learned from labeled requests: a word table scores the clauses of a text and gives each an operation and a
+//! resource.
 //!
-//! `clause` cuts a text into clauses; `table` holds the weights and scores them; `rows` adapts it to a user's own;
-//! `relevance` tells how well tools fit a request;
-//! `training` hands clauses to the trainer in `tools/intent-model` and packs what it returns.
+//! `clause` splits a text into clauses; `table` holds the weights and scores them; `rows` adapts it to a user's own
+//! rows; `relevance` rates how well tools fit a request; `training` passes clauses to the trainer in
+//! `tools/intent-model` and packs its result.
 
 mod clause;
 mod read;

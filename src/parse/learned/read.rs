@@ -1,5 +1,5 @@
-//! From clauses to what they ask for: the sums of each clause, the capability that they
-//! speak for, how sure that is, and which words told it.
+//! Reads clauses: the score sums of each clause, the capability they indicate, the confidence, and the decisive
+//! words.
 
 use smallvec::SmallVec;
 
@@ -8,55 +8,55 @@ use crate::model::{Operation, Resource, RiskLevel};
 use super::clause::Clause;
 use super::table::{Candidate, IntentTable, Likely, MOST_COLUMNS, Sums};
 
-/// The risk that the words of a clause speak for.
+/// The risk that the words of a clause indicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LearnedRisk {
-    /// The highest level that is likelier than not; none leaves the rubric's.
+    /// The highest level that is more likely than not; `None` leaves the level to the rubric.
     pub likely: Option<RiskLevel>,
-    /// The highest level that is plain: likely enough to count far above the rubric's own.
+    /// The highest level that is clear: likely enough to count well above the rubric's.
     pub plain: RiskLevel,
 }
 
 impl LearnedRisk {
-    /// The same of a name. Its few words can calm; how far a call reaches is told by its arguments.
+    /// The same for a tool's name. Its few words can lower the risk; the arguments show how far a call reaches.
     pub(crate) fn of_name(self) -> Self {
         Self { likely: self.likely.filter(|likely| *likely == RiskLevel::Low), plain: RiskLevel::Low }
     }
 }
 
-/// What a clause is read as.
+/// The reading of a clause.
 #[derive(Debug, Clone)]
 pub(crate) struct Heard {
     pub operation: Operation,
     pub resource: Resource,
-    /// How likely this is right, from 0 to 1.
+    /// The probability that the reading is right, from 0 to 1.
     pub sure: f64,
-    /// How likely the clause asks for nothing at all.
+    /// The probability that the clause asks for nothing.
     pub none: f64,
-    /// The risk that its words speak for, beside the rubric.
+    /// The risk that the words indicate, in addition to the rubric.
     pub risk: LearnedRisk,
-    /// Other capabilities that it may be read as, the likeliest first.
+    /// Other capabilities that may be meant, most likely first.
     pub others: Vec<(Resource, Operation, f64)>,
-    /// The places in the clause of the words that told the operation and the resource.
+    /// The places in the clause of the words that determined the operation and the resource.
     pub told_operation: Option<usize>,
     pub told_resource: Option<usize>,
-    /// The keys that speak for it most, the strongest first.
+    /// The keys with the most weight, strongest first.
     pub told: SmallVec<[Told; MOST_TOLD]>,
     /// The share of its words that the table knows.
     pub known: f64,
 }
 
-/// A key and what it speaks for.
+/// A key and what it indicates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Told {
-    /// The place in the clause of its word, of a pair the second one.
+    /// The place in the clause of its word; for a pair, of the second word.
     pub place: usize,
     pub is_pair: bool,
-    /// The operation or the resource, by name.
+    /// The name of the operation or resource.
     pub points_to: &'static str,
 }
 
-/// The keys that a clause is weighed by: its words, its pairs of words, its head.
+/// The keys that a clause is weighed by: its words, its pairs of words, and its head.
 pub(super) fn keys_of(clause: &Clause<'_>) -> Vec<String> {
     let words = clause.words.iter().map(|&word| word.to_owned());
     let pairs = clause.words.iter().zip(clause.words.iter().skip(1)).map(|(one, other)| format!("{one} {other}"));
@@ -113,7 +113,7 @@ pub(crate) fn weigh<'t>(clause: &Clause<'_>, table: &'t IntentTable) -> Weighed<
 }
 
 impl Weighed<'_> {
-    /// Reads the clause by its own words alone, so that no words around it dilute what it asks.
+    /// Reads the clause by its own words only, so that no surrounding words dilute it.
     pub(crate) fn heard(&self, table: &IntentTable) -> Heard {
         let likely = table.likely(&self.sums, self.words);
         let (best, candidate, sure) = best(table, &likely);
@@ -153,7 +153,7 @@ impl Weighed<'_> {
 }
 
 impl IntentTable {
-    /// What a word that opens an order asks for by itself.
+    /// The operation and resource of a word that starts an order, by itself.
     pub(crate) fn deed(&self, verb: &str) -> Option<(Operation, Resource)> {
         let alone = Clause { words: vec![verb], at: vec![0], head: Some(0), first: Some(0), ..Clause::default() };
         let likely = self.likely(&weigh(&alone, self).sums, 1);
@@ -168,7 +168,7 @@ impl IntentTable {
     }
 }
 
-/// The likeliest candidate: of equals the first of the table.
+/// The most likely candidate; of equals, the first in the table.
 fn best<'t>(table: &'t IntentTable, likely: &Likely) -> (usize, &'t Candidate, f64) {
     let mut found = (0, 0.0);
     for (place, likely) in likely.of.iter().copied().enumerate() {
@@ -176,7 +176,7 @@ fn best<'t>(table: &'t IntentTable, likely: &Likely) -> (usize, &'t Candidate, f
             found = (place, likely);
         }
     }
-    // INVARIANT: a table without candidates is refused when it is read.
+    // INVARIANT: a table without candidates is refused when it is loaded.
     let candidates = table.candidates();
     let (place, likely) = found;
     (place, candidates.get(place).unwrap_or(&candidates[0]), likely)
@@ -197,7 +197,7 @@ fn others(table: &IntentTable, likely: &Likely, best: usize) -> Vec<(Resource, O
     others
 }
 
-/// By how much a key speaks for a column against the mean of its kind.
+/// The margin of a key's weight for a column over the mean of its kind.
 #[derive(Clone, Copy)]
 struct Margin {
     place: usize,
@@ -205,7 +205,7 @@ struct Margin {
     by: i32,
 }
 
-/// The keys that speak for a column, in the order of their places.
+/// The keys that favor a column, sorted by place.
 fn margins(rows: &[KeyRow<'_>], column: usize, kind: std::ops::Range<usize>) -> SmallVec<[Margin; 32]> {
     let count = i32::try_from(kind.len()).unwrap_or(1);
     let mut margins: SmallVec<[Margin; 32]> = SmallVec::new();
@@ -213,7 +213,7 @@ fn margins(rows: &[KeyRow<'_>], column: usize, kind: std::ops::Range<usize>) -> 
         let own = i32::from(row.get(column).copied().unwrap_or_default());
         let all: i32 = row.get(kind.clone()).unwrap_or_default().iter().map(|&weight| i32::from(weight)).sum();
         let by = own - all / count;
-        // The word that opens the clause has two rows, the second one behind all others.
+        // The word that starts the clause has two rows, and the second comes after all others.
         match margins.iter_mut().find(|known| (known.place, known.is_pair) == (place, is_pair)) {
             Some(known) => known.by += by,
             None => margins.push(Margin { place, is_pair, by }),
@@ -223,14 +223,14 @@ fn margins(rows: &[KeyRow<'_>], column: usize, kind: std::ops::Range<usize>) -> 
     margins
 }
 
-/// The place of the word that speaks most for what the keys point to, its pairs counted; of equals the first.
+/// The place of the word that favors the result most, with its pairs; of equals, the first.
 fn first(margins: &[Margin]) -> Option<usize> {
     let words = margins.chunk_by(|one, other| one.place == other.place);
     let sums = words.filter_map(|word| Some((word.first()?.place, word.iter().map(|margin| margin.by).sum::<i32>())));
     sums.max_by_key(|&(place, by)| (by, std::cmp::Reverse(place))).map(|(place, _)| place)
 }
 
-/// The strongest keys for either.
+/// The strongest keys of both kinds.
 fn strongest(of_both: [(&[Margin], &'static str); 2]) -> SmallVec<[Told; MOST_TOLD]> {
     let mut strongest: SmallVec<[(Margin, &'static str); MOST_TOLD]> = SmallVec::new();
     let rank = |margin: &Margin| (std::cmp::Reverse(margin.by), margin.place, margin.is_pair);
@@ -247,7 +247,7 @@ fn strongest(of_both: [(&[Margin], &'static str); 2]) -> SmallVec<[Told; MOST_TO
     strongest.into_iter().map(told).collect()
 }
 
-/// The levels that are likely and plain; LOW is likely only where little speaks against it.
+/// The likely and clear levels; LOW is likely only if little contradicts it.
 fn level(levels: [f64; 3]) -> LearnedRisk {
     let [medium, high, _] = levels;
     let above = |least: f64| {
@@ -261,16 +261,16 @@ fn level(levels: [f64; 3]) -> LearnedRisk {
     }
 }
 
-/// Share of the best reading's probability below which a reading does not count for the risk.
+/// The minimum probability, relative to the best reading, for a reading to count for the risk.
 const LEAST_COUNTED: f64 = 0.3;
-/// How likely a level must be to be plain.
+/// The minimum probability of a clear level.
 const PLAIN: f64 = 0.7;
-/// How likely MEDIUM and HIGH must be for LOW to be ruled out.
+/// The probabilities of MEDIUM and HIGH that rule out LOW.
 const LEAST_MEDIUM: f64 = 0.5;
 const LEAST_HIGH: f64 = 0.3;
-/// How likely another capability must be to be named.
+/// The minimum probability of another capability that is listed.
 const LEAST_OTHER: f64 = 0.05;
-/// Keys that an explanation names.
+/// Maximum number of keys in an explanation.
 const MOST_TOLD: usize = 3;
-/// Other capabilities that are named.
+/// Maximum number of other capabilities.
 const MOST_OTHERS: usize = 4;

@@ -1,5 +1,5 @@
-//! How well each tool of a set fits a request: the words that they share, the rarer among the tools the heavier, and
-//! how near what the table of words makes of them lies.
+//! The relevance of each tool of a set to a request: the words they share, weighted by rarity among the tools, and
+//! the similarity of their meaning by the word table.
 
 use crate::parse::lexicon::Lexicon;
 use crate::parse::roles::Roles;
@@ -7,7 +7,7 @@ use crate::parse::table::Table;
 
 use super::table::IntentTable;
 
-/// What a definition says of its tool.
+/// The texts of a tool's definition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ToolText<'t> {
     pub name: &'t str,
@@ -16,15 +16,15 @@ pub(crate) struct ToolText<'t> {
     pub parameters: &'t str,
 }
 
-/// Tools that requests are held against.
+/// Tools prepared for relevance ratings.
 #[derive(Debug)]
 pub(crate) struct Relevance {
     tools: Vec<Profile>,
-    /// Of how many tools each word is one.
+    /// The number of tools that each word occurs in.
     known_by: Table<u32>,
 }
 
-/// The words of a text by their base forms, each with its weight, and the direction in which the table points them.
+/// The words of a text in base form with their weights, and their direction in the word table.
 #[derive(Debug, Default)]
 struct Profile {
     words: Table<f64>,
@@ -49,8 +49,8 @@ impl Relevance {
         Self { tools, known_by }
     }
 
-    /// How well each tool fits the request, from about 0 to about 1, in the order of the tools. Scores of one set of tools can be
-    /// compared; those of different sets cannot.
+    /// The relevance of each tool to the request, from about 0 to about 1, in tool order. Scores are comparable
+    /// within one set of tools only.
     pub(crate) fn scores(&self, request: &str, lexicon: &Lexicon) -> Vec<f64> {
         let mut asked = Profile::default();
         asked.add(request, 1.0, lexicon);
@@ -66,7 +66,7 @@ impl Relevance {
         self.tools.iter().map(score).collect()
     }
 
-    /// How much a word tells the tools apart (inverse document frequency).
+    /// The weight with which a word distinguishes the tools (inverse document frequency).
     /// SOURCE: Spärck Jones, "A statistical interpretation of term specificity", 1972.
     fn rarity(&self, word: &str) -> f64 {
         let all = u32::try_from(self.tools.len()).unwrap_or(u32::MAX);
@@ -94,7 +94,7 @@ impl Profile {
     }
 }
 
-/// The words of a text or a name in lower case: `getUser_id` is get, user, id.
+/// The words of a text or name in lower case: `getUser_id` becomes get, user, id.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let mut before = ' ';
     let mut spaced = String::with_capacity(text.len() + 8);
@@ -109,7 +109,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// The verb or the singular that a word is a form of.
+/// The base verb or the singular of a word.
 fn stem(word: &str, table: Option<&IntentTable>) -> String {
     let Some(table) = table else { return word.to_owned() };
     let base = table.base(word);
@@ -125,8 +125,9 @@ fn cosine(one: &[f64], other: &[f64]) -> f64 {
     if length > 0.0 { of(one, other) / length } else { 0.0 }
 }
 
-/// What a word of a name and of a parameter counts beside one of the description, and what the direction counts beside the words:
-/// chosen on 810 calls of the Berkeley function-calling benchmark.
+/// The weights of words in names and in parameters relative to the description, and of the direction relative to the
+/// words.
+/// SOURCE: chosen on 810 calls of the Berkeley function-calling benchmark.
 const NAME: f64 = 2.0;
 const PARAMETERS: f64 = 0.3;
 const MEANING: f64 = 0.2;

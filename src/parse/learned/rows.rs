@@ -1,5 +1,4 @@
-//! Labelled rows, in the text format of `data/intents`, and how a user's own ones
-//! move the table.
+//! Labeled rows in the text format of `data/intents`, and the adaptation of the table to a user's own rows.
 
 use std::sync::Arc;
 
@@ -11,22 +10,22 @@ use super::clause::{Clause, Stance, clauses};
 use super::read::{keys_of, weigh};
 use super::table::IntentTable;
 
-/// One labelled request.
+/// A labeled request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(not(feature = "training"), allow(unreachable_pub, reason = "public for the trainer alone"))]
 pub struct Row {
-    /// What is asked.
+    /// The request.
     pub text: String,
-    /// What it needs, the primary capability first.
+    /// The capabilities it needs, the primary one first.
     pub capabilities: Vec<Capability>,
-    /// What it risks.
+    /// The risk of the request.
     pub risk: RiskLevel,
-    /// Other primary capabilities that are as defensible.
+    /// Other primary capabilities that are equally valid.
     pub accepted: Vec<Capability>,
 }
 
-/// Reads groups of rows. `#resource:operation R` opens a group, where R is L, M, H or C; each line behind it is a request;
-/// `text || capability,...|RISK` and `text || capability,...|RISK|accepted,...` label a request by itself.
+/// Reads groups of rows. `#resource:operation R` starts a group, where R is L, M, H or C, and each line after it is a
+/// request. `text || capability,...|RISK` and `text || capability,...|RISK|accepted,...` label a single request.
 ///
 /// # Errors
 ///
@@ -79,12 +78,13 @@ fn level(word: &str) -> Option<RiskLevel> {
     })
 }
 
-/// The table with the weights of some words moved, so that these rows are read as they are labelled. The words that the
-/// table knows move little, the others as far as it takes.
+/// Returns the table with the weights of some words moved, so that these rows are read as labeled. Known words move
+/// little, others as far as needed.
 ///
 /// # Errors
 ///
-/// [`Error::PayloadTooLarge`] for more than [`MOST_ROWS`], [`Error::InvalidInput`] for a capability that the table lacks.
+/// [`Error::PayloadTooLarge`] for more than [`MOST_ROWS`] rows; [`Error::InvalidInput`] for a capability that the
+/// table lacks.
 pub(crate) fn adapt(table: &Arc<IntentTable>, rows: &[Row], lexicon: &Lexicon) -> Result<IntentTable, Error> {
     if rows.len() > MOST_ROWS {
         return Err(Error::PayloadTooLarge { what: "rows", size: rows.len(), limit: MOST_ROWS });
@@ -104,7 +104,7 @@ pub(crate) fn adapt(table: &Arc<IntentTable>, rows: &[Row], lexicon: &Lexicon) -
     Ok(own)
 }
 
-/// Moves the words of one row a step, where it is not read as labelled.
+/// Moves the words of a row one step if it is not read as labeled.
 fn nudge(own: &mut IntentTable, row: &Row, lexicon: &Lexicon) -> Result<bool, Error> {
     let Some(wanted) = row.capabilities.first() else { return Ok(false) };
     let target = own.place_of(wanted).ok_or_else(|| {
@@ -113,7 +113,7 @@ fn nudge(own: &mut IntentTable, row: &Row, lexicon: &Lexicon) -> Result<bool, Er
     let lower = row.text.to_ascii_lowercase();
     let tokens = tokenise(&row.text, &lower, lexicon);
     let cut = clauses(&tokens, &*own);
-    // Of several clauses the one that comes nearest to the label.
+    // Of several clauses, the one closest to the label.
     let nearest = cut.iter().filter(|clause| clause.stance == Stance::Asked).map(|clause| {
         let weighed = weigh(clause, own);
         let likely = own.likely(&weighed.sums, clause.words.len());
@@ -132,7 +132,7 @@ fn nudge(own: &mut IntentTable, row: &Row, lexicon: &Lexicon) -> Result<bool, Er
     Ok(true)
 }
 
-/// The keys of a clause that move, and how far beside one that nobody knew.
+/// The keys of a clause that move, and the distance of each relative to an unknown word.
 fn moved(clause: &Clause<'_>, table: &IntentTable) -> Vec<(String, f64)> {
     keys_of(clause)
         .into_iter()
@@ -143,9 +143,9 @@ fn moved(clause: &Clause<'_>, table: &IntentTable) -> Vec<(String, f64)> {
         .collect()
 }
 
-/// Rows that a table is adapted to.
+/// Maximum number of rows that a table is adapted to.
 pub(crate) const MOST_ROWS: usize = 10_000;
-/// Passes over the rows.
+/// Number of passes over the rows.
 const ROUNDS: usize = 12;
-/// How far a known word moves beside an unknown one.
+/// The distance that a known word moves, relative to an unknown one.
 const KNOWN_SHARE: f64 = 0.15;

@@ -1,9 +1,8 @@
-//! The table of words: for every key a row of small whole numbers, one for each
-//! operation and resource. A clause's scores are sums of rows, so that they are the
-//! same on every machine.
+//! The word table: for every key a row of small integers, one for each operation and resource. A clause's scores are
+//! sums of rows, so they are the same on every machine.
 //!
-//! Layout of the file, made by `tools/intent-model`: the magic bytes, the length of the header
-//! as four bytes (little-endian), the header as JSON, the keys as an `fst` map, the rows.
+//! Layout of the file, written by `tools/intent-model`: the magic bytes, the length of the header as four bytes
+//! (little-endian), the header as JSON, the keys as an `fst` map, and the rows.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,48 +15,48 @@ use super::rows::Row;
 use crate::model::{Capability, Error, Operation, Resource, RiskLevel};
 use crate::parse::table::Table;
 
-/// First bytes of a table.
+/// The first bytes of a table.
 const MAGIC: &[u8; 8] = b"RKINTENT";
-/// The version of the layout that is read.
+/// The supported version of the layout.
 const VERSION: u32 = 1;
 
-/// What the table says of itself.
+/// The header of the table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Header {
     pub version: u32,
-    /// SHA-256 of the labelled rows that it was trained on, in hex.
+    /// SHA-256 of the labeled rows it was trained on, in hex.
     pub data: String,
     /// SHA-256 of keys and rows, in hex.
     pub digest: String,
     /// The columns: operations, resources, `none`, then the risk levels from MEDIUM up.
     pub columns: Vec<String>,
-    /// What one unit of a row stands for, for operations and resources, and for risk.
+    /// The value of one unit of a row, for operations and resources, and for risk.
     pub scale: f64,
     pub risk_scale: f64,
     /// The capabilities that a clause can be read as.
     pub pairs: Vec<Pair>,
-    /// How likely a clause asks for nothing, before any word.
+    /// The score for asking for nothing, before any word counts.
     pub none: f64,
     /// The intercepts of the risk levels from MEDIUM up.
     pub risk: [f64; 3],
-    /// By what the scores are multiplied, so that probabilities are as sure as they are right.
+    /// The factor on the scores that calibrates the probabilities.
     pub sharpness: f64,
-    /// For a likelihood of 0, 0.1, ... 1 of the best capability the share of requests that it is right for.
+    /// For a probability of 0, 0.1, ... 1 of the best capability, the share of requests for which it is right.
     pub shares: [f64; 11],
-    /// Bytes of the keys.
+    /// Length of the keys, in bytes.
     pub keys: usize,
 }
 
-/// One capability, and what speaks for it before any word.
+/// A capability, and its score before any word counts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Pair {
     pub capability: String,
     pub bias: f64,
-    /// What it adds to each risk level from MEDIUM up.
+    /// The contribution to each risk level from MEDIUM up.
     pub risk: [f64; 3],
 }
 
-/// A capability as the scores use it.
+/// A capability in the form that scoring uses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub operation: Operation,
@@ -68,7 +67,7 @@ pub(super) struct Candidate {
     risk: [f64; 3],
 }
 
-/// The weights of the words: those of the file, and what a user's own rows made of some.
+/// The weights of the words: those of the file, and those that a user's own rows changed.
 #[derive(Debug, Clone)]
 pub(crate) struct IntentTable {
     file: Arc<TableFile>,
@@ -77,34 +76,34 @@ pub(crate) struct IntentTable {
     own_digest: Option<Arc<str>>,
 }
 
-/// A file of weights, read and checked.
+/// A loaded and checked file of weights.
 #[derive(Debug)]
 struct TableFile {
     header: Header,
     digest: Arc<str>,
     candidates: Vec<Candidate>,
-    /// The place of each key's row: unpacked from the file's `fst`, since a sentence looks up a hundred keys.
+    /// The row number of each key, unpacked from the file's `fst` because a sentence looks up a hundred keys.
     keys: Table<u32>,
     rows: Vec<i8>,
 }
 
-/// Columns that a table has at most: a row's sums are kept on the stack.
+/// Maximum number of columns of a table; the sums of a clause are kept on the stack.
 pub(super) const MOST_COLUMNS: usize = 48;
 /// The sums of the rows of a clause.
 pub(super) type Sums = [i32; MOST_COLUMNS];
 
 impl IntentTable {
-    /// The built-in table, read and checked on first use.
+    /// Returns the built-in table, loaded and checked on first use.
     pub(crate) fn shared() -> Result<Arc<Self>, Error> {
         static BUILTIN: OnceLock<Result<Arc<IntentTable>, Error>> = OnceLock::new();
         BUILTIN.get_or_init(|| Self::read(include_bytes!("../data/intents.table")).map(Arc::new)).clone()
     }
 
-    /// Reads a table.
+    /// Loads a table.
     ///
     /// # Errors
     ///
-    /// [`Error::Internal`] where the bytes are no table of this version or were changed.
+    /// [`Error::Internal`] if the bytes are not a table of this version, or were changed.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Error> {
         let broken = |what: &str| Error::Internal { message: format!("the table of intents: {what}") };
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| broken("its first bytes are others than expected"))?;
@@ -144,12 +143,12 @@ impl IntentTable {
         Ok(Self { file, own: Table::default(), own_digest: None })
     }
 
-    /// The digests of its keys and rows, and of the user's own rows.
+    /// The digests of the table's keys and rows, and of the user's own rows.
     pub(crate) fn digests(&self) -> (Arc<str>, Option<Arc<str>>) {
         (Arc::clone(&self.file.digest), self.own_digest.clone())
     }
 
-    /// The digest of the rows that it was trained on.
+    /// The digest of the rows it was trained on.
     #[cfg(feature = "training")]
     pub(super) fn trained_on(&self) -> &str {
         &self.file.header.data
@@ -159,12 +158,12 @@ impl IntentTable {
         &self.file.candidates
     }
 
-    /// The same without a user's own rows.
+    /// Returns the same table without a user's own rows.
     pub(super) fn without_own(&self) -> Self {
         Self { file: Arc::clone(&self.file), own: Table::default(), own_digest: None }
     }
 
-    /// Lets these words open an order.
+    /// Makes these words possible starts of an order.
     pub(super) fn open_with(&mut self, words: impl Iterator<Item = String>) {
         for word in words {
             let key = format!("{HEAD}{word}");
@@ -174,7 +173,7 @@ impl IntentTable {
         }
     }
 
-    /// Notes the rows that it was adapted to.
+    /// Records the rows that the table was adapted to.
     pub(super) fn mark(&mut self, rows: &[Row]) {
         let mut digest = Sha256::new();
         for row in rows {
@@ -193,8 +192,8 @@ impl IntentTable {
         self.file.keys.contains_key(key)
     }
 
-    /// How far the columns of a clause's words have to move for it to be read as this candidate with this risk; none
-    /// where it plainly is.
+    /// The changes of the columns needed for a clause to be read as this candidate with this risk; `None` if it
+    /// clearly is already.
     pub(super) fn steps(
         &self,
         sums: &Sums,
@@ -252,14 +251,14 @@ impl IntentTable {
         self.file.rows.get(place.checked_mul(width)?..)?.get(..width)
     }
 
-    /// The row of a word, or of the word that it is a form of.
+    /// The row of a word, or of the word it is a form of.
     pub(super) fn word(&self, word: &str) -> Option<&[i8]> {
         self.row(word).or_else(|| {
             FORMS.iter().find_map(|(ending, base)| {
                 let stem = word.strip_suffix(ending).filter(|stem| stem.len() > 1)?;
                 let row =
                     |stem: &str| if base.is_empty() { self.row(stem) } else { self.row(&format!("{stem}{base}")) };
-                // "Shipped", "shipping": the doubled letter goes.
+                // "Shipped", "shipping": the doubled letter is dropped.
                 row(stem).or_else(|| {
                     let mut letters = stem.chars().rev();
                     let (last, before) = (letters.next()?, letters.next()?);
@@ -271,7 +270,7 @@ impl IntentTable {
         })
     }
 
-    /// The resource that a word by itself plainly names.
+    /// The resource that a word clearly names by itself.
     pub(crate) fn names(&self, word: &str) -> Option<Resource> {
         let row = self.word(word)?.get(FIRST_RESOURCE..NONE)?;
         let (best, weight) = row.iter().enumerate().max_by_key(|(_, weight)| **weight)?;
@@ -282,7 +281,7 @@ impl IntentTable {
         candidate.filter(|_| is_plain).map(|one| one.resource)
     }
 
-    /// The base form of a word that may open an order: "deleting" and "deleted" are "delete".
+    /// The base form of a word that may start an order: "deleting" and "deleted" become "delete".
     pub(crate) fn base<'w>(&self, word: &'w str) -> std::borrow::Cow<'w, str> {
         let bases = FORMS.iter().filter_map(|(ending, base)| Some((word.strip_suffix(ending)?, base)));
         let opening = bases.map(|(stem, base)| format!("{stem}{base}")).find(|base| base.len() > 2 && self.opens(base));
@@ -291,7 +290,7 @@ impl IntentTable {
             .map_or(word.into(), Into::into)
     }
 
-    /// The word of which another is the plural: "tickets" are of "ticket", "cities" of "city".
+    /// The singular of a plural: "ticket" for "tickets", "city" for "cities".
     pub(super) fn singular<'w>(&'w self, word: &'w str) -> Option<&'w str> {
         let plurals = [("ies", "y"), ("es", ""), ("s", "")];
         plurals.into_iter().find_map(|(ending, base)| {
@@ -300,7 +299,7 @@ impl IntentTable {
         })
     }
 
-    /// Adds the weights of a word, each kind against its mean, to a direction.
+    /// Adds the weights of a word, relative to the mean of each kind, to a direction.
     pub(super) fn add_direction(&self, word: &str, weight: f64, direction: &mut Vec<f64>) {
         let Some(row) = self.word(word) else { return };
         direction.resize(NONE, 0.0);
@@ -314,7 +313,7 @@ impl IntentTable {
         }
     }
 
-    /// Whether it is a form of another word that may open an order: "deletes", "deleting", "deleted".
+    /// Returns whether a word is a form of another one that may start an order: "deletes", "deleting", "deleted".
     pub(crate) fn is_inflected(&self, word: &str) -> bool {
         let third = |ending: &str, base: &str| {
             word.strip_suffix(ending).is_some_and(|stem| stem.len() > 1 && self.opens(&format!("{stem}{base}")))
@@ -322,13 +321,13 @@ impl IntentTable {
         third("ies", "y") || third("es", "") || third("s", "") || self.base(word) != word
     }
 
-    /// The verb of which a word is the third person or the participle: "deletes", "deleting".
+    /// The verb of a word in the third person or the present participle: "deletes", "deleting".
     pub(crate) fn base_of_deed(&self, word: &str) -> Option<String> {
         let forms = FORMS.iter().filter(|(ending, _)| ending.ends_with('s') || *ending == "ing");
         let bases = forms.filter_map(|(ending, base)| Some(format!("{}{base}", word.strip_suffix(ending)?)));
         bases
             .flat_map(|base| {
-                // "Dropping": the doubled letter goes.
+                // "Dropping": the doubled letter is dropped.
                 let single = base.get(..base.len().saturating_sub(1)).filter(|_| doubles(&base)).map(str::to_owned);
                 [Some(base), single]
             })
@@ -336,12 +335,12 @@ impl IntentTable {
             .find(|base| base.len() > 1 && self.opens(base))
     }
 
-    /// The row of a word that opens what is asked.
+    /// The row of a word that starts a request.
     pub(super) fn head(&self, word: &str) -> Option<&[i8]> {
         self.marked(HEAD, word)
     }
 
-    /// The row of a word that opens a clause and is no such verb.
+    /// The row of another word that starts a clause.
     pub(super) fn start(&self, word: &str) -> Option<&[i8]> {
         self.marked(START, word)
     }
@@ -355,7 +354,7 @@ impl IntentTable {
         joined([one, " ", other], |key| self.row(key))
     }
 
-    /// Where a clause of `words` words with these sums stands, for each candidate and for none.
+    /// The probabilities of each candidate and of asking for nothing, for a clause of `words` words with these sums.
     pub(super) fn likely(&self, sums: &Sums, words: usize) -> Likely {
         let unit = self.file.header.scale / root(words);
         let column = |place: usize| f64::from(sums.get(place).copied().unwrap_or_default()) * unit;
@@ -380,7 +379,8 @@ impl IntentTable {
         Likely { none, of: scores }
     }
 
-    /// How sure a reading is whose likelihood comes out as this: the share that was right on authors nobody trained on.
+    /// The confidence in a reading with this probability: the share of correct readings on texts by authors outside
+    /// the training data.
     pub(super) fn sure(&self, likely: f64) -> f64 {
         let place = (likely.clamp(0.0, 1.0) * 10.0).min(9.999);
         let (below, between) = (place.floor(), place.fract());
@@ -389,7 +389,7 @@ impl IntentTable {
         share(at) + (share(at + 1) - share(at)) * between
     }
 
-    /// How likely the risk is at least MEDIUM, HIGH and CRITICAL, for a clause that is read as this candidate.
+    /// The probabilities that the risk is at least MEDIUM, HIGH and CRITICAL, for a clause read as this candidate.
     pub(super) fn risk(&self, sums: &Sums, words: usize, candidate: &Candidate) -> [f64; 3] {
         let unit = self.file.header.risk_scale / root(words);
         let mut levels = [0.0; 3];
@@ -404,18 +404,18 @@ impl IntentTable {
 }
 
 impl Vocabulary for IntentTable {
-    /// It has a row as the head of a clause.
+    /// True if the word has a row as the head of a clause.
     fn opens(&self, word: &str) -> bool {
         self.head(word).is_some()
     }
 
-    /// It has a row, in this form or its base.
+    /// True if the word or its base form has a row.
     fn knows(&self, word: &str) -> bool {
         self.word(word).is_some()
     }
 }
 
-/// How likely a clause is each candidate, and that it asks for nothing.
+/// The probability of each candidate, and of asking for nothing.
 #[derive(Debug)]
 pub(super) struct Likely {
     pub none: f64,
@@ -442,24 +442,24 @@ impl Candidate {
     }
 }
 
-/// The first column of a resource, behind 7 operations.
+/// The first column of a resource, after 7 operations.
 const FIRST_RESOURCE: usize = 7;
-/// The column for what asks for nothing, behind 7 operations and 27 resources.
+/// The column for asking for nothing, after 7 operations and 27 resources.
 const NONE: usize = 34;
-/// What stands before the key of a word that opens what is asked.
+/// Prefix of the key of a word that starts a request.
 const HEAD: char = '^';
-/// The same of any other word that opens a clause.
+/// Prefix of the key of any other word that starts a clause.
 const START: char = '<';
 
-/// What an operation counts beside a resource in the direction of words.
+/// The weight of an operation relative to a resource in the direction of words.
 const OPERATIONS: f64 = 0.7;
-/// By how much a word must speak for a resource before every other to name it by itself, in units of a row.
+/// The minimum lead of a resource over every other for a word to name it by itself, in units of a row.
 const NAMES: i32 = 12;
-/// How likely the label of a user's row is when it is left alone, and how far a word moves at once, in units of a row.
+/// The probability of a user's label at which adaptation stops, and the step of a word, in units of a row.
 const SETTLED: f64 = 0.75;
 const STEP: f64 = 40.0;
 
-/// Endings of forms, and what stands in their base instead.
+/// Word endings, and their replacements in the base form.
 const FORMS: &[(&str, &str)] = &[
     ("ies", "y"),
     ("ied", "y"),
@@ -473,7 +473,7 @@ const FORMS: &[(&str, &str)] = &[
     ("er", ""),
 ];
 
-/// Asks something of pieces put together, on the stack where they are short.
+/// Calls `ask` with joined pieces, built on the stack if they are short.
 fn joined<const N: usize, T>(pieces: [&str; N], ask: impl FnOnce(&str) -> Option<T>) -> Option<T> {
     let mut key = smallvec::SmallVec::<[u8; 64]>::new();
     for piece in pieces {
@@ -482,7 +482,7 @@ fn joined<const N: usize, T>(pieces: [&str; N], ask: impl FnOnce(&str) -> Option
     ask(std::str::from_utf8(&key).ok()?)
 }
 
-/// Whether a word ends with a letter twice.
+/// Returns whether a word ends in a doubled letter.
 fn doubles(word: &str) -> bool {
     matches!(word.as_bytes(), [.., one, other] if one == other)
 }
@@ -491,9 +491,9 @@ fn root(words: usize) -> f64 {
     f64::from(u32::try_from(words.max(1)).unwrap_or(u32::MAX)).sqrt()
 }
 
-/// `e` to the power of `x`, by arithmetic alone, which IEEE 754 makes the same on every machine.
+/// `e` to the power of `x`, by arithmetic only, which IEEE 754 makes identical on every machine.
 fn exp(x: f64) -> f64 {
-    // e^x = (e^(x/1024))^1024, the inner one by its series: the error is below 1e-12 where it matters.
+    // e^x = (e^(x/1024))^1024, the inner one by its series; the error is below 1e-12 where it matters.
     const THIRD: f64 = 1.0 / 3.0;
     const FIFTH: f64 = 1.0 / 5.0;
     if x < LEAST_EXPONENT {
@@ -507,7 +507,7 @@ fn exp(x: f64) -> f64 {
     power
 }
 
-/// Below this exponent a power of `e`, less than a millionth, counts as nothing.
+/// Below this exponent a power of `e` is less than a millionth and counts as zero.
 const LEAST_EXPONENT: f64 = -14.0;
 
 /// The digest of keys and rows, in hex.
@@ -515,7 +515,7 @@ pub(super) fn digest_of(body: &[u8]) -> String {
     hex::encode(Sha256::digest(body))
 }
 
-/// A table's bytes, of its header, keys and rows. The header's digest and length of keys are set.
+/// Assembles a table from header, keys and rows. The header's digest and key length are set here.
 #[cfg(feature = "training")]
 pub(super) fn bytes_of(mut header: Header, keys: &[u8], rows: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     let body = [keys, rows].concat();

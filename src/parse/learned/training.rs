@@ -1,4 +1,4 @@
-//! The two ends of training: clauses out, a table in. Only for `tools/intent-model`.
+//! Both ends of training: clauses out, a table in. Used only by `tools/intent-model`.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -16,11 +16,11 @@ use super::table::{Header, IntentTable, bytes_of};
 /// A clause as the trainer sees it.
 #[derive(Debug, serde::Serialize)]
 pub struct TrainingClause {
-    /// How it stands to what is asked.
+    /// The stance of the clause.
     pub stance: &'static str,
-    /// Its words and placeholders.
+    /// The words and placeholders of the clause.
     pub words: Vec<String>,
-    /// The place of the word that opens what is asked.
+    /// The place of the word that starts the request, if any.
     pub head: Option<usize>,
 }
 
@@ -36,13 +36,13 @@ impl Vocabulary for Verbs<'_> {
     }
 }
 
-/// The clauses of a text, as the parser cuts them with these verbs.
+/// Splits a text into clauses as the parser does with these verbs.
 ///
 /// # Errors
 ///
-/// [`crate::Error::Internal`] if the built-in data does not read.
+/// [`crate::Error::Internal`] if the built-in data does not load.
 pub fn clauses_of(text: &str, verbs: &BTreeSet<String>) -> Result<Vec<TrainingClause>, crate::Error> {
-    // Without the table: it is what is trained.
+    // Without the table, which is being trained.
     static NAMES: OnceLock<Result<Lexicon, crate::Error>> = OnceLock::new();
     let lexicon = NAMES.get_or_init(Lexicon::untrained).as_ref().map_err(Clone::clone)?;
     let lower = text.to_ascii_lowercase();
@@ -60,11 +60,11 @@ pub fn clauses_of(text: &str, verbs: &BTreeSet<String>) -> Result<Vec<TrainingCl
         .collect())
 }
 
-/// A table's bytes: `header` as JSON, `keys` sorted by their bytes, and as many rows of eight-bit weights.
+/// Packs a table: `header` as JSON, `keys` sorted by bytes, and as many rows of eight-bit weights.
 ///
 /// # Errors
 ///
-/// [`crate::Error::InvalidInput`] where they do not belong together.
+/// [`crate::Error::InvalidInput`] if the parts do not belong together.
 pub fn pack(header: &str, keys: &[&str], rows: &[u8]) -> Result<Vec<u8>, crate::Error> {
     let wrong = |error: &dyn std::fmt::Display| crate::Error::input("table", error.to_string());
     let header: Header = serde_json::from_str(header).map_err(|error| wrong(&error))?;
@@ -73,32 +73,32 @@ pub fn pack(header: &str, keys: &[&str], rows: &[u8]) -> Result<Vec<u8>, crate::
     IntentTable::read(&bytes).map(|_| bytes)
 }
 
-/// A parser that reads by this table instead of the built-in one.
+/// Creates a parser that uses this table instead of the built-in one.
 ///
 /// # Errors
 ///
-/// [`crate::Error::Internal`] where the bytes are no table.
+/// [`crate::Error::Internal`] if the bytes are not a table.
 pub fn parser(table: &[u8]) -> Result<Parser, crate::Error> {
     let table = std::sync::Arc::new(IntentTable::read(table)?);
     Ok(Parser::of(Lexicon::clone(&*Lexicon::shared()?).with_table(table)))
 }
 
-/// How well each of these tools fits the request, by the name, the description and the parameters of each.
+/// Rates how well each tool fits the request, given as name, description and parameters.
 ///
 /// # Errors
 ///
-/// [`crate::Error::Internal`] if the built-in data does not read.
+/// [`crate::Error::Internal`] if the built-in data does not load.
 pub fn relevance(request: &str, tools: &[[&str; 3]]) -> Result<Vec<f64>, crate::Error> {
     let lexicon = Lexicon::shared()?;
     let texts = tools.iter().map(|&[name, description, parameters]| ToolText { name, description, parameters });
     Ok(Relevance::of(texts, &lexicon).scores(request, &lexicon))
 }
 
-/// The digest of the rows that the built-in table was trained on, as the trainer wrote it.
+/// The digest of the rows that the built-in table was trained on, as recorded by the trainer.
 ///
 /// # Errors
 ///
-/// [`crate::Error::Internal`] where the built-in table does not read.
+/// [`crate::Error::Internal`] if the built-in table does not load.
 pub fn trained_on() -> Result<String, crate::Error> {
     IntentTable::shared().map(|table| table.trained_on().to_owned())
 }

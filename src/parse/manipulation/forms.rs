@@ -1,4 +1,4 @@
-//! The forms of the turns of phrase, as the data gives them.
+//! The phrase forms of manipulation, as the data file defines them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -23,7 +23,7 @@ pub(super) struct Form {
     pub parts: Vec<Part>,
 }
 
-/// By first letter, the lengths of words, one bit each.
+/// For each first letter, the word lengths that occur, one bit each.
 struct Shapes([u32; 256]);
 
 impl Default for Shapes {
@@ -55,9 +55,9 @@ impl Shapes {
 pub(super) struct Patterns {
     classes: BTreeMap<String, Vec<Item>>,
     pub forms: Vec<Form>,
-    /// The forms that can begin with a word.
+    /// The forms that can start with a word.
     pub starts: Words<Vec<usize>>,
-    /// First letters and lengths of those words: most words are told apart by them alone.
+    /// First letters and lengths of those words, which rule out most words.
     shapes: Shapes,
     /// The words of all classes.
     pub words: WordSet,
@@ -72,7 +72,7 @@ impl Patterns {
         self.shapes.fits(word.as_bytes()) && self.starts.contains_key(word)
     }
 
-    /// Whether some word of a text may begin a form: ordinary sentences have none.
+    /// Returns whether any word of a text may start a form; ordinary sentences have none.
     pub(super) fn may_begin_in(&self, text: &str) -> bool {
         text.as_bytes()
             .split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'\'')
@@ -134,7 +134,7 @@ impl Patterns {
     }
 }
 
-/// Longer words are looked at in full.
+/// Longer words are always looked up.
 const LONGEST_START: usize = 32;
 
 fn item(text: &str) -> Item {
@@ -155,7 +155,7 @@ struct Group {
     forms: Vec<String>,
 }
 
-// A test rules out that the file does not read.
+// A test ensures that the file parses.
 pub(super) static PATTERNS: LazyLock<Patterns> =
     LazyLock::new(|| Patterns::of(&toml::from_str(include_str!("../data/manipulation.toml")).unwrap_or_default()));
 

@@ -1,21 +1,20 @@
-//! Turns of phrase that try to set aside what an agent was told, or to have it
-//! act unseen: patterns of word classes over the words of each clause.
+//! Phrases that try to override an agent's instructions or to have it act unseen: patterns of word classes over the
+//! words of each clause.
 //!
-//! What stands in a quotation, or is asked or written about, is content: it is
-//! left out.
+//! Text that is quoted, asked about or written about is content and is skipped.
 
 mod forms;
 
 use super::sign::{Sign, Signs};
 use forms::{PATTERNS, Part};
 
-/// What a text tries, and the words by which it does.
+/// An attempt at manipulation, and its words.
 pub(crate) struct Attempt<'a> {
     pub sign: Sign,
     pub words: &'a str,
 }
 
-/// The attempts of a text, one of each kind at most.
+/// The attempts in a text, at most one of each kind.
 pub(crate) fn find(text: &str) -> Vec<Attempt<'_>> {
     let mut found: Vec<Attempt<'_>> = Vec::new();
     let mut all = Signs::default();
@@ -48,17 +47,17 @@ pub(crate) fn find(text: &str) -> Vec<Attempt<'_>> {
     found
 }
 
-/// Whether a lower-case word is one of those that the patterns are made of.
+/// Returns whether a lower-case word occurs in the patterns.
 pub(crate) fn knows(word: &str) -> bool {
     PATTERNS.words.contains(word)
 }
 
-/// A word of the text, and where it stands.
+/// A word of the text with its place.
 struct Word<'a> {
     lower: std::borrow::Cow<'a, str>,
     start: usize,
     end: usize,
-    /// Whether some pattern begins with it.
+    /// Whether a pattern starts with it.
     starts: bool,
 }
 
@@ -68,11 +67,12 @@ impl Word<'_> {
     }
 }
 
-/// The clauses of a text, without its quotations.
+/// The clauses of a text without its quotations.
 struct Clauses<'a> {
     text: &'a str,
     at: usize,
-    /// Quotation marks without a partner in the rest of the text: looked for once, so that the time stays linear.
+    /// Quotation marks without a partner in the rest of the text; each is searched once, so that the time stays
+    /// linear.
     unclosed: Vec<u8>,
 }
 
@@ -91,7 +91,7 @@ impl Clauses<'_> {
             if matches!(byte, b'"' | b'`' | b'\'')
                 && let Some(closing) = self.closing(place, byte)
             {
-                // The clause goes on behind the quotation, whose words are not its own.
+                // The clause continues after the quotation, whose words do not belong to it.
                 self.at = closing + 1;
                 return Some((start, place));
             }
@@ -104,7 +104,7 @@ impl Clauses<'_> {
     fn closing(&mut self, place: usize, mark: u8) -> Option<usize> {
         let bytes = self.text.as_bytes();
         let is_letter = |place: usize| bytes.get(place).is_some_and(u8::is_ascii_alphanumeric);
-        // "don't" opens nothing.
+        // "don't" opens no quotation.
         if mark == b'\'' && place.checked_sub(1).is_some_and(is_letter) || self.unclosed.contains(&mark) {
             return None;
         }
@@ -144,14 +144,14 @@ fn split<'a>(text: &'a str, (from, to): (usize, usize), words: &mut Vec<Word<'a>
     }
 }
 
-/// Whether the phrase at `place` is what the clause is about.
+/// Returns whether the phrase at `place` is the topic of the clause.
 fn is_content(words: &[Word<'_>], place: usize) -> bool {
     let asked = words.first().filter(|_| place > 0).is_some_and(|word| in_class("asking", word));
     let near = words.get(place.saturating_sub(3)..place).unwrap_or(&[]);
     asked || near.iter().any(|word| in_class("about", word))
 }
 
-/// Whether the sentence around the clause keeps a secret that harms nobody.
+/// Returns whether the surrounding sentence is about a secret that harms nobody.
 fn is_kind(text: &str, (from, to): (usize, usize)) -> bool {
     let is_end = |c: char| matches!(c, '.' | '!' | '?' | '\n');
     let before = text.get(from.saturating_sub(NEAR)..from).or_else(|| text.get(from..from)).unwrap_or("");
@@ -167,7 +167,7 @@ fn in_class(class: &str, word: &Word<'_>) -> bool {
     PATTERNS.class(class).iter().any(|item| matches!(item.as_slice(), [only] if word.is(only)))
 }
 
-/// How many words the parts of a form take from the start of `words`, if they fit.
+/// The number of words at the start of `words` that the parts of a form match.
 fn matched(parts: &[Part], words: &[Word<'_>]) -> Option<usize> {
     let Some((part, others)) = parts.split_first() else { return Some(0) };
     match part {
@@ -184,7 +184,7 @@ fn matched(parts: &[Part], words: &[Word<'_>]) -> Option<usize> {
             {
                 taken += 1;
             }
-            // What the class takes may be what the rest needs: "the prior rules", "all above".
+            // The rest may need words that the class could take: "the prior rules", "all above".
             (0..=taken).rev().find_map(|taken| matched(others, words.get(taken..)?).map(|rest| rest + taken))
         }
         Part::End => words.is_empty().then_some(0),
@@ -192,15 +192,15 @@ fn matched(parts: &[Part], words: &[Word<'_>]) -> Option<usize> {
     }
 }
 
-/// How many words the phrase takes.
+/// The number of words that the phrase matches.
 fn phrase(item: &[String], words: &[Word<'_>]) -> Option<usize> {
     let fits = item.iter().enumerate().all(|(step, part)| words.get(step).is_some_and(|word| word.is(part)));
     fits.then_some(item.len())
 }
 
-/// Most words that `@class*` takes.
+/// Maximum number of words that `@class*` matches.
 const MOST_OF_A_CLASS: usize = 8;
-/// How far before a clause its sentence is looked at, in bytes.
+/// Number of bytes before a clause in which its sentence is searched.
 const NEAR: usize = 120;
 
 #[cfg(test)]

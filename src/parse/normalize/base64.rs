@@ -1,13 +1,13 @@
-//! Base64 and hexadecimal digits as text, where they are text.
+//! Decoding of base64 and of hexadecimal and binary digits, if the result is text.
 
 use crate::parse::codes::base64_bytes;
 
-/// The text that base64 stands for, if it is plain words: ASCII, or ASCII in UTF-16.
+/// Decodes base64, if the result is plain words: ASCII, or ASCII in UTF-16.
 pub(super) fn decoded(token: &str) -> Option<String> {
     printable(&base64_bytes(token)?)
 }
 
-/// The text that pairs of hexadecimal digits stand for, if it is plain words.
+/// Decodes pairs of hexadecimal digits, if the result is plain words.
 pub(super) fn from_hex(digits: &str) -> Option<String> {
     let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
     let bytes: Vec<u8> = digits
@@ -17,7 +17,7 @@ pub(super) fn from_hex(digits: &str) -> Option<String> {
     if digits.len().is_multiple_of(2) { printable(&bytes) } else { None }
 }
 
-/// The text that groups of eight binary digits stand for, if it is plain words.
+/// Decodes groups of eight binary digits, if the result is plain words.
 pub(super) fn from_binary(digits: &str) -> Option<String> {
     let digits: Vec<u8> = digits.bytes().filter(|byte| matches!(byte, b'0' | b'1')).collect();
     let bytes: Vec<u8> =
@@ -25,7 +25,7 @@ pub(super) fn from_binary(digits: &str) -> Option<String> {
     if digits.len().is_multiple_of(8) { printable(&bytes) } else { None }
 }
 
-/// Bytes as words: UTF-8, or UTF-16 that is ASCII for the most part. Anything else is data.
+/// Converts bytes to words: UTF-8, or UTF-16 that is mostly ASCII. Anything else is data.
 pub(super) fn printable(bytes: &[u8]) -> Option<String> {
     let wide = |read: fn([u8; 2]) -> u16| {
         let units = bytes.chunks_exact(2).filter_map(|pair| <[u8; 2]>::try_from(pair).ok()).map(read);
@@ -41,14 +41,14 @@ pub(super) fn printable(bytes: &[u8]) -> Option<String> {
     let plain = words.chars().filter(|c| matches!(c, ' '..='~' | '\n' | '\r' | '\t')).count();
     let written = words.chars().filter(|c| !c.is_control()).count();
     let letters = words.bytes().filter(u8::is_ascii_alphabetic).count();
-    // A few bytes may come out printable by chance; of many some may be what hides the rest.
+    // A few bytes may be printable by chance. In a longer text, some other characters may be there to hide the rest.
     let is_text = all >= SHORTEST && letters >= 2 && (plain == all || all >= SHORTEST_MIXED && written * 4 >= all * 3);
     is_text.then_some(words)
 }
 
-/// Shortest text that is worth reading: "rm x".
+/// Length of the shortest text worth reading: "rm x".
 const SHORTEST: usize = 4;
-/// Shortest text that may have other characters among its letters.
+/// Length of the shortest text that may contain other characters among its letters.
 const SHORTEST_MIXED: usize = 10;
 
 #[cfg(test)]

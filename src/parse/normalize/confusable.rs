@@ -9,16 +9,16 @@ use serde::Deserialize;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::table::{WordSet, Words};
 
-/// A text whose forged words are written in Latin.
+/// A text with its forged words rewritten in Latin.
 pub(super) struct Unmixed {
     pub text: String,
-    /// Whether a word mixed scripts, or was wholly forged.
+    /// Whether a word mixed scripts, or was forged completely.
     pub mixes: bool,
-    /// Whether letters that no language writes with stood for Latin ones.
+    /// Set if Latin letters were replaced by letters of no language.
     pub styled: bool,
 }
 
-/// The text with forged words in Latin, if it has any.
+/// Rewrites forged words in Latin; `None` if there are none.
 pub(super) fn unmixed(text: &str, lexicon: &Lexicon) -> Option<Unmixed> {
     let mut out = Unmixed { text: String::with_capacity(text.len()), mixes: false, styled: false };
     let mut rest = text;
@@ -57,14 +57,14 @@ impl Unmixed {
             return;
         }
         let plain: String = word.chars().map(latin_of).collect();
-        // Wholly of look-alikes: forged where it is one of our words and honest where it is not.
+        // A word of look-alikes only is forged if it spells a word of the lexicon, and honest if it does not.
         let forged = !latin && alike && !foreign && is_ours(&plain.to_ascii_lowercase(), lexicon);
         if latin && alike || forged {
             self.mixes = true;
             self.text.push_str(&plain);
         } else if styled && !alike {
             self.styled = true;
-            // Turned letters are read from the right.
+            // Upside-down letters are read from the right.
             let turned = word.chars().filter(|c| TURNED.contains(*c)).count() >= 2;
             if turned {
                 self.text.extend(word.chars().rev().map(|c| upright(c).unwrap_or_else(|| latin_of(c))));
@@ -77,13 +77,13 @@ impl Unmixed {
     }
 }
 
-/// Whether letters are one of our words and long enough to be no other language's by chance.
+/// Returns whether letters spell a word of the lexicon, long enough not to be another language's word by chance.
 fn is_ours(word: &str, lexicon: &Lexicon) -> bool {
     word.len() >= SHORTEST_FORGED && (lexicon.is_verb(word) || lexicon.is_noun(word))
         || word.len() + 1 >= SHORTEST_FORGED && lexicon.is_dangerous(word)
 }
 
-/// The Latin letter that a letter looks like, or itself.
+/// The Latin letter that a letter looks like, or the letter itself.
 pub(super) fn latin_of(c: char) -> char {
     enclosed(c).or_else(|| ALIKE.get(&c).copied()).unwrap_or(c)
 }
@@ -93,20 +93,20 @@ pub(super) fn unstroked(c: char) -> char {
     STROKED.get(&c).copied().unwrap_or(c)
 }
 
-/// Whether a list of the data file holds the word.
+/// Returns whether a list of the data file contains the word.
 pub(super) fn holds(name: &str, word: &str) -> bool {
     WORDS.get(name).is_some_and(|list| list.set.contains(word))
 }
 
-/// Whether a text has a word of a list of the data file, in whatever case.
+/// Returns whether a text contains a word of a list of the data file, ignoring case.
 pub(crate) fn says(text: &str, name: &str) -> bool {
     WORDS.get(name).and_then(|list| list.form.as_ref()).is_some_and(|form| form.is_match(text))
 }
 
-/// A list of words of the data file.
+/// A word list of the data file.
 struct List {
     set: WordSet,
-    /// Any of them as a word of a text; made of those lists alone that are looked for in texts.
+    /// Matches any of the words in a text; only for the lists that are searched in texts.
     form: Option<Regex>,
 }
 
@@ -118,10 +118,10 @@ impl List {
     }
 }
 
-/// The lists that are looked for in whole texts.
+/// The lists that are searched in whole texts.
 const SAID: [&str; 3] = ["rotated", "reversed", "asks_of_code"];
 
-/// The letters that a digit or mark stands for in a word.
+/// The letters that a digit or mark can stand for in a word.
 pub(super) fn leet(c: char) -> &'static str {
     DOCUMENT.leet.get(&c).map_or("", String::as_str)
 }
@@ -130,14 +130,15 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || is_ornament(c)
 }
 
-/// Small capitals, phonetic and turned letters, letters in filled signs: no language's words.
+/// Returns whether a character is a small capital, a phonetic or upside-down letter, or a letter in a filled sign:
+/// part of no language's words.
 fn is_ornament(c: char) -> bool {
     matches!(c, '\u{1d00}'..='\u{1d2b}' | '\u{250}'..='\u{2af}' | '\u{a730}' | '\u{a731}' | '\u{1dd}')
         && ALIKE.contains_key(&c)
         || enclosed(c).is_some()
 }
 
-/// White letters in black circles and squares, which compatible folding leaves alone.
+/// The letter in a black circle or square, which compatibility folding leaves unchanged.
 fn enclosed(c: char) -> Option<char> {
     let code = u32::from(c);
     let letter = match code {
@@ -148,7 +149,7 @@ fn enclosed(c: char) -> Option<char> {
     u8::try_from(letter).ok().map(|letter| char::from(b'a' + letter))
 }
 
-/// Letters that are others when turned upside down.
+/// The letter that a letter turned upside down looks like.
 const fn upright(c: char) -> Option<char> {
     Some(match c {
         'p' => 'd',
@@ -161,7 +162,7 @@ const fn upright(c: char) -> Option<char> {
     })
 }
 
-/// Fewest letters of a word that is taken for wholly forged.
+/// Fewest letters of a word that counts as completely forged.
 const SHORTEST_FORGED: usize = 4;
 /// Letters turned upside down.
 const TURNED: &str = "ɐǝɟƃɥɾʞɯɹʇʌʍʎ";
@@ -175,7 +176,7 @@ struct Document {
     words: BTreeMap<String, String>,
 }
 
-// A test rules out that the file does not read.
+// A test ensures that the file parses.
 static DOCUMENT: LazyLock<Document> =
     LazyLock::new(|| toml::from_str(include_str!("../data/confusables.toml")).unwrap_or_default());
 static ALIKE: LazyLock<HashMap<char, char>> = LazyLock::new(|| by_letter(&DOCUMENT.alike));

@@ -1,7 +1,7 @@
-//! Characters written as codes: HTML entities, percent-encoding, the escapes of
-//! programming languages, quoted-printable. All are undone in one pass.
+//! Escaped characters: HTML entities, percent-encoding, the escapes of programming languages, and quoted-printable.
+//! All are undone in a single pass.
 
-/// The text with its escapes undone, as often as they were nested, or `None` if it has none.
+/// Undoes the escapes of a text, including nested ones; `None` if there are none.
 pub(crate) fn undone(text: &str) -> Option<String> {
     let mut current = once(text)?;
     for _ in 1..DEEPEST {
@@ -25,7 +25,7 @@ fn once(text: &str) -> Option<String> {
     changed.then_some(out)
 }
 
-/// Undoes the escapes of one chunk without blanks. Returns whether it had any.
+/// Undoes the escapes of a chunk without blanks. Returns whether there were any.
 fn undo_chunk(chunk: &str, out: &mut String) -> bool {
     if !chunk.bytes().any(|byte| matches!(byte, b'&' | b'%' | b'\\' | b'=')) {
         out.push_str(chunk);
@@ -57,18 +57,19 @@ fn undo_chunk(chunk: &str, out: &mut String) -> bool {
     changed
 }
 
-/// What an escape stands for.
+/// The value of an escape.
 enum Code {
     Byte(u8),
     Char(char),
 }
 
-/// The escape that the text starts with, and its length in bytes.
+/// The escape at the start of a text, and its length in bytes.
 fn escape(text: &str, address: bool) -> Option<(Code, usize)> {
     match text.as_bytes().first()? {
         b'%' => {
             let byte = hex_byte(text.get(1..3)?)?;
-            // An address keeps what would break it in two; its letters, dots and slashes need no code.
+            // In an address, escapes of characters that would split it are kept; letters, dots and slashes need no
+            // escape.
             let kept =
                 address && !(byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/' | b'-' | b'_' | b'~' | b'%'));
             (!kept).then_some((Code::Byte(byte), 3))
@@ -105,7 +106,7 @@ fn entity(text: &str) -> Option<(Code, usize)> {
     if let Some(c) = named {
         return Some((Code::Char(c), name.len() + 2));
     }
-    // A browser takes "&#100" without its semicolon as well.
+    // Browsers accept "&#100" without the semicolon.
     let digits = text.strip_prefix("&#")?;
     let (digits, radix, lead) = match digits.strip_prefix(['x', 'X']) {
         Some(hex) => (hex, 16, 3),
@@ -151,7 +152,7 @@ fn hex_byte(digits: &str) -> Option<u8> {
     if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) { u8::from_str_radix(digits, 16).ok() } else { None }
 }
 
-/// Whether a chunk is the address of a page or a request's target.
+/// Returns whether a chunk is a web address or a request target.
 fn is_address(chunk: &str) -> bool {
     let path = chunk.find('/').unwrap_or(chunk.len());
     let code = chunk.find('%').unwrap_or(chunk.len());
@@ -161,9 +162,9 @@ fn is_address(chunk: &str) -> bool {
         || path < code && chunk.get(..path).is_some_and(|host| host.contains('.') && !host.starts_with('.'))
 }
 
-/// How often an escape may be escaped.
+/// Maximum nesting depth of escapes.
 const DEEPEST: usize = 3;
-/// Longest entity or braced escape that is looked for.
+/// Maximum length of an entity or braced escape.
 const LONGEST_ENTITY: usize = 18;
 
 #[cfg(test)]

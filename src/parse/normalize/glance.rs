@@ -1,5 +1,5 @@
-//! A first look at a text, without memory of its own: most sentences have no
-//! word that could be another in disguise, and pay for no more than this.
+//! A cheap first pass over a text without allocations. Most sentences contain no word that could be another in
+//! disguise, and need no more than this pass.
 
 use crate::parse::lexicon::Lexicon;
 
@@ -10,11 +10,11 @@ use super::{confusable, typos};
 struct Word<'t> {
     text: &'t str,
     known: bool,
-    /// Whether a single blank stands before it.
+    /// Whether a single blank precedes it.
     after_blank: bool,
 }
 
-/// Whether some word may be a dangerous verb in disguise.
+/// Returns whether any word may be a dangerous verb in disguise.
 pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon) -> bool {
     if !text.is_ascii() {
         return true;
@@ -42,7 +42,7 @@ pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon) -> bool {
             continue;
         }
         let Some(word) = Word::of(core, lexicon, gap == 1 && core.len() == chunk.len()) else {
-            // Addresses are read as they are; nothing else is so long.
+            // Addresses are read as they are; no other honest chunk is so long.
             if !core.contains("://") && core.len() < LONGEST_OF_ALL {
                 return true;
             }
@@ -57,9 +57,9 @@ pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon) -> bool {
     false
 }
 
-/// The same of structured text, whose words stand between marks.
+/// The same for structured text, whose words stand between marks.
 pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon) -> bool {
-    // Marks that stand for letters, and joined pieces: the whole look is for them.
+    // Marks that can stand for letters, and concatenated pieces, need the full pass.
     if !text.is_ascii()
         || text.bytes().any(|byte| matches!(byte, b'$' | b'*' | b'+' | b'!' | b'|' | b'%' | b'&' | b'\\'))
     {
@@ -88,7 +88,7 @@ pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon) -> bo
         }
         before = Some(word);
     }
-    // "gr@nt": a sign within a word that is no address.
+    // "gr@nt": an at sign within a word that is not an address.
     has_sign && text.split_whitespace().any(|chunk| chunk.contains('@') && !chunk.contains('.'))
 }
 
@@ -97,7 +97,7 @@ impl<'t> Word<'t> {
         in_lower_case([text, ""], |lower| lexicon.knows(lower)).map(|known| Self { text, known, after_blank })
     }
 
-    /// Whether an unknown word may be a known one: by its characters, its repetitions or its place.
+    /// Returns whether an unknown word may be a known one in disguise, by its characters, repetitions or position.
     fn is_odd(&self, before: Option<Self>) -> bool {
         in_lower_case([self.text, ""], |text| {
             if !text.bytes().all(|byte| byte.is_ascii_lowercase()) {
@@ -124,7 +124,7 @@ impl<'t> Word<'t> {
         }
     }
 
-    /// Whether two words are a dangerous verb that was parted.
+    /// Returns whether two words together are a dangerous verb that was split.
     fn completes(&self, before: Option<Self>, lexicon: &Lexicon) -> bool {
         before.filter(|before| before.after_blank && !(before.known && self.known)).is_some_and(|before| {
             in_lower_case([before.text, self.text], |both| lexicon.is_dangerous(both)).unwrap_or(false)
@@ -132,7 +132,7 @@ impl<'t> Word<'t> {
     }
 }
 
-/// Asks something of two pieces of text together in lower case, which is made on the stack; `None` of a longer text.
+/// Calls `ask` with two pieces joined in lower case, built on the stack; `None` if they are too long.
 fn in_lower_case<T>([first, second]: [&str; 2], ask: impl FnOnce(&str) -> T) -> Option<T> {
     let mut letters = [0; LONGEST];
     let length = first.len() + second.len();
@@ -144,13 +144,13 @@ fn in_lower_case<T>([first, second]: [&str; 2], ask: impl FnOnce(&str) -> T) -> 
     std::str::from_utf8(lower).ok().map(ask)
 }
 
-/// Longest word that is looked at on the stack.
+/// Maximum length of a word that fits on the stack.
 const LONGEST: usize = 32;
-/// Longest chunk that may be a word in disguise.
+/// Maximum length of a chunk that may be a word in disguise.
 const LONGEST_OF_ALL: usize = 64;
-/// Unknown words in a row that are as short as this may be parts of one.
+/// Maximum length of unknown words in a row that may be parts of one.
 const LONGEST_PART: usize = 4;
-/// Fewest letters that stand one by one.
+/// Fewest single letters in a row.
 const FEWEST_LETTERS: usize = 4;
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
-//! Characters that take no place on the screen or change the order of what is
-//! read: taken out, told from their honest uses, and read where they carry text.
+//! Invisible characters, and characters that change the reading direction: removed from the text, distinguished from
+//! their honest uses, and decoded if they carry text.
 
 use crate::model::is_invisible;
 
-/// A text without what is invisible.
+/// A text without invisible characters.
 pub(super) struct Stripped {
     pub text: String,
-    /// Whether something stood where no honest text has it.
+    /// Whether an invisible character stood where no honest text has one.
     pub hides: bool,
-    /// What invisible characters spell.
+    /// Texts that the invisible characters spell.
     pub unseen: Vec<String>,
 }
 
-/// Whether the text is ASCII without control characters: nothing to take out and nothing to fold.
+/// Returns whether the text is ASCII without control characters, so that nothing has to be removed or folded.
 pub(super) fn is_plain(text: &str) -> bool {
     text.is_ascii() && !text.bytes().any(is_control)
 }
@@ -21,7 +21,7 @@ const fn is_control(byte: u8) -> bool {
     byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c) || byte == 0x7f
 }
 
-/// Takes out what is invisible.
+/// Removes invisible characters.
 pub(super) fn strip(text: &str) -> Stripped {
     let right_to_left = text.chars().any(is_right_to_left);
     let mut out = Stripped { text: String::with_capacity(text.len()), hides: false, unseen: Vec::new() };
@@ -46,7 +46,7 @@ pub(super) fn strip(text: &str) -> Stripped {
 }
 
 impl Stripped {
-    /// Judges one run of invisible characters by what stands around it.
+    /// Judges a run of invisible characters by its surroundings.
     fn weigh(&mut self, run: &[char], before: Option<char>, after: Option<char>, right_to_left: bool) {
         let tags: String = run.iter().filter_map(|&c| tagged(c)).collect();
         let names_region = before == Some(BLACK_FLAG) && tags.len() <= LONGEST_REGION;
@@ -61,10 +61,10 @@ impl Stripped {
             || after.is_some_and(|c| c.is_ascii_alphanumeric()) && before.is_some();
         self.hides |= run.iter().any(|&c| match c {
             '\u{202d}' | '\u{202e}' => true,
-            // Embeddings, isolates and marks have work to do only where something runs from right to left.
+            // Embeddings, isolates and marks have a purpose only in text with a right-to-left script.
             '\u{200e}' | '\u{200f}' | '\u{61c}' => !right_to_left && touches,
             '\u{202a}'..='\u{202c}' | '\u{2066}'..='\u{2069}' => !right_to_left,
-            // "1" with a keycap; a style chosen for a sign or an ideograph.
+            // A keycap such as "1", or a style chosen for a sign or an ideograph, is honest.
             '\u{fe00}'..='\u{fe0f}' => before.is_some_and(|c| c.is_ascii_alphabetic()),
             c if tagged(c).is_some() || c == '\u{e007f}' => false,
             _ => touches,
@@ -83,7 +83,7 @@ const fn is_right_to_left(c: char) -> bool {
     matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
 }
 
-/// The ASCII character that a tag character stands for.
+/// The ASCII character of a tag character.
 fn tagged(c: char) -> Option<char> {
     let code = u32::from(c);
     if (0xe_0020..=0xe_007e).contains(&code) { char::from_u32(code - 0xe_0000) } else { None }
@@ -100,9 +100,9 @@ fn selected(c: char) -> Option<u8> {
     u8::try_from(byte).ok()
 }
 
-/// After it tag characters name a region's flag.
+/// After it, tag characters spell the region of a flag.
 const BLACK_FLAG: char = '\u{1f3f4}';
-/// Longest name of such a region: "gbeng".
+/// Maximum length of such a region: "gbeng".
 const LONGEST_REGION: usize = 7;
-/// One selector chooses a style; so many in a row carry bytes.
+/// A single selector chooses a style; this many in a row carry bytes.
 const FEWEST_SELECTORS: usize = 4;

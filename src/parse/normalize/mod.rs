@@ -1,10 +1,8 @@
-//! The text as a person sees it: compatible forms folded (NFKC), typographic
-//! quotes straightened, look-alike letters of forged words read as Latin, and
-//! what was invisible taken out, read on its own, and reported.
+//! The text as a person sees it: compatibility forms folded (NFKC), typographic quotes straightened, look-alike
+//! letters of forged words rewritten in Latin, and invisible content removed, read separately and reported.
 //!
-//! `hidden` finds what takes no place on the screen, `confusable` the look-alikes.
-//! What can be read in more than one way is not replaced but read a second time:
-//! `escapes`, `wrapped` and `respell` give the other texts.
+//! `hidden` finds invisible characters, and `confusable` look-alikes. A text that can be read in more than one way is
+//! not replaced but read a second time: `escapes`, `wrapped` and `respell` provide these other texts.
 
 mod base64;
 pub(super) mod confusable;
@@ -26,28 +24,28 @@ use super::sign::{Sign, Signs};
 
 pub(crate) use wrapped::Turned;
 
-/// A text put in order.
+/// A normalized text.
 #[derive(Debug)]
 pub(crate) struct Normalized<'a> {
-    /// As a person sees it.
+    /// The text as a person sees it.
     pub text: Cow<'a, str>,
-    /// What had been hidden in it.
+    /// Signs of what was hidden in the text.
     pub signs: Signs,
-    /// Letters in a style that only looks like letters: suspicious where what they write is.
+    /// Letters in a style that only looks like letters: suspicious if the words they spell are.
     pub styled: bool,
     /// Texts that no person sees.
     pub unseen: Vec<String>,
 }
 
-/// A name as a person sees it, in lower case: nothing invisible in it, and every letter the Latin one that it looks like.
-/// Two names that come to one text look the same; it is for refusing, never for letting in.
+/// A name as a person sees it, in lower case: without invisible characters, each letter replaced by the Latin one
+/// that it looks like. Two names with the same result look the same. Use it to refuse names, never to accept them.
 pub(crate) fn seen_as(name: &str) -> String {
     let shown = hidden::strip(name).text;
     let letters = shown.nfkc().map(confusable::latin_of).flat_map(char::to_lowercase);
     letters.nfkc().map(confusable::latin_of).collect::<String>().trim().to_owned()
 }
 
-/// Folds the text and takes out what is hidden in it.
+/// Folds the text and removes what is hidden in it.
 pub(crate) fn normalize<'a>(text: &'a str, lexicon: &Lexicon) -> Normalized<'a> {
     if hidden::is_plain(text) {
         return Normalized { text: Cow::Borrowed(text), signs: Signs::default(), styled: false, unseen: Vec::new() };

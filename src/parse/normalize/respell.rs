@@ -1,5 +1,5 @@
-//! Words whose letters were changed, parted or repeated so that they are not
-//! found: written as they are meant, where that makes a dangerous verb of them.
+//! Words disguised by changed, separated or repeated letters: rewritten as intended, if the result is a dangerous
+//! verb.
 
 use std::borrow::Cow;
 
@@ -12,23 +12,23 @@ use super::letters;
 use super::segment;
 use super::typos;
 
-/// A text with its words written as they are meant.
+/// A text with its words rewritten as intended.
 pub(crate) struct Respelled {
     pub text: String,
-    /// Whether more than slips of the pen were put right.
+    /// Set if more than typing errors were corrected.
     pub disguised: bool,
 }
 
-/// A piece of the text: a word, or what stands between words.
+/// A piece of the text: a word, or the characters between words.
 struct Chunk<'a> {
     text: &'a str,
-    /// In lower case, where it is a word.
+    /// The word in lower case; `None` between words.
     lower: Option<Cow<'a, str>>,
     known: bool,
 }
 
-/// The text as it is meant, if some word of it is a dangerous verb in disguise. Of `structured`
-/// text the names between its marks are words.
+/// Rewrites the text as intended, if any word is a dangerous verb in disguise. In `structured` text the names between
+/// marks are words.
 pub(crate) fn respelled(text: &str, structured: bool, lexicon: &Lexicon) -> Option<Respelled> {
     let worth_a_look = if structured {
         glance::is_worth_a_look_between_marks(text, lexicon)
@@ -66,7 +66,7 @@ pub(crate) fn respelled(text: &str, structured: bool, lexicon: &Lexicon) -> Opti
         }
         index += 1;
     }
-    // Other words in the same disguise are read only beside one that matters, or many of them together.
+    // Other words with the same disguise count only beside a word that matters, or if several stand together.
     let matters = work.found || joined.is_some() || weak.iter().any(|(_, _, word)| word.len() >= SHORTEST_NOUN);
     if !matters {
         return None;
@@ -78,7 +78,7 @@ pub(crate) fn respelled(text: &str, structured: bool, lexicon: &Lexicon) -> Opti
     Some(Respelled { text: out, disguised: work.disguised })
 }
 
-/// What a disguised word is.
+/// The meaning of a disguised word.
 enum Meant {
     Dangerous(String),
     Word(String),
@@ -102,7 +102,7 @@ impl Work<'_, '_> {
         Meant::Dangerous(word)
     }
 
-    /// One unknown word by itself.
+    /// Reads a single unknown word.
     fn word(&mut self, index: usize, lower: &str) -> Option<Meant> {
         if lower.len() > LONGEST || lower.contains("://") {
             return None;
@@ -137,14 +137,14 @@ impl Work<'_, '_> {
         self.leet(lower)
     }
 
-    /// "d-e-l-e-t-e", "de*lete": the word without the marks inside it.
+    /// "d-e-l-e-t-e", "de*lete": the word without the marks inside.
     fn unparted(&self, lower: &str) -> Option<String> {
         let is_mark = |c: char| c.is_ascii_punctuation() && !matches!(c, '@' | '$' | '!');
         if !lower.contains(is_mark) || lower.contains('@') {
             return None;
         }
         let parts = || lower.split(is_mark).filter(|part| !part.is_empty());
-        // "check-out" and "sign-up" are nouns of verbs that have their particle behind them.
+        // "check-out" and "sign-up" are nouns made of a verb and a particle.
         let is_noun = lower.rsplit_once(['-', '/', '_']).is_some_and(|(verb, particle)| {
             confusable::holds("particles", particle) && verb.bytes().all(|byte| byte.is_ascii_lowercase())
         });
@@ -156,7 +156,7 @@ impl Work<'_, '_> {
         if whole.len() >= SHORTEST_PARTED && self.dangerous(&whole) {
             return Some(whole);
         }
-        // "re-send" is to send once more.
+        // "re-send" means to send again.
         if let Some(rest) = lower.strip_prefix("re-").filter(|rest| self.dangerous(rest)) {
             return Some(rest.to_owned());
         }
@@ -164,7 +164,7 @@ impl Work<'_, '_> {
         if single { segment::words(&whole, self.lexicon) } else { None }
     }
 
-    /// "d3l3te", "$end": digits and marks for letters.
+    /// "d3l3te", "$end": digits and marks in place of letters.
     fn leet(&mut self, lower: &str) -> Option<Meant> {
         let (word, dangerous) = self.read_leet(lower)?;
         if dangerous { Some(self.take(word, true)) } else { Some(Meant::Word(word)) }
@@ -173,11 +173,11 @@ impl Work<'_, '_> {
     fn read_leet(&self, lower: &str) -> Option<(String, bool)> {
         let plain = lower.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '!' | '$'));
         let odd = lower.chars().filter(|c| !c.is_ascii_lowercase() && *c != '-').count();
-        // "user5" is the fifth user, "done!" is done.
+        // "user5" is the fifth user, and "done!" is done.
         if odd == 0 || odd == lower.chars().count() || plain.len() + 1 >= lower.len() && self.lexicon.knows(plain) {
             return None;
         }
-        // One way to read each ambiguous mark for the whole word: nobody writes it in two.
+        // Each ambiguous mark has the same meaning throughout a word.
         for variant in 0..2 {
             let mut word = String::with_capacity(lower.len());
             for c in lower.chars() {
@@ -200,7 +200,7 @@ impl Work<'_, '_> {
         None
     }
 
-    /// "deleeeete".
+    /// "deleeeete": repeated letters.
     fn unstretched(&self, lower: &str) -> Option<String> {
         let bytes = lower.as_bytes();
         if !bytes.windows(3).any(|run| run.iter().all(|byte| Some(byte) == run.first())) {
@@ -219,7 +219,7 @@ impl Work<'_, '_> {
         })
     }
 
-    /// Whether a verb can stand here: at a beginning, or after a word that asks for one.
+    /// Returns whether a verb can stand here: at a start, or after a word that requires one.
     fn verb_stands_at(&self, index: usize) -> bool {
         let Some(before) = index.checked_sub(2).and_then(|place| self.chunks.get(place)) else { return true };
         let gap = self.chunks.get(index - 1).map_or("", |gap| gap.text);
@@ -227,7 +227,7 @@ impl Work<'_, '_> {
             || before.lower.as_deref().is_some_and(|word| confusable::holds("before_verb", word))
     }
 
-    /// "del ete": this word and the next ones, one of them unknown, are a dangerous verb together.
+    /// "del ete": this word and the next ones, at least one unknown, together form a dangerous verb.
     fn parted(&mut self, index: usize) -> Option<(String, usize)> {
         let mut joined = String::new();
         let mut unknown = false;
@@ -256,7 +256,7 @@ impl Work<'_, '_> {
         let single = |place: usize| {
             self.chunks.get(place).and_then(|chunk| chunk.lower.as_deref()).filter(|word| word.chars().count() == 1)
         };
-        // Only where the row begins: each row is looked at once.
+        // Only at the start of a row, so that each row is read once.
         if single(index).is_none() || index >= 2 && single(index - 2).is_some() {
             return None;
         }
@@ -270,7 +270,7 @@ impl Work<'_, '_> {
             if single(last + 2).is_none() || gap.len() > LONGEST_GAP {
                 break;
             }
-            // Wider gaps part words.
+            // A wider gap separates words.
             if gap.len() > 1 && gap.bytes().all(|byte| byte == b' ') {
                 words.push(String::new());
             }
@@ -295,7 +295,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// Words and what stands between them, by turns.
+/// Words and the characters between them, alternating.
 fn chunks<'a>(text: &'a str, structured: bool, lexicon: &Lexicon) -> Vec<Chunk<'a>> {
     let divides = |c: char| {
         c.is_whitespace()
@@ -307,7 +307,7 @@ fn chunks<'a>(text: &'a str, structured: bool, lexicon: &Lexicon) -> Vec<Chunk<'
     while !rest.is_empty() {
         let end = rest.find(divides).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
-        // Marks around a word are no part of it, but "$end" and "de!ete" have theirs inside.
+        // Marks around a word are not part of it, but "$end" and "de!ete" contain theirs.
         let core = word
             .trim_start_matches(|c: char| c.is_ascii_punctuation() && !matches!(c, '$' | '@' | '(' | '|' | '+'))
             .trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '$');
@@ -337,7 +337,7 @@ fn lowered(word: &str) -> Cow<'_, str> {
     if is_lower { Cow::Borrowed(word) } else { Cow::Owned(word.to_lowercase()) }
 }
 
-/// `"del" + "ete"` as one bare word.
+/// `"del" + "ete"` as a single bare word.
 fn unconcatenated(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -360,21 +360,21 @@ fn unconcatenated(text: &str) -> Option<String> {
         }
     }
     out.push_str(rest);
-    // The outermost marks would make a quotation of what is meant to be run.
+    // The outer quotes would turn what is meant to be run into a quotation.
     changed.then(|| out.replace(['"', '\''], ""))
 }
 
-/// Longest word that is looked into.
+/// Maximum length of a word that is looked into.
 const LONGEST: usize = 64;
-/// Longest dangerous verb.
+/// Maximum length of a dangerous verb.
 const LONGEST_VERB: usize = 16;
-/// Shortest verb that is looked for in parts.
+/// Minimum length of a verb that is searched in parts.
 const SHORTEST_PARTED: usize = 4;
-/// Most parts of a verb.
+/// Maximum number of parts of a verb.
 const MOST_PARTS: usize = 3;
-/// Fewest letters that stand one by one.
+/// Fewest single letters in a row.
 const FEWEST_LETTERS: usize = 4;
-/// Widest gap between letters that stand one by one.
+/// Maximum gap between single letters.
 const LONGEST_GAP: usize = 4;
-/// Shortest noun that is worth a second reading by itself.
+/// Minimum length of a noun that is worth a second reading by itself.
 const SHORTEST_NOUN: usize = 4;

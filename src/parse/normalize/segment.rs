@@ -1,14 +1,14 @@
-//! Words that were written without blanks between them.
+//! Splits words that were written without blanks between them.
 
 use crate::parse::lexicon::Lexicon;
 
-/// The words that lower-case letters run together are, if known words make up the whole of
-/// them and one is a dangerous verb. Of several ways the one with the longest first words.
+/// Splits lower-case letters into words, if known words make up all of them and one is a dangerous verb. Of several
+/// splits the one with the longest first words is chosen.
 pub(super) fn words(letters: &str, lexicon: &Lexicon) -> Option<String> {
     if letters.len() > LONGEST || !letters.is_ascii() {
         return None;
     }
-    // From the back: the length of the word that starts at each place and lets the rest be words too.
+    // From the end: the length of the word at each place that lets the rest be words too.
     let mut starts: Vec<usize> = vec![0; letters.len() + 1];
     let mut reaches: Vec<bool> = vec![false; letters.len() + 1];
     if let Some(last) = reaches.last_mut() {
@@ -42,9 +42,9 @@ fn is_word(word: &str, lexicon: &Lexicon) -> bool {
         && lexicon.knows(word)
 }
 
-/// Longest run of letters that is taken apart.
+/// Maximum length of a run of letters that is split.
 const LONGEST: usize = 512;
-/// Longest word in it.
+/// Maximum length of a word in it.
 const LONGEST_WORD: usize = 16;
 
 #[cfg(test)]

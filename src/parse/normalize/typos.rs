@@ -1,16 +1,17 @@
-//! Words of danger that were written wrong.
+//! Misspelled words of the danger floor.
 
 use crate::parse::language::floor_words;
 
 use super::confusable;
 
-/// The word of the danger floor that an unknown lower-case word is one edit away from, of eight letters and more two:
-/// a letter too many, too few, another one, or two swapped.
+/// The word of the danger floor that an unknown lower-case word is one edit away from, or two edits from eight
+/// letters on: an added, missing or changed letter, or two swapped letters.
 pub(super) fn meant(word: &str) -> Option<&'static str> {
     if !(SHORTEST..=LONGEST).contains(&word.len()) || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return None;
     }
-    // A slip leaves the first letter as it is. Short words have too many neighbours for anything but two letters swapped.
+    // A typing error keeps the first letter. Short words have too many neighbors to allow anything but swapped
+    // letters.
     let most = if word.len() >= LEAST_FOR_TWO { 2 } else { 1 };
     let is_slip = |meant: &&str| {
         meant.len().abs_diff(word.len()) <= most
@@ -22,7 +23,7 @@ pub(super) fn meant(word: &str) -> Option<&'static str> {
     (found != word && !confusable::holds("ordinary", word)).then_some(found)
 }
 
-/// Whether the two are of the same letters.
+/// Returns whether two words have the same letters.
 fn is_swapped(one: &str, other: &str) -> bool {
     let (mut one, mut other) = (one.as_bytes().to_vec(), other.as_bytes().to_vec());
     one.sort_unstable();
@@ -30,13 +31,13 @@ fn is_swapped(one: &str, other: &str) -> bool {
     one == other
 }
 
-/// Shorter words are other words with any slip.
+/// Minimum length: any edit of a shorter word is another word.
 const SHORTEST: usize = 4;
-/// Shortest word of which a letter may be wrong, too many or too few.
+/// Minimum length of a word with an added, missing or changed letter.
 const LEAST_FOR_A_LETTER: usize = 5;
-/// Shortest word that may be two edits away.
+/// Minimum length of a word that may be two edits away.
 const LEAST_FOR_TWO: usize = 8;
-/// No word of danger is longer.
+/// Maximum length of a word of the danger floor.
 const LONGEST: usize = 20;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! Texts wrapped in another writing: base64, hexadecimal and binary digits
-//! wherever they stand; letters turned by thirteen or written backwards where
-//! the text says so.
+//! Encoded texts: base64, hexadecimal and binary digits wherever they occur, and rot13 or reversed letters if the
+//! text mentions them.
 
 use crate::parse::lexicon::Lexicon;
 use crate::parse::manipulation;
@@ -8,14 +7,14 @@ use crate::parse::manipulation;
 use super::base64;
 use super::confusable;
 
-/// A wrapped piece: where it stands, and what it says.
+/// An encoded piece: its range and its decoded text.
 pub(crate) struct Piece {
     pub start: usize,
     pub end: usize,
     pub text: String,
 }
 
-/// The wrapped pieces of a text, up to [`MOST`].
+/// The encoded pieces of a text, up to [`MOST`].
 pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -27,11 +26,11 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece> {
         let whole = length + run.iter().skip(length).take(2).take_while(|&&byte| byte == b'=').count();
         let mut end = start + whole;
         if let Some((spelled, reach)) = grouped(text, start, length) {
-            // Whatever the groups spell, they are not looked at again: the time stays linear.
+            // Groups are not looked at again whatever they spell, so that the time stays linear.
             end = reach;
             found.extend(spelled.map(|text| Piece { start, end, text }));
         } else if length >= SHORTEST && found.len() < MOST {
-            // Lines of one length that a mailer or a terminal broke.
+            // Lines of equal length, as a mailer or a terminal wraps them.
             end = whole_lines(text, start, end);
             let token = text.get(start..end).unwrap_or("");
             if let Some(text) = unwrapped(token) {
@@ -43,16 +42,16 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     found
 }
 
-/// The text as it is once letters that it says are turned, or written backwards, are put right.
+/// The text after decoding rot13 or reversed letters that it mentions.
 pub(crate) struct Turned {
-    /// With letters turned by thirteen in the words that this makes words.
+    /// With rot13 undone in the words that become known words.
     pub rotated: Option<String>,
-    /// Backwards, and with the words backwards that are words then.
+    /// Completely reversed, and with the words reversed that become known words.
     pub reversed: Option<[String; 2]>,
 }
 
 impl Turned {
-    /// `text` may be told otherwise than it was `written`, with escapes.
+    /// `text` may differ from the original text `written`, which can contain escapes.
     pub(crate) fn of(text: &str, written: &str, lexicon: &Lexicon) -> Self {
         let rotated = confusable::says(text, "rotated")
             .then(|| rewritten(text, lexicon, |word| word.chars().map(by_13).collect()));
@@ -76,7 +75,7 @@ fn by_13(c: char) -> char {
     }
 }
 
-/// The text with each unknown word rewritten that is a known one so.
+/// Rewrites each unknown word that becomes a known one.
 fn rewritten(text: &str, lexicon: &Lexicon, rewrite: impl Fn(&str) -> String) -> String {
     let known = |word: &str| {
         let lower = word.to_ascii_lowercase();
@@ -96,7 +95,7 @@ const fn is_digit_of_64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
-/// The end of a run that goes on over lines.
+/// The end of a run that continues over lines.
 fn whole_lines(text: &str, start: usize, first_end: usize) -> usize {
     let line = first_end - start;
     let mut end = first_end;
@@ -114,7 +113,7 @@ fn whole_lines(text: &str, start: usize, first_end: usize) -> usize {
     }
 }
 
-/// Pairs of hexadecimal digits or groups of binary ones with blanks between: the text and its end.
+/// Pairs of hexadecimal digits or groups of binary digits separated by blanks: the decoded text and the end.
 fn grouped(text: &str, start: usize, length: usize) -> Option<(Option<String>, usize)> {
     if length != 2 && length != 8 {
         return None;
@@ -154,7 +153,7 @@ fn unwrapped(token: &str) -> Option<String> {
     if !looks_encoded(token) {
         return None;
     }
-    // A word and a dash before it, a path's slash after it: what stands between is tried as well.
+    // A word and a dash before it, or a path's slash after it: the parts between are tried as well.
     base64::decoded(token).or_else(|| {
         token
             .split(['/', '-', '_'])
@@ -163,7 +162,8 @@ fn unwrapped(token: &str) -> Option<String> {
     })
 }
 
-/// Whether letters stand as no word has them: capitals after small letters, digits among letters, padding.
+/// Returns whether letters occur in an order that words do not have: capitals after small letters, digits among
+/// letters, padding.
 fn looks_encoded(token: &str) -> bool {
     let bytes = token.as_bytes();
     let mixes = bytes.windows(2).any(|pair| match pair {
@@ -176,15 +176,15 @@ fn looks_encoded(token: &str) -> bool {
     mixes || token.ends_with('=')
 }
 
-/// Shortest run of digits of 64 that is tried.
+/// Minimum length of a base64 run that is tried.
 const SHORTEST: usize = 6;
-/// Shortest run of hexadecimal digits that is tried.
+/// Minimum length of a hexadecimal run that is tried.
 const SHORTEST_HEX: usize = 8;
-/// Lines of base64 that were broken are at least this long.
+/// Minimum length of wrapped base64 lines.
 const SHORTEST_LINE: usize = 60;
-/// Fewest groups of digits that may spell a text.
+/// Fewest digit groups that may spell a text.
 const FEWEST_GROUPS: usize = 4;
-/// Most pieces of one text that are unwrapped. A text with as many is not read with certainty.
+/// Maximum number of pieces decoded from one text. A text with this many cannot be read with certainty.
 pub(crate) const MOST: usize = 256;
 
 #[cfg(test)]

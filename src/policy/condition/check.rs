@@ -1,6 +1,6 @@
-//! The constructs that depend on what is around them: names, what reads the
-//! context, and macros with their variables. Each method takes the parts of one
-//! construct and refuses them, with a position, or makes the node of them.
+//! Checks of the constructs that depend on their surroundings: names, reads of the context, and macros with their
+//! variables. Each method takes the parts of one construct and either refuses them, with a position, or builds the
+//! node.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::document::did_you_mean;
 
 type Result<T> = std::result::Result<T, ConditionError>;
 
-/// Builds the tree of one source.
+/// Builds the checked tree of one source.
 pub(super) struct Builder<'b> {
     bindings: &'b [Bound],
     variables: Vec<(Box<str>, Type)>,
-    /// The literal keys of the context that it reads.
+    /// The literal context keys that the source reads.
     pub(super) keys: BTreeSet<Box<str>>,
-    /// Those of them that it asks after with `has` or `in`.
+    /// The keys among them whose existence is tested with `has` or `in`.
     pub(super) asked: BTreeSet<Box<str>>,
     pub(super) reads_now: bool,
 }
@@ -70,7 +70,7 @@ impl<'b> Builder<'b> {
         Ok(Typed { selects: true, ..self.root(at, found)? })
     }
 
-    /// Whether the name starts a group of fields, and nothing nearer has taken it.
+    /// Returns whether the name is the start of a group of fields.
     pub(super) fn is_group(name: &str) -> bool {
         matches!(names::find(names::ROOTS, name), Some(Named::Group(_)))
     }
@@ -114,7 +114,7 @@ impl<'b> Builder<'b> {
         finish(at, Kind::In(Box::new([item.node, container.node])), Type::Bool, facts)
     }
 
-    /// A chain of operators of one precedence, from the left.
+    /// A chain of operators of one precedence, evaluated from the left.
     pub(super) fn arithmetic(&self, first: Typed, steps: Vec<(usize, Operator, Typed)>) -> Result<Typed> {
         let at = steps.first().map_or(0, |(at, ..)| *at);
         let facts = Facts::over(std::iter::once(&first).chain(steps.iter().map(|(.., right)| right)));
@@ -167,7 +167,7 @@ impl<'b> Builder<'b> {
         finish(at, Kind::Index(Box::new([of.node, index.node])), kind, facts)
     }
 
-    /// Opens the macro at `at`: its variable is known until [`Self::close`].
+    /// Opens the macro at `at`; its variable is defined until [`Self::close`].
     pub(super) fn open(&mut self, at: usize, range: &Typed, variable_at: usize, variable: &str) -> Result<()> {
         let of = match &range.kind {
             Type::List(items) => (**items).clone(),
@@ -204,7 +204,7 @@ impl<'b> Builder<'b> {
         finish(at, Kind::Macro(kind, Box::new([range.node, body.node])), result, facts)
     }
 
-    /// Refuses a new name that already means something: nobody should have to find out which is meant.
+    /// Refuses a new name that has a meaning already, so that no name is ambiguous.
     pub(super) fn check_free(&self, at: usize, name: &str) -> Result<()> {
         let taken = names::find(names::ROOTS, name).is_some()
             || self.variables.iter().any(|(known, _)| **known == *name)
@@ -212,7 +212,7 @@ impl<'b> Builder<'b> {
         if taken { Err(ConditionError::new(at, format!("{name:?} already means something else"))) } else { Ok(()) }
     }
 
-    /// Notes what `has` asks after.
+    /// Records the key that `has` tests.
     pub(super) fn note_asked(&mut self, field: &Node) {
         if let Kind::Field(of, key) = &field.kind
             && matches!(of.kind, Kind::Root(Root::Context))

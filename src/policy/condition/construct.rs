@@ -1,6 +1,5 @@
-//! The constructs that need to know nothing but their parts: operators, literals
-//! and calls. Each takes typed parts and refuses them, with a position, or makes
-//! the node of them.
+//! Checks of the constructs that depend only on their parts: operators, literals and calls. Each function takes typed
+//! parts and either refuses them, with a position, or builds the node.
 
 use regex::RegexBuilder;
 
@@ -20,7 +19,7 @@ pub(super) fn constant(at: usize, value: Value<'static>, kind: Type) -> Result<T
     finish(at, Kind::Constant(value), kind, Facts::leaf())
 }
 
-/// `&&` (`decides` is false) and `||` (it is true) over two or more terms.
+/// `&&` (if `decides` is false) or `||` (if it is true) over two or more terms.
 pub(super) fn logical(at: usize, decides: bool, mut terms: Vec<Typed>) -> Result<Typed> {
     for term in &terms {
         expect(term, &Type::Bool)?;
@@ -79,8 +78,8 @@ pub(super) fn compare(at: usize, relation: Relation, left: Typed, right: Typed) 
     finish(at, Kind::Compare(relation, Box::new([left.node, right.node])), Type::Bool, facts)
 }
 
-/// Refuses what can only be a mistake beside a word of a closed list: another word, and an order that the
-/// letters of the words do not have.
+/// Refuses comparisons of a word list's value that can only be a mistake: with a word outside the list, and by an
+/// order that the words' letters do not have.
 pub(super) fn check_words(at: usize, relation: Option<Relation>, word: &Node, beside: &Node) -> Result<()> {
     let Kind::Root(root @ (Root::Risk | Root::Tier)) = resolved(word).kind else { return Ok(()) };
     let is_order = relation.is_some_and(|relation| !matches!(relation, Relation::Equal | Relation::Unequal));
@@ -113,7 +112,7 @@ pub(super) fn check_words(at: usize, relation: Option<Relation>, word: &Node, be
     Ok(())
 }
 
-/// What a name of `let` stands for.
+/// The node that a `let` name stands for.
 fn resolved(node: &Node) -> &Node {
     match &node.kind {
         Kind::Binding(_, named) => resolved(named),
@@ -121,7 +120,7 @@ fn resolved(node: &Node) -> &Node {
     }
 }
 
-/// Holds a word against the items of a list that is written out.
+/// Checks a word against the items of a literal list.
 pub(super) fn check_items(at: usize, item: &Node, list: &Node) -> Result<()> {
     match &resolved(list).kind {
         Kind::List(items) => items.iter().try_for_each(|one| check_words(at, None, one, item)),
@@ -129,7 +128,7 @@ pub(super) fn check_items(at: usize, item: &Node, list: &Node) -> Result<()> {
     }
 }
 
-/// `has(a.b)`; a root's own field is always there.
+/// `has(a.b)`. A root's own field always exists.
 pub(super) fn has(at: usize, of: Typed) -> Result<Typed> {
     match of.node.kind {
         Kind::Field(map, key) if of.selects => {
@@ -149,7 +148,7 @@ pub(super) fn list(at: usize, items: Vec<Typed>) -> Result<Typed> {
     finish(at, Kind::List(items.into_iter().map(|item| item.node).collect()), Type::list(kind), facts)
 }
 
-/// `size(x)`, `int(x)` and their kin.
+/// Function calls such as `size(x)` and `int(x)`.
 pub(super) fn function(at: usize, name: &str, arguments: Vec<Typed>) -> Result<Typed> {
     let Some(function) = names::find(names::FUNCTIONS, name) else {
         let known = names::names(names::FUNCTIONS).chain([names::HAS]);
@@ -163,7 +162,7 @@ pub(super) fn function(at: usize, name: &str, arguments: Vec<Typed>) -> Result<T
     call(at, name, function, argument)
 }
 
-/// `x.name(...)`, other than macros.
+/// Method calls `x.name(...)` other than macros.
 pub(super) fn method(at: usize, of: Typed, name: &str, arguments: Vec<Typed>) -> Result<Typed> {
     match names::find(names::METHODS, name) {
         Some(Method::Plain(function)) => {
@@ -248,8 +247,8 @@ fn matches(at: usize, of: Typed, pattern: &Typed) -> Result<Typed> {
     finish(at, Kind::Matches(Box::new(of.node), pattern), Type::Bool, facts)
 }
 
-/// The pattern with `\d`, `\w` and `\s` spelt out in ASCII: what they mean in RE2, which CEL refers to, and a
-/// fraction of the size that they have in Unicode. A class may stand inside a class, so this holds in both places.
+/// The pattern with `\d`, `\w` and `\s` written out in ASCII: their meaning in RE2, which CEL refers to, at a
+/// fraction of their size in Unicode. A class may be nested in a class, so the result is valid in both places.
 fn with_ascii_classes(pattern: &str) -> String {
     let mut spelt = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();

@@ -1,10 +1,9 @@
-//! What can go wrong: while a condition is compiled, with its place in the
-//! source, and while it is evaluated, without a word of what it was evaluated on.
+//! Errors: of compilation, with their place in the source, and of evaluation, without any value that was evaluated.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a source is no condition: where (byte offset), what was found, what was expected.
+/// The reason a source does not compile: the byte offset, what was found and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConditionError {
     pub(crate) at: usize,
@@ -25,8 +24,8 @@ impl fmt::Display for ConditionError {
 
 impl std::error::Error for ConditionError {}
 
-/// Why a condition has no result. Its text names what stands in the source and
-/// the types that met, never a value: a context may hold secrets.
+/// The reason a condition has no result. The message names source text and types, never a value, because a context
+/// may contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EvaluationError {
     problem: Problem,
@@ -55,8 +54,8 @@ impl fmt::Display for EvaluationError {
 
 impl std::error::Error for EvaluationError {}
 
-/// What failed during evaluation. `Copy` and without text, because most faults
-/// are absorbed by `&&`, `||`, `all` and `exists` and never read.
+/// The kind of a failure during evaluation. `Copy` and without text, because most failures are absorbed by `&&`,
+/// `||`, `all` and `exists` and never reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Problem {
     Overflow,
@@ -102,13 +101,13 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A problem and where it arose.
+/// A problem and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) problem: Problem,
     /// Byte offset in the source that the node was compiled from.
     pub(super) at: u32,
-    /// The binding whose source that is; none for the condition itself.
+    /// The binding that this source belongs to; `None` for the condition itself.
     pub(super) binding: Option<u16>,
 }
 

@@ -1,5 +1,5 @@
-//! Evaluation: a walk over the checked tree. It recurses no deeper than the tree
-//! is high, allocates only where a value is made anew, and always ends.
+//! Evaluation of the checked tree. Its recursion is bounded by the tree's height, it allocates only for newly made
+//! values, and it always ends.
 
 use super::error::{Fault, Problem};
 use super::functions;
@@ -57,7 +57,7 @@ impl<'a> Run<'a> {
                 if text.len() > MAX_MATCHED_BYTES {
                     return Err(Problem::LongPatternText.at(node.at));
                 }
-                // A step of the matcher costs far more than a byte of a comparison.
+                // A matcher step costs far more than comparing a byte.
                 self.work.spend(text.len().saturating_mul(16)).map_err(|problem| problem.at(node.at))?;
                 Ok(Value::Bool(pattern.is_match(&text)))
             }
@@ -86,8 +86,8 @@ impl<'a> Run<'a> {
         self.value(bound, None).map_err(|fault| Fault { binding: fault.binding.or(Some(number)), ..fault })
     }
 
-    /// `&&` and `||`: the first term that decides does, whatever failed before it;
-    /// otherwise the first failure counts.
+    /// Evaluates `&&` and `||`. The first deciding term wins, even after a failure; without one, the first failure is
+    /// returned.
     fn logical(&self, terms: &'a [Node], frame: Option<&Frame<'_, 'a>>, decides: bool) -> Result<Value<'a>> {
         let mut fault = None;
         for term in terms {
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
         Ok(Value::Bool(holds))
     }
 
-    /// `in`: an item of a list, a key of a map.
+    /// Evaluates `in`: an item of a list, or a key of a map.
     fn member(&self, node: &Node, sides: &'a [Node; 2], frame: Option<&Frame<'_, 'a>>) -> Result<Value<'a>> {
         let [item, container] = sides;
         let (item, container) = (self.value(item, frame)?, self.value(container, frame)?);
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
             Value::List(list) => self.list_has(&list, &item).map_err(|problem| problem.at(node.at))?,
             Value::Map(map) => match &item {
                 Value::Text(key) => map.contains_key(&**key),
-                // Keys that a map of CEL could have, and this one has not.
+                // Types that a CEL map may have as keys; a JSON map has none of them.
                 Value::Int(_) | Value::Double(_) | Value::Bool(_) => false,
                 other => return Err(other.expected("string").at(node.at)),
             },
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
             (Value::List(list), Value::Int(index)) => {
                 usize::try_from(index).map_err(|_| Problem::MissingIndex).and_then(|index| list.item(index))
             }
-            // As cel-go and the `cel` crate have it: a whole double is as good as an int.
+            // SOURCE: cel-go and the `cel` crate accept a whole double as an index.
             (Value::List(list), Value::Double(index)) if index.fract() == 0.0 => {
                 let index = whole(index).and_then(|index| usize::try_from(index).ok());
                 index.ok_or(Problem::MissingIndex).and_then(|index| list.item(index))
@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
         Ok(Value::Bool(holds))
     }
 
-    /// A macro: over the items of a list, or the keys of a map.
+    /// Evaluates a macro over the items of a list or the keys of a map.
     fn each(&self, node: &Node, kind: Macro, parts: &'a [Node; 2], frame: Option<&Frame<'_, 'a>>) -> Result<Value<'a>> {
         let [range, body] = parts;
         let range = self.value(range, frame)?;
@@ -298,7 +298,7 @@ impl<'a> Run<'a> {
                 (Macro::All, Ok(false)) => return Ok(Value::Bool(false)),
                 (Macro::Exists, Ok(true)) => return Ok(Value::Bool(true)),
                 (_, Ok(truth)) => count += usize::from(truth),
-                // As with `&&` and `||`, what decides outweighs what failed.
+                // As with `&&` and `||`, a deciding item outweighs a failure.
                 (Macro::All | Macro::Exists, Err(found)) => fault = fault.or(Some(found)),
                 (_, Err(found)) => return Err(found),
             }

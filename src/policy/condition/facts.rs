@@ -1,5 +1,4 @@
-//! What is known of a checked expression beside its nodes: its type, its bounds,
-//! and whether anything can change it.
+//! Facts about a checked expression besides its nodes: its type, its bounds, and whether its value is constant.
 
 use super::error::ConditionError;
 use super::evaluate::Run;
@@ -11,25 +10,25 @@ use crate::model::{RiskLevel, Tier, Timestamp};
 
 type Result<T> = std::result::Result<T, ConditionError>;
 
-/// A checked expression and what is known of it.
+/// A checked expression with its facts.
 #[derive(Debug)]
 pub(super) struct Typed {
     pub(super) node: Node,
     pub(super) kind: Type,
     pub(super) facts: Facts,
-    /// Whether it was written as `a.b`, which is what `has` takes.
+    /// Set if the source has the form `a.b`, which `has` takes.
     pub(super) selects: bool,
 }
 
-/// What bounds a tree and says what it depends on.
+/// The bounds and dependencies of a tree.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Facts {
     pub(super) height: u32,
-    /// The most nodes that one evaluation can visit.
+    /// The maximum number of nodes that one evaluation can visit.
     pub(super) cost: u32,
-    /// How deep macros are nested in it.
+    /// The nesting depth of its macros.
     pub(super) macros: u32,
-    /// How many macros around it its variables belong to.
+    /// The number of surrounding macros that its variables belong to.
     pub(super) free: u32,
     pub(super) reads_scope: bool,
 }
@@ -61,7 +60,7 @@ impl Facts {
     }
 }
 
-/// The node, within bounds, and evaluated at once when nothing can change it.
+/// Checks the bounds of a node, and evaluates it at once if its value is constant.
 pub(super) fn finish(at: usize, kind: Kind, of: Type, facts: Facts) -> Result<Typed> {
     if facts.height > MAX_DEPTH {
         return Err(ConditionError::new(at, format!("nested more than {MAX_DEPTH} deep")));
@@ -75,7 +74,7 @@ pub(super) fn finish(at: usize, kind: Kind, of: Type, facts: Facts) -> Result<Ty
     }
     let node = Node { kind, at: offset(at) };
     let foldable = facts.is_constant() && facts.cost <= MAX_FOLDED_COST && !matches!(node.kind, Kind::Constant(_));
-    // What always fails stays: `&&` and `||` may absorb it, and evaluation says what it is.
+    // A constant that fails is kept: `&&` and `||` may absorb it, and evaluation reports the failure.
     match foldable.then(|| folded(&node)).flatten() {
         Some(value) => {
             let node = Node { kind: Kind::Constant(value), at: node.at };
@@ -86,7 +85,7 @@ pub(super) fn finish(at: usize, kind: Kind, of: Type, facts: Facts) -> Result<Ty
 }
 
 fn folded(node: &Node) -> Option<Value<'static>> {
-    // INVARIANT: nothing that is folded reads the scope, so any will do.
+    // INVARIANT: a folded node does not read the scope, so any scope will do.
     let nothing = JsonMap::new();
     let scope = Scope {
         agent_id: "",

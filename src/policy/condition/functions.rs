@@ -1,5 +1,5 @@
-//! What operators and functions do to values. Nothing wraps, rounds to fit, or
-//! panics: a result that does not exist is a problem.
+//! The semantics of operators and functions. Nothing wraps, rounds to fit or panics: a result that does not exist is
+//! a problem.
 
 use super::error::Problem;
 use super::time::{
@@ -111,7 +111,7 @@ pub(super) fn call<'a>(function: Function, value: Value<'a>, work: &Work) -> Res
     }
 }
 
-/// Characters of a text, items of a list, entries of a map.
+/// The number of characters of a text, items of a list, or entries of a map.
 fn size(value: &Value<'_>, work: &Work) -> Result<i64> {
     let size = match value {
         Value::Text(text) => {
@@ -128,7 +128,7 @@ fn size(value: &Value<'_>, work: &Work) -> Result<i64> {
 fn to_int(value: &Value<'_>) -> Result<i64> {
     match value {
         Value::Int(value) => Ok(*value),
-        // The least int is left out, as the conformance tests of CEL want it: doubles below it round to it.
+        // SOURCE: the CEL conformance tests exclude the smallest int, because doubles below it round to it.
         Value::Double(value) => whole(*value).filter(|whole| *whole != i64::MIN).ok_or(Problem::Overflow),
         Value::Text(text) => text.parse().map_err(|_| Problem::Unreadable("int")),
         Value::Timestamp(millis) => Ok(millis.div_euclid(1_000)),

@@ -1,12 +1,10 @@
-//! Conditions of rules: a typed, total, cost-bounded subset of CEL, the Common
-//! Expression Language.
+//! Conditions of rules: a typed, total, cost-bounded subset of CEL, the Common Expression Language.
 //!
-//! It takes in a source text (`token`, `parse`), checks names and types against
-//! what a condition may look at (`names`, `types`, `check`, `construct`, `facts`), bounds its depth and
-//! cost, and hands out a [`Condition`]: a tree (`tree`) that is walked over a
-//! [`Scope`] (`evaluate`, `functions`, `time`, `value`). Every evaluation ends with
-//! true, false or an error; it reads no clock, and its result depends on the
-//! source, the bindings and the scope alone. `docs/reference/policies.md` has the language.
+//! A source text is parsed (`token`, `parse`) and its names and types are checked against what a condition may read
+//! (`names`, `types`, `check`, `construct`, `facts`). Depth and cost are bounded. The result is a [`Condition`]: a
+//! tree (`tree`) that is evaluated over a [`Scope`] (`evaluate`, `functions`, `time`, `value`). Every evaluation ends
+//! with true, false or an error. It reads no clock; its result depends only on the source, the bindings and the
+//! scope. `docs/reference/policies.md` describes the language.
 
 mod check;
 mod construct;
@@ -38,7 +36,7 @@ use value::Value;
 
 use crate::model::{Capability, Label, RiskLevel, Tier, Timestamp};
 
-/// A compiled boolean expression: checked, bounded, and cheap to clone.
+/// A compiled boolean expression: checked and bounded. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Condition(Arc<Compiled>);
 
@@ -50,12 +48,12 @@ struct Compiled {
     unasked: Box<[Box<str>]>,
     reads_now: bool,
     cost: u32,
-    /// Names and sources of the bindings, for the errors inside them.
+    /// Names and sources of the bindings, for errors inside them.
     bindings: Box<[(Box<str>, Arc<str>)]>,
 }
 
 impl Condition {
-    /// Compiles a source of type bool; one of type dyn is asked for its truth at run time.
+    /// Compiles a source of type bool. A source of type dyn is checked for a bool at run time.
     pub(crate) fn compile(source: &str, bindings: &Bindings) -> Result<Self, ConditionError> {
         let (typed, builder) = parse::parse(source, &bindings.0)?;
         if !typed.kind.may_be(&Type::Bool) {
@@ -72,7 +70,7 @@ impl Condition {
         })))
     }
 
-    /// Whether it holds.
+    /// Returns whether the condition holds.
     pub(crate) fn evaluate(&self, scope: &Scope<'_>) -> Result<bool, EvaluationError> {
         let root = &self.0.root;
         let result = match Run::new(scope).value(root, None) {
@@ -83,32 +81,32 @@ impl Condition {
         result.map_err(|fault| self.error(fault))
     }
 
-    /// The text it was compiled from.
+    /// The source text.
     pub(crate) fn source(&self) -> &str {
         &self.0.source
     }
 
-    /// The literal keys of the context that it reads, its bindings included; sorted.
+    /// The literal context keys that the condition and its bindings read, sorted.
     pub(crate) fn context_keys(&self) -> &[Box<str>] {
         &self.0.keys
     }
 
-    /// Those of them that it reads without `has` or `in`: where one is missing it fails.
+    /// The keys that are read without `has` or `in`: if one is missing, evaluation fails.
     pub(crate) fn unasked_keys(&self) -> &[Box<str>] {
         &self.0.unasked
     }
 
-    /// Whether it, or a binding it uses, reads `now`.
+    /// Returns whether the condition, or a binding it uses, reads `now`.
     pub(crate) fn reads_now(&self) -> bool {
         self.0.reads_now
     }
 
-    /// The most nodes that an evaluation visits, each macro's list taken as 256 items.
+    /// The maximum number of nodes that an evaluation visits, with each macro's list counted as 256 items.
     pub(crate) fn cost(&self) -> u32 {
         self.0.cost
     }
 
-    /// Its result when no input can change it.
+    /// The result, if no input can change it.
     pub(crate) fn constant(&self) -> Option<bool> {
         match self.0.root.kind {
             Kind::Constant(Value::Bool(holds)) => Some(holds),
@@ -127,11 +125,11 @@ impl Condition {
     }
 }
 
-/// Named values that a condition may use, in the order they were added.
+/// Named values that a condition may use, in the order in which they were added.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Bindings(Vec<Bound>);
 
-/// One named value, compiled.
+/// One compiled named value.
 #[derive(Debug, Clone)]
 struct Bound {
     name: Box<str>,
@@ -145,8 +143,8 @@ struct Bound {
 }
 
 impl Bindings {
-    /// Adds a value that may use those added before it. A name is an identifier
-    /// that means nothing yet; positions in errors about it are 0.
+    /// Adds a value, which may use those added before it. The name must be an identifier without a meaning so far;
+    /// errors about it have position 0.
     pub(crate) fn add(&mut self, name: &str, source: &str) -> Result<(), ConditionError> {
         if !token::is_name(name) || name.len() > MAX_NAME_BYTES {
             let message = format!("a name is at most {MAX_NAME_BYTES} ASCII letters, digits and _, found {name:?}");
@@ -176,7 +174,7 @@ impl Bindings {
     }
 }
 
-/// What a condition may look at. Borrowed; building it allocates nothing.
+/// The values that a condition may read. All are borrowed; building a scope allocates nothing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// `agent.id`
@@ -207,31 +205,31 @@ fn sorted_keys(builder: Builder<'_>) -> Box<[Box<str>]> {
     builder.keys.into_iter().collect()
 }
 
-/// Longest source.
+/// Maximum length of a source, in bytes.
 const MAX_SOURCE_BYTES: usize = 4 * 1024;
-/// Most words and signs in a source.
+/// Maximum number of tokens in a source.
 const MAX_TOKENS: usize = 2_000;
-/// Highest tree, and deepest nesting of a source.
+/// Maximum height of a tree, and nesting depth of a source.
 const MAX_DEPTH: u32 = 32;
-/// Deepest nesting of macros, bindings included.
+/// Maximum nesting depth of macros, bindings included.
 const MAX_MACROS: u32 = 2;
-/// Longest list or map that a macro goes through.
+/// Maximum length of a list or map that a macro iterates over.
 const MAX_LIST_ITEMS: usize = 256;
-/// Most nodes that an evaluation may visit.
+/// Maximum number of nodes that an evaluation may visit.
 const MAX_COST: u32 = 100_000;
-/// Most nodes that are evaluated at compile time, at each height of the tree.
+/// Maximum number of nodes evaluated at compile time, for each level of the tree.
 const MAX_FOLDED_COST: u32 = 10_000;
-/// Largest compiled regular expression.
+/// Maximum size of a compiled regular expression, in bytes.
 const MAX_PATTERN_BYTES: usize = 64 * 1024;
-/// Longest text that `matches` looks at.
+/// Maximum length of a text for `matches`, in bytes.
 const MAX_MATCHED_BYTES: usize = 4 * 1024;
-/// Longest text that `+` makes: as long as a whole context.
+/// Maximum length of a text made by `+`, in bytes: as long as a whole context.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
-/// Longest list that `+` makes.
+/// Maximum length of a list made by `+`.
 const MAX_BUILT_ITEMS: usize = 4 * MAX_LIST_ITEMS;
-/// Most bytes of text and items of lists that one evaluation looks at: sixty-four whole contexts.
+/// Maximum number of text bytes and list items that one evaluation looks at: sixty-four whole contexts.
 const MAX_WORK: usize = 4 * 1024 * 1024;
-/// Deepest nesting of values that are compared: deeper than any context.
+/// Maximum nesting depth of compared values: deeper than any context.
 const MAX_VALUE_DEPTH: usize = 64;
 const MAX_BINDINGS: usize = 64;
 const MAX_NAME_BYTES: usize = 64;

@@ -1,14 +1,13 @@
-//! What a condition may name: the roots with their fields and types, the
-//! functions, the macros.
+//! The names that a condition may use: the roots with their fields and types, the functions, the macros.
 
 use super::tree::{Function, Macro, Part, Root, TextFunction};
 use super::types::Type;
 
-/// What a name at the start of an expression stands for.
+/// The meaning of a name at the start of an expression.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Named {
     Value(Root),
-    /// Not a value itself: one of its fields has to follow.
+    /// A group of fields, not a value by itself: a field has to follow.
     Group(&'static [(&'static str, Root)]),
 }
 
@@ -38,7 +37,7 @@ impl Root {
     }
 }
 
-/// What follows a dot and takes arguments.
+/// A method: a name after a dot that takes arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Method {
     Plain(Function),
@@ -77,11 +76,11 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("duration", Function::ToDuration),
 ];
 
-/// The one function that looks at how its argument is written.
+/// The only function that depends on how its argument is written.
 pub(super) const HAS: &str = "has";
 
 impl Function {
-    /// What the function makes of a value of this type; none when it takes no such value.
+    /// The result type for an argument of this type; `None` if the function does not accept it.
     pub(super) fn result(self, argument: &Type) -> Option<Type> {
         use Type::{Bool, Double, Duration, Dyn, Int, List, Map, Text, Timestamp};
 
@@ -99,7 +98,7 @@ impl Function {
     }
 }
 
-/// What stands under a name in a table of names.
+/// Looks up a name in a table.
 pub(super) fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
     table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
@@ -109,7 +108,7 @@ pub(super) fn names<'t, T>(table: &'t [(&'t str, T)]) -> impl Iterator<Item = &'
     table.iter().map(|(name, _)| *name)
 }
 
-/// The sign for an operator that other languages write as a word.
+/// The sign of an operator that other languages write as a word.
 pub(super) fn sign_for(word: &str) -> Option<&'static str> {
     let signs = [("and", "&&"), ("or", "||"), ("not", "!")];
     signs.into_iter().find_map(|(known, sign)| word.eq_ignore_ascii_case(known).then_some(sign))

@@ -1,5 +1,5 @@
-//! The grammar: CEL's, read by recursive descent into checked nodes at once.
-//! Chains are loops; what nests is counted before it is entered.
+//! The parser: CEL's grammar, read by recursive descent directly into checked nodes. Chains are loops, and nesting is
+//! counted before it is entered.
 
 use super::check::Builder;
 use super::construct;
@@ -14,7 +14,7 @@ use super::{Bound, MAX_DEPTH};
 
 type Result<T> = std::result::Result<T, ConditionError>;
 
-/// A whole source, and the builder that knows what it reads.
+/// Parses a whole source; the returned builder knows what it reads.
 pub(super) fn parse<'b>(source: &str, bindings: &'b [Bound]) -> Result<(Typed, Builder<'b>)> {
     let tokens = tokens(source)?;
     let mut parser = Parser { tokens: &tokens, next: 0, nesting: 0, builder: Builder::new(bindings) };
@@ -35,7 +35,7 @@ struct Parser<'t, 's, 'b> {
 impl<'t, 's> Parser<'t, 's, '_> {
     /// `a ? b : c`, or just `a`.
     fn expression(&mut self) -> Result<Typed> {
-        // INVARIANT: every way back into the grammar leads through here.
+        // INVARIANT: every recursion into the grammar passes through here.
         if self.nesting >= MAX_DEPTH {
             return Err(ConditionError::new(self.at(), format!("nested more than {MAX_DEPTH} deep")));
         }
@@ -120,20 +120,20 @@ impl<'t, 's> Parser<'t, 's, '_> {
         if steps.is_empty() { Ok(first) } else { self.builder.arithmetic(first, steps) }
     }
 
-    /// A value behind any number of `!`, or any number of `-`.
+    /// A value after any number of `!`, or any number of `-`.
     fn unary(&mut self) -> Result<Typed> {
         let at = self.at();
         let nots = self.count("!");
         if nots > 0 {
             let inner = self.member()?;
-            // Two of them leave the truth as it is, but still ask for one.
+            // Two of them do not change the value, but still require a bool.
             return (0..2 - nots % 2).try_fold(inner, |inner, _| construct::not(at, inner));
         }
         let minuses = self.count("-");
         if minuses == 0 {
             return self.member();
         }
-        // The last sign belongs to a number: the least int has no positive twin.
+        // The last sign belongs to the number, because the smallest int has no positive counterpart.
         if let TokenKind::Int(digits) = *self.peek() {
             self.next += 1;
             let value = 0_i64.checked_sub_unsigned(digits);
@@ -176,7 +176,7 @@ impl<'t, 's> Parser<'t, 's, '_> {
         }
     }
 
-    /// What stands between the parentheses of `x.name(`.
+    /// The arguments of `x.name(`.
     fn method(&mut self, at: usize, of: Typed, name: &'s str) -> Result<Typed> {
         if let Some(Method::Macro(kind)) = names::find(METHODS, name) {
             return self.macro_call(at, kind, of);
@@ -264,7 +264,7 @@ impl<'t, 's> Parser<'t, 's, '_> {
         }
     }
 
-    /// Expressions between commas, up to the closing mark.
+    /// Comma-separated expressions up to the closing mark.
     fn arguments(&mut self, close: &str) -> Result<Vec<Typed>> {
         let mut found = Vec::new();
         while !self.take(close) {

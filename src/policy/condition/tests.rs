@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 
-/// What a scope borrows from.
+/// The data that a scope borrows from.
 #[derive(Debug)]
 struct Facts {
     agent_id: String,
@@ -33,7 +33,7 @@ struct Facts {
 }
 
 impl Facts {
-    /// An ordinary request, for tests that say what they need of it.
+    /// An ordinary request, for tests that name what they depend on.
     fn ordinary() -> Self {
         let context = json!({
             "amount": 1_500, "rate": 1.5, "one": 1.0, "currency": "EUR", "tags": ["a", "b"], "nested": { "deep": { "x": 1 } },
@@ -72,13 +72,13 @@ impl Facts {
     }
 }
 
-/// Whether the condition holds in an ordinary request.
+/// Returns whether the condition holds in an ordinary request.
 fn holds(source: &str) -> Result<bool, String> {
     let condition = Condition::compile(source, &Bindings::default()).map_err(|error| error.to_string())?;
     condition.evaluate(&Facts::ordinary().scope()).map_err(|error| error.to_string())
 }
 
-/// Why a source is refused.
+/// The error that a source is refused with.
 fn refusal(source: &str) -> ConditionError {
     match Condition::compile(source, &Bindings::default()) {
         Ok(_) => panic!("{source} was accepted"),

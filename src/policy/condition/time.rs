@@ -1,12 +1,12 @@
-//! Durations, and the parts of points in time.
+//! Durations, and the parts of timestamps.
 
 use chrono::{DateTime, Datelike, Utc};
 
 use super::tree::Part;
 use crate::model::Timestamp;
 
-/// A duration such as `1h30m`, `-1.5s` or `0`, in milliseconds; none when it is
-/// malformed, finer than a millisecond, or out of range.
+/// Parses a duration such as `1h30m`, `-1.5s` or `0` into milliseconds; `None` if it is malformed, finer than a
+/// millisecond, or out of range.
 pub(super) fn parse_duration(text: &str) -> Option<i64> {
     if text.len() > MAX_DURATION_BYTES {
         return None;
@@ -34,13 +34,14 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
     in_range(if negative { -millis } else { millis })
 }
 
-/// The duration itself when CEL can hold it.
-/// SOURCE: cel-go and the `cel` crate hold durations in nanoseconds of 64 bits, some 292 years; so may we, and differ in nothing.
+/// The duration itself if CEL can hold it.
+/// SOURCE: cel-go and the `cel` crate hold durations as 64-bit nanoseconds, some 292 years. The same bound applies
+/// here.
 pub(super) fn in_range(millis: i64) -> Option<i64> {
     (-MAX_DURATION_MILLIS..=MAX_DURATION_MILLIS).contains(&millis).then_some(millis)
 }
 
-/// The point in time itself when CEL can hold it: the years 1 to 9999.
+/// The timestamp itself if CEL can hold it: the years 1 to 9999.
 pub(super) fn timestamp_in_range(millis: i64) -> Option<i64> {
     (MIN_TIMESTAMP_MILLIS..=MAX_TIMESTAMP_MILLIS).contains(&millis).then_some(millis)
 }
@@ -49,7 +50,7 @@ pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
     text.parse::<Timestamp>().ok().and_then(|time| timestamp_in_range(time.as_millis()))
 }
 
-/// As `2026-01-31T09:30:00Z`, with the fraction of a second only where there is one.
+/// Formats as `2026-01-31T09:30:00Z`, with a fraction of a second only if it is not zero.
 pub(super) fn timestamp_text(millis: i64) -> String {
     let text = Timestamp::from_millis(millis).to_string();
     let trimmed = text.trim_end_matches('Z').trim_end_matches('0');
@@ -59,7 +60,7 @@ pub(super) fn timestamp_text(millis: i64) -> String {
     }
 }
 
-/// In seconds, as `5400s` or `-1.5s`.
+/// Formats in seconds, as `5400s` or `-1.5s`.
 pub(super) fn duration_text(millis: i64) -> String {
     let sign = if millis < 0 { "-" } else { "" };
     let (seconds, rest) = (millis.unsigned_abs() / 1_000, millis.unsigned_abs() % 1_000);
@@ -70,8 +71,8 @@ pub(super) fn duration_text(millis: i64) -> String {
     format!("{sign}{seconds}.{}s", fraction.trim_end_matches('0'))
 }
 
-/// A part of a point in time, counted as CEL does: months, days of the month and of the week from 0,
-/// the date from 1, the week from Sunday.
+/// A part of a timestamp, counted as CEL does: months, days of the month and days of the week from 0, the date from
+/// 1, the week from Sunday.
 pub(super) fn timestamp_part(millis: i64, part: Part) -> i64 {
     let date = || DateTime::<Utc>::from(Timestamp::from_millis(millis)).date_naive();
     let of_day = millis.rem_euclid(MILLIS_PER_DAY);
@@ -98,14 +99,14 @@ pub(super) const fn duration_part(millis: i64, part: Part) -> Option<i64> {
     }
 }
 
-/// The nanoseconds of a number and its unit, and what follows them.
+/// The nanoseconds of the first number and unit, and the rest of the text.
 fn leading_part(text: &str) -> Option<(i128, &str)> {
     let (whole, rest) = leading_digits(text);
     let (fraction, rest) = rest.strip_prefix('.').map_or(("", rest), leading_digits);
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    // `ms` before `m`.
+    // `ms` is tried before `m`.
     let (unit, rest) = UNITS.iter().find_map(|(name, nanos)| rest.strip_prefix(name).map(|rest| (*nanos, rest)))?;
     let number = |digits: &str| if digits.is_empty() { Some(0) } else { digits.parse::<i128>().ok() };
     let scale = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;

@@ -1,10 +1,10 @@
-//! From text to tokens. Everything outside string literals is ASCII, and nothing
-//! in the source is unseen, so that what a reviewer reads is what is evaluated.
+//! The tokenizer. Outside string literals everything is ASCII, and no character of the source is invisible, so that a
+//! reviewer reads exactly what is evaluated.
 
 use super::error::ConditionError;
 use super::{MAX_SOURCE_BYTES, MAX_TOKENS};
 
-/// A token and where it starts.
+/// A token and its start.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token<'s> {
     pub(super) at: usize,
@@ -14,7 +14,7 @@ pub(super) struct Token<'s> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TokenKind<'s> {
     Name(&'s str),
-    /// The digits' value; the sign is a token of its own.
+    /// The value of the digits; a sign is a token of its own.
     Int(u64),
     Double(f64),
     Text(String),
@@ -22,7 +22,7 @@ pub(super) enum TokenKind<'s> {
     End,
 }
 
-/// Every token of the source, the last one `End`.
+/// Splits a source into tokens; the last one is `End`.
 pub(super) fn tokens(source: &str) -> Result<Vec<Token<'_>>, ConditionError> {
     if source.len() > MAX_SOURCE_BYTES {
         let message = format!("{} bytes; a condition has at most {MAX_SOURCE_BYTES}", source.len());
@@ -48,12 +48,12 @@ pub(super) fn tokens(source: &str) -> Result<Vec<Token<'_>>, ConditionError> {
     }
 }
 
-/// Whether a word can name something: a CEL identifier that is not reserved.
+/// Returns whether a word can be a name: a CEL identifier that is not reserved.
 pub(super) fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && word.bytes().all(continues_name)
 }
 
-/// SOURCE: CEL specification, "Syntax": words that no identifier may be.
+/// SOURCE: CEL specification, "Syntax": words that cannot be identifiers.
 pub(super) fn is_reserved(word: &str) -> bool {
     LITERAL_WORDS.contains(&word)
         || matches!(
@@ -77,7 +77,7 @@ pub(super) fn is_reserved(word: &str) -> bool {
         )
 }
 
-/// Words that are tokens of their own, and so not even names of fields.
+/// Words that are tokens of their own, and therefore cannot even be field names.
 pub(super) const LITERAL_WORDS: [&str; 4] = ["true", "false", "null", "in"];
 
 struct Lexer<'s> {
@@ -166,7 +166,7 @@ impl<'s> Lexer<'s> {
         digits.parse().map(TokenKind::Int).map_err(|_| ConditionError::new(start, "the integer does not fit 64 bits"))
     }
 
-    /// `12u` and `12abc` are not a number followed by a name.
+    /// Refuses `12u` and `12abc`, which are not a number followed by a name.
     fn end_of_number(&self, start: usize) -> Result<(), ConditionError> {
         match self.peek() {
             Some('u' | 'U') => {
@@ -179,7 +179,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// A string literal, from its first quote.
+    /// Reads a string literal, starting at its first quote.
     fn text(&mut self, raw: bool) -> Result<String, ConditionError> {
         let start = self.at;
         let quote = self.bump().unwrap_or('"');
@@ -208,7 +208,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// What stands for one character, after its backslash.
+    /// The character that an escape sequence stands for, after its backslash.
     fn escape(&mut self) -> Result<char, ConditionError> {
         let start = self.at - 1;
         let Some(c) = self.bump() else {
@@ -258,7 +258,7 @@ impl<'s> Lexer<'s> {
         Err(self.refuse(0, format!("unexpected {c:?} (U+{:04X}){hint}", u32::from(c))))
     }
 
-    /// A refusal at `back` bytes before the place reached.
+    /// Makes an error at `back` bytes before the current place.
     fn refuse(&self, back: usize, message: impl Into<String>) -> ConditionError {
         ConditionError::new(self.at.saturating_sub(back), message)
     }
@@ -277,7 +277,7 @@ impl<'s> Lexer<'s> {
         Some(c)
     }
 
-    /// The bytes from here on that belong.
+    /// Consumes the following bytes as long as `belongs` accepts them.
     fn run(&mut self, belongs: impl Fn(u8) -> bool) -> &'s str {
         let rest = self.rest();
         let length = rest.bytes().take_while(|byte| belongs(*byte)).count();
@@ -290,7 +290,7 @@ fn continues_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Controls, and characters that take no place or turn the direction of text.
+/// Returns whether a character is a control, has no width, or changes the direction of text.
 /// SOURCE: Unicode 16, default-ignorable code points and bidirectional controls (UAX #9, UTS #39).
 fn is_unseen(c: char) -> bool {
     (c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}'))
@@ -300,7 +300,7 @@ fn is_unseen(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Longest first where one begins another.
+/// A mark that starts with another one comes first.
 const MARKS: [&str; 24] = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "+", "-", "*", "/", "%", "?", ":", ".", ",", "(", ")", "[", "]",
     "{", "}",

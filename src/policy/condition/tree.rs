@@ -1,4 +1,4 @@
-//! The compiled form: a tree of checked nodes, of bounded height.
+//! The compiled form: a tree of checked nodes of bounded height.
 
 use std::sync::Arc;
 
@@ -6,24 +6,23 @@ use regex::Regex;
 
 use super::value::Value;
 
-/// A checked expression. `at` is where in the source its operator or name stands.
+/// A checked expression. `at` is the place of its operator or name in the source.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) at: u32,
 }
 
-// INVARIANT: no tree is higher than `MAX_DEPTH`, bindings included, so that
-// evaluating and dropping it may recurse.
+// INVARIANT: no tree is higher than `MAX_DEPTH`, bindings included, so that evaluating and dropping it may recurse.
 #[derive(Debug)]
 pub(super) enum Kind {
     Constant(Value<'static>),
     Root(Root),
-    /// A variable of a macro, counted from the innermost.
+    /// A macro's variable, counted from the innermost macro.
     Variable(u32),
-    /// The binding's number, for errors, and what it stands for.
+    /// A binding's number, for errors, and its value.
     Binding(u16, Arc<Node>),
-    /// A flat chain, so that its length costs no depth.
+    /// A flat chain, so that its length adds no depth.
     And(Box<[Node]>),
     Or(Box<[Node]>),
     Not(Box<Node>),
@@ -43,18 +42,17 @@ pub(super) enum Kind {
     Macro(Macro, Box<[Node; 2]>),
 }
 
-/// One operator of a chain and what stands right of it.
+/// One operator of a chain and its right operand.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) operator: Operator,
     pub(super) at: u32,
-    /// Inside a macro only numbers and times are added: growing texts and lists
-    /// there would grow without bound.
+    /// Inside a macro only numbers and times may be added: texts and lists could grow without bound there.
     pub(super) grows: bool,
     pub(super) right: Node,
 }
 
-/// What a condition can start from.
+/// The values that a condition can start from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
     Action,
@@ -126,7 +124,7 @@ pub(super) enum Function {
     Part(Part),
 }
 
-/// A part of a point in time, in UTC; the last three also of a duration.
+/// A part of a timestamp in UTC; the last three also apply to a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     FullYear,
@@ -139,7 +137,7 @@ pub(super) enum Part {
     Seconds,
 }
 
-/// Questions of one text about another.
+/// Tests of one text against another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextFunction {
     Contains,

@@ -1,10 +1,10 @@
-//! The static types, and which of them an operator takes.
+//! The static types, and the operand types of operators.
 
 use std::fmt;
 
 use super::tree::{Operator, Relation};
 
-/// What is known of a value before it exists. `Dyn` is anything: what a context holds.
+/// The static type of a value. `Dyn` is any type: the values of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Type {
     Dyn,
@@ -29,7 +29,7 @@ impl Type {
         Self::Map(Box::new(of))
     }
 
-    /// Whether a value of this type may be a value of the other.
+    /// Returns whether a value of this type may be a value of the other.
     pub(super) fn may_be(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn, _) | (_, Self::Dyn) => true,
@@ -38,7 +38,7 @@ impl Type {
         }
     }
 
-    /// Whether two values of these types can be equal: numbers are compared across their types.
+    /// Returns whether two values of these types can be equal. Numbers of different types are comparable.
     pub(super) fn may_equal(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Int | Self::Double, Self::Int | Self::Double) => true,
@@ -47,7 +47,7 @@ impl Type {
         }
     }
 
-    /// The type of a value that is of either; none where they exclude each other.
+    /// The type of a value that has either type; `None` if they exclude each other.
     pub(super) fn join(&self, other: &Self) -> Option<Self> {
         match (self, other) {
             (Self::Dyn, _) | (_, Self::Dyn) => Some(Self::Dyn),
@@ -57,7 +57,7 @@ impl Type {
         }
     }
 
-    /// Whether `<` and its kin take the two.
+    /// Returns whether `<` and the other order relations accept the two types.
     pub(super) fn may_compare(&self, other: &Self) -> bool {
         let ordered = |of: &Self| !matches!(of, Self::Null | Self::List(_) | Self::Map(_));
         ordered(self) && ordered(other) && self.may_equal(other)
@@ -78,7 +78,7 @@ impl Relation {
 }
 
 impl Operator {
-    /// The type of the result; none when there is no such operator.
+    /// The result type; `None` if there is no such operator.
     pub(super) fn result(self, left: &Type, right: &Type) -> Option<Type> {
         use Type::{Double, Duration, Dyn, Int, Text, Timestamp};
 

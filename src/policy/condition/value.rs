@@ -1,5 +1,4 @@
-//! Values during evaluation. They borrow from the scope and the compiled tree
-//! wherever they can; JSON is read where it lies.
+//! Values during evaluation. They borrow from the scope and the compiled tree where possible; JSON is read in place.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -21,7 +20,7 @@ pub(super) enum Value<'a> {
     Int(i64),
     Double(f64),
     Text(Text<'a>),
-    /// Milliseconds since 1970 in UTC.
+    /// Milliseconds since 1970-01-01 UTC.
     Timestamp(i64),
     /// Milliseconds.
     Duration(i64),
@@ -29,7 +28,7 @@ pub(super) enum Value<'a> {
     Map(&'a JsonMap),
 }
 
-/// A text where it lies, or one made anew; either way a copy is no copy of its bytes.
+/// A borrowed or newly made text. Cloning copies no bytes.
 #[derive(Debug, Clone)]
 pub(super) enum Text<'a> {
     Borrowed(&'a str),
@@ -53,7 +52,7 @@ impl From<String> for Text<'_> {
     }
 }
 
-/// A list, where it lies.
+/// A list, read in place.
 #[derive(Debug, Clone)]
 pub(super) enum List<'a> {
     Json(&'a [Json]),
@@ -68,7 +67,7 @@ impl<'a> Value<'a> {
         Self::Text(Text::Borrowed(text))
     }
 
-    /// An integer that fits 64 bits is an int, every other number a double.
+    /// Converts JSON. An integer that fits 64 bits is an int, every other number a double.
     pub(super) fn from_json(json: &'a Json) -> Result<Self, Problem> {
         Ok(match json {
             Json::Null => Self::Null,
@@ -93,7 +92,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same value on its own; none for a map, which only a scope holds.
+    /// The same value without borrows; `None` for a map, which only a scope holds.
     pub(super) fn into_owned(self) -> Option<Value<'static>> {
         Some(match self {
             Self::Null => Value::Null,
@@ -158,8 +157,8 @@ impl<'a> List<'a> {
     }
 }
 
-/// What is left of the work that one evaluation may spend on the insides of
-/// texts and lists, which the static cost does not see.
+/// The remaining budget of one evaluation for the contents of texts and lists, which the static cost does not
+/// include.
 #[derive(Debug)]
 pub(super) struct Work(Cell<usize>);
 
@@ -168,14 +167,14 @@ impl Work {
         Self(Cell::new(MAX_WORK))
     }
 
-    /// Spends the work of looking at so many bytes or items.
+    /// Spends the budget for looking at so many bytes or items.
     pub(super) fn spend(&self, amount: usize) -> Result<(), Problem> {
         let left = self.0.get().checked_sub(amount);
         self.0.set(left.unwrap_or(0));
         left.map(|_| ()).ok_or(Problem::MuchWork)
     }
 
-    /// CEL's equality: numbers by value across their types, different types unequal.
+    /// CEL's equality: numbers compare by value across their types; values of different types are unequal.
     pub(super) fn equal(&self, left: &Value<'_>, right: &Value<'_>) -> Result<bool, Problem> {
         self.equal_within(left, right, MAX_VALUE_DEPTH)
     }
@@ -223,7 +222,7 @@ impl Work {
     }
 }
 
-/// How two values stand, if their types have an order between them.
+/// The order of two values, if their types have one.
 pub(super) fn order(left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Unordered> {
     use Value::{Bool, Double, Duration, Int, Text, Timestamp};
 
@@ -240,14 +239,14 @@ pub(super) fn order(left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Uno
     }
 }
 
-/// Why two values have no order.
+/// The reason two values have no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unordered {
     Types,
     NotANumber,
 }
 
-/// By value, without rounding the integer to a double first.
+/// Compares by value, without rounding the integer to a double first.
 fn order_across(int: i64, double: f64) -> Result<Ordering, Unordered> {
     if double.is_nan() {
         return Err(Unordered::NotANumber);
@@ -259,9 +258,9 @@ fn order_across(int: i64, double: f64) -> Result<Ordering, Unordered> {
     })
 }
 
-/// The double without its fraction, when that fits 64 bits.
+/// The double without its fraction, if that fits 64 bits.
 pub(super) fn whole(double: f64) -> Option<i64> {
-    // Both ends are powers of two, and so exact as doubles.
+    // Both ends are powers of two, and therefore exact as doubles.
     let fits = (-TWO_TO_63..TWO_TO_63).contains(&double);
     #[allow(clippy::cast_possible_truncation, reason = "the range is checked, and cutting the fraction is meant")]
     fits.then_some(double as i64)

@@ -1,4 +1,4 @@
-//! Alert rules: what loads, what does not, and what a set says of itself by them.
+//! Alert rules: which load, which are refused, and what they say.
 
 use std::time::Duration;
 
@@ -148,7 +148,7 @@ fn alerts_change_what_a_document_says_and_not_its_digest() {
     let (first, changed) = (load(base), load(&base.replace("HIGH", "LOW")));
     assert_eq!(first.digest(), changed.digest());
     assert_ne!(first.content(), changed.content());
-    // Comments, format and the order of fields say nothing.
+    // Comments, format and the order of fields do not count.
     let json = json!({
         "rule": [{ "effect": "allow", "id": "r" }],
         "alert": [{ "severity": "HIGH", "on": "key", "id": "a" }],

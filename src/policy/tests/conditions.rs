@@ -1,4 +1,4 @@
-//! Rules with conditions, examples and limits, and sets laid over each other.
+//! Rules with conditions, examples and limits, and layered sets.
 
 use serde_json::json;
 
@@ -60,7 +60,7 @@ fn a_failed_condition_that_decides_is_an_error_and_one_that_does_not_is_told() {
 
     // Without a grant it is denied either way; another deny decides by itself too.
     let alone = decide(&toml(&[deny]), &asked);
-    // One way the rule decides, the other way none does: the verdict is the same.
+    // In one case the rule decides, in the other no rule does: the verdict is the same.
     assert_eq!((alone.decision, alone.failures.len()), (Decision::Deny, 1));
     assert!(alone.reasoning.contains("changes nothing here"), "{}", alone.reasoning);
     let other = "id = \"other\"\neffect = \"deny\"\nmatch.capabilities = [\"email:read\"]";
@@ -74,7 +74,7 @@ fn failures_of_several_conditions_are_tried_in_every_combination() {
     };
     let asked = intent("read", &["email:read"]);
     let both = toml(&[&rule("a", "allow"), &rule("d", "deny")]);
-    // All match: deny. None match: deny. Only the allow: allow. So it hangs on them.
+    // All match: deny. None match: deny. Only the allow matches: allow. So the verdict depends on them.
     assert!(both.evaluate(&request(&asked, Tier::T3, RiskLevel::Low)).is_err());
     let denies = toml(&[&rule("d1", "deny"), &rule("d2", "deny")]);
     assert_eq!(decision(&denies, &asked), Decision::Deny);
@@ -193,7 +193,8 @@ fn the_words_are_those_of_the_verdict_without_the_rules_that_failed() {
 
 #[test]
 fn a_condition_is_run_once_however_much_is_asked_for() {
-    // 64 capabilities and a condition near its bound: run for each, this would take minutes in a debug build.
+    // 64 capabilities and a condition near its bound: running it for each capability would take minutes in a debug
+    // build.
     let chain = vec!["context.l.all(x, x > -1)"; 60].join(" && ");
     let rules: Vec<String> = (0..8)
         .map(|number| format!("id = \"r{number}\"\neffect = \"deny\"\nwhen = \"{chain} && context.n == {number}\""))
@@ -263,7 +264,7 @@ fn a_later_set_opens_nothing_by_asking_a_person() {
     assert_ne!(spent.decision, Decision::Escalate);
     assert!(!words(&spent.granted).contains(&"payment:transfer".to_owned()));
 
-    // In one set, a person decides on what is withheld too, and cannot grant it.
+    // In a single set, a reviewer decides on withheld capabilities too, and cannot grant them.
     let alone = toml(&[
         "id = \"r\"\neffect = \"degrade\"\nto = [\"file:read\"]\nmatch.capabilities = [\"file:*\"]",
         "id = \"e\"\neffect = \"escalate\"\nreviewer = \"x\"\nmatch.capabilities = [\"file:*\"]",

@@ -1,4 +1,4 @@
-//! Decisions by example, and the words they come with.
+//! Decisions by example, with their reasoning.
 
 use serde_json::json;
 
@@ -126,7 +126,7 @@ fn what_a_context_clause_cannot_compare_never_loosens() {
     let clause = "match.context = [{ key = \"n\", matches = '^4[0-9]$' }]";
     let allowing = toml(&[&format!("id = \"a\"\neffect = \"allow\"\n{clause}")]);
     let denying = toml(&[READ, &format!("id = \"d\"\neffect = \"deny\"\n{clause}")]);
-    // Whether an allow matches, and whether a deny does.
+    // The value, whether an allow matches it, and whether a deny matches it.
     for (value, allows, denies) in [
         (json!("42"), true, true),
         (json!(42), true, true),
@@ -294,7 +294,7 @@ fn a_later_allow_that_limits_or_constrains_is_not_called_idle() {
         let traces = layered(more).traces(&request(&asked, Tier::T3, RiskLevel::Low));
         assert!(traces[1].why.ends_with(told), "{}", traces[1].why);
     }
-    // And it does: used up, it refuses what the base allows.
+    // And it takes effect: used up, it refuses what the base allows.
     let (set, used) = (layered("limit = { count = 1, per = \"1h\" }"), [("few".to_owned(), 1.0)].into());
     let asked = intent("send_mail", &["email:send"]);
     let request = request(&asked, Tier::T1, RiskLevel::Low);
@@ -340,7 +340,7 @@ fn a_request_that_cannot_be_counted_is_not_called_past_its_limit() {
         assert!(trace.decided && trace.why.contains(why), "{amount}: {}", trace.why);
         assert!(trace.why.ends_with(": denies payment:transfer"), "{}", trace.why);
     }
-    // Where there is nobody to count, the reasoning says so too.
+    // Without anybody to count for, the reasoning says so too.
     let by_group = toml(&[&rule.replace("per =", "by = \"group\", per =")]);
     let told = decide(&by_group, &intent("do_it", &["payment:transfer"]).with_context("amount", json!(5))).reasoning;
     assert!(told.contains("The limit of rule \"pay\" (10 of amount per 1h for each group) cannot be counted: the agent is in no group that is counted."), "{told}");

@@ -1,4 +1,5 @@
-//! Clauses over facts: an allow needs all, a refusal any, and what is unread fits no allow and every refusal.
+//! Clauses over facts: an allow needs all values to match, a refusal any; an unread value matches no allow and every
+//! refusal.
 
 use serde_json::{Value, json};
 
@@ -45,7 +46,8 @@ fn an_allow_needs_every_value_and_a_deny_one() {
         ("deny", "formats = [\"shell\"]", &[], &[], false),
         ("deny", "formats = [\"sql\"]", &[], &[], true),
         ("deny", "tools = [\"other\"]", &[], &["target"], true),
-        // What must not be: an allow needs to know that nothing is, a refusal holds unless all are known to be.
+        // Exclusions: an allow needs certainty that nothing matches; a refusal holds unless everything is known to
+        // match.
         ("allow", "not.recipients = [\"*@evil.example\"]", &[ours], &[], true),
         ("allow", "not.recipients = [\"*@evil.example\"]", &[], &[], true),
         ("allow", "not.recipients = [\"*@evil.example\"]", &[ours, theirs], &[], false),

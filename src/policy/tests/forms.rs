@@ -1,4 +1,4 @@
-//! No form in which a rule or a value can be written takes a rule its say.
+//! No way of writing a rule or a value evades a rule.
 
 use serde_json::{Value, json};
 

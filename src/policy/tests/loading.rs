@@ -1,11 +1,11 @@
-//! What loads, what does not, and what the messages say.
+//! Documents that load, documents that are refused, and the messages.
 
 use std::fmt::Write as _;
 
 use super::*;
 use crate::model::{Error, Severity};
 
-/// The sketch of the schema, with everything that a rule can say.
+/// A document with everything that a rule can say.
 const COMPLETE: &str = r#"
 name = "support"
 description = "Everything that a rule can say."
@@ -346,7 +346,7 @@ fn a_document_full_of_mistakes_is_answered_briefly() {
     assert!(found.iter().all(|problem| problem.severity == Severity::Error));
 }
 
-/// The warnings of rules, each the inside of a TOML table, without their places.
+/// The warnings about rules, each given as the inside of a TOML table, without their places.
 fn warnings(rules: &[&str]) -> Vec<String> {
     let tables: Vec<String> = rules.iter().map(|rule| format!("[[rule]]\n{rule}\n")).collect();
     PolicySet::validate(&format!("name = \"t\"\n{}", tables.concat()), PolicyFormat::Toml)
@@ -375,7 +375,7 @@ fn a_rule_that_another_covers_is_told() {
     for rules in [[first, then, reads], [then, first, reads]] {
         assert_eq!(warnings(&rules).len(), 1, "whichever stands first: {:?}", warnings(&rules));
     }
-    // Limits, constraints and conditions of its own are something to say.
+    // A rule with limits, constraints or conditions of its own is not redundant.
     let limited = format!("{again}\nconstraints.maxRecords = 5");
     let conditional = format!("{wide}\nwhen = \"trust.score < 10\"");
     assert_eq!(warnings(&[&conditional, narrow, reads, &limited]), Vec::<String>::new());
@@ -397,7 +397,7 @@ fn a_rule_that_no_request_can_match_and_a_tier_without_a_grant_are_told() {
 
 const ANYTHING: &str = "id = \"rest\"\neffect = \"allow\"\nmatch.capabilities = [\"web:read\"]";
 
-/// What is warned of two rules, whose ids are `one` and `two`.
+/// The warnings about two rules with the ids `one` and `two`.
 fn of_two(one: &str, two: &str) -> Vec<String> {
     warnings(&[&format!("id = \"one\"\n{one}"), &format!("id = \"two\"\n{two}"), ANYTHING])
 }
@@ -433,7 +433,7 @@ fn a_deny_covers_whatever_lies_within_its_lists() {
         let told =
             found.iter().any(|message| message.starts_with("this allow never grants anything: the deny \"one\""));
         assert_eq!(told, is_covered, "{deny} over {allow}: {found:?}");
-        // A condition may let the deny pass.
+        // A condition may make the deny not match.
         let conditional = of_two(&format!("{deny}\nwhen = \"trust.score < 10\""), &allow);
         assert!(!conditional.iter().any(|message| message.contains("never grants")), "{conditional:?}");
     }
@@ -497,7 +497,7 @@ fn an_allow_that_always_asks_is_told() {
         of_two(asks, allow),
         ["this allow never grants without a person: the escalate \"one\" on line 2 covers it (rule \"two\")"]
     );
-    // These are what an approval is bound to.
+    // An approval is bound to these constraints.
     assert_eq!(of_two(asks, &format!("{allow}\nconstraints.maxAmount = 5")), Vec::<String>::new());
 }
 
@@ -537,7 +537,7 @@ fn a_rule_with_words_of_its_own_says_something() {
     for same in ["", "reason = \"Closed.\"\n"] {
         assert_eq!(of_two(wide, &format!("{same}{narrow}")), [idle]);
     }
-    // Of twins the one with words of its own is kept.
+    // Of two equal rules, the one with a reason of its own is kept.
     let twin = "effect = \"deny\"\nmatch.capabilities = [\"file:*\"]";
     assert_eq!(of_two(twin, wide), ["this rule says nothing that \"two\" on line 6 does not say (rule \"one\")"]);
     let (first, second) = (

@@ -1,5 +1,4 @@
-//! Tests of the engine as a whole: against an obvious twin, on random sets, and
-//! of the recommended set.
+//! Tests of the whole engine: against a slow, obvious implementation, on random sets, and of the recommended set.
 
 mod alerts;
 mod conditions;
@@ -22,7 +21,7 @@ use crate::model::{AgentTraits, Intent, Label, RiskLevel, Tier, Timestamp, Trust
 
 static NO_TRAITS: LazyLock<AgentTraits> = LazyLock::new(AgentTraits::default);
 
-/// An intent of `bot-1` with the least that it needs.
+/// A minimal intent of `bot-1`.
 fn intent(action: &str, capabilities: &[&str]) -> Intent {
     Intent::new("bot-1", action, RiskLevel::Low, capabilities).unwrap()
 }
@@ -60,13 +59,13 @@ fn words<T: ToString>(items: &[T]) -> Vec<String> {
     items.iter().map(ToString::to_string).collect()
 }
 
-/// A set of `rules`, each the inside of a TOML rule table.
+/// A set of `rules`, each given as the inside of a TOML rule table.
 fn toml(rules: &[&str]) -> PolicySet {
     let tables: Vec<String> = rules.iter().map(|rule| format!("[[rule]]\n{rule}\n")).collect();
     PolicySet::from_toml(&format!("name = \"test\"\n{}", tables.concat())).unwrap()
 }
 
-/// The problems of a TOML document as `line:column message`.
+/// The problems of a TOML document as `line:column severity message`.
 fn problems(text: &str) -> Vec<String> {
     PolicySet::validate(text, PolicyFormat::Toml)
         .iter()

@@ -1,4 +1,4 @@
-//! What holds for any rules and any request.
+//! Properties that hold for any rules and any request.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -124,8 +124,7 @@ fn rule(effects: &'static [&'static str]) -> impl Strategy<Value = Value> {
 fn document(mut rules: Vec<Value>) -> Value {
     let prefix = if rules.iter().any(|rule| rule.get("id").is_some()) { "new" } else { "r" };
     for (index, rule) in rules.iter_mut().enumerate() {
-        // A rule that has an id keeps it, so that sets can be compared; one that is
-        // added gets one that none has.
+        // A rule with an id keeps it, so that sets can be compared; an added rule gets an unused id.
         if rule.get("id").is_none() {
             rule["id"] = json!(format!("{prefix}{index}"));
         }
@@ -137,7 +136,7 @@ fn rules() -> impl Strategy<Value = Value> {
     prop::collection::vec(rule(&["allow", "allow", "allow", "deny", "escalate", "degrade"]), 0..14).prop_map(document)
 }
 
-/// What a request needs to own.
+/// The owned data of a request.
 #[derive(Debug, Clone)]
 struct Asked {
     intent: Intent,
@@ -190,7 +189,7 @@ fn load(document: &Value) -> PolicySet {
     PolicySet::from_json(&document.to_string()).unwrap()
 }
 
-/// All that a caller can come by, with a person's approval or without.
+/// Everything that a caller can obtain, with or without an approval.
 fn within_reach(verdict: &PolicyVerdict) -> Vec<String> {
     words(verdict.on_approval.as_ref().map_or(&verdict.granted, |approval| &approval.granted))
 }
@@ -205,7 +204,7 @@ fn constraints_of(document: &Value, id: &str) -> Constraints {
     rule.get("constraints").map_or_else(Constraints::new, |own| serde_json::from_value(own.clone()).unwrap())
 }
 
-/// The rules that are warned of as a whole.
+/// The rules with a warning about the rule as a whole.
 fn idle_rules(document: &Value) -> Vec<String> {
     let problems = PolicySet::validate(&document.to_string(), PolicyFormat::Json);
     let told = problems.iter().filter(|problem| !problem.message.contains("leaves nothing"));
@@ -280,7 +279,7 @@ proptest! {
         let before = policies.decide(&asked.request());
         let after = load(&self::document(more)).decide(&asked.request());
         prop_assert!(is_within(&within_reach(&after), &within_reach(&before)));
-        // What is still granted is no looser: every rule that speaks about it and constrains is kept to.
+        // What is still granted is no looser: the constraints of every matching rule are kept.
         let is_within_reach = |one: &Capability| within_reach(&after).contains(&one.to_string());
         for trace in policies.traces(&asked.request()).iter().filter(|trace| trace.matched) {
             if trace.capabilities.iter().any(is_within_reach) {
@@ -298,7 +297,7 @@ proptest! {
             others.retain(|rule| rule["id"] != *id);
             let (with, without) = (load(&document), load(&self::document(others)));
             for asked in &asked {
-                // As a governor would ask: never below what the capabilities imply.
+                // As a governor would ask: never below the risk floor of the capabilities.
                 let floor = risk_floor(&asked.intent.parsed_action, &asked.intent.required_capabilities);
                 let request = PolicyRequest { risk: asked.risk.max(floor), ..asked.request() };
                 let (before, after) = (with.decide(&request), without.decide(&request));

@@ -15,7 +15,7 @@ fn the_recommended_set_loads_without_a_warning() {
     assert!(policies.len() > 15);
 }
 
-/// The cells of the documented table: operation, risk, tier, and what it says.
+/// The cells of the documented table: operation, risk, tier and decision.
 fn cells() -> Vec<(Operation, RiskLevel, Tier, Decision)> {
     let document = include_str!("../../../docs/reference/recommended-policies.md");
     let mut cells = Vec::new();
@@ -138,7 +138,7 @@ fn a_mixed_request_resolves_capability_by_capability() {
 #[test]
 fn no_context_loosens_anything() {
     let policies = recommended();
-    // Every value that a rule of the set looks at, and some that it does not.
+    // Every value that a rule of the set looks at, and some that no rule does.
     let contexts = [
         ("environment", "production"),
         ("environment", "LIVE"),

@@ -1,4 +1,4 @@
-//! Whom escalations ask: lists of people, approvals, expiries, and what layers may do to them.
+//! Reviewers of escalations: lists of people, approvals, expiries, and how layers may change them.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn need(reviewer: &str, approvals: u8, people: &[&str], rule: &str) -> (String, 
 
 #[test]
 fn of_thousands_of_rules_that_ask_each_reviewer_is_asked_once_and_for_the_most_approvals() {
-    // Of each reviewer three rules, that ask for 1, 2 and 1 approvals.
+    // Three rules for each reviewer, asking for 1, 2 and 1 approvals.
     let rule = |number: usize| {
         let (reviewer, approvals) = (number % 1000, if number / 1000 == 1 { 2 } else { 1 });
         json!({
@@ -343,7 +343,7 @@ fn document(layer: usize) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Who may answer for a need.
+/// The people who may answer for a need.
 fn people(need: &Need) -> Vec<String> {
     if need.people.is_empty() { vec![need.reviewer.to_string()] } else { words(&need.people) }
 }
@@ -354,7 +354,7 @@ proptest! {
         let sets = [first, second, third].map(|document| PolicySet::from_json(&document.to_string()).unwrap());
         for layers in 1..3 {
             let Ok(before) = PolicySet::layered(&sets[..layers]) else { break };
-            // What leaves nobody, or too few, does not load.
+            // A set that leaves nobody, or too few people, does not load.
             let Ok(after) = PolicySet::layered(&sets[..=layers]) else { break };
             let (before, after) = (mail(&before), mail(&after));
             if before.decision == Decision::Escalate {

@@ -1,5 +1,5 @@
-//! The obvious twin: an interpreter of the JSON document that looks at every
-//! rule for every capability. It shares no code with the engine but the vocabulary.
+//! The slow, obvious twin: an interpreter of the JSON document that looks at every rule for every capability. It
+//! shares no code with the engine except the vocabulary.
 
 use crate::policy::evaluate::MAX_RULES;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,21 +10,21 @@ use serde_json::Value;
 use super::*;
 use crate::model::{Capability, Classification, Constraints, Decision};
 
-/// What the twin decides.
+/// The twin's decision.
 #[derive(Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) decision: Decision,
     pub(super) granted: Vec<String>,
     pub(super) denied: Vec<String>,
     pub(super) constraints: Constraints,
-    /// Ids of the deciding rules, in the order of the document.
+    /// Ids of the deciding rules, in document order.
     pub(super) rules: Vec<String>,
-    /// Who has to agree, and how many of them.
+    /// The reviewers who have to agree, and the approvals needed of each.
     pub(super) needs: BTreeMap<String, u64>,
     pub(super) expires: Duration,
 }
 
-/// Who has to agree, and how many of them.
+/// The reviewers who have to agree, and the approvals needed of each.
 pub(super) fn needs(verdict: &PolicyVerdict) -> BTreeMap<String, u64> {
     verdict.needs.iter().map(|need| (need.reviewer.to_string(), u64::from(need.approvals))).collect()
 }
@@ -107,7 +107,7 @@ pub(super) fn decide(document: &Value, request: &PolicyRequest<'_>) -> Answer {
         };
         answer.expires = Duration::from_secs(3600 * asking().map(hours).min().unwrap());
     }
-    // The verdict lists no more than the first of them.
+    // The verdict lists only the first of them.
     answer.rules =
         deciding.into_iter().take(MAX_RULES).map(|rule| rules[rule]["id"].as_str().unwrap().to_owned()).collect();
     answer
@@ -141,7 +141,7 @@ fn fate(document: &Value, rules: &[Value], request: &PolicyRequest<'_>, capabili
     if !withholding.is_empty() {
         return (Fate::Withheld, withholding);
     }
-    // A degrading rule grants what it leaves only where it reads the context as an allow does; it constrains all the same.
+    // A degrading rule grants only where it reads the context as an allow does; it constrains in any case.
     let grants = |rule: &usize| matches("allow", &rules[*rule]["match"], request, capability);
     let granting = [leaving, matching("allow")].concat();
     if granting.iter().any(grants) { (Fate::Granted, granting) } else { (Fate::Unmatched, vec![]) }
@@ -197,7 +197,7 @@ pub(super) const CONDITIONS: &[&str] = &[
     "intent.capabilities.exists(c, c.endsWith(':send'))",
 ];
 
-/// The same by hand.
+/// The same conditions, written by hand.
 fn holds(condition: &str, request: &PolicyRequest<'_>) -> bool {
     let intent = request.intent;
     match CONDITIONS.iter().position(|known| *known == condition).unwrap() {

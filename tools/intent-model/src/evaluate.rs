@@ -1,4 +1,4 @@
-//! How well the parser reads labelled rows.
+//! Evaluates the parser on labeled rows.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use rulekeep::intent::{Capability, Parser};
 
 use rulekeep::intent::training::Row;
 
-/// Counts over rows, of which `report` makes shares.
+/// Counts over rows, from which `report` computes shares.
 #[derive(Default)]
 pub(crate) struct Score {
     rows: f64,
@@ -22,11 +22,12 @@ pub(crate) struct Score {
     caught: f64,
     harmless: f64,
     left_alone: f64,
-    /// For ten bands of confidence: parses, their confidence, those that are right.
+    /// For each of ten bands of confidence: the number of parses, their total confidence, and the number of correct
+    /// ones.
     bands: [(f64, f64, f64); 10],
 }
 
-/// Reads every row and compares.
+/// Parses every row and compares the result with its label.
 pub(crate) fn score(parser: &Parser, rows: &[Row], shows_errors: bool) -> Result<Score, Box<dyn std::error::Error>> {
     let mut score = Score::default();
     let agent = "evaluation".parse()?;
@@ -42,7 +43,7 @@ pub(crate) fn score(parser: &Parser, rows: &[Row], shows_errors: bool) -> Result
         score.operation += share(accepted.iter().any(|one| operation(one) == operation(first)));
         score.primary += share(is_right);
         let wanted: HashSet<&str> = row.capabilities.iter().map(Capability::as_str).collect();
-        // An accepted alternative counts as the primary.
+        // An accepted alternative counts as the primary capability.
         let named = row.capabilities.first().map_or("", Capability::as_str);
         let as_wanted = found.iter().map(|one| if *one == first && is_right { named } else { one });
         let both = as_wanted.filter(|one| wanted.contains(one)).count();
@@ -71,7 +72,7 @@ pub(crate) fn score(parser: &Parser, rows: &[Row], shows_errors: bool) -> Result
 }
 
 impl Score {
-    /// The shares, in percent.
+    /// Prints the shares in percent.
     pub(crate) fn report(&self, name: &str) {
         let of = |part: f64| 100.0 * part / self.rows;
         println!(
@@ -89,12 +90,12 @@ impl Score {
         );
     }
 
-    /// The mean distance between confidence and the share that is right, over ten bands.
+    /// The mean difference between confidence and the share of correct parses, over ten bands.
     pub(crate) fn calibration_error(&self) -> f64 {
         self.bands.iter().map(|(_, confidence, right)| (confidence - right).abs()).sum::<f64>() / self.rows
     }
 
-    /// Fails where the parser reads worse than it did when the floor was set: 2026-11-24, 3,000 rows of three hands.
+    /// Fails if the parser reads worse than when the floor was set: 2026-11-24, 3,000 rows by three authors.
     pub(crate) fn hold_floor(&self) -> Result<(), String> {
         let of = |part: f64| 100.0 * part / self.rows;
         for (what, found, least) in [

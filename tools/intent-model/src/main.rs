@@ -1,12 +1,13 @@
-//! The Rust half of the trainer of the intent table, and its evaluation.
+//! The Rust half of the intent table's trainer, and its evaluation.
 //!
-//! - `clauses VERBS` reads texts as lines of JSON and writes their clauses as the parser cuts them.
-//! - `pack HEADER KEYS ROWS TABLE` makes a table of what was trained.
-//! - `commands DESCRIPTIONS TABLE` makes the table of commands of their public descriptions.
-//! - `evaluate FILE... [--errors] [--table TABLE]` reads labelled rows and reports how well they are read.
-//! - `relevance FILE` reports how often the tool that serves a request scores best, among its own and among strangers'.
-//! - `check FOLDER` fails where the built-in table was trained on other rows than the folder's, or reads the rows that were
-//!   held out worse than its floor.
+//! - `clauses VERBS` reads texts as lines of JSON and writes their clauses as the parser splits them.
+//! - `pack HEADER KEYS ROWS TABLE` packs a trained table.
+//! - `commands DESCRIPTIONS TABLE` packs the table of commands from their public descriptions.
+//! - `evaluate FILE... [--errors] [--table TABLE]` parses labeled rows and reports the accuracy.
+//! - `relevance FILE` reports how often the tool that serves a request scores best, among its own set and among
+//!   foreign tools.
+//! - `check FOLDER` fails if the built-in table was trained on other rows than the folder's, or reads the held-out
+//!   rows worse than its floor.
 mod evaluate;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,8 +53,8 @@ fn clauses(verbs: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads descriptions of commands, a line `program subcommand<TAB>description`, and packs those that are read with enough
-/// certainty: a subcommand's description says what it does, a program's may only say what it is.
+/// Reads command descriptions, one `program subcommand<TAB>description` on each line, and packs those that are read
+/// with enough certainty: a subcommand's description says what it does, a program's may only say what it is.
 fn commands(descriptions: &str, table: &str) -> Result<(), Box<dyn Error>> {
     let (parser, agent) = (Parser::new()?, "evaluation".parse()?);
     let mut read = BTreeMap::new();
@@ -66,7 +67,7 @@ fn commands(descriptions: &str, table: &str) -> Result<(), Box<dyn Error>> {
             && parsed.confidence >= least
             && capability != Capability::unknown()
         {
-            // What its words say of one description is too little for CRITICAL.
+            // A single description is not enough evidence for CRITICAL.
             read.insert(command.to_owned(), (capability, parsed.intent.risk_level.min(RiskLevel::High)));
         }
     }
@@ -100,8 +101,9 @@ fn report(arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
-/// Of calls as lines of JSON (`text`, `tools`, `call`): how often the right tool scores best where there are several, and beside
-/// 20 tools of other requests; and of those strangers the share that scores below nine in ten of the right tools.
+/// Evaluates calls given as lines of JSON (`text`, `tools`, `call`). Reports how often the right tool scores best
+/// among several tools and among 20 tools of other requests, and the share of those foreign tools that scores below
+/// nine in ten of the right ones.
 fn relevance(file: &str) -> Result<(), Box<dyn Error>> {
     let rows: Vec<Value> =
         std::fs::read_to_string(file)?.lines().map(serde_json::from_str).collect::<serde_json::Result<_>>()?;
@@ -116,7 +118,7 @@ fn relevance(file: &str) -> Result<(), Box<dyn Error>> {
             several += 1;
             best_of_several += usize::from(best(&scores(request, &own)?, &own).is_some_and(&is_right));
         }
-        // Every 37th tool from a place that moves: the same ones each time, of many sources.
+        // Every 37th tool from a moving start: the same ones in each run, from many sources.
         let others = (0..all.len()).map(|step| &all[(number * 101 + step * 37) % all.len()]);
         let mut mixed = own.clone();
         for other in others {
@@ -147,7 +149,7 @@ fn relevance(file: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The tool that scores best.
+/// The tool with the best score.
 fn best<'t>(scores: &[f64], tools: &'t [Value]) -> Option<&'t Value> {
     scores.iter().zip(tools).max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, tool)| tool)
 }
@@ -177,7 +179,7 @@ fn percent(part: usize, of: usize) -> f64 {
     100.0 * count(part) / count(of.max(1))
 }
 
-/// Tools of other requests that the right one is held against.
+/// Number of tools of other requests that the right one is compared with.
 const STRANGERS: usize = 20;
 
 fn check(folder: &Path) -> Result<(), Box<dyn Error>> {
@@ -203,7 +205,7 @@ fn check(folder: &Path) -> Result<(), Box<dyn Error>> {
     all.hold_floor().map_err(Into::into)
 }
 
-/// The text files of a folder, by name.
+/// The text files of a folder, sorted by name.
 fn texts(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;

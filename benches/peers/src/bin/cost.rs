@@ -1,5 +1,5 @@
-//! What an evaluation costs by itself: time and allocations by the number of rules, what each
-//! condition adds, and how long ten thousand rules take to load. `cargo run --release --bin cost`.
+//! The cost of an evaluation: time and allocations by the number of rules, the cost of each condition, and the time
+//! to load ten thousand rules. `cargo run --release --bin cost`.
 
 use std::alloc::System;
 use std::error::Error;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         });
         show(&format!("{size} rules, one in ten matches"), &rules.collect::<Vec<_>>(), &intent)?;
     }
-    // Conditions that differ and hold, so that each has to be run.
+    // Different conditions that all hold, so that each has to be run.
     for conditions in [0, 1, 2, 4, 8] {
         let conditional = (0..conditions).map(|rule| {
             format!(

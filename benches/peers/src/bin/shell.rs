@@ -1,9 +1,8 @@
-//! Holds the shell reader against a full grammar of the shell.
+//! Compares the shell reader with a full grammar of the shell.
 //!
-//! `cargo run --release -- FILE` reads command lines, one a line. The grammar says
-//! where in each line a command stands, at any depth. At each of these places in
-//! turn a dangerous command is put, and the parser must see it. What it does not
-//! see is printed; the last line counts lines, places and misses.
+//! `cargo run --release -- FILE` reads one command line from each line. The grammar finds the places of commands in
+//! it, at any depth. A dangerous command is inserted at each of these places in turn, and the parser must find it.
+//! Misses are printed; the last line counts lines, places and misses.
 
 use std::error::Error;
 
@@ -12,8 +11,8 @@ use rulekeep::intent::Parser;
 use rulekeep::RiskLevel;
 use serde_json::Map;
 
-/// The command that is put in, with the capability that tells that it was seen; the
-/// second where a line shows the first's capability by itself.
+/// The inserted command, and the capability that shows it was found; the second one for lines that have the first
+/// capability by themselves.
 const MARKERS: [(&str, &str, RiskLevel); 2] =
     [("rm -rf /marker; ", "file:delete", RiskLevel::High), ("visudo; ", "permission:admin", RiskLevel::Critical)];
 
@@ -31,15 +30,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What was tried and what came of it.
+/// The number of attempts, and their results.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Count {
     lines: usize,
-    /// Lines that the grammar reads without an error.
+    /// Lines that the grammar parses without an error.
     read: usize,
     /// Places of commands that were tried.
     places: usize,
-    /// Places in lines that show both markers' capabilities by themselves.
+    /// Places in lines that have both capabilities by themselves.
     undecided: usize,
     missed: usize,
 }
@@ -58,7 +57,7 @@ impl Peer {
         Ok(Self { grammar, parser: Parser::new()?, agent: "peer".parse()? })
     }
 
-    /// The lines with a command put in that the parser did not see.
+    /// The lines with an inserted command that the parser did not find.
     fn check(&mut self, line: &str, count: &mut Count) -> Result<Vec<String>, Box<dyn Error>> {
         count.lines += 1;
         let Some(tree) = self.grammar.parse(line, None) else { return Ok(Vec::new()) };
@@ -89,14 +88,14 @@ impl Peer {
     }
 
     fn capabilities(&self, line: &str) -> Result<(Vec<String>, RiskLevel), Box<dyn Error>> {
-        // The prompt says that it is a command line.
+        // The prompt marks it as a command line.
         let intent = self.parser.parse_text(&self.agent, &format!("$ {line}"), &Map::new())?.intent;
         let capabilities = intent.required_capabilities.iter().map(|found| found.as_str().to_owned()).collect();
         Ok((capabilities, intent.risk_level))
     }
 }
 
-/// Where commands begin, at any depth.
+/// Collects the places where commands start, at any depth.
 fn commands(root: tree_sitter::Node<'_>, places: &mut Vec<usize>) {
     let mut left = vec![root];
     while let Some(node) = left.pop() {

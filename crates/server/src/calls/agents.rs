@@ -12,8 +12,8 @@ use rulekeep::agent::{AgentChange, AgentId, AgentImport, AgentInfo, AgentState, 
 use rulekeep::trust::{Score, TrustSnapshot};
 use rulekeep::{Agent, Error, Tier};
 
-/// An agent to register: at a score, or in the middle of a tier, or as a newcomer.
-// A misspelt field that is dropped, a ceiling for example, would leave an agent more than was meant.
+/// An agent to register: with a score, in the middle of a tier, or as a newcomer.
+// Unknown fields are refused: if a misspelled ceiling were ignored, the agent would get more than intended.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Register {
@@ -25,7 +25,7 @@ pub(super) struct Register {
     labels: Option<Vec<String>>,
     #[schema(max_items = 64, value_type = Option<Vec<Label>>)]
     groups: Option<Vec<String>>,
-    /// At most 4 KiB of JSON.
+    /// The attributes, at most 4 KiB of JSON.
     #[schema(value_type = Option<Object>)]
     attributes: Option<Map<String, Value>>,
     #[schema(schema_with = super::spec::person)]
@@ -74,11 +74,11 @@ impl Call for Register {
     }
 }
 
-/// An agent.
+/// The agent to read.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Get {
-    /// The agent
+    /// The agent.
     #[schema(value_type = AgentId)]
     agent_id: String,
 }
@@ -97,7 +97,7 @@ impl Call for Get {
     }
 }
 
-/// Which page.
+/// The page of agents to list.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct List {
@@ -126,32 +126,32 @@ impl Call for List {
     }
 }
 
-/// What is to change of an agent; what is not named stays.
-// A misspelt field that is dropped, a ceiling for example, would leave an agent more than was meant.
+/// The changes to an agent; fields that are absent stay unchanged.
+// Unknown fields are refused: if a misspelled ceiling were ignored, the agent would get more than intended.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Update {
-    /// The agent
+    /// The agent.
     #[schema(value_type = AgentId)]
     agent_id: String,
     #[schema(max_items = 64, value_type = Option<Vec<Label>>)]
     labels: Option<Vec<String>>,
     #[schema(max_items = 64, value_type = Option<Vec<Label>>)]
     groups: Option<Vec<String>>,
-    /// At most 4 KiB of JSON.
+    /// The attributes, at most 4 KiB of JSON.
     #[schema(value_type = Option<Object>)]
     attributes: Option<Map<String, Value>>,
     #[schema(schema_with = super::spec::person)]
     owner: Option<String>,
     ceiling: Option<Score>,
     observability: Option<Observability>,
-    /// What is said no more.
+    /// The properties to remove.
     clear: Option<Vec<Clear>>,
     #[schema(max_length = 4096)]
     note: Option<String>,
 }
 
-/// What can be taken from an agent.
+/// A property that can be removed from an agent.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Clear {
@@ -197,14 +197,14 @@ impl Call for Update {
     }
 }
 
-/// A call that changes whether an agent may act.
+/// Defines a call that changes whether an agent may act.
 macro_rules! changes_state {
     ($name:ident, $method:literal, $path:literal, $summary:literal, $change:ident) => {
-        /// Why.
+        /// The agent, and the reason for the change.
         #[derive(Deserialize, ToSchema)]
         #[serde(rename_all = "camelCase")]
         pub(super) struct $name {
-            /// The agent
+            /// The agent.
             #[schema(value_type = AgentId)]
             agent_id: String,
             #[schema(max_length = 4096)]
@@ -229,7 +229,7 @@ changes_state!(Suspend, "agent/suspend", "/admin/agents/{agentId}/suspend", "Sus
 changes_state!(Resume, "agent/resume", "/admin/agents/{agentId}/resume", "Lets an agent act again", resume);
 changes_state!(Retire, "agent/retire", "/admin/agents/{agentId}/retire", "Retires an agent for good", retire);
 
-/// Nothing.
+/// No parameters.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Export {}
 
@@ -244,7 +244,7 @@ impl Call for Export {
     }
 }
 
-/// Agents of an export.
+/// The agents of an export.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Import {
     lines: Vec<String>,
@@ -260,7 +260,7 @@ impl Call for Import {
     }
 }
 
-/// An agent's trust.
+/// The trust of an agent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentTrust {
@@ -275,7 +275,7 @@ impl From<AgentInfo> for AgentTrust {
     }
 }
 
-/// An agent's trust and state.
+/// The trust and state of an agent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentStanding {
@@ -296,7 +296,7 @@ pub(super) struct AgentPage {
     has_more: bool,
 }
 
-/// Every agent, a line each.
+/// Every agent, one on each line.
 #[derive(Serialize, ToSchema)]
 pub(super) struct AgentExport {
     agents: u64,

@@ -1,4 +1,4 @@
-//! What a call is: its parameters, what is said of it, and what it does.
+//! The definition of a call: its parameters, its description and its implementation.
 
 use std::time::Duration;
 
@@ -15,51 +15,51 @@ use rulekeep::escalation::EscalationId;
 use rulekeep::proof::ProofId;
 use rulekeep::task::TaskId;
 
-/// A call, with its parameters as its fields.
+/// A call, with its parameters as fields.
 pub(crate) trait Call: Read + Send + 'static {
-    /// What is said of it.
+    /// The description of the call.
     const SPEC: Spec;
-    /// What it is answered with.
+    /// The type of the response.
     type Answer: Serialize + ToSchema;
 
-    /// Which parameters go together, as keywords of JSON Schema.
+    /// The parameters that belong together, as JSON Schema keywords.
     fn together() -> Value {
         Value::Null
     }
 
-    /// What it concerns, by which it is told who may make it.
+    /// The subject of the call, which determines the keys that may make it.
     fn subject(&self) -> Subject<'_> {
         Subject::Everything
     }
 
-    /// The task under which it grants something, where there is one.
+    /// The task under which the call grants something, if any.
     fn task(&self) -> Option<TaskId> {
         None
     }
 
-    /// The wait for people that it is, where it is one.
+    /// The wait for an escalation, if the call is one.
     fn wait(&mut self) -> Option<&mut Wait> {
         None
     }
 
-    /// Does it; whoever calls has made sure that it may be.
+    /// Runs the call. The caller has checked that it is permitted.
     fn run(self, gateway: &Gateway) -> Result<Self::Answer, Error>;
 
-    /// Does it for a key, where that permits it.
+    /// Runs the call for an API key, if the key permits it.
     fn run_for(self, admitted: &Admitted) -> Result<Self::Answer, Error> {
         admitted.permit(&self.subject())?;
         self.run(admitted.gateway())
     }
 
-    /// The records by which somebody may act now.
+    /// The records that grant an action now.
     fn granted(_answer: &Self::Answer) -> Vec<ProofId> {
         Vec::new()
     }
 }
 
-/// What is read from named parameters.
+/// Reads a call from its named parameters.
 pub(crate) trait Read: Sized {
-    /// Reads it; `spec` says which codes its faults have.
+    /// Reads it; `spec` determines the error codes.
     fn read(params: Params, spec: &Spec) -> Result<Self, Error>;
 }
 
@@ -69,15 +69,15 @@ impl<T: DeserializeOwned> Read for T {
     }
 }
 
-/// A call that was read, whichever it is.
+/// A call that has been read, of any type.
 pub(crate) trait Job: Send {
-    /// As [`Call::SPEC`].
+    /// See [`Call::SPEC`].
     fn spec(&self) -> &'static Spec;
-    /// As [`Call::wait`].
+    /// See [`Call::wait`].
     fn wait(&mut self) -> Option<&mut Wait>;
-    /// As [`Call::run`], the answer as JSON.
+    /// See [`Call::run`]; the response is JSON.
     fn run(self: Box<Self>, gateway: &Gateway) -> Result<Made, Error>;
-    /// As [`Call::run_for`], the answer as JSON.
+    /// See [`Call::run_for`]; the response is JSON.
     fn run_for(self: Box<Self>, admitted: &Admitted) -> Result<Made, Error>;
 }
 
@@ -105,7 +105,7 @@ fn made<C: Call>(answer: &C::Answer, task: Option<TaskId>) -> Result<Made, Error
     Ok(Made { answer: to_bytes(answer)?, granted: C::granted(answer), task, is_secret: C::SPEC.tells_secret })
 }
 
-/// An answer as JSON.
+/// Serializes a response to JSON.
 pub(crate) fn to_bytes(answer: &impl Serialize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::with_capacity(USUAL_ANSWER);
     match serde_json::to_writer(&mut bytes, answer) {
@@ -114,7 +114,7 @@ pub(crate) fn to_bytes(answer: &impl Serialize) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// The JSON of an answer.
+/// Parses the JSON of a response.
 pub(crate) fn from_bytes(answer: &[u8]) -> Result<Value, Error> {
     serde_json::from_slice(answer)
         .map_err(|error| Error::Internal { message: format!("an answer is not JSON: {error}") })
@@ -138,7 +138,7 @@ impl Entry {
         Self::in_form::<C, C>()
     }
 
-    /// A call whose parameters another type describes.
+    /// A call whose parameters are described by another type.
     pub(crate) const fn in_form<C: Call, F: ToSchema>() -> Self {
         Self {
             spec: &C::SPEC,
@@ -150,19 +150,19 @@ impl Entry {
     }
 }
 
-/// How long to wait.
+/// The escalation to wait for, and the time.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Wait {
     #[serde(deserialize_with = "escalation_id")]
     pub(crate) id: EscalationId,
-    /// Milliseconds.
+    /// The maximum time to wait, in milliseconds.
     #[schema(maximum = 10000, default = 0)]
     timeout_ms: Option<u64>,
 }
 
 impl Wait {
-    /// How long it waits. From here on it only looks.
+    /// Takes the time to wait. Afterwards the call returns at once.
     pub(crate) fn take_timeout(&mut self) -> Result<Duration, Error> {
         let timeout = self.timeout_ms.take().unwrap_or_default();
         if timeout > LONGEST_WAIT {
@@ -171,7 +171,7 @@ impl Wait {
         Ok(Duration::from_millis(timeout))
     }
 
-    /// Refuses to wait for longer than a line may hold up those behind it.
+    /// Refuses a wait that would delay the following calls on a line connection for too long.
     pub(crate) fn check_line(&self) -> Result<(), Error> {
         match self.timeout_ms {
             Some(timeout) if timeout > LONGEST_LINE => {
@@ -185,19 +185,19 @@ impl Wait {
 
 /// The longest wait, in milliseconds.
 const LONGEST_WAIT: u64 = 10_000;
-/// The longest that a line holds up those behind it.
+/// The longest wait on a line connection, where the following calls are delayed, in milliseconds.
 const LONGEST_LINE: u64 = 1_000;
 
 impl Admitted {
-    /// Does what is asked, where the key permits it. A body may take its time to come, and a wait for people a while: a
-    /// key that was accepted before may not be so now.
+    /// Runs a call if the key permits it. The key is checked again, because it may have been revoked while a body
+    /// arrived or an escalation was pending.
     pub(crate) fn perform(&self, job: Box<dyn Job>) -> Result<Made, Error> {
         self.accepted()?;
         job.run_for(self)
     }
 
-    /// Makes several calls, one after the other, each as if it had been made alone: what the key does not permit is refused,
-    /// and from the second on each takes room of its own from the plan. Ends behind the first that `is_last` holds of.
+    /// Runs several calls in sequence, each as if made alone: calls that the key does not permit are refused, and
+    /// from the second on each takes room from the plan. Stops after the first for which `is_last` holds.
     pub(crate) fn run_each<C: Call>(
         &self,
         each: Vec<Result<C, Error>>,
@@ -219,12 +219,12 @@ impl Admitted {
         done
     }
 
-    /// Makes sure that the call is one that the key may make at all, before what it is about is read.
+    /// Checks that the key may make this call at all, before its parameters are read.
     pub(crate) fn may_call(&self, spec: &Spec) -> Result<(), Error> {
         if spec.is_for_agents() { Ok(()) } else { self.admin() }
     }
 
-    /// Makes sure that the key permits what concerns this.
+    /// Checks that the key gives access to the subject.
     pub(crate) fn permit(&self, subject: &Subject<'_>) -> Result<(), Error> {
         if matches!(subject, Subject::Everything) {
             return self.admin();

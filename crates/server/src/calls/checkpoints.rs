@@ -1,4 +1,4 @@
-//! The calls about checkpoints.
+//! The calls on checkpoints.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::gateway::Gateway;
 use rulekeep::Error;
 use rulekeep::proof::ProofId;
 
-/// Nothing.
+/// No parameters.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Create {}
 
@@ -29,10 +29,10 @@ impl Call for Create {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Prove {
-    /// The record that is to be proved to be in the log.
+    /// The record whose inclusion in the log is proved.
     #[schema(value_type = Option<ProofId>)]
     proof_id: Option<String>,
-    /// With `toSize`: that the log of that size is the beginning of the other.
+    /// Together with `toSize`: proves that the log of this size is the start of the larger one.
     from_size: Option<u64>,
     to_size: Option<u64>,
 }
@@ -64,11 +64,11 @@ impl Call for Prove {
 /// A checkpoint.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CheckpointNote {
-    /// A signed note as C2SP writes it.
+    /// A signed note in the C2SP format.
     note: String,
 }
 
-/// A proof against checkpoints.
+/// A proof relative to checkpoints.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CheckpointProof {
     proof: String,

@@ -9,7 +9,7 @@ use crate::gateway::Gateway;
 use rulekeep::Error;
 use rulekeep::system::ClockReport;
 
-/// Who confirms the time that the clock shows, and why.
+/// The person who confirms the clock's time, and the reason.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Accept {
     #[schema(schema_with = required_person)]

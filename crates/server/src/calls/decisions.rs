@@ -1,4 +1,4 @@
-//! Parsing and deciding, and what would be decided.
+//! Parsing, decisions and previews of decisions.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -25,12 +25,13 @@ use rulekeep::{Decision, Enforcement, Error, Governor, Intent};
 pub(super) struct Parse {
     #[schema(value_type = AgentId)]
     agent_id: String,
-    /// What the agent wants to do: a text in words or in a structured form, or a tool call as an object; at most 64 KiB.
+    /// The action that the agent wants to take: a natural-language or structured text, or a tool call as an object;
+    /// at most 64 KiB.
     #[schema(value_type = InputValue)]
     input: Asked,
     #[schema(value_type = Option<Context>)]
     context: Option<Map<String, Value>>,
-    /// Whether to say from what it was read.
+    /// Also return the evidence of the parse.
     explain: Option<bool>,
 }
 
@@ -41,7 +42,7 @@ impl Call for Parse {
         .errors(&[404, 413]);
     type Answer = Parsed;
 
-    /// What it was read from tells of the tools that are known.
+    /// The evidence reveals the known tools, so it requires an admin key.
     fn subject(&self) -> Subject<'_> {
         if self.explain.unwrap_or_default() { Subject::Everything } else { Subject::Agent(&self.agent_id) }
     }
@@ -57,25 +58,25 @@ impl Call for Parse {
     }
 }
 
-/// What parsing gives.
+/// The result of parsing.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Parsed {
     #[serde(flatten)]
     parse: ParseResult,
-    /// From what it was read; only where `explain` asks for it.
+    /// The evidence of the parse, if `explain` asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     evidence: Option<Vec<ActEvidence>>,
 }
 
-/// What an agent wants to do, as a text: a tool call becomes its JSON.
+/// The requested action as text; a tool call is converted to its JSON.
 pub(super) struct Asked {
     text: String,
-    /// The id that the caller gave a tool call.
+    /// The caller's id of a tool call.
     call_id: Option<String>,
 }
 
 impl Asked {
-    /// The text, and the caller's context with the id of the call.
+    /// The text, and the caller's context with the id of the call added.
     fn with(self, context: Option<Map<String, Value>>) -> Result<(String, Map<String, Value>), Error> {
         let mut context = context.unwrap_or_default();
         if let Some(call_id) = self.call_id {
@@ -88,30 +89,30 @@ impl Asked {
     }
 }
 
-/// A text, or a tool call.
+/// A text or a tool call.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code)] // the two forms for the schema
 pub(crate) enum InputValue {
-    /// In words or in a structured form; not blank, at most 64 KiB.
+    /// A natural-language or structured text; not blank, at most 64 KiB.
     Text(String),
-    /// A call of a tool.
+    /// A tool call.
     Call(ToolCall),
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolCall {
-    /// The tool, by its name.
+    /// The name of the tool.
     tool: String,
-    /// The server that it belongs to.
+    /// The server that provides the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     server: Option<String>,
-    /// Its arguments.
+    /// The arguments of the call.
     #[schema(value_type = Object)]
     arguments: Value,
-    /// The caller's own id of the call; the same as `context.callId`.
+    /// The caller's id of the call, the same as `context.callId`.
     #[serde(default, rename = "callId", skip_serializing)]
     #[schema(min_length = 1, max_length = 256)]
     call_id: Option<String>,
@@ -132,13 +133,13 @@ impl<'de> Deserialize<'de> for Asked {
     }
 }
 
-/// A request for a decision: on an intent, or on what is to be parsed first.
+/// A request for a decision: on an intent, or on an input to be parsed first.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub(crate) enum DecisionForm {
-    /// On an intent.
+    /// Decides on an intent.
     Intent(IntentForm),
-    /// On an input.
+    /// Decides on an input.
     Input(InputForm),
 }
 
@@ -148,27 +149,28 @@ pub(crate) struct IntentForm {
     intent: Intent,
 }
 
-/// What is to be parsed first.
+/// An input that is parsed first.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InputForm {
     #[schema(value_type = AgentId)]
     agent_id: String,
-    /// What the agent wants to do: a text in words or in a structured form, or a tool call as an object; at most 64 KiB.
+    /// The action that the agent wants to take: a natural-language or structured text, or a tool call as an object;
+    /// at most 64 KiB.
     #[schema(value_type = InputValue)]
     input: Asked,
     #[schema(value_type = Option<Context>)]
     context: Option<Map<String, Value>>,
 }
 
-/// A request for a decision, perhaps under a task: on an intent, or on what is to be parsed first.
+/// A request for a decision, optionally under a task: on an intent, or on an input to be parsed first.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code)] // the two forms for the schema
 pub(crate) enum EnforceForm {
-    /// On an intent.
+    /// Decides on an intent.
     Intent(EnforceIntentForm),
-    /// On an input.
+    /// Decides on an input.
     Input(EnforceInputForm),
 }
 
@@ -178,35 +180,36 @@ pub(crate) enum EnforceForm {
 #[allow(dead_code)] // for the schema
 pub(crate) struct EnforceIntentForm {
     intent: Intent,
-    /// The task that the action is for; it belongs to the intent's agent.
+    /// The task that the action belongs to; it must be a task of the intent's agent.
     #[schema(required = false)]
     task_id: TaskId,
 }
 
-/// What is to be parsed first.
+/// An input that is parsed first.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code)] // for the schema
 pub(crate) struct EnforceInputForm {
     agent_id: AgentId,
-    /// What the agent wants to do: a text in words or in a structured form, or a tool call as an object; at most 64 KiB.
+    /// The action that the agent wants to take: a natural-language or structured text, or a tool call as an object;
+    /// at most 64 KiB.
     input: InputValue,
     #[schema(value_type = Option<Context>)]
     context: Option<Map<String, Value>>,
-    /// The task that the action is for; it belongs to the agent.
+    /// The task that the action belongs to; it must be a task of the agent.
     #[schema(required = false)]
     task_id: TaskId,
 }
 
-/// Fields of the form with an intent. Whoever sends back all that a parse gave sends more than the intent.
+/// The fields accepted beside an intent, so that a parse result can be sent back as a whole.
 const BESIDE_INTENT: &[&str] = &["intent", "confidence", "alternatives", "evidence", "agentId"];
-/// Fields of the form with an input.
+/// The fields accepted beside an input.
 const BESIDE_INPUT: &[&str] = &["agentId", "input", "context"];
 
 impl DecisionForm {
-    /// Reads either form; `more` are the fields that the call has besides, to name them where one is misspelt.
+    /// Reads either form; `more` are further fields of the call, for suggestions.
     ///
-    /// A body that is neither form lacks what the contract asks for, which is an invalid intent.
+    /// A body in neither form is an invalid intent, as the specification requires.
     fn read(mut params: Params, spec: &Spec, more: &[&str]) -> Result<Self, Error> {
         const EXPECTED: &str = "expected an intent, or agentId and input";
         match (params.take("intent"), params.get("input").is_some()) {
@@ -243,12 +246,12 @@ impl DecisionForm {
     }
 }
 
-/// The name of the field that names a task.
+/// The field that names a task.
 const TASK_ID: &str = "taskId";
 
-/// Takes out the text that names a task.
+/// Takes the task id out of the parameters.
 ///
-/// `null` is refused: a caller that lost its task's id would act without the mandate.
+/// `null` is refused: a caller that lost its task id would act without the mandate.
 fn take_task(params: &mut Params) -> Result<Option<String>, Error> {
     match params.take_any(TASK_ID) {
         None => Ok(None),
@@ -257,7 +260,7 @@ fn take_task(params: &mut Params) -> Result<Option<String>, Error> {
     }
 }
 
-/// The way in which decisions are made: for a key or without one, perhaps under a task.
+/// Makes decisions, for an API key or without one, optionally under a task.
 struct Decider<'a> {
     governor: &'a Governor,
     admitted: Option<&'a Admitted>,
@@ -281,7 +284,7 @@ impl Decider<'_> {
     }
 }
 
-/// A call that takes both forms, and answers with what was parsed beside.
+/// Defines a call that takes both forms and returns the parsed intent as well.
 macro_rules! decides {
     (
         $name:ident, $spec:expr, $(#[$meta:meta])* $answer:ident($inner:ident: $inner_type:ty), task: $takes_task:literal,
@@ -373,7 +376,7 @@ decides!(
     Spec::post("enforce", "/enforce", "Decides on an intent, or on an input, and records the decision")
         .for_agents()
         .quick(),
-    /// A decision; with what was parsed, where it was.
+    /// A decision, with the parsed intent if an input was given.
     Enforced(enforcement: Enforcement),
     task: true,
     |decider, intent| decider.enforce(&intent)?,
@@ -392,7 +395,7 @@ decides!(
         "/admin/policies/explain",
         "Says what would be decided, and why, rule by rule",
     ),
-    /// What would be decided, and why, rule by rule; with what was parsed, where it was.
+    /// A preview of a decision with the result of each rule, and the parsed intent if an input was given.
     Explained(explanation: Explanation),
     task: false,
     |decider, intent| decider.governor.policies().explain(&intent)?,
@@ -407,7 +410,7 @@ decides!(
 decides!(
     Preview,
     Spec::post("policy/preview", "/admin/policies/preview", "Says what would be decided"),
-    /// What would be decided; with what was parsed, where it was.
+    /// A preview of a decision, with the parsed intent if an input was given.
     Previewed(preview: rulekeep::preview::Preview),
     task: false,
     |decider, intent| decider.governor.policies().preview(&intent)?,
@@ -423,7 +426,7 @@ fn unparsed() -> Error {
     Error::Internal { message: "an input was not parsed".to_owned() }
 }
 
-/// The record by which somebody may act now.
+/// The record that grants an action now.
 pub(crate) fn granted(enforcement: &Enforcement) -> Option<ProofId> {
     is_granted(enforcement.decision).then_some(enforcement.proof_id)
 }

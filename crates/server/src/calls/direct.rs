@@ -1,14 +1,14 @@
-//! Calls by the process that holds the gateway, which needs no key.
+//! Calls by the process that owns the gateway, which needs no API key.
 
 use super::{Params, find};
 use crate::gateway::Gateway;
 use crate::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use rulekeep::Error;
 
-/// Makes a call of the sidecar's protocol by its name, for example `enforce`. Its parameters come as the text of a JSON
-/// object, and the answer is JSON text. No API key is asked for: the caller may do everything.
+/// Makes a sidecar call by name, for example `enforce`. The parameters are the text of a JSON object, and the
+/// response is JSON text. No API key is needed: the caller may make every call.
 ///
-/// Calls of a session (`event/...`) are not among them.
+/// Session calls (`event/...`) are not available.
 ///
 /// ```
 /// use rulekeep::Governor;
@@ -22,8 +22,9 @@ use rulekeep::Error;
 ///
 /// # Errors
 ///
-/// [`Error::InvalidInput`] for an unknown name and for parameters that are no object; [`Error::PayloadTooLarge`]; else what
-/// is wrong with the parameters, and the errors of the governor.
+/// * [`Error::InvalidInput`] for an unknown name, and for parameters that are not an object.
+/// * [`Error::PayloadTooLarge`] for parameters above the call's size limit.
+/// * Otherwise the errors of the call's parameters and of the governor.
 pub fn call_text(gateway: &Gateway, method: &str, params: &str) -> Result<String, Error> {
     let Some(entry) = find(method) else {
         return Err(Error::input("method", "there is no call of that name"));
@@ -32,7 +33,7 @@ pub fn call_text(gateway: &Gateway, method: &str, params: &str) -> Result<String
     String::from_utf8(made.answer).map_err(|_| Error::Internal { message: "an answer is not UTF-8".to_owned() })
 }
 
-/// Reads the parameters of a call, where their text is not larger than the call permits.
+/// Reads the parameters of a call, if their text is within the call's size limit.
 pub(crate) fn read_params(method: &str, text: &str) -> Result<Params, Error> {
     let takes_documents = DOCUMENTS.iter().any(|subject| method.starts_with(subject));
     let (size, limit) = (text.len(), if takes_documents { MAX_LINE_BYTES } else { MAX_REQUEST_BYTES });
@@ -42,5 +43,5 @@ pub(crate) fn read_params(method: &str, text: &str) -> Result<Params, Error> {
     Params::read(text)
 }
 
-/// Beginnings of the names of calls that take documents, results of tools, or events of hosts.
+/// Prefixes of the calls that take documents, tool results or host events.
 const DOCUMENTS: &[&str] = &["policy/", "catalogue/", "agent/import", "task/observe", "hook/"];

@@ -1,4 +1,4 @@
-//! The calls on escalations, and on classes of actions that are agreed to beforehand.
+//! The calls on escalations and pre-approvals.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ use rulekeep::escalation::{
 use rulekeep::proof::{Digest, ProofId};
 use rulekeep::{Enforcement, Error, Intent};
 
-/// Which escalations.
+/// The escalations to list.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct List {
@@ -48,7 +48,7 @@ impl Call for List {
     }
 }
 
-/// An escalation.
+/// The escalation to read.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Get {
     #[serde(deserialize_with = "escalation_id")]
@@ -90,7 +90,7 @@ impl Call for Wait {
     }
 }
 
-/// The intent that was agreed to.
+/// The approved intent.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Claim {
     #[serde(deserialize_with = "escalation_id")]
@@ -118,13 +118,13 @@ impl Call for Claim {
     }
 }
 
-/// A person's answer to an escalation.
+/// Defines the answer of a reviewer to an escalation.
 macro_rules! answers {
     (
         $name:ident, $method:literal, $path:literal, $summary:literal, $answer:ident,
         { $($(#[$meta:meta])* $field:ident: $type:ty)? }
     ) => {
-        /// A person's word.
+        /// The answer of a reviewer.
         #[derive(Deserialize, ToSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub(super) struct $name {
@@ -134,7 +134,7 @@ macro_rules! answers {
             reviewer: String,
             #[schema(max_length = 4096)]
             note: Option<String>,
-            /// The digest of what was looked at: refused where it is another by now.
+            /// The digest that the reviewer looked at; the answer is refused if it has changed.
             digest: Option<Digest>,
             $($(#[$meta])* $field: $type,)?
         }
@@ -156,33 +156,33 @@ macro_rules! answers {
 answers!(
     Approve, "escalation/approve", "/admin/escalations/{id}/approve", "Agrees to an escalation", approve,
     {
-        /// Whether what was asked about is part of the task's mandate from now on, and not of this call alone.
+        /// Whether the approval extends the task's mandate instead of applying to this call only.
         for_task: Option<bool>
     }
 );
 answers!(Reject, "escalation/reject", "/admin/escalations/{id}/reject", "Refuses an escalation", reject, {});
 
-/// What a person's word came to.
+/// The result of a reviewer's answer.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Answered {
     state: EscalationState,
-    /// The record of the answer; `null` while others have to agree.
+    /// The record of the answer; `null` while further reviewers have to agree.
     #[schema(required)]
     proof_id: Option<ProofId>,
 }
 
-/// A class of actions to agree to beforehand, or one that another person gave.
+/// A pre-approval to give, or one of another reviewer to agree to.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub(super) enum Grant {
-    /// A new one.
+    /// A new pre-approval.
     Class(PreApprovalForm),
-    /// One that another person gave.
+    /// A pre-approval that another reviewer gave.
     Known(KnownForm),
 }
 
-/// A class of actions, and a person's word.
+/// The terms of a pre-approval, and the reviewer's statement.
 #[derive(ToSchema)]
 pub(super) struct PreApprovalForm {
     #[serde(flatten)]
@@ -191,7 +191,7 @@ pub(super) struct PreApprovalForm {
     person: PersonForm,
 }
 
-/// The class of actions that another person gave, and a person's word.
+/// A pre-approval of another reviewer, and this reviewer's statement.
 #[derive(ToSchema)]
 pub(super) struct KnownForm {
     id: PreApprovalId,
@@ -199,24 +199,24 @@ pub(super) struct KnownForm {
     person: PersonForm,
 }
 
-/// A person's word on a class of actions.
+/// A reviewer's statement on a pre-approval.
 #[derive(ToSchema)]
 pub(super) struct PersonForm {
     #[schema(schema_with = required_person)]
     reviewer: String,
     #[schema(max_length = 4096)]
     note: Option<String>,
-    /// Looked at for an escalation alone.
+    /// Used only for escalations.
     #[schema(ignore)]
     digest: Option<Digest>,
 }
 
-/// What says what a class covers.
+/// The fields that make up the terms of a pre-approval.
 const TERMS: &[&str] =
     &["agentId", "group", "capabilities", "rules", "actions", "targets", "maxRisk", "until", "count", "sum"];
 
 impl Read for Grant {
-    /// A misspelt term that were dropped would widen what the person agrees to.
+    /// Refuses unknown terms: ignoring a misspelled one would widen what the reviewer agrees to.
     fn read(mut params: Params, spec: &Spec) -> Result<Self, Error> {
         let known = params.get("id").is_some();
         let terms: Map<String, Value> = if known {
@@ -258,7 +258,7 @@ impl Call for Grant {
     }
 }
 
-/// What stands beside the terms of a class.
+/// The fields beside the terms of a pre-approval.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Word {
@@ -274,7 +274,7 @@ impl PersonForm {
     }
 }
 
-/// How a class of actions stands.
+/// The state of a pre-approval.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Granted {
     id: PreApprovalId,
@@ -282,7 +282,7 @@ pub(super) struct Granted {
     state: Option<PreApprovalState>,
 }
 
-/// Nothing.
+/// No parameters.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Grants {}
 
@@ -296,13 +296,13 @@ impl Call for Grants {
     }
 }
 
-/// Every class of actions that is agreed to.
+/// Every pre-approval in force.
 #[derive(Serialize, ToSchema)]
 pub(super) struct GrantList {
     grants: Vec<PreApprovalStanding>,
 }
 
-/// A person's word on a class of actions.
+/// The pre-approval to revoke, and the reviewer's statement.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Revoke {
     id: PreApprovalId,
@@ -323,7 +323,7 @@ impl Call for Revoke {
     }
 }
 
-/// Which one it was.
+/// The id of the pre-approval.
 #[derive(Serialize, ToSchema)]
 pub(super) struct GrantId {
     id: PreApprovalId,

@@ -1,5 +1,4 @@
-//! The calls on events, and the threads that tell them: one a subscription, for
-//! as long as the lines last.
+//! The calls on events, and the threads that deliver them: one for each subscription, as long as the session lasts.
 
 use rulekeep::extension::Extension;
 use std::collections::HashMap;
@@ -25,50 +24,50 @@ use rulekeep::{Error, Event, Governor};
 pub(crate) struct Subscriptions {
     last: u64,
     live: HashMap<String, Live>,
-    /// Made by a call whose answer is not written yet.
+    /// Subscriptions made by a call whose response is not written yet.
     fresh: Vec<Told>,
-    /// The input has ended, and all that will be told is on disk.
+    /// Set when the input has ended and everything to be delivered is on disk.
     ended: Arc<AtomicBool>,
 }
 
-/// A subscription as its session knows it.
+/// A subscription as its session sees it.
 struct Live {
-    /// Whoever reads the cursor that the store keeps for it.
+    /// The reader of its stored cursor.
     reader: Option<Reader>,
     shared: Arc<Shared>,
 }
 
-/// What a session and the thread of a subscription share.
+/// The state shared by a session and a subscription's thread.
 #[derive(Default)]
 struct Shared {
     is_cancelled: AtomicBool,
-    /// The last event that is told.
+    /// The last event that was delivered.
     last: Mutex<Option<EventId>>,
 }
 
-/// A subscription that is to be told.
+/// A subscription whose events are delivered.
 struct Told {
     id: String,
     subscription: Subscription,
     shared: Arc<Shared>,
 }
 
-/// What a notification carries.
+/// The parameters of a notification.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EventParams<'a> {
     subscription_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<&'a Event>,
-    /// How many entries of the log were left out by now.
+    /// The number of log entries skipped so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
-    /// Why nothing more will be told.
+    /// The reason the subscription ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Fault>,
 }
 
-/// A call on a session's subscriptions, with its parameters as its fields.
+/// A call on a session's subscriptions, with its parameters as fields.
 trait SessionCall: DeserializeOwned {
     const SPEC: Spec;
     type Answer: Serialize;
@@ -76,7 +75,7 @@ trait SessionCall: DeserializeOwned {
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<Self::Answer, Error>;
 }
 
-/// A row of the table of a session's calls.
+/// A row of the table of session calls.
 pub(crate) struct SessionEntry {
     pub(crate) spec: &'static Spec,
     pub(crate) run: fn(Params, &mut Subscriptions, &Governor) -> Result<Vec<u8>, Error>,
@@ -93,7 +92,7 @@ impl SessionEntry {
     }
 }
 
-/// Every call on a session.
+/// Every session call.
 pub(crate) static CALLS: &[SessionEntry] = &[
     SessionEntry::of::<Subscribe>(),
     SessionEntry::of::<Unsubscribe>(),
@@ -101,12 +100,12 @@ pub(crate) static CALLS: &[SessionEntry] = &[
     SessionEntry::of::<Forget>(),
 ];
 
-/// The call of that name.
+/// The session call with this name.
 pub(crate) fn find(name: &str) -> Option<&'static SessionEntry> {
     CALLS.iter().find(|entry| entry.spec.method == name)
 }
 
-/// Which events, and from where on.
+/// The events to subscribe to, and the start.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Subscribe {
@@ -114,7 +113,7 @@ struct Subscribe {
     agent_id: Option<String>,
     after: Option<EventId>,
     latest: Option<u64>,
-    /// The name under which the store keeps what was dealt with.
+    /// The name of a stored cursor, which records what has been processed.
     cursor: Option<String>,
 }
 
@@ -141,7 +140,7 @@ impl SessionCall for Subscribe {
     }
 }
 
-/// A subscription of this session.
+/// A subscription of this session to end.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Unsubscribe {
@@ -155,7 +154,7 @@ impl SessionCall for Unsubscribe {
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<SubscriptionRef, Error> {
         let live = subscriptions.live.remove(&self.subscription_id).ok_or_else(not_ours)?;
         live.shared.is_cancelled.store(true, Ordering::Release);
-        // Its thread may take a moment to see that.
+        // Its thread may take a moment to notice.
         if let Some(reader) = &live.reader {
             Extension::of(governor).free_cursor(reader);
         }
@@ -163,14 +162,14 @@ impl SessionCall for Unsubscribe {
     }
 }
 
-/// Which subscription it was.
+/// The id of the subscription.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SubscriptionRef {
     subscription_id: String,
 }
 
-/// An event of a named cursor that was dealt with, and all before it.
+/// An event of a named cursor that has been processed, with all events before it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Acknowledge {
@@ -198,7 +197,7 @@ impl SessionCall for Acknowledge {
     }
 }
 
-/// The name of a cursor, which begins anew.
+/// The name of a cursor to reset.
 #[derive(Serialize, Deserialize)]
 struct Forget {
     cursor: String,
@@ -219,7 +218,7 @@ impl Subscriptions {
         Self { last: 0, live: HashMap::new(), fresh: Vec::new(), ended: Arc::default() }
     }
 
-    /// Keeps a subscription that is to be told; its id.
+    /// Adds a subscription to be delivered. Returns its id.
     fn add(&mut self, subscription: Subscription) -> String {
         self.last += 1;
         let id = format!("sub_{}", self.last);
@@ -230,8 +229,8 @@ impl Subscriptions {
         id
     }
 
-    /// Begins to tell what was subscribed to since it was last called. Events stand behind
-    /// the answer to the call that asked for them.
+    /// Starts to deliver the subscriptions made since the last call. Events come after the response to the call that
+    /// subscribed.
     pub(crate) fn start<'scope, W: Write + Send>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -239,12 +238,12 @@ impl Subscriptions {
     ) {
         for told in self.fresh.drain(..) {
             let ended = Arc::clone(&self.ended);
-            // Whoever read the events has gone when they cannot be written; the session finds out for itself.
+            // If events cannot be written, the reader is gone; the session notices by itself.
             scope.spawn(move || told.tell(output, &ended));
         }
     }
 
-    /// Lets every subscription tell what is on disk by now, and then end.
+    /// Lets every subscription deliver what is on disk, and then end.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
@@ -258,10 +257,10 @@ impl Told {
             if is_last && matches!(next, Ok(None)) {
                 break;
             }
-            // Many events in a row go out in one.
+            // Several events in a row are written at once.
             let mut lines = Vec::new();
             while let Ok(Some(event)) = &next {
-                // Before anybody can have read it.
+                // Recorded before anybody can have read the event.
                 *self.shared.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(event.id);
                 self.line(&mut lines, Ok(event))?;
                 next = if lines.len() < MOST_AT_ONCE { self.subscription.poll() } else { Ok(None) };
@@ -278,7 +277,7 @@ impl Told {
         Ok(())
     }
 
-    /// Writes lines, unless it was cancelled: then none stands behind the answer that says so.
+    /// Writes lines, unless the subscription is canceled: then none follows the response that confirms it.
     fn write<W: Write>(&self, output: &Mutex<W>, lines: &[u8]) -> io::Result<bool> {
         if lines.is_empty() {
             return Ok(true);
@@ -313,9 +312,9 @@ fn not_ours() -> Error {
     Error::input("subscriptionId", "expected a subscription of this session")
 }
 
-/// Each has a thread.
+/// Maximum number of subscriptions, each with its own thread.
 const MOST_SUBSCRIPTIONS: usize = 64;
-/// How often a subscription that has nothing to tell looks whether it should end.
+/// Interval at which an idle subscription checks whether it should end.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// Bytes after which a row of events is written.
+/// Number of bytes after which a batch of events is written.
 const MOST_AT_ONCE: usize = 64 << 10;

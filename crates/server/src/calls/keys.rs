@@ -1,4 +1,4 @@
-//! The calls on keys.
+//! The calls on API keys.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -14,23 +14,24 @@ use rulekeep::agent::AgentId;
 use rulekeep::extension::KeyId;
 use rulekeep::system::Timestamp;
 
-/// A key to be made.
-// A misspelt field that is dropped would make a key for more, or for longer, than was meant.
+/// The settings of an API key to create.
+// Unknown fields are refused: if a misspelled one were ignored, the key would permit more, or last longer, than
+// intended.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Create {
     scope: Scope,
     #[serde(deserialize_with = "plan")]
     plan: Plan,
-    /// The agents that it is limited to; only for the scope `agent`.
+    /// The agents that the key is limited to; only for the scope `agent`.
     #[schema(min_items = 1, max_items = 1000, value_type = Option<Vec<AgentId>>)]
     agents: Option<Vec<String>>,
-    /// From when on it is refused; in the future.
+    /// The time from which the key is rejected; must be in the future.
     expires_at: Option<Timestamp>,
     #[schema(schema_with = super::spec::person)]
     name: Option<String>,
-    /// Whether it enforces intents that its caller built; only beside `agents`, for other keys do. Never for a key that an
-    /// agent holds itself.
+    /// Whether the key may enforce intents that its caller built. Only with `agents`; keys without `agents` always
+    /// may. Never set it for a key that an agent holds itself.
     built_intents: Option<bool>,
 }
 
@@ -68,7 +69,7 @@ fn plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error> {
         .map_err(|_| serde::de::Error::custom("expected free, pro, or perMinute and burst, both whole and above 0"))
 }
 
-/// Nothing.
+/// No parameters.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct List {}
 
@@ -81,13 +82,13 @@ impl Call for List {
     }
 }
 
-/// Every key, without its text.
+/// Every API key, without its text.
 #[derive(Serialize, ToSchema)]
 pub(super) struct KeyList {
     keys: Vec<KeyInfo>,
 }
 
-/// A key.
+/// The API key to revoke.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Revoke {
     id: KeyId,

@@ -1,4 +1,4 @@
-//! The calls on stops.
+//! The calls on the kill switch.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use rulekeep::Error;
 use rulekeep::agent::{AgentId, Label};
 use rulekeep::kill_switch::{KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope};
 
-/// Who is to be stopped, by whom, and why: one of `agentId`, `group` and `all: true`.
+/// The scope to stop, exactly one of `agentId`, `group` and `all: true`, with the person and the reason.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Set {
@@ -46,7 +46,7 @@ impl Call for Set {
     }
 }
 
-/// One of those who can be stopped, and no other.
+/// Requires exactly one of the scopes.
 pub(crate) fn one_scope() -> Value {
     json!({ "oneOf": [
         required_together(&["agentId"]),
@@ -55,7 +55,7 @@ pub(crate) fn one_scope() -> Value {
     ] })
 }
 
-/// Who lifts a stop, and why.
+/// The kill switch entry to lift, with the person and the reason.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Lift {
     id: KillSwitchId,
@@ -75,7 +75,7 @@ impl Call for Lift {
     }
 }
 
-/// Nothing.
+/// No parameters.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct List {}
 
@@ -88,13 +88,13 @@ impl Call for List {
     }
 }
 
-/// Which one it was.
+/// The id of the lifted entry.
 #[derive(Serialize, ToSchema)]
 pub(super) struct LiftedStop {
     id: KillSwitchId,
 }
 
-/// The stops in force.
+/// The kill switch entries in force.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Stops {
     stops: Vec<KillSwitchEntry>,

@@ -1,23 +1,23 @@
-//! Every call: one type each, with what it is named, where it stands over HTTP, who may make it, and what it does.
+//! Every call, one type each: its name, its path over HTTP, the keys that may make it, and its implementation.
 //!
-//! The sidecar, the gateway, the router, the OpenAPI document and the table in `docs/http.md` read [`CALLS`].
+//! The sidecar, the gateway, the router, the OpenAPI document and the generated table of calls read [`CALLS`].
 //!
 //! | file | calls |
 //! |---|---|
-//! | `call.rs` | what a call is, and which key may make it |
+//! | `call.rs` | the definition of a call, and the keys that may make it |
 //! | `agents.rs` | `agent/...` |
 //! | `checkpoints.rs` | `checkpoint/...` |
 //! | `clock.rs` | `clock/accept` |
-//! | `decisions.rs` | `intent`, `enforce`, and what would be decided |
-//! | `direct.rs` | any call, without a key, for the process that holds the gateway |
+//! | `decisions.rs` | `intent`, `enforce`, and previews of decisions |
+//! | `direct.rs` | any call, without a key, for the process that owns the gateway |
 //! | `escalations.rs` | `escalation/...` |
-//! | `events.rs` | `event/...`, which a session of the sidecar has |
+//! | `events.rs` | `event/...`, in sidecar sessions |
 //! | `keys.rs` | `key/...` |
 //! | `kill_switch.rs` | `stop/...` |
-//! | `params.rs` | named parameters, read into a call |
+//! | `params.rs` | reads named parameters into a call |
 //! | `policies.rs` | `policy/...` |
 //! | `records.rs` | `proof/...`, `outcome/report`, `admin/status` |
-//! | `spec.rs` | what is said of a call |
+//! | `spec.rs` | the description of a call |
 //! | `tasks.rs` | `task/...` |
 //! | `tools.rs` | `catalogue/...` |
 //! | `trust.rs` | `trust/...` |
@@ -54,7 +54,7 @@ use crate::gateway::{Admitted, Gateway};
 use rulekeep::Error;
 use rulekeep::extension::excerpt;
 
-/// Which fields go together in a part of a request or an answer that has this name.
+/// The fields that belong together in a part of a request or response with this name.
 pub(crate) fn together_in(part: &str) -> Option<Value> {
     let given = required_together;
     match part {
@@ -66,17 +66,17 @@ pub(crate) fn together_in(part: &str) -> Option<Value> {
     }
 }
 
-/// The call of that name.
+/// The call with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
     CALLS.iter().find(|entry| entry.spec.method == name)
 }
 
-/// The call of that name, or an error.
+/// The call with this name, or an error.
 pub(crate) fn known(name: &str) -> Result<&'static Entry, Error> {
     find(name).ok_or_else(|| Error::input("method", format!("there is no call {:?}", excerpt(name))))
 }
 
-/// Every call on a governor; those of a session are in [`events`].
+/// Every call on a governor; session calls are in [`events`].
 pub(crate) static CALLS: &[Entry] = &[
     Entry::of::<decisions::Parse>(),
     Entry::in_form::<decisions::Enforce, decisions::EnforceForm>(),
@@ -148,13 +148,14 @@ pub(crate) static CALLS: &[Entry] = &[
 ];
 
 impl Admitted {
-    /// Makes a call of the sidecar's protocol by its name, for example `outcome/report`, with its named parameters.
+    /// Makes a sidecar call by name, for example `outcome/report`, with named parameters.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown name and for parameters that are no object; [`Error::Forbidden`] where the
-    /// key does not permit it; [`Error::Unauthorized`] where it was revoked or expired since it was admitted; else what is
-    /// wrong with the parameters, and the errors of the governor.
+    /// * [`Error::InvalidInput`] for an unknown name, and for parameters that are not an object.
+    /// * [`Error::Forbidden`] if the key does not permit the call.
+    /// * [`Error::Unauthorized`] if the key was revoked or expired since the admission.
+    /// * Otherwise the errors of the call's parameters and of the governor.
     pub fn call(self, method: &str, params: Value) -> Result<Value, Error> {
         let entry = known(method)?;
         self.may_call(entry.spec)?;
@@ -163,11 +164,11 @@ impl Admitted {
 }
 
 impl Gateway {
-    /// [`Gateway::admit`] and [`Admitted::call`] in one.
+    /// Combines [`Gateway::admit`] and [`Admitted::call`].
     ///
     /// # Errors
     ///
-    /// Those of the two.
+    /// See both methods.
     pub fn call(&self, bearer: Option<&str>, caller: &str, method: &str, params: Value) -> Result<Value, Error> {
         self.admit(bearer, caller)?.call(method, params)
     }

@@ -1,5 +1,6 @@
-//! The named parameters of a call, read into its type. An unknown one is refused with the name that was probably meant: a
-//! misspelled `context` must not let through what the context would have stopped. `null` counts as absent, unless it is refused.
+//! The named parameters of a call, read into its type. An unknown parameter is refused with a suggestion, because a
+//! misspelled `context` must not let through what the context would have stopped. `null` counts as absent, unless the
+//! call refuses it.
 
 use std::fmt::Display;
 
@@ -21,12 +22,11 @@ pub(crate) struct Params {
     fields: Map<String, Value>,
 }
 
-/// Deepest value that is read at all. A context's own limit lies far below, the
-/// JSON reader's above.
+/// Maximum nesting depth of a value. The limit of a context is far lower, that of the JSON parser higher.
 const MAX_DEPTH: usize = 66;
 
 impl Params {
-    /// Reads an object.
+    /// Parses the text of an object.
     pub(crate) fn read(text: &str) -> Result<Self, Error> {
         let fields = strict::object(text, MAX_DEPTH).map_err(|fault| match fault {
             strict::Fault::Unreadable(error) if error.is_data() => Error::input("params", error.to_string()),
@@ -43,7 +43,7 @@ impl Params {
         Ok(Self { fields })
     }
 
-    /// Takes over an object.
+    /// Takes the fields of an object.
     pub(crate) fn object(params: Value) -> Result<Self, Error> {
         let Value::Object(fields) = params else { return Err(Error::input("params", "expected an object")) };
         Ok(Self { fields })
@@ -53,12 +53,12 @@ impl Params {
         Self { fields }
     }
 
-    /// All of them.
+    /// All the parameters.
     pub(crate) const fn fields(&self) -> &Map<String, Value> {
         &self.fields
     }
 
-    /// Sets a parameter that was given elsewhere; an error where it says something else here.
+    /// Sets a parameter given elsewhere, for example in the path; an error if the value differs here.
     pub(crate) fn fix(&mut self, name: &str, value: String) -> Result<(), Error> {
         match self.get(name) {
             Some(other) if other.as_str() != Some(&value) => {
@@ -79,7 +79,7 @@ impl Params {
         self.fields.remove(name).filter(|value| !value.is_null())
     }
 
-    /// Takes out a parameter, also one that is `null`.
+    /// Takes a parameter out, also if it is `null`.
     pub(crate) fn take_any(&mut self, name: &str) -> Option<Value> {
         self.fields.remove(name)
     }
@@ -89,7 +89,7 @@ impl Params {
         self.fields.insert(name.to_owned(), value);
     }
 
-    /// Refuses what is none of these.
+    /// Refuses parameters with other names.
     pub(crate) fn refuse_others(&self, known: &[&str]) -> Result<(), Error> {
         match self.fields.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(Error::input(ALL, unknown(name, known))),
@@ -97,23 +97,24 @@ impl Params {
         }
     }
 
-    /// The type whose fields they are. An error names the first that is missing or malformed, and what was expected.
+    /// Reads the parameters into a type. An error names the first parameter that is missing or malformed, and what
+    /// was expected.
     pub(crate) fn typed<T: DeserializeOwned>(self, spec: &Spec) -> Result<T, Error> {
         let fields = Fields { rest: self.fields.into_iter(), names: &[], value: None, refuses_null: spec.refuses_null };
         T::deserialize(fields).map_err(|fault| spec.fault(fault.name, fault.message))
     }
 }
 
-/// Parameters on their way into a type.
+/// Parameters being read into a type.
 struct Fields {
     rest: serde_json::map::IntoIter,
-    /// Those that the type has.
+    /// The fields that the type has.
     names: &'static [&'static str],
     value: Option<(&'static str, Value)>,
     refuses_null: bool,
 }
 
-/// What is wrong with a parameter.
+/// The error of a parameter.
 #[derive(Debug)]
 struct Fault {
     name: &'static str,
@@ -173,7 +174,7 @@ impl<'de> MapAccess<'de> for Fields {
     }
 }
 
-/// Says that a field is unknown, and which was probably meant.
+/// States that a field is unknown, and suggests the one that was probably meant.
 pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
     match did_you_mean(name, known.iter().copied()) {
         meant if meant.is_empty() => {
@@ -205,8 +206,7 @@ impl serde::de::Error for Fault {
     }
 }
 
-/// What was expected, in the words of JSON. What was found instead is not told: it may be anything that stood in the wrong
-/// place.
+/// The expected value in JSON terms. The value found is not quoted, because it may be a misplaced secret.
 fn expected(message: &str) -> String {
     let is_plain =
         ["invalid type: ", "invalid value: ", "unknown variant "].iter().any(|kind| message.starts_with(kind));
@@ -223,7 +223,7 @@ fn expected(message: &str) -> String {
     format!("expected {expected}")
 }
 
-/// A whole number, also one written `120.0`: JSON does not tell the two apart, and neither do many who write it.
+/// An integer, also written as `120.0`, which JSON does not distinguish.
 fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=EXACT).contains(number))?;
@@ -232,7 +232,7 @@ fn whole(value: &Value) -> Option<u64> {
     })
 }
 
-/// The same in all of a value.
+/// Converts all such numbers within a value.
 pub(crate) fn in_whole_numbers(value: &mut Value) {
     match value {
         Value::Number(_) => {
@@ -246,10 +246,10 @@ pub(crate) fn in_whole_numbers(value: &mut Value) {
     }
 }
 
-/// Up to here every whole number is one of 64 bits with a point.
+/// Up to this bound every integer is exact as a double.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A query narrowed by what was given, where it was.
+/// Narrows a query by a value, if there is one.
 pub(super) fn given<Q, T>(query: Q, value: Option<T>, narrow: impl FnOnce(Q, T) -> Q) -> Q {
     match value {
         None => query,
@@ -257,17 +257,17 @@ pub(super) fn given<Q, T>(query: Q, value: Option<T>, narrow: impl FnOnce(Q, T) 
     }
 }
 
-/// A text that is no proof id names no record either.
+/// Parses a proof id. A malformed id names no record.
 pub(crate) fn proof_id(text: &str) -> Result<ProofId, Error> {
     text.parse().map_err(|_| Error::unknown_proof(text))
 }
 
-/// A text that is no task id names no task either.
+/// Parses a task id. A malformed id names no task.
 pub(crate) fn task_id(text: &str) -> Result<TaskId, Error> {
     text.parse().map_err(|_| Error::task_not_found(excerpt(text)))
 }
 
-/// The escalation's id, or that of the record that asks.
+/// Parses the id of an escalation, or of the record that asks for it.
 pub(super) fn escalation_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EscalationId, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.parse::<ProofId>() {

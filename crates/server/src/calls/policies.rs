@@ -17,10 +17,10 @@ use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
 use rulekeep::{Error, PolicySet};
 
-/// A policy document.
+/// A policy document to validate.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Validate {
-    /// At most 4 MiB.
+    /// The document, at most 4 MiB.
     text: String,
     format: PolicyFormat,
 }
@@ -37,21 +37,21 @@ impl Call for Validate {
     }
 }
 
-/// What is wrong with a document.
+/// The problems of a document.
 #[derive(Serialize, ToSchema)]
 pub(super) struct PoliciesValidated {
-    /// Whether it would load.
+    /// Whether the document would load.
     valid: bool,
     problems: Vec<Problem>,
 }
 
-/// A policy document, or several laid over each other.
+/// A policy document, or several layered documents.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Load {
-    /// At most 4 MiB.
+    /// The document, at most 4 MiB.
     text: Option<String>,
     format: Option<PolicyFormat>,
-    /// The base first.
+    /// The layered documents, the base first.
     #[serde(default, deserialize_with = "layers")]
     #[schema(min_items = 1)]
     layers: Option<Vec<LayerForm>>,
@@ -76,7 +76,7 @@ impl Call for Load {
     }
 }
 
-/// The set that was loaded.
+/// The policy set that was loaded.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PoliciesLoaded {
@@ -84,12 +84,13 @@ pub(super) struct PoliciesLoaded {
     rules: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Problem>,
-    /// How many escalations can be neither approved nor taken up, as they were asked under other policies.
+    /// The number of escalations that can be neither approved nor claimed, because they were asked for under other
+    /// policies.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_behind: Option<u64>,
 }
 
-/// Nothing.
+/// No parameters.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Get {}
 
@@ -104,7 +105,7 @@ impl Call for Get {
     }
 }
 
-/// The set in force: its digest, its rules, and the documents that it was made from.
+/// The policy set in force: its digest, its rules, and its documents.
 #[derive(Serialize, ToSchema)]
 pub(super) struct PoliciesShown {
     name: String,
@@ -113,14 +114,14 @@ pub(super) struct PoliciesShown {
     documents: Vec<PolicySource>,
 }
 
-/// A candidate set, and what it is held against.
+/// A candidate policy set, and the records to replay it on.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Replay {
-    /// At most 4 MiB.
+    /// The document, at most 4 MiB.
     text: Option<String>,
     format: Option<PolicyFormat>,
-    /// The base first.
+    /// The layered documents, the base first.
     #[serde(default, deserialize_with = "layers")]
     #[schema(min_items = 1)]
     layers: Option<Vec<LayerForm>>,
@@ -154,14 +155,14 @@ impl Call for Replay {
     }
 }
 
-/// A set for the shadow; with `clear` none; with nothing it stays.
+/// A shadow policy set to install; `clear` removes it; without parameters it stays.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Shadow {
     clear: Option<bool>,
-    /// At most 4 MiB.
+    /// The document, at most 4 MiB.
     text: Option<String>,
     format: Option<PolicyFormat>,
-    /// The base first.
+    /// The layered documents, the base first.
     #[serde(default, deserialize_with = "layers")]
     #[schema(min_items = 1)]
     layers: Option<Vec<LayerForm>>,
@@ -174,7 +175,7 @@ impl Call for Shadow {
             .errors(&[422]);
     type Answer = Shadowed;
 
-    /// In `allOf`, for all of them may be left out.
+    /// Under `allOf`, because all of them may be absent.
     fn together() -> Value {
         json!({ "allOf": [{ "anyOf": [
             { "required": ["clear"], "properties": { "clear": { "const": true } } },
@@ -194,23 +195,23 @@ impl Call for Shadow {
     }
 }
 
-/// The set in the shadow.
+/// The shadow policy set.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Shadowed {
-    /// `null` where there is none.
+    /// The state of the shadow set; `null` if there is none.
     #[schema(required)]
     shadow: Option<ShadowReport>,
 }
 
-/// One document of several.
+/// One of several layered documents.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct LayerForm {
-    /// At most 4 MiB.
+    /// The document, at most 4 MiB.
     text: String,
     format: PolicyFormat,
 }
 
-/// Objects alone: an array would be read as the fields in their order.
+/// Accepts objects only: an array would be read as the fields in order.
 fn layers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<LayerForm>>, D::Error> {
     let wrong = |_| serde::de::Error::custom("expected a list of {text, format}, the base first");
     let layers = Vec::<Map<String, Value>>::deserialize(deserializer).map_err(wrong)?;
@@ -218,7 +219,7 @@ fn layers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Layer
     Ok(Some(layers.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(serde::de::Error::custom(error)))?))
 }
 
-/// One document, or several laid over each other.
+/// Loads a single document or several layered ones.
 fn set(text: Option<String>, format: Option<PolicyFormat>, layers: Option<Vec<LayerForm>>) -> Result<PolicySet, Error> {
     let Some(layers) = layers else {
         let text = text.ok_or_else(|| Error::input("text", "is missing"))?;
@@ -236,10 +237,10 @@ fn set(text: Option<String>, format: Option<PolicyFormat>, layers: Option<Vec<La
     PolicySet::layered(&sets)
 }
 
-/// How messages name a policy document that came without a file.
+/// The name in messages of a policy document without a file.
 const DOCUMENT: &str = "text";
 
-/// A set, in one form or the other.
+/// Requires a set in one of its two forms.
 fn a_set() -> Value {
     json!({ "anyOf": [required_together(&["layers"]), required_together(&["text", "format"])] })
 }

@@ -1,4 +1,4 @@
-//! The log: its records, what became of them, its statistics, and how the service does.
+//! The log: records, outcomes, statistics, verification, and the service's status.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,29 +19,29 @@ use rulekeep::status::SystemStatus;
 use rulekeep::system::Timestamp;
 use rulekeep::{Decision, Error, Outcome, ProofQuery, ProofRecord, RiskLevel};
 
-/// Which records: all that match, a page of them.
+/// The records to return, as a page.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RecordsForm {
     /// The agent.
     #[schema(value_type = Option<AgentId>)]
     entity_id: Option<String>,
-    /// Decisions from then on.
+    /// Start of the time range of decisions, inclusive.
     from: Option<Timestamp>,
-    /// Decisions until then, inclusive.
+    /// End of the time range of decisions, inclusive.
     to: Option<Timestamp>,
     outcome: Option<Outcome>,
     decision: Option<Decision>,
     risk: Option<RiskLevel>,
-    /// Only what was granted or asked and has no outcome yet.
+    /// Only records that granted or escalated something and have no outcome yet.
     open: Option<bool>,
     intent_id: Option<IntentId>,
-    /// The id that the caller gave the request; with `entityId` alone.
+    /// The id that the caller gave the request; only together with `entityId`.
     #[schema(min_length = 1, max_length = 256)]
     call_id: Option<String>,
-    /// `newest` where nothing is said.
+    /// The order. Default: `newest`.
     order: Option<Order>,
-    /// `start`, or the `nextCursor` of the page before; instead of `page`.
+    /// `start`, or the `nextCursor` of the previous page; instead of `page`.
     cursor: Option<ProofCursor>,
     #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
     page: Option<u64>,
@@ -72,7 +72,7 @@ impl RecordsForm {
     }
 }
 
-/// Records of one.
+/// Returns the records of one agent.
 pub(super) struct Query(RecordsForm);
 
 impl Read for Query {
@@ -103,7 +103,7 @@ impl Call for Query {
     }
 }
 
-/// Records of everybody, or of one.
+/// Returns the records of all agents, or of one.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(super) struct List(RecordsForm);
@@ -117,7 +117,7 @@ impl Call for List {
     }
 }
 
-/// What was granted or asked and has no outcome yet, of everybody or of one.
+/// Returns the records of all agents, or of one, that granted or escalated something and have no outcome yet.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(super) struct Open(RecordsForm);
@@ -133,16 +133,16 @@ impl Call for Open {
     }
 }
 
-/// Of whom, and when.
+/// The agent and the time range.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Stats {
     /// The agent.
     #[schema(value_type = AgentId)]
     entity_id: String,
-    /// Decisions from then on.
+    /// Start of the time range of decisions, inclusive.
     from: Option<Timestamp>,
-    /// Decisions until then, inclusive.
+    /// End of the time range of decisions, inclusive.
     to: Option<Timestamp>,
 }
 
@@ -160,14 +160,14 @@ impl Call for Stats {
     }
 }
 
-/// Which record, and with what.
+/// The record to read.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Get {
-    /// The record
+    /// The record.
     #[schema(value_type = ProofId)]
     proof_id: String,
-    /// Whether to show what it depended on.
+    /// Also return the record's evidence.
     #[schema(default = false)]
     evidence: Option<bool>,
 }
@@ -194,13 +194,13 @@ impl Call for Get {
     }
 }
 
-/// A record; with its evidence, where that is asked for.
+/// A record, with its evidence if requested.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ShownRecord {
     #[serde(flatten)]
     record: ProofRecord,
-    /// `null` where it was erased.
+    /// The evidence; `null` if it was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Evidence>)]
     #[expect(clippy::option_option, reason = "left out, erased, or there")]
@@ -209,11 +209,11 @@ pub(super) struct ShownRecord {
     evidence_erased: Option<bool>,
 }
 
-/// What became of an action.
+/// The outcome of an action.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReportForm {
-    /// The record; or the agent, and the `callId` that the request had.
+    /// The record; alternatively, `agentId` and the request's `callId`.
     #[schema(value_type = Option<ProofId>)]
     proof_id: Option<String>,
     #[schema(value_type = Option<AgentId>)]
@@ -226,27 +226,27 @@ pub(super) struct ReportForm {
 }
 
 closed_words! {
-    /// An outcome as it is reported: one that a record can have, or UNKNOWN where the host does not know it.
+    /// A reported outcome: one that a record can have, or UNKNOWN if the host does not know it.
     pub enum ReportedOutcome("outcome") {
         /// The action did what was asked.
         Success = "SUCCESS",
         /// The action failed or did harm.
         Failure = "FAILURE",
-        /// The action went to a person.
+        /// The action was passed to a person.
         Escalated = "ESCALATED",
-        /// The host does not know: the record has no outcome still, and a later report is accepted once.
+        /// The host does not know the outcome. The record stays without one, and a later report is accepted once.
         Unknown = "UNKNOWN",
     }
 }
 
-/// What became of the action of a record.
+/// Reports the outcome of a record's action.
 pub(super) struct Report {
     record: Reported,
     outcome: ReportedOutcome,
     note: Option<String>,
 }
 
-/// How a report names its record.
+/// The identification of a report's record.
 enum Reported {
     ById(String),
     ByCall { agent_id: String, call_id: String },
@@ -288,7 +288,7 @@ impl Call for Report {
         self.report(gateway, |report| report)
     }
 
-    /// Whoever holds a key for agents may be the agent itself.
+    /// The holder of an agent key may be the agent itself.
     fn run_for(self, admitted: &Admitted) -> Result<ProofRecord, Error> {
         admitted.permit(&self.subject())?;
         let is_admin = admitted.scope() == Scope::Admin;
@@ -323,13 +323,13 @@ impl Report {
     }
 }
 
-/// A checkpoint to hold the log against, if there is one.
+/// The checkpoint to verify the log against, if any.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Verify {
-    /// A checkpoint of this log that was kept, the whole signed note.
+    /// A stored checkpoint of this log, as the complete signed note.
     checkpoint: Option<String>,
-    /// The public key that signed it; by default the one that signs the log's checkpoints now.
+    /// The public key that signed the checkpoint. Default: the one that signs the log's checkpoints now.
     checkpoint_key: Option<String>,
 }
 
@@ -352,7 +352,7 @@ impl Call for Verify {
     }
 }
 
-/// Nothing.
+/// No parameters.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Status {}
 

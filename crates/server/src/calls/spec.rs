@@ -1,4 +1,4 @@
-//! What is said of a call beside its parameters and its answer.
+//! The description of a call, apart from its parameters and response.
 
 use std::borrow::Cow;
 
@@ -11,36 +11,36 @@ use crate::gateway::Scope;
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
 
-/// The name for faults of no parameter that a type has.
+/// The name for errors that belong to no single parameter.
 pub(super) const ALL: &str = "params";
 
-/// What is said of a call.
+/// The description of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spec {
-    /// Its name in the sidecar's protocol.
+    /// The name in the sidecar protocol.
     pub(crate) method: &'static str,
     pub(crate) verb: Verb,
-    /// Its path, `{name}` standing for a parameter.
+    /// The path; `{name}` stands for a parameter.
     pub(crate) path: &'static str,
-    /// What it does, in a sentence without its end.
+    /// The effect of the call, as a sentence without a full stop.
     pub(crate) summary: &'static str,
-    /// How large its body may be.
+    /// The size limit of the body.
     pub(crate) size: Size,
-    /// Which keys may make it: those of administrators, or also those of agents, for the agents that they are for.
+    /// The keys that may make the call: admin keys only, or also agent keys for their own agents.
     pub(crate) scope: Scope,
-    /// Statuses of errors beside those that every call can have.
+    /// The error statuses in addition to those that every call can have.
     pub(crate) errors: &'static [u16],
-    /// Parameters whose faults are those of a query; all others' are those of an input.
+    /// The parameters whose errors are query errors; those of all others are input errors.
     pub(crate) queried: &'static [&'static str],
-    /// Whether a parameter that is `null` is refused; it counts as absent elsewhere.
+    /// Whether a `null` parameter is refused; otherwise it counts as absent.
     pub(crate) refuses_null: bool,
-    /// Whether it takes microseconds, but for the wait for the disk.
+    /// Whether the call takes only microseconds, apart from waiting for the disk.
     pub(crate) is_quick: bool,
-    /// Whether there is a secret in the answer.
+    /// Whether the response contains a secret.
     pub(crate) tells_secret: bool,
 }
 
-/// A method of HTTP that a path has.
+/// The HTTP method of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Get,
@@ -50,19 +50,19 @@ pub(crate) enum Verb {
     Delete,
 }
 
-/// How large a body may be.
+/// The size limit of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// That of requests of agents.
+    /// The limit for requests of agents.
     Request,
-    /// That of whole documents: policies, tools, lists of agents.
+    /// The limit for whole documents: policies, tools, lists of agents.
     Document,
 }
 
-/// What a request concerns.
+/// The subject of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Subject<'a> {
-    /// More than agents: it is for administrators.
+    /// More than single agents, so an admin key is required.
     Everything,
     Agent(&'a str),
     /// The agent of this record.
@@ -80,7 +80,7 @@ impl Spec {
         Self::of(Verb::Post, method, path, summary)
     }
 
-    /// One of a session of the sidecar, which HTTP has not.
+    /// Describes a call of a sidecar session, which HTTP does not have.
     pub(crate) const fn of_session(method: &'static str, summary: &'static str) -> Self {
         Self::of(Verb::Post, method, "", summary)
     }
@@ -101,7 +101,7 @@ impl Spec {
         }
     }
 
-    /// Keys of agents may make it too.
+    /// Allows agent keys as well.
     pub(crate) const fn for_agents(self) -> Self {
         Self { scope: Scope::Agent, ..self }
     }
@@ -110,7 +110,7 @@ impl Spec {
         matches!(self.scope, Scope::Agent)
     }
 
-    /// Whether it changes nothing and records nothing.
+    /// Returns whether the call changes nothing and records nothing.
     pub(crate) fn only_reads(&self) -> bool {
         self.verb == Verb::Get || READS.contains(&self.method)
     }
@@ -123,7 +123,7 @@ impl Spec {
         Self { queried, ..self }
     }
 
-    /// It takes whole documents.
+    /// Allows whole documents.
     pub(crate) const fn large(self) -> Self {
         Self { size: Size::Document, ..self }
     }
@@ -136,12 +136,12 @@ impl Spec {
         Self { tells_secret: true, ..self }
     }
 
-    /// A parameter that has got no value lets as much through as a misspelt one.
+    /// Refuses `null`: an empty parameter would let as much pass as a misspelled one.
     pub(crate) const fn no_null(self) -> Self {
         Self { refuses_null: true, ..self }
     }
 
-    /// What is wrong with a parameter, with the code that it has here.
+    /// Makes the error of a parameter, with the code that applies to it.
     pub(crate) fn fault(&self, parameter: &'static str, message: String) -> Error {
         let is_whole_query = parameter == ALL && !self.queried.is_empty();
         if self.queried.contains(&parameter) || is_whole_query {
@@ -164,7 +164,7 @@ const READS: &[&str] = &[
 ];
 
 impl Verb {
-    /// Whether its requests have a body; others have a query.
+    /// Returns whether requests have a body; the others have a query.
     pub(crate) const fn has_body(self) -> bool {
         !matches!(self, Self::Get | Self::Delete)
     }
@@ -180,7 +180,7 @@ impl Verb {
     }
 }
 
-/// A type, as what describes it.
+/// The description of a type.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) name: fn() -> Cow<'static, str>,
@@ -194,14 +194,14 @@ impl Shape {
     }
 }
 
-/// Parameters that are all given, as keywords of JSON Schema.
+/// Requires all of the named parameters, as JSON Schema keywords.
 pub(crate) fn required_together(names: &[&str]) -> Value {
     let properties: Map<String, Value> =
         names.iter().map(|name| ((*name).to_owned(), json!({ "not": { "type": "null" } }))).collect();
     json!({ "required": names, "properties": properties })
 }
 
-/// A person's name, or nothing.
+/// An optional person's name.
 pub(crate) fn person() -> Schema {
     named(ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null])))
 }

@@ -1,5 +1,5 @@
-//! The calls on tasks. All are the runtime's: an agent that could make them would vouch for its own values and forge
-//! results. An agent names its task with `enforce`.
+//! The calls on tasks. All are for the runtime: an agent that could make them would vouch for its own values and
+//! forge results. An agent names its task in `enforce`.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use rulekeep::task::{Mandate, OpenedTask, Task, TaskId, TaskInfo, TaskRequest, T
 use rulekeep::{Error, Outcome};
 
 /// A task to open, in the words of its user.
-// A misspelt field that is dropped, the number of calls for example, would leave the agent more than was meant.
+// Unknown fields are refused: if a misspelled `maxCalls` were ignored, the agent would get more than intended.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Open {
@@ -46,9 +46,9 @@ pub(super) struct Open {
 #[serde(untagged)]
 #[allow(dead_code)] // for the schema
 enum TrustedValue {
-    /// A text.
+    /// A text value.
     Text(String),
-    /// A number.
+    /// A number, which stands for its text.
     Number(f64),
 }
 

@@ -1,4 +1,4 @@
-//! The calls about tools.
+//! The calls on tools.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -14,17 +14,17 @@ use rulekeep::catalogue::{CatalogueReport, ToolChange, ToolClassification, ToolO
 use rulekeep::intent::Capability;
 use rulekeep::{Error, RiskLevel};
 
-/// Tools as they are defined: a list, or a message of MCP or of Gemini as it came.
+/// Tool definitions: a list, or a message of MCP or Gemini as received.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Load {
-    /// Definitions in the form of MCP, `OpenAI` or Anthropic.
+    /// Definitions in the format of MCP, `OpenAI` or Anthropic.
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Value>,
-    /// Whose tools they are.
+    /// The server that provides the tools.
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     server: Option<String>,
-    /// An answer of MCP to `tools/list`.
+    /// An MCP response to `tools/list`.
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
     #[schema(value_type = Option<Vec<Object>>)]
@@ -34,7 +34,7 @@ pub(super) struct Load {
     function_declarations_of_rest: Option<Value>,
     #[schema(ignore)]
     error: Option<Value>,
-    /// What stands around the answer of a server, which may be handed over as it came.
+    /// The envelope of a server's response, so that it can be passed on as received.
     #[serde(rename = "jsonrpc", default)]
     #[schema(ignore)]
     _jsonrpc: IgnoredAny,
@@ -72,7 +72,7 @@ impl Call for Load {
     }
 }
 
-/// Nothing.
+/// No parameters.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct List {}
 
@@ -85,29 +85,29 @@ impl Call for List {
     }
 }
 
-/// Tools as they are classified.
+/// The tools with their classification.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Tools {
     tools: Vec<ToolClassification>,
 }
 
-/// One tool, or several of which all are changed or none.
+/// One tool, or several of which all or none are changed.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub(super) enum Override {
-    /// One tool.
+    /// A single tool.
     One(ToolOverrideForm),
-    /// Several tools.
+    /// Several tools at once.
     Several(ToolOverrideList),
 }
 
-/// What several tools are.
+/// The overrides of several tools.
 #[derive(ToSchema)]
 pub(super) struct ToolOverrideList {
     tools: Vec<ToolOverrideForm>,
 }
 
-/// What a tool is, whatever its definition says.
+/// The override of a tool's classification.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolOverrideForm {
@@ -150,7 +150,7 @@ impl Call for Override {
 
 impl ToolOverrideForm {
     fn change(self) -> Result<ToolChange, Error> {
-        // The text is not quoted: it may be anything that stood in the wrong place.
+        // The text is not quoted, because it may be a misplaced secret.
         let expected = |_| Error::input("riskLevel", "expected LOW, MEDIUM, HIGH or CRITICAL");
         let risk = self.risk_level.map(|risk| risk.parse().map_err(expected)).transpose()?;
         let set = given(ToolOverride::because(self.reason), risk, ToolOverride::risk);
@@ -159,23 +159,23 @@ impl ToolOverrideForm {
     }
 }
 
-/// One tool, or several of which all are changed or none.
+/// One tool, or several of which all or none are changed.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub(super) enum Pin {
-    /// One tool.
+    /// A single tool.
     One(ToolPinForm),
-    /// Several tools.
+    /// Several tools at once.
     Several(ToolPinList),
 }
 
-/// Tools to pin.
+/// The tools to pin.
 #[derive(ToSchema)]
 pub(super) struct ToolPinList {
     tools: Vec<ToolPinForm>,
 }
 
-/// A tool to pin.
+/// The tool to pin.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct ToolPinForm {
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -219,7 +219,7 @@ impl ToolPinForm {
     }
 }
 
-/// What stands under `tools`, each item read like the parameters of a call for one tool.
+/// The items under `tools`, each read like the parameters of a call for a single tool.
 fn several<T: DeserializeOwned>(params: &mut Params, spec: &Spec) -> Result<Option<Vec<T>>, Error> {
     let Some(list) = params.take("tools") else { return Ok(None) };
     params.refuse_others(&["tools"])?;
@@ -234,13 +234,13 @@ fn several<T: DeserializeOwned>(params: &mut Params, spec: &Spec) -> Result<Opti
     (1..).zip(items).map(read).collect::<Result<_, _>>().map(Some)
 }
 
-/// The tool as it is now, or all that were named.
+/// The tool as it is now, or all named tools.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum ChangedTools {
-    /// The one tool.
+    /// The single tool.
     One(ToolClassification),
-    /// Several tools, in the order in which they were named.
+    /// Several tools, in the order of the request.
     Several(Tools),
 }
 
@@ -256,7 +256,7 @@ impl ChangedTools {
     }
 }
 
-/// A tool.
+/// The tool to remove.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Remove {
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]

@@ -12,11 +12,11 @@ use rulekeep::agent::AgentId;
 use rulekeep::proof::ProofId;
 use rulekeep::trust::{Score, TrustCheck, TrustPage, TrustSnapshot};
 
-/// Whose trust, and which page of it.
+/// The agent, and the page of its trust history.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct History {
-    /// The agent
+    /// The agent.
     #[schema(value_type = AgentId)]
     agent_id: String,
     #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
@@ -42,11 +42,11 @@ impl Call for History {
     }
 }
 
-/// Where an agent's score is to be, and why.
+/// The new score of an agent, and the reason.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Adjust {
-    /// The agent
+    /// The agent.
     #[schema(value_type = AgentId)]
     agent_id: String,
     score: Score,
@@ -64,7 +64,7 @@ impl Call for Adjust {
     }
 }
 
-/// Which reported SUCCESS was none, and why.
+/// The reported SUCCESS that was wrong, and the reason.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Correct {
@@ -83,7 +83,7 @@ impl Call for Correct {
     }
 }
 
-/// Nothing.
+/// No parameters.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Verify {}
 

@@ -1,4 +1,4 @@
-//! The calls about webhooks.
+//! The calls on webhooks.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ use rulekeep::agent::AgentId;
 use rulekeep::event::{EventId, EventType};
 use rulekeep::extension::WebhookId;
 
-/// An endpoint to add.
-// A misspelt field that is dropped would tell an endpoint more than was meant.
+/// The settings of an endpoint to add.
+// Unknown fields are refused: if a misspelled one were ignored, the endpoint would receive more than intended.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Add {
-    /// `https`, and an address that is public.
+    /// The URL: `https`, with a public address.
     #[schema(format = "uri", max_length = 2048)]
     url: String,
-    /// What it is told; everything where nothing is named.
+    /// The event types to send; all if absent.
     events: Option<Vec<EventType>>,
     #[schema(value_type = Option<AgentId>)]
     agent_id: Option<String>,
-    /// One of your own, of 24 bytes or more.
+    /// A secret of your own, at least 24 bytes.
     secret: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Call for Add {
     }
 }
 
-/// Nothing.
+/// No parameters.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct List {}
 
@@ -65,13 +65,13 @@ pub(super) struct EndpointList {
     endpoints: Vec<Endpoint>,
 }
 
-/// Which one it was.
+/// The id of the endpoint.
 #[derive(Serialize, ToSchema)]
 pub(super) struct WebhookRef {
     id: WebhookId,
 }
 
-/// An endpoint.
+/// The endpoint to remove.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Remove {
     id: WebhookId,
@@ -88,7 +88,7 @@ impl Call for Remove {
     }
 }
 
-/// How long the old secret signs beside the new one.
+/// The endpoint, and the time for which its old secret signs as well.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Rotate {
@@ -97,7 +97,7 @@ pub(super) struct Rotate {
     overlap_seconds: Option<u64>,
 }
 
-/// Seconds that an old secret signs beside the new one: a day.
+/// The default time for which an old secret signs as well, in seconds: one day.
 const OVERLAP: u64 = 24 * 3600;
 
 impl Call for Rotate {
@@ -112,14 +112,14 @@ impl Call for Rotate {
     }
 }
 
-/// An endpoint's secret, which is shown here alone.
+/// The new secret of an endpoint, which is shown only here.
 #[derive(Serialize, ToSchema)]
 pub(super) struct WebhookSecret {
     id: WebhookId,
     secret: String,
 }
 
-/// Another address.
+/// The endpoint, and its new URL.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Readdress {
     id: WebhookId,
@@ -139,7 +139,7 @@ impl Call for Readdress {
     }
 }
 
-/// An endpoint.
+/// The endpoint to resume.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Resume {
     id: WebhookId,
@@ -157,13 +157,13 @@ impl Call for Resume {
     }
 }
 
-/// Which deliveries.
+/// The deliveries to list.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Deliveries {
     id: WebhookId,
     #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
     page: Option<u64>,
-    /// All that was given up and has not arrived; the last attempts where it is not there.
+    /// `parked` for all parked events that have not been delivered since; absent for the most recent attempts.
     #[schema(pattern = "^parked$")]
     state: Option<String>,
 }
@@ -190,12 +190,12 @@ impl Call for Deliveries {
     }
 }
 
-/// An event.
+/// The event to redeliver.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Redeliver {
     event_id: EventId,
-    /// The endpoint; all that want it where none is named.
+    /// The endpoint; absent for all endpoints that subscribe to the event.
     id: Option<WebhookId>,
 }
 
@@ -215,13 +215,13 @@ impl Call for Redeliver {
     }
 }
 
-/// How many endpoints an event is sent to once more.
+/// The endpoints that an event is sent to once more.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Redelivered {
     event_id: EventId,
     endpoints: u64,
-    /// Those that want it and do not take it.
+    /// The endpoints that subscribe to the event but do not receive it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_taken: Vec<NotTaken>,
 }

@@ -1,5 +1,5 @@
-//! Answers that are given again to who asks again: a client's retry decides and records nothing twice. A governor has one
-//! such table, whatever the transports in front of it.
+//! Stored responses by idempotency key: a client's retry decides and records nothing twice. A governor has a single
+//! table, whatever transports serve it.
 
 use rulekeep::extension::Extension;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -16,52 +16,53 @@ use rulekeep::extension::Standing;
 use rulekeep::proof::ProofId;
 use rulekeep::task::TaskId;
 
-/// A request under an idempotency key.
+/// A request with an idempotency key.
 pub(crate) struct Once<'a> {
     pub(crate) key: KeyId,
-    /// What is called, by its address.
+    /// The name of the call.
     pub(crate) call: &'a str,
     pub(crate) idempotency_key: &'a str,
     pub(crate) body: &'a [u8],
-    /// Whether the API key is accepted still: a body may take its time to come, and so may whoever makes the answer.
+    /// Checks that the API key is still accepted: the body may take time to arrive, and so may the response.
     pub(crate) is_accepted: &'a (dyn Fn() -> Result<(), Error> + Send + Sync),
 }
 
-/// An answer that was made.
+/// A response that was made.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) answer: Vec<u8>,
-    /// The records by which somebody may act now.
+    /// The records that grant an action now.
     pub(crate) granted: Vec<ProofId>,
-    /// The task under which these were granted.
+    /// The task under which they were granted.
     pub(crate) task: Option<TaskId>,
-    /// There is a secret in it: it is not kept.
+    /// The response contains a secret, so it is not stored.
     pub(crate) is_secret: bool,
 }
 
-/// What comes back.
+/// The response to give.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Given {
     Now(Vec<u8>),
     Again(Vec<u8>),
 }
 
-/// The last answers under idempotency keys.
+/// The most recent responses by idempotency key.
 pub(super) struct Answers {
-    /// Bytes that are kept, at the most.
+    /// Maximum number of bytes stored.
     most: usize,
-    // Held to look up or keep one; never while one is made, nor while the clock is asked.
+    // Held for a lookup or an insertion; never while a response is made or the clock is read.
     table: Mutex<Table>,
 }
 
-/// Bytes that are kept: of answers to `/enforce`, about 60,000.
+/// Maximum number of bytes stored: about 60,000 responses of `/enforce`.
 const MOST: usize = 64 << 20;
-/// What an answer takes beside its text and what it grants.
-// SOURCE: resident memory before and after 60,000 answers of 0, 100 and 700 bytes, 2026-11-22, x86-64: 318 to 399 each.
+/// Memory of a stored response besides its text and its grants, in bytes.
+// SOURCE: resident memory before and after 60,000 responses of 0, 100 and 700 bytes, 2026-11-22, x86-64: 318 to 399
+// each.
 const BESIDE: usize = 384;
-/// How long they are kept: a day.
+/// Lifetime of a stored response: one day.
 const LASTS: Duration = Duration::from_secs(24 * 3_600);
-/// Those over their day that are dropped at once, at the most, so that nobody waits for all of them.
+/// Maximum number of expired responses dropped at once, so that no request waits for all of them.
 const AT_ONCE: usize = 64;
 
 impl Answers {
@@ -73,14 +74,15 @@ impl Answers {
         Self { most, table: Mutex::default() }
     }
 
-    /// The answer that was given, or that `make` gives now. Who asks the same at the same time waits for the one who
-    /// makes it.
+    /// Returns the stored response, or the one that `make` gives now. A request with the same key waits while another
+    /// one makes the response.
     ///
     /// # Errors
     ///
-    /// Those of `make` and of an API key that is not accepted any more, and nothing is kept then: who is refused has done
-    /// nothing, and the key may come again, with what is right, or when it can be done. [`Error::Conflict`] where the key came
-    /// with another body, where there was a secret in the answer, and where what it granted holds no more.
+    /// * The errors of `make`, and of an API key that is no longer accepted. Nothing is stored then, so the same
+    ///   idempotency key may be used again.
+    /// * [`Error::Conflict`] if the key was used with another body, if the response contained a secret, or if what it
+    ///   granted is no longer valid.
     pub(super) async fn once(
         &self,
         governor: &Governor,
@@ -94,12 +96,12 @@ impl Answers {
                     (once.is_accepted)()?;
                     return kept.again(governor, &asked).map(Given::Again);
                 }
-                // An error says that whoever made it has ended, one way or the other.
+                // An error means that the other request has ended, in either way.
                 Found::Making(mut made) => _ = made.changed().await,
                 Found::Nothing(making) => break making,
             }
         };
-        // INVARIANT: looked at before it is decided, so that a stop that comes later makes it another.
+        // INVARIANT: read before the decision, so that a later kill-switch change invalidates the response.
         let standing = Extension::of(governor).standing();
         let made = make.await?;
         let answer = if made.is_secret { None } else { Some(made.answer.as_slice().into()) };
@@ -129,19 +131,19 @@ impl Answers {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // Nothing that can panic happens between two changes that belong together.
+        // Nothing can panic between two related changes.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a request is known by: a digest of whose key, which call, and the idempotency key itself.
+/// Identifies a request: a digest of the API key, the call and the idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Name([u8; 32]);
 
 impl Name {
     fn of(once: &Once<'_>) -> Self {
         let mut digest = Sha256::new();
-        // None of them has a zero in it.
+        // None of them contains a zero byte.
         for part in [once.key.to_string().as_str(), once.call, once.idempotency_key] {
             digest.update(part);
             digest.update([0]);
@@ -152,12 +154,12 @@ impl Name {
 
 enum Found<'a> {
     Kept(Arc<Kept>),
-    /// Somebody makes it.
+    /// Another request is making it.
     Making(watch::Receiver<()>),
     Nothing(Making<'a>),
 }
 
-/// Whoever makes an answer; those that wait for it go on when it is dropped.
+/// The request that makes a response; those waiting for it continue when this is dropped.
 struct Making<'a> {
     answers: &'a Answers,
     name: Name,
@@ -170,17 +172,17 @@ impl Drop for Making<'_> {
     }
 }
 
-/// An answer that was given.
+/// A stored response.
 #[derive(Debug)]
 struct Kept {
     name: Name,
     key: KeyId,
-    /// The digest of the body that it answers.
+    /// The digest of the request body.
     asked: [u8; 32],
     standing: Standing,
     granted: Box<[ProofId]>,
     task: Option<TaskId>,
-    /// None where there was a secret in it.
+    /// `None` if the response contained a secret.
     answer: Option<Box<[u8]>>,
 }
 
@@ -218,24 +220,24 @@ impl Kept {
     }
 }
 
-/// What is kept, and what is being made.
+/// The stored responses, and those being made.
 #[derive(Default)]
 struct Table {
     making: HashMap<Name, watch::Receiver<()>>,
-    /// By the turns in which they were kept: the oldest first.
+    /// By insertion number, oldest first.
     kept: BTreeMap<u64, (Duration, Arc<Kept>)>,
     turns: HashMap<Name, u64>,
     shares: HashMap<KeyId, Share>,
-    /// The same shares, the largest last.
+    /// The shares by size, largest last.
     by_bytes: BTreeSet<(usize, KeyId)>,
     bytes: usize,
     last_turn: u64,
 }
 
-/// What is kept of one API key.
+/// The stored responses of one API key.
 #[derive(Default)]
 struct Share {
-    /// The oldest first.
+    /// Oldest first.
     turns: VecDeque<u64>,
     bytes: usize,
 }
@@ -247,7 +249,7 @@ impl Table {
     }
 
     fn keep(&mut self, now: Duration, kept: Kept) {
-        // One that was over.
+        // The previous response expired.
         if let Some(turn) = self.turns.get(&kept.name) {
             self.remove(*turn);
         }
@@ -268,7 +270,7 @@ impl Table {
         self.turns.remove(&kept.name);
         self.bytes -= bytes;
         self.reshare(kept.key, |share| {
-            // Its turns are in order; mostly it is the first.
+            // The numbers are sorted, and it usually is the first.
             if let Ok(place) = share.turns.binary_search(&turn) {
                 share.turns.remove(place);
             }
@@ -287,7 +289,7 @@ impl Table {
         }
     }
 
-    /// Drops those over their day, some of them.
+    /// Drops some of the expired responses.
     fn drop_over(&mut self, now: Duration) {
         for _ in 0..AT_ONCE {
             match self.kept.first_key_value() {
@@ -297,8 +299,8 @@ impl Table {
         }
     }
 
-    /// Drops what is too much: of the API key that has most, its oldest. So a key that asks for much pushes out its own
-    /// first, and nobody loses any of an equal share.
+    /// Drops responses above the limit: the oldest ones of the API key that uses the most. A key with many requests
+    /// displaces its own first, and no key loses any of an equal share.
     fn shrink_to(&mut self, most: usize) {
         while self.bytes > most
             && let Some((_, key)) = self.by_bytes.last()
@@ -331,7 +333,7 @@ mod tests {
         Once { key, call: "/v1/enforce", idempotency_key, body: b"{}", is_accepted: &|| Ok(()) }
     }
 
-    /// An answer of so many bytes.
+    /// A response of so many bytes.
     fn kept(governor: &Governor, key: KeyId, idempotency_key: &str, bytes: usize) -> Kept {
         let name = Name::of(&once(key, idempotency_key));
         let answer = Some(vec![b'x'; bytes].into());
@@ -426,7 +428,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// The slow twin is a list, the oldest first.
+        /// The slow twin is a list, oldest first.
         #[test]
         fn what_is_kept_is_what_a_list_would_keep(
             steps in proptest::collection::vec((0_u8..4, 0_usize..24, 0_usize..3_000, 0_u64..9_000), 1..200),

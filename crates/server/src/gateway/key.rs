@@ -1,4 +1,4 @@
-//! API keys: their text, what is said of one, and what the store keeps.
+//! API keys: their text, their description, and their stored form.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -16,39 +16,40 @@ use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
 
 closed_words! {
-    /// What a key permits.
+    /// The permissions of an API key.
     pub enum Scope("scope") {
-        /// What an agent does: parsing, enforcing, reporting outcomes, and reading its own records.
+        /// Calls of an agent: parse, enforce, report outcomes, and read its own records.
         Agent = "agent",
-        /// Everything.
+        /// All calls, including administration.
         Admin = "admin",
     }
 }
 
-/// How many requests a key may make: a sustained rate, and how many at once.
+/// The request limits of an API key: a sustained rate and a burst.
 ///
-/// Written `free`, `pro`, in small letters or capitals, or `{"perMinute": 6000, "burst": 500}`.
+/// Serialized as `free` or `pro`, in any case, or as `{"perMinute": 6000, "burst": 500}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "PlanText", into = "PlanText")]
 pub enum Plan {
-    /// 60 a minute, 10 at once.
+    /// 60 requests per minute, burst of 10.
     Free,
-    /// 600 a minute, 100 at once.
+    /// 600 requests per minute, burst of 100.
     Pro,
-    /// As agreed; see [`Plan::enterprise`].
+    /// Individual limits; see [`Plan::enterprise`].
     Enterprise {
-        /// Requests a minute.
+        /// Sustained requests per minute.
         per_minute: NonZeroU32,
-        /// Requests at once.
+        /// Burst size in requests.
         burst: NonZeroU32,
     },
 }
 
 impl Plan {
-    /// The highest rate and burst that can be agreed on: a million a second, and as many at once.
+    /// The highest rate per minute and burst of an enterprise plan: a million requests per second, and as many at
+    /// once.
     pub const MOST: (u32, u32) = (60_000_000, 1_000_000);
 
-    /// A plan of its own: requests a minute (1 to 60,000,000), and at once (1 to 1,000,000).
+    /// Creates an enterprise plan: 1 to 60,000,000 requests per minute, and a burst of 1 to 1,000,000.
     ///
     /// # Errors
     ///
@@ -61,7 +62,7 @@ impl Plan {
         }
     }
 
-    /// Requests a minute.
+    /// Sustained requests per minute.
     pub const fn per_minute(self) -> NonZeroU32 {
         match self {
             Self::Free => MINUTE,
@@ -70,7 +71,7 @@ impl Plan {
         }
     }
 
-    /// Requests at once.
+    /// The number of requests that can be made at once.
     pub const fn burst(self) -> NonZeroU32 {
         match self {
             Self::Free => TEN,
@@ -114,7 +115,7 @@ const TEN_A_SECOND: NonZeroU32 = NonZeroU32::MIN.saturating_add(599);
 const TEN: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 const HUNDRED: NonZeroU32 = NonZeroU32::MIN.saturating_add(99);
 
-/// A plan as it is written.
+/// The serialized form of a plan.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum PlanText {
@@ -131,7 +132,7 @@ impl TryFrom<PlanText> for Plan {
 
     fn try_from(text: PlanText) -> Result<Self, String> {
         match text {
-            // The contract writes them with capitals.
+            // The specification capitalizes the names.
             PlanText::Named(name) if name.eq_ignore_ascii_case("free") => Ok(Self::Free),
             PlanText::Named(name) if name.eq_ignore_ascii_case("pro") => Ok(Self::Pro),
             PlanText::Named(_) => Err("expected free, pro, or {perMinute, burst}".to_owned()),
@@ -151,11 +152,12 @@ impl From<Plan> for PlanText {
     }
 }
 
-/// The text of a key: `rkp_<scope>_<64 hex digits><8 hex digits>`, 256 random bits and a checksum (CRC-32 of all before
-/// it), so that a mistyped or cut key is told from one that is not known, and scanners of leaked secrets find it.
+/// The text of an API key: `rkp_<scope>_<64 hex digits><8 hex digits>`, 256 random bits and a CRC-32 of everything
+/// before it. The checksum distinguishes a mistyped key from an unknown one, and lets secret scanners find leaked
+/// keys.
 ///
-/// It is shown once. `Debug` does not show it. It is not compared with others, for how long that takes would say where they
-/// part; digests are.
+/// The text is shown only once, and `Debug` hides it. Keys cannot be compared, because the time a comparison takes
+/// would reveal a common prefix; compare their digests instead.
 ///
 /// ```compile_fail,E0369
 /// # fn is_same(one: rulekeep_server::gateway::ApiKey, other: rulekeep_server::gateway::ApiKey) -> bool {
@@ -173,7 +175,7 @@ impl ApiKey {
         Self(format!("{body}{checksum:08x}"))
     }
 
-    /// The text, to be handed to whom it is for.
+    /// The text of the key, to be passed to its owner.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -187,7 +189,7 @@ impl FromStr for ApiKey {
     type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        // What was given instead may be a secret of another kind, so that it is not repeated.
+        // The given text may be another kind of secret, so it is not repeated.
         let wrong =
             || InvalidValue::new("API key", "…", "rkp_agent_ or rkp_admin_ and 72 lower-case hex digits that add up");
         let rest =
@@ -208,7 +210,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// A key to be made.
+/// The settings of an API key to be created.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct KeyDraft {
@@ -221,90 +223,91 @@ pub struct KeyDraft {
 }
 
 impl KeyDraft {
-    /// A key of that scope and plan, for every agent, that does not expire.
+    /// Creates settings with this scope and plan, for all agents and without expiry.
     pub const fn new(scope: Scope, plan: Plan) -> Self {
         Self { scope, plan, name: None, agents: Vec::new(), expires_at: None, built_intents: false }
     }
 
-    /// What people call it, in lists and alerts: 1 to 256 characters.
+    /// Sets the display name used in lists and alerts: 1 to 256 characters.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Limits it to what concerns this agent, and others that are named; at most 1,000. Only for the scope `agent`.
+    /// Limits the key to this agent, in addition to agents named before; at most 1,000. Only for the scope `agent`.
     pub fn agent(mut self, agent_id: impl Into<String>) -> Self {
         self.agents.push(agent_id.into());
         self
     }
 
-    /// Lets it enforce intents that its caller built, where it is limited to agents: for a runtime, and never for the
-    /// agent itself, whose word on risk and capabilities it would take.
+    /// Lets a key that is limited to agents enforce intents that its caller built. Use it for a runtime, never for
+    /// the agent itself, whose claims about risk and capabilities would be accepted.
     pub fn built_intents(mut self) -> Self {
         self.built_intents = true;
         self
     }
 
-    /// From when on it is refused.
+    /// Sets the time from which the key is rejected.
     pub fn expires_at(mut self, at: impl Into<Timestamp>) -> Self {
         self.expires_at = Some(at.into());
         self
     }
 }
 
-/// What is said of a key; its text and its digest never are.
+/// The description of an API key, without its text and digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KeyInfo {
-    /// Its identifier, which is no secret.
+    /// The key's id, which is not secret.
     pub id: KeyId,
-    /// What people call it.
+    /// The display name of the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it permits.
+    /// The permissions of the key.
     pub scope: Scope,
-    /// How many requests it may make.
+    /// The request limits of the key.
     pub plan: Plan,
-    /// The agents that it is limited to; empty: none in particular.
+    /// The agents that the key is limited to; empty for all agents.
     pub agents: Vec<AgentId>,
-    /// Whether it enforces intents that its caller built; a key that is limited to agents does only where it was made so.
+    /// Whether the key may enforce intents that its caller built. A key limited to agents may do so only if it was
+    /// created that way.
     pub built_intents: bool,
-    /// Whether it is accepted.
+    /// The state of the key.
     pub state: KeyState,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// From when on it is refused.
+    /// The time from which the key is rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Since when it is refused.
+    /// The time at which the key was revoked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// When it was last accepted, since the store was opened.
+    /// The time of the last accepted request since the store was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
 }
 
 closed_words! {
-    /// Whether a key is accepted.
+    /// The state of an API key.
     pub enum KeyState("key state") {
-        /// It is.
+        /// The key is accepted.
         Active = "active",
-        /// Its time is over.
+        /// The key has expired.
         Expired = "expired",
-        /// It was revoked.
+        /// The key was revoked.
         Revoked = "revoked",
     }
 }
 
-/// A key that was just made.
+/// A newly created API key.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[non_exhaustive]
 pub struct NewKey {
-    /// What is said of it from now on.
+    /// The description of the key.
     #[serde(flatten)]
     pub info: KeyInfo,
-    /// Its text, which is shown here alone.
+    /// The text of the key, which is shown only here.
     #[serde(serialize_with = "exposed")]
     #[schema(value_type = String)]
     pub key: ApiKey,
@@ -314,7 +317,7 @@ fn exposed<S: serde::Serializer>(key: &ApiKey, serializer: S) -> Result<S::Ok, S
     serializer.serialize_str(key.expose())
 }
 
-/// What the store keeps of a key.
+/// The stored form of a key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct KeyRecord {
@@ -333,13 +336,14 @@ pub(super) struct KeyRecord {
     pub(super) expires_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) revoked_at: Option<Timestamp>,
-    /// It was seen to have expired, which no clock takes back.
+    /// The key was observed as expired; setting back the clock does not change that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) expired: bool,
 }
 
 impl KeyRecord {
-    /// Whether it enforces intents that its caller built. Who holds a key for named agents may be one of them.
+    /// Returns whether the key may enforce intents that its caller built. The holder of a key for named agents may be
+    /// one of them.
     pub(super) fn takes_built_intents(&self) -> bool {
         self.built_intents || self.agents.is_empty()
     }

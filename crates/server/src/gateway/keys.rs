@@ -1,4 +1,4 @@
-//! The table of keys: made, listed, revoked, and found by what is sent.
+//! The table of API keys: creation, listing, revocation and lookup.
 
 use rulekeep::extension::Extension;
 use std::collections::{BTreeMap, HashMap};
@@ -20,16 +20,16 @@ use rulekeep::intent::InvalidValue;
 use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
 
-/// A key, and what is counted of it.
+/// A key with its counters.
 pub(super) struct Entry {
     record: KeyRecord,
     revoked_at: ArcSwapOption<Timestamp>,
-    /// Whether it was seen to have expired.
+    /// Whether the key was observed as expired.
     is_expired: AtomicBool,
-    /// Whether the log says that it was revoked, or has expired.
+    /// Whether the revocation or expiry is recorded in the log.
     is_recorded: AtomicBool,
     limit: PlanLimit,
-    /// Milliseconds; 0 when it was not used yet.
+    /// Milliseconds since 1970-01-01 UTC; 0 if the key has not been used.
     last_used: AtomicI64,
     callers: Callers,
 }
@@ -63,7 +63,7 @@ impl Entry {
         &self.callers
     }
 
-    /// Whether what concerns this agent is open to it.
+    /// Returns whether the key gives access to this agent's data.
     pub(super) fn is_for(&self, agent_id: &str) -> bool {
         self.record.agents.is_empty() || self.record.agents.iter().any(|known| known.as_str() == agent_id)
     }
@@ -76,7 +76,7 @@ impl Entry {
         self.record.takes_built_intents()
     }
 
-    /// Why it is no longer accepted.
+    /// The reason the key is not accepted; `None` if it is.
     pub(super) fn refusal(&self, now: Timestamp) -> Option<String> {
         if let Some(at) = self.revoked_at.load().as_deref() {
             return Some(format!("the API key was revoked at {at}"));
@@ -103,7 +103,7 @@ impl Entry {
     }
 }
 
-/// From where a key was accepted: the last eight, as hashes.
+/// The last eight callers that the key was accepted from, as hashes.
 #[derive(Default)]
 pub(super) struct Callers {
     hasher: RandomState,
@@ -125,16 +125,16 @@ impl Callers {
     }
 
     fn hash(&self, caller: &str) -> u64 {
-        // 0 is an empty place.
+        // 0 marks an empty place.
         self.hasher.hash_one(caller).max(1)
     }
 }
 
-/// All keys, as they are found.
+/// All keys, indexed for lookup.
 #[derive(Default, Clone)]
 struct Table {
-    /// By the first bytes of their digests: what is sent is hashed before it is looked for, so that how long that takes
-    /// says nothing of any key.
+    /// By the first bytes of their digests. A received key is hashed before the lookup, so that the lookup time
+    /// reveals nothing about any key.
     by_digest: HashMap<[u8; 8], Vec<Arc<Entry>>>,
     by_id: BTreeMap<KeyId, Arc<Entry>>,
 }
@@ -157,7 +157,7 @@ impl Table {
 pub(super) struct Keys {
     time: Time,
     table: ArcSwap<Table>,
-    // Held to make and revoke, so that the table goes the same way as the journal.
+    // Held while creating and revoking keys, so that the table changes in the order of the journal.
     turn: Mutex<()>,
     most: usize,
 }
@@ -174,7 +174,7 @@ impl Keys {
         Ok(Self { time, table: ArcSwap::from_pointee(table), turn: Mutex::default(), most: MOST_KEYS })
     }
 
-    /// The key whose text this is, also one that is no longer accepted.
+    /// The entry of a key text, also if the key is no longer accepted.
     pub(super) fn find(&self, key: &ApiKey) -> Option<Arc<Entry>> {
         let digest = key.digest();
         let table = self.table.load();
@@ -186,8 +186,8 @@ impl Keys {
         self.table.load().by_id.values().map(|entry| entry.info()).collect()
     }
 
-    /// Why a key is no longer accepted. That it has expired is recorded when it is seen first; where it cannot be, it is
-    /// tried again the next time.
+    /// The reason a key is no longer accepted. The first time it is seen as expired, that is recorded; if recording
+    /// fails, it is tried again the next time.
     pub(super) fn refusal(&self, governor: &Governor, entry: &Entry, now: Timestamp) -> Option<String> {
         let refusal = entry.refusal(now)?;
         if !entry.is_recorded.load(Ordering::Acquire) {
@@ -211,7 +211,7 @@ impl Keys {
         self.create_in_turn(governor, draft, &turn)
     }
 
-    /// A key for an operator where none is accepted.
+    /// Creates an admin key if none is accepted.
     pub(super) fn ensure_admin(&self, governor: &Governor, draft: KeyDraft) -> Result<Option<NewKey>, Error> {
         let turn = self.turn();
         let now = Extension::of(governor).clock().now();
@@ -222,7 +222,7 @@ impl Keys {
         self.create_in_turn(governor, draft, &turn).map(Some)
     }
 
-    /// Where the table is full, the oldest key that is accepted no longer is forgotten.
+    /// If the table is full, removes the oldest key that is no longer accepted.
     fn make_room(&self, governor: &Governor) -> Result<(), Error> {
         let (table, now) = (self.table.load(), Extension::of(governor).clock().now());
         if table.by_id.len() < self.most {
@@ -251,7 +251,7 @@ impl Keys {
         Ok(NewKey { info, key })
     }
 
-    /// From its return on, and in every thread, the key is refused; also where that could not be recorded.
+    /// Revokes a key. When this returns, every thread rejects the key, even if the revocation could not be recorded.
     pub(super) fn revoke(&self, governor: &Governor, id: KeyId) -> Result<KeyInfo, Error> {
         let _turn = self.turn();
         let now = Extension::of(governor).clock().now();
@@ -261,7 +261,7 @@ impl Keys {
         if is_new {
             entry.revoked_at.store(Some(Arc::new(now)));
         }
-        // What could not be recorded when it was tried before is recorded now.
+        // Records now what could not be recorded in an earlier attempt.
         if is_new || !entry.is_recorded.load(Ordering::Acquire) {
             record_end(governor, &entry, "an API key was revoked").map_err(|error| {
                 with_context(
@@ -284,7 +284,7 @@ impl Keys {
     }
 }
 
-/// Keys that one store has, at the most, but for one that lets an administrator in again.
+/// Maximum number of keys in a store, apart from one that lets an administrator in again.
 const MOST_KEYS: usize = 10_000;
 
 fn start_of(digest: &Digest) -> [u8; 8] {
@@ -374,7 +374,7 @@ mod tests {
             keys.revoke(&governor, gone.info.id).unwrap();
         }
         let made = keys.create(&governor, draft(Scope::Agent)).unwrap();
-        // They may be of one millisecond, and then either is the oldest.
+        // Both may have been created in the same millisecond, and then either counts as the oldest.
         let stayed = [&old, &other].into_iter().filter(|gone| keys.find(&gone.key).is_some()).count();
         assert!(stayed == 1 && keys.find(&made.key).is_some(), "{stayed}");
         assert_eq!(restored().list(), keys.list(), "a restart knows others");
@@ -404,7 +404,7 @@ mod tests {
         assert!(!refused(&keys, &used));
         hand.0.store(2000, Ordering::SeqCst);
         assert!(refused(&keys, &used));
-        // What nobody has used is over too before time steps back.
+        // A key that nobody has used expires too, before the clock steps back.
         keys.expire(&governor);
         hand.0.store(0, Ordering::SeqCst);
         governor.log().accept_clock("ann", "").unwrap();

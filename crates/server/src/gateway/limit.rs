@@ -1,5 +1,5 @@
-//! Limits of rates, by the generic cell rate algorithm of the `governor` crate: for each key by its plan, and for
-//! callers whose keys are refused.
+//! Rate limits by the generic cell rate algorithm of the `governor` crate: for each API key by its plan, and for
+//! callers with rejected keys.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -18,7 +18,7 @@ use super::key::Plan;
 use rulekeep::Error;
 use rulekeep::system::Clock;
 
-/// The governor's time, as the limiter takes it.
+/// The governor's clock, adapted to the limiter.
 #[derive(Clone)]
 pub(super) struct Time(pub(super) Arc<dyn Clock>);
 
@@ -30,20 +30,20 @@ impl LimiterClock for Time {
     }
 }
 
-/// What a key may still do.
+/// The remaining request allowance of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Allowance {
-    /// Its plan.
+    /// The plan of the key.
     pub plan: Plan,
-    /// Requests that it could make now, at once.
+    /// The number of requests that can be made right now.
     pub remaining: u32,
-    /// Seconds until all of the burst is there again, rounded up.
+    /// Seconds until the full burst is available again, rounded up.
     pub reset_seconds: u64,
 }
 
-/// Counts the requests of one key.
+/// Limits the requests of one key.
 pub(super) struct PlanLimit {
     plan: Plan,
     limiter: RateLimiter<NotKeyed, InMemoryState, Time, StateInformationMiddleware>,
@@ -56,7 +56,7 @@ impl PlanLimit {
         Self { plan, limiter }
     }
 
-    /// Takes room for one request; where there is none, also what is said of the plan then.
+    /// Takes room for one request. An error carries the allowance as well.
     pub(super) fn take(&self) -> Result<Allowance, (Error, Allowance)> {
         let each = Duration::from_secs(60) / self.plan.per_minute().get();
         match self.limiter.check() {
@@ -82,17 +82,17 @@ impl PlanLimit {
     }
 }
 
-/// Slows down whoever sends keys that are refused.
+/// Slows down callers that send rejected keys.
 pub(super) struct Refusals {
     time: Time,
     limiter: RateLimiter<Box<str>, HashMapStateStore<Box<str>>, Time, NoOpMiddleware<Nanos>>,
-    /// Who has to wait, and until when.
+    /// The callers that have to wait, and until when.
     blocked: Mutex<HashMap<Box<str>, Nanos>>,
 }
 
-/// Refused keys that a caller may send at once, and then each minute.
+/// Number of rejected keys that a caller may send at once, and then per minute.
 const REFUSED: NonZeroU32 = NonZeroU32::MIN.saturating_add(19);
-/// Callers that are told apart, at the most; beyond, those share one limit that come anew.
+/// Maximum number of callers that are told apart; further ones share a single limit.
 const CALLERS: usize = 65_536;
 /// The name that they share.
 const OTHERS: &str = "";
@@ -104,7 +104,7 @@ impl Refusals {
         Self { time: time.clone(), limiter, blocked: Mutex::default() }
     }
 
-    /// Counts a refused key; an error when it was one too many.
+    /// Counts a rejected key. Returns an error if it exceeds the limit.
     pub(super) fn note(&self, caller: &str) -> Result<(), Error> {
         let caller = self.counted_as(caller);
         match self.limiter.check_key(&caller) {
@@ -119,7 +119,7 @@ impl Refusals {
         }
     }
 
-    /// An error while the caller has to wait for having sent too many.
+    /// Returns an error while the caller has to wait because of too many rejected keys.
     pub(super) fn look(&self, caller: &str) -> Result<(), Error> {
         let now = self.time.now();
         let blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);

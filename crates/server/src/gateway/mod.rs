@@ -1,7 +1,7 @@
-//! Keys, plans and limits in front of a governor, without a transport: a bearer token and a call in, the contract's
-//! answer or error out.
+//! API keys, plans and rate limits in front of a governor, independent of any transport: takes a bearer token and a
+//! call, and returns the response or an error.
 //!
-//! `docs/gateway.md` has the whole of it.
+//! See `docs/reference/http.md`.
 //!
 //! ```
 //! use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
@@ -46,7 +46,8 @@ pub(crate) use idempotency::{Given, Made, Once};
 use keys::Entry;
 use limit::{Refusals, Time};
 
-/// Checks keys and limits, and hands requests on to a governor. A governor has one, which is cheap to clone.
+/// Checks API keys and limits, and passes requests on to a governor. A governor has only one gateway; cloning it is
+/// cheap.
 #[derive(Clone)]
 pub struct Gateway {
     governor: Governor,
@@ -54,7 +55,7 @@ pub struct Gateway {
     webhooks: Webhooks,
 }
 
-/// The state of keys, refusals and stored responses. It does not keep the governor open.
+/// The state of keys, rejected keys and stored responses. It does not keep the governor open.
 struct State {
     keys: keys::Keys,
     refusals: Refusals,
@@ -72,8 +73,8 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`] for keys in the store that this version cannot read; [`Error::Conflict`] when the
-    /// governor has a gateway already.
+    /// * [`Error::StorageUnavailable`] if the store contains keys that this version cannot read.
+    /// * [`Error::Conflict`] if the governor has a gateway already.
     pub fn new(governor: &Governor) -> Result<Self, Error> {
         Self::with_webhooks(governor, webhooks::Settings::default())
     }
@@ -82,7 +83,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// Those of [`Gateway::new`]; [`Error::InvalidInput`] for a schedule that cannot be kept.
+    /// See [`Gateway::new`]; also [`Error::InvalidInput`] for an invalid retry schedule.
     pub fn with_webhooks(governor: &Governor, settings: webhooks::Settings) -> Result<Self, Error> {
         let time = Time(Extension::of(governor).clock());
         let state = Arc::new(State {
@@ -96,26 +97,26 @@ impl Gateway {
         Ok(Self { governor: governor.clone(), state, webhooks })
     }
 
-    /// The endpoints that events are sent to.
+    /// The webhook endpoints of the governor.
     pub const fn webhooks(&self) -> &Webhooks {
         &self.webhooks
     }
 
-    /// The governor behind.
+    /// The governor behind the gateway.
     pub fn governor(&self) -> &Governor {
         &self.governor
     }
 
-    /// The keys: to make, list and revoke them.
+    /// The API keys of the store.
     pub fn keys(&self) -> Keys<'_> {
         Keys { gateway: self }
     }
 
-    /// The answer that was given under an idempotency key, or that `make` gives now.
+    /// Returns the response stored under an idempotency key, or the one that `make` gives now.
     ///
     /// # Errors
     ///
-    /// Those of `make`; [`Error::Conflict`] where what was given is not given again.
+    /// The errors of `make`; [`Error::Conflict`] if the stored response cannot be repeated.
     pub(crate) async fn once(
         &self,
         once: &Once<'_>,
@@ -124,15 +125,15 @@ impl Gateway {
         self.state.answers.once(&self.governor, once, make).await
     }
 
-    /// Lets a request in by its key, and takes room for it from the key's plan. `caller` is where it came from, an
-    /// address for example: callers whose keys are refused again and again have to wait.
+    /// Admits a request by its API key, and takes room for it from the key's plan. `caller` is the origin of the
+    /// request, for example an address. Callers that repeatedly send rejected keys have to wait.
     ///
     /// # Errors
     ///
-    /// [`Error::Unauthorized`] for a key that is missing, malformed, unknown, expired or revoked;
-    /// [`Error::RateLimited`] past the plan of the key, and for the next keys of a caller of whom 20 were refused within a
-    /// minute. That caller gets it for right keys too that it has not used before, so that guessing is slow; keys that
-    /// it has go on.
+    /// * [`Error::Unauthorized`] for a key that is missing, malformed, unknown, expired or revoked.
+    /// * [`Error::RateLimited`] above the key's plan, and for a caller whose keys were rejected 20 times within a
+    ///   minute. The latter also applies to valid keys this caller has not used before, which slows guessing; keys it
+    ///   already uses are not affected.
     pub fn admit(&self, bearer: Option<&str>, caller: &str) -> Result<Admitted, Error> {
         self.admit_or_say(bearer, caller).map_err(|refused| refused.error)
     }
@@ -181,11 +182,11 @@ fn accepted(gateway: &Gateway, entry: &Entry) -> Result<(), Error> {
     }
 }
 
-/// Why a request was not let in.
+/// The reason a request was not admitted.
 pub(crate) struct Refused {
     pub(crate) error: Error,
-    /// What is said of the plan where it is used up. Of whoever has to wait for having sent wrong keys nothing is
-    /// said: it would tell a right key from a wrong one.
+    /// The state of the plan if it is exhausted. Absent for a caller that has to wait because of rejected keys, since
+    /// it would tell a valid key from an invalid one.
     pub(crate) allowance: Option<Allowance>,
 }
 
@@ -195,7 +196,7 @@ impl From<Error> for Refused {
     }
 }
 
-/// A request that was let in.
+/// A request that the gateway admitted.
 #[must_use = "nothing is done yet"]
 pub struct Admitted {
     gateway: Gateway,
@@ -204,22 +205,22 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// The key by which it was let in.
+    /// The id of the key that was used.
     pub fn key_id(&self) -> KeyId {
         self.entry.id()
     }
 
-    /// What that key permits.
+    /// The permissions of the key.
     pub fn scope(&self) -> Scope {
         self.entry.scope()
     }
 
-    /// What that key may still do.
+    /// The remaining request allowance of the key.
     pub fn allowance(&self) -> Allowance {
         self.allowance
     }
 
-    /// Whether a decision is answered without waiting for the disk.
+    /// Returns whether a decision is answered without waiting for the disk.
     pub(crate) fn answers_at_once(&self) -> bool {
         Extension::of(self.gateway.governor()).answers_at_once()
     }
@@ -228,7 +229,7 @@ impl Admitted {
         &self.gateway
     }
 
-    /// Makes sure that the key is accepted still.
+    /// Checks that the key is still accepted.
     pub(crate) fn accepted(&self) -> Result<(), Error> {
         accepted(&self.gateway, &self.entry)
     }
@@ -238,7 +239,7 @@ impl Admitted {
         self.entry.limit().take().map(drop).map_err(|(full, _)| full)
     }
 
-    /// Whether what concerns an agent is open to the key.
+    /// Returns whether the key gives access to an agent's data.
     pub(crate) fn is_for(&self, agent_id: &str) -> bool {
         self.entry.is_for(agent_id)
     }
@@ -247,13 +248,13 @@ impl Admitted {
         self.entry.is_limited_to_agents()
     }
 
-    /// Whether the key is accepted still, to be asked behind this.
+    /// Returns a function that checks again whether the key is still accepted.
     pub(crate) fn look_again(&self) -> impl Fn() -> Result<(), Error> + Send + Sync + use<> {
         let (gateway, entry) = (self.gateway.clone(), Arc::clone(&self.entry));
         move || accepted(&gateway, &entry)
     }
 
-    /// Decides on an intent, perhaps under a task: one that its caller built, where the key may.
+    /// Decides an intent that the caller built, if the key permits it, optionally under a task.
     pub(crate) fn enforce(&self, intent: &Intent, task: Option<TaskId>) -> Result<Enforcement, Error> {
         let governor = self.gateway.governor();
         match (self.entry.takes_built_intents(), task) {
@@ -264,16 +265,16 @@ impl Admitted {
         }
     }
 
-    /// Comes when that escalation is not pending any more.
+    /// Completes when this escalation is no longer pending.
     pub(crate) fn answered(&self, id: EscalationId) -> impl Future<Output = ()> + Send + use<> {
         self.gateway.governor().escalations().answered(id)
     }
 
-    /// Makes sure that the key is one for everything.
+    /// Checks that the key is an admin key.
     ///
     /// # Errors
     ///
-    /// [`Error::Forbidden`] where it is one for agents.
+    /// [`Error::Forbidden`] if it has the scope `agent`.
     pub fn admin(&self) -> Result<(), Error> {
         if self.scope() == Scope::Admin {
             return Ok(());
@@ -288,45 +289,47 @@ impl std::fmt::Debug for Admitted {
     }
 }
 
-/// The keys of a store.
+/// The API keys of a store.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys<'a> {
     gateway: &'a Gateway,
 }
 
 impl Keys<'_> {
-    /// Makes a key. Its text is in the answer and nowhere else: the store keeps a digest.
+    /// Creates a key. Its text is only in the result; the store keeps a digest.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a draft that does not hold; [`Error::Conflict`] past 10,000 keys that are
-    /// accepted, and for a log that is frozen; [`Error::StorageUnavailable`]; [`Error::ChainBroken`].
+    /// * [`Error::InvalidInput`] for invalid settings.
+    /// * [`Error::Conflict`] above 10,000 accepted keys, and for a frozen log.
+    /// * [`Error::StorageUnavailable`] or [`Error::ChainBroken`] if the key cannot be recorded.
     pub fn create(&self, draft: KeyDraft) -> Result<NewKey, Error> {
         self.table().create(&self.gateway.governor, draft)
     }
 
-    /// Makes a key for administrators, named so, where none is accepted; for the first start.
+    /// Creates an admin key with this name if no admin key is accepted, for the first start.
     ///
     /// # Errors
     ///
-    /// Those of [`Keys::create`].
+    /// See [`Keys::create`].
     pub fn ensure_admin(&self, name: &str) -> Result<Option<NewKey>, Error> {
         let draft = KeyDraft::new(Scope::Admin, Plan::Pro).name(name);
         self.table().ensure_admin(&self.gateway.governor, draft)
     }
 
-    /// Every key, the oldest first; neither texts nor digests.
+    /// Lists every key, oldest first, without texts and digests.
     pub fn list(&self) -> Vec<KeyInfo> {
         self.table().expire(&self.gateway.governor);
         self.table().list()
     }
 
-    /// Refuses a key from now on, in every thread. One that is revoked stays so.
+    /// Revokes a key for good, in every thread, starting when this returns.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] for an unknown id. When it cannot be recorded, [`Error::StorageUnavailable`] or
-    /// [`Error::ChainBroken`]: then it is refused until the store is opened again.
+    /// * [`Error::NotFound`] for an unknown id.
+    /// * [`Error::StorageUnavailable`] or [`Error::ChainBroken`] if the revocation cannot be recorded. The key is
+    ///   then rejected only until the store is opened again.
     pub fn revoke(&self, id: KeyId) -> Result<KeyInfo, Error> {
         self.table().revoke(&self.gateway.governor, id)
     }

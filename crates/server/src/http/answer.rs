@@ -1,4 +1,4 @@
-//! Answers and errors as HTTP carries them.
+//! HTTP responses and errors.
 
 use std::fmt::{Arguments, Write as _};
 
@@ -12,20 +12,20 @@ use utoipa::ToSchema;
 use crate::gateway::Allowance;
 use rulekeep::Error;
 
-/// What comes instead of an answer.
+/// The reasons a request is refused.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// An error of the contract.
+    /// An error of the call.
     Of(Error),
-    /// No such path.
+    /// Unknown path.
     Path,
-    /// The path has other methods.
+    /// The path does not support the method.
     Method,
-    /// The body is announced as something else than JSON.
+    /// The body's content type is not JSON.
     MediaType,
-    /// The body is announced as compressed, or coded otherwise.
+    /// The body is compressed or otherwise encoded.
     Coding,
-    /// The body did not come in time.
+    /// The body did not arrive in time.
     Slow,
 }
 
@@ -75,11 +75,11 @@ impl Refusal {
     }
 }
 
-/// What every answer to one request carries.
+/// The parts common to every response to one request.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
     request_id: HeaderValue,
-    /// The client asks for problem documents (RFC 9457).
+    /// Whether the client asks for problem documents (RFC 9457).
     pub(super) wants_problem: bool,
 }
 
@@ -133,7 +133,7 @@ impl Frame {
             Refusal::Coding => {
                 headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             }
-            // What is left of the body is not read, so that nothing can follow it.
+            // The rest of the body is not read, so no further request can follow.
             Refusal::Slow => {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
@@ -154,30 +154,30 @@ impl Frame {
     }
 }
 
-/// An error.
+/// An error response.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ErrorBody<'a> {
     error: ErrorObject<'a>,
 }
 
-/// What was wrong.
+/// The description of an error.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ErrorObject<'a> {
-    /// What a program acts on.
+    /// The error code, for programs.
     #[schema(pattern = "^[A-Z_]+$")]
     code: &'static str,
     /// One line for people.
     message: String,
-    /// That of the header `X-Request-Id`.
+    /// The value of the header `X-Request-Id`.
     request_id: &'a str,
-    /// What a program can act on besides: the field, the limit, the problems.
+    /// Further information for programs: the field, the limit, the problems.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     details: Option<Value>,
 }
 
-/// An error as RFC 9457 has it, for who accepts `application/problem+json`.
+/// An error in the form of RFC 9457, for clients that accept `application/problem+json`.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ProblemDetails<'a> {
@@ -194,13 +194,13 @@ pub(super) struct ProblemDetails<'a> {
     details: Option<Value>,
 }
 
-/// Whether a parameter of an accepted type says that it is not accepted: `q=0`.
+/// Returns whether a parameter of an accepted media type is `q=0`, which excludes the type.
 fn is_weight_of_none(parameter: &str) -> bool {
     let Some((name, weight)) = parameter.split_once('=') else { return false };
     name.trim().eq_ignore_ascii_case("q") && weight.trim().parse::<f32>().is_ok_and(|weight| weight <= 0.0)
 }
 
-/// Says what the key may still do, in the fields of the IETF's draft on rate limits.
+/// Adds the key's remaining allowance, in the fields of the IETF rate limit draft.
 pub(super) fn put_allowance(headers: &mut HeaderMap, allowance: &Allowance) {
     let name = allowance.plan.name();
     let (rate, burst) = (allowance.plan.per_minute(), allowance.plan.burst());
@@ -209,10 +209,10 @@ pub(super) fn put_allowance(headers: &mut HeaderMap, allowance: &Allowance) {
     headers.insert(LIMIT, written(format_args!("\"burst\";r={remaining};t={reset}")));
 }
 
-/// A field in visible ASCII, which all that is written here is.
+/// Creates a header value from visible ASCII text.
 fn written(text: Arguments<'_>) -> HeaderValue {
     let mut field = String::with_capacity(64);
-    // Writing to a text does not fail.
+    // Writing to a string cannot fail.
     let _ = field.write_fmt(text);
     HeaderValue::try_from(field).unwrap_or(HeaderValue::from_static(""))
 }

@@ -1,4 +1,4 @@
-//! What is asked, out of the parts of a request of HTTP: path, query, headers, body.
+//! Reads a call's parameters from the parts of an HTTP request: path, query, headers and body.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Version, header};
@@ -10,7 +10,7 @@ use crate::calls::{Params, Spec};
 use rulekeep::Error;
 use rulekeep::extension::excerpt;
 
-/// Makes sure that a head says in one way whom it is for and where its body ends.
+/// Checks that a request head states its host and the end of its body unambiguously.
 // SOURCE: RFC 9112, 3.2 (no host, or several) and 6.1 (codings; chunks are taken apart by now).
 pub(super) fn check_head(parts: &Parts) -> Result<(), Error> {
     let mut hosts = parts.headers.get_all(header::HOST).iter();
@@ -26,7 +26,7 @@ pub(super) fn check_head(parts: &Parts) -> Result<(), Error> {
     Ok(())
 }
 
-/// The bearer token, where there is exactly one.
+/// The bearer token, if there is exactly one.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;
@@ -35,7 +35,7 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     is_one.then(|| token.trim_matches(' '))
 }
 
-/// Makes sure that a body is announced as JSON, as it is.
+/// Checks that a body is declared as JSON without encoding.
 pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
     if codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
@@ -63,7 +63,8 @@ pub(super) fn params(Asked { spec, path, query, body }: Asked<'_>) -> Result<Par
     Ok(params)
 }
 
-/// A body that is no object is faulty as the call's own field is.
+/// Reads the body. A body that is not an object is reported as invalid input or as an invalid intent, depending on
+/// the call.
 fn read_body(spec: &Spec, body: &[u8]) -> Result<Params, Error> {
     let decides = spec.method == "enforce" || spec.method.starts_with("access/");
     let faulty = |message: String| if decides { Error::intent("body", message) } else { Error::input("body", message) };
@@ -77,7 +78,7 @@ fn read_body(spec: &Spec, body: &[u8]) -> Result<Params, Error> {
     })
 }
 
-/// Parameters that are whole numbers, and those that are true or false; all others are texts.
+/// Query parameters that are integers, and those that are booleans; all others are strings.
 const NUMBERS: &[&str] = &["page", "pageSize"];
 const FLAGS: &[&str] = &["evidence", "open"];
 
@@ -104,7 +105,8 @@ fn read_query(query: &str) -> Result<Params, Error> {
     Ok(Params::of(fields))
 }
 
-/// Whether what is percent-encoded is UTF-8. What parts a query is ASCII, so that all of it is where each part is.
+/// Returns whether the percent-decoded query is UTF-8. Its separators are ASCII, so it is if and only if each part
+/// is.
 fn is_utf8_within(query: &str) -> bool {
     let mut decoded = Vec::with_capacity(query.len());
     let mut rest = query.as_bytes();
@@ -117,7 +119,7 @@ fn is_utf8_within(query: &str) -> bool {
     std::str::from_utf8(&decoded).is_ok()
 }
 
-/// The name for the error's field, which is one of ours.
+/// The static name for the error's field.
 fn known(name: &str) -> &'static str {
     NUMBERS.iter().chain(FLAGS).find(|known| **known == name).copied().unwrap_or("query")
 }
@@ -194,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Texts in the shape of what is read, and what is not.
+    /// Texts similar to valid bodies, and others.
     fn any_body() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..64),

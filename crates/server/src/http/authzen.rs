@@ -1,7 +1,8 @@
 //! OpenID AuthZEN 1.0: an access evaluation is a decision, recorded like any other.
 //!
-//! `subject.id` is the agent, `resource.type` and `action.name` are the capability, and what else comes is context: what the
-//! rubric and policies know by name at its top, wherever the protocol has it put.
+//! `subject.id` is the agent, `resource.type` and `action.name` form the capability, and everything else becomes
+//! context. Attributes that the rubric and policies know by name are lifted to the top of the context, wherever the
+//! protocol has them.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -17,7 +18,7 @@ use rulekeep::policy::Constraints;
 use rulekeep::proof::ProofId;
 use rulekeep::{Decision, Enforcement, Error, Intent, RiskLevel};
 
-/// Both, which stand beside the calls of the contract.
+/// Both AuthZEN calls.
 pub(super) static CALLS: [Entry; 2] =
     [Entry::in_form::<Evaluate, Evaluation>(), Entry::in_form::<EvaluateEach, Evaluations>()];
 
@@ -34,8 +35,8 @@ pub(super) struct Evaluation {
     context: Option<Map<String, Value>>,
 }
 
-/// Several access evaluations of `OpenID` `AuthZEN` 1.0: what one of them does not say stands beside them. Where there are
-/// none, it is a single one.
+/// Several access evaluations of `OpenID` `AuthZEN` 1.0, with defaults for what an evaluation omits. Without any
+/// evaluations it is a single one.
 #[derive(Deserialize, ToSchema)]
 #[expect(clippy::struct_field_names, reason = "the protocol's name")]
 pub(super) struct Evaluations {
@@ -53,7 +54,7 @@ pub(super) struct Evaluations {
     options: Option<Map<String, Value>>,
 }
 
-/// One of several.
+/// One of several evaluations.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "read as an evaluation, with what stands beside")]
 struct EvaluationPart {
@@ -63,7 +64,7 @@ struct EvaluationPart {
     context: Option<EvaluationContext>,
 }
 
-/// Whether all are evaluated, or up to the first of an answer.
+/// The option that ends a series of evaluations early.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "read as a map")]
 struct EvaluationOptions {
@@ -72,7 +73,7 @@ struct EvaluationOptions {
     evaluations_semantic: EvaluationSemantic,
 }
 
-/// What ends them.
+/// The semantic of a series of evaluations.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum EvaluationSemantic {
@@ -81,7 +82,7 @@ enum EvaluationSemantic {
     PermitOnFirstPermit,
 }
 
-/// Who wants it: `id` is the agent.
+/// The subject: `id` is the agent.
 #[derive(Deserialize, ToSchema)]
 struct EvaluationSubject {
     r#type: String,
@@ -92,7 +93,7 @@ struct EvaluationSubject {
     properties: Map<String, Value>,
 }
 
-/// What is wanted: with the resource's type it is the capability `<type>:<name>`, in lower case, with `_` for blanks,
+/// The action. With the resource's type it forms the capability `<type>:<name>`, in lower case, with `_` for blanks,
 /// hyphens, dots and slashes.
 #[derive(Deserialize, ToSchema)]
 struct EvaluationAction {
@@ -103,7 +104,7 @@ struct EvaluationAction {
     properties: Map<String, Value>,
 }
 
-/// What it is wanted of.
+/// The resource that is acted on.
 #[derive(Deserialize, ToSchema)]
 struct EvaluationResource {
     #[schema(pattern = "^[A-Za-z][A-Za-z0-9_]*$", max_length = 40)]
@@ -114,25 +115,25 @@ struct EvaluationResource {
     properties: Map<String, Value>,
 }
 
-/// Whatever else is known.
+/// Further context.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "read as a map")]
 struct EvaluationContext {
-    /// How risky it is at the least.
+    /// The minimum risk.
     #[serde(default)]
     #[schema(nullable = false)]
     risk_level: RiskLevel,
     environment: Option<String>,
 }
 
-/// An array would be read as the fields in their order.
+/// Deserializes an object only: an array would be read as the fields in order.
 fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
     let fields = Map::deserialize(deserializer)?;
     T::deserialize(Value::Object(fields)).map_err(serde::de::Error::custom)
 }
 
-/// An evaluation as the intent that it is.
+/// An evaluation, converted to an intent.
 pub(super) struct Evaluate(Intent);
 
 impl Read for Evaluate {
@@ -170,17 +171,17 @@ impl Call for Evaluate {
     }
 }
 
-/// Several of them, or a single one.
+/// Several evaluations, or a single one.
 pub(super) enum EvaluateEach {
     One(Evaluate),
     Each {
         each: Vec<Result<Evaluate, Error>>,
-        /// The answer behind which nothing more is evaluated, if there is one.
+        /// The decision after which nothing more is evaluated, if any.
         last: Option<bool>,
     },
 }
 
-/// Most evaluations of one request.
+/// Maximum number of evaluations in a request.
 const MOST: usize = 100;
 
 impl Read for EvaluateEach {
@@ -191,7 +192,7 @@ impl Read for EvaluateEach {
         if evaluations.len() > MOST {
             return Err(Error::input("evaluations", format!("expected an array of {MOST} at the most")));
         }
-        // What one of them does not say stands beside them.
+        // Omitted parts take the defaults.
         let completed = |evaluation: &Map<String, Value>| {
             let part = |(name, shared): &(&str, Option<Value>)| {
                 Some(((*name).to_owned(), evaluation.get(*name).or(shared.as_ref())?.clone()))
@@ -267,15 +268,15 @@ impl Call for EvaluateEach {
     }
 }
 
-/// A decision of `OpenID` `AuthZEN` 1.0: true for ALLOW alone. The protocol has no word for a part, or for a person's answer
-/// that is to come.
+/// A decision of `OpenID` `AuthZEN` 1.0: true for ALLOW only. The protocol cannot express a partial grant or a
+/// pending approval.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Evaluated {
     decision: bool,
     context: EvaluatedContext,
 }
 
-/// What was decided, and why.
+/// The decision, and the reason.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct EvaluatedContext {
@@ -307,7 +308,7 @@ impl From<Enforcement> for Evaluated {
     }
 }
 
-/// Decisions in the order of what was asked; a single one where that was.
+/// Decisions in the order of the evaluations, or a single one.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum EvaluatedAll {
@@ -315,7 +316,7 @@ pub(super) enum EvaluatedAll {
     Each { evaluations: Vec<EvaluatedEach> },
 }
 
-/// One of several decisions; or why it was not made. That is not recorded.
+/// One of several decisions, or the error that prevented it, which is not recorded.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum EvaluatedEach {
@@ -323,13 +324,13 @@ pub(super) enum EvaluatedEach {
     Refused { decision: bool, context: EvaluatedFault },
 }
 
-/// Why one of several was not decided; it is not recorded.
+/// The error that prevented one of several decisions. It is not recorded.
 #[derive(Serialize, ToSchema)]
 pub(super) struct EvaluatedFault {
     error: EvaluatedError,
 }
 
-/// An error as it would be answered alone.
+/// The error as a single evaluation would return it.
 #[derive(Serialize, ToSchema)]
 struct EvaluatedError {
     status: u16,
@@ -354,7 +355,7 @@ impl Evaluation {
     fn intent(self) -> Result<Intent, Error> {
         let Self { subject, action, resource, context } = self;
         let mut context = Gathered::of(context.unwrap_or_default());
-        // `target` is what the rest of the house calls the resource's id.
+        // `target` is the name for the resource's id everywhere else.
         context.put("target", "resource.id", Value::from(resource.id))?;
         context.put("subjectType", "subject.type", Value::from(subject.r#type))?;
         context.lift("resource.properties", &resource.properties)?;
@@ -382,8 +383,8 @@ impl Evaluation {
     }
 }
 
-/// The attributes that the rubric, policies and escalations know by these names: lifted out of properties, where none of
-/// them looks. Not all that stands there is, for an attribute of a resource could then pass for one of the request.
+/// The attributes that the rubric, policies and escalations know by these names; they are lifted out of properties.
+/// Others are not, because an attribute of a resource could then be mistaken for one of the request.
 const LIFTED: [&str; 9] = [
     "amount",
     "currency",
@@ -396,10 +397,10 @@ const LIFTED: [&str; 9] = [
     "target",
 ];
 
-/// The context of the decision, with where its parts come from.
+/// The context of the decision, with the origin of its parts.
 struct Gathered {
     fields: Map<String, Value>,
-    /// Of what is not the caller's own context.
+    /// The origins of the fields that are not from the caller's own context.
     places: Vec<(&'static str, &'static str)>,
 }
 
@@ -408,8 +409,8 @@ impl Gathered {
         Self { fields, places: Vec::new() }
     }
 
-    /// Puts what the protocol has a field for where policies look for it. What says something else there would hide what
-    /// is asked for; `null` says nothing.
+    /// Puts a value that the protocol has a field for where policies look for it. A different value there would hide
+    /// the request's, and is an error; `null` counts as absent.
     fn put(&mut self, name: &'static str, place: &'static str, value: Value) -> Result<(), Error> {
         match self.fields.get(name).filter(|other| !other.is_null()) {
             Some(other) if *other == value => Ok(()),
@@ -449,7 +450,8 @@ impl Gathered {
     }
 }
 
-/// A name in the form of capabilities: `can_read` and `canRead` are `can_read`, `read-all` is `read_all`.
+/// Converts a name to the form of capabilities: `can_read` and `canRead` become `can_read`, `read-all` becomes
+/// `read_all`.
 fn word(name: &str) -> String {
     let mut word = String::with_capacity(name.len());
     let mut ends_small = false;
@@ -473,7 +475,7 @@ fn word(name: &str) -> String {
 mod tests {
     use super::{LIFTED, word};
 
-    /// Who reads one more key of a context there has to name it here.
+    /// If the rubric reads another context key, it must be added to the list.
     #[test]
     fn what_the_rubric_reads_of_a_context_is_lifted() {
         let rubric = include_str!("../../../../src/governor/risk.rs");

@@ -1,31 +1,32 @@
-//! Whose refused keys are counted: an address, of IPv6 the network of one customer.
+//! The caller under which rejected keys are counted: an IPv4 address, or the IPv6 network of one customer.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use axum::http::{HeaderMap, HeaderName};
 
-/// Where a request came from, for whoever mounts the router elsewhere than in [`Server`](super::Server): put it into the
-/// request's extensions. Without one the refused keys of all are counted together.
+/// The origin of a request, for a router that is not served by [`Server`](super::Server): add it to the request's
+/// extensions. Without it the rejected keys of all callers are counted together.
 ///
-/// Keys in use go on for a caller whose keys are refused; others wait. So it must be an address that a client cannot choose.
+/// A caller whose keys are rejected has to wait, except with keys it already uses. So the address must be one that
+/// the client cannot choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller(
-    /// The client's address.
+    /// The IP address of the client.
     pub IpAddr,
 );
 
 impl Caller {
-    /// How it is counted.
+    /// The name under which the caller is counted.
     pub(super) fn name(self) -> String {
         match self.0.to_canonical() {
             IpAddr::V4(address) => address.to_string(),
-            // 64 bits are one customer's.
+            // A customer has at least a network of 64 bits.
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).to_string(),
         }
     }
 
-    /// The client that a connection's other side speaks for: itself, or, where it is one of the proxies that are trusted, the
-    /// last address of `X-Forwarded-For` that is none of them. What stands before that anybody can have written.
+    /// The client of a connection: the peer, or, if the peer is a trusted proxy, the last address of
+    /// `X-Forwarded-For` that is not a trusted proxy. Anybody can have written the addresses before it.
     pub(super) fn behind(peer: IpAddr, proxies: &[IpAddr], headers: &HeaderMap) -> Self {
         const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
         let peer = peer.to_canonical();
@@ -35,7 +36,7 @@ impl Caller {
         let mut last = peer;
         let fields: Vec<&str> = headers.get_all(FORWARDED).iter().map(|field| field.to_str().unwrap_or("?")).collect();
         for text in fields.iter().rev().flat_map(|field| field.rsplit(',')) {
-            // One that is no address is the word of whoever is known last.
+            // A value that is not an address was written by the last known peer.
             let Ok(address) = text.trim().parse::<IpAddr>() else { break };
             last = address.to_canonical();
             if !proxies.contains(&last) {

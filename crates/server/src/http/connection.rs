@@ -1,4 +1,5 @@
-//! What one connection is at: who ends it must know whether it owes an answer, and what of the last request was not read.
+//! The progress of a connection: whoever closes it must know whether a response is still owed, and whether a part of
+//! the last request is unread.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,18 +13,18 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How far a connection has come with its last request. Clones are of the same connection; the one task that serves it
-/// is the only one that changes it, but for bodies that are dropped elsewhere.
+/// The progress of a connection with its last request. Clones refer to the same connection. Only the task that serves
+/// it changes it, except for bodies that are dropped elsewhere.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Course(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// The head of a request has come whole, and its answer is not with the system yet.
+    /// A request's head has arrived, and its response is not written completely.
     answering: AtomicBool,
-    /// The answer's body has been taken whole, or is wanted no more.
+    /// The response's body has been taken completely, or is no longer wanted.
     handed_over: AtomicBool,
-    /// What of the request's body was not read may still come.
+    /// Unread parts of the request's body may still arrive.
     body_left: AtomicBool,
 }
 
@@ -36,7 +37,7 @@ impl Course {
         self.0.body_left.load(Ordering::Acquire)
     }
 
-    /// A request whose head is here.
+    /// Records a request whose head has arrived.
     pub(super) fn begin(&self, request: hyper::Request<Incoming>) -> hyper::Request<Body> {
         self.0.handed_over.store(false, Ordering::Release);
         self.0.body_left.store(false, Ordering::Release);
@@ -53,13 +54,13 @@ impl Course {
         answer.map(|body| Watched { body, course: self.clone(), side: Side::Answer, is_over: false })
     }
 
-    /// The stream, for what is written to be noticed.
+    /// Wraps the stream, to notice when data is flushed.
     pub(super) fn over<S>(&self, stream: S) -> Flushing<S> {
         Flushing { stream, course: self.clone() }
     }
 }
 
-/// A body that tells when it is over.
+/// A body that records its end.
 pub(super) struct Watched {
     body: Body,
     course: Course,
@@ -105,7 +106,7 @@ impl Drop for Watched {
     }
 }
 
-/// A stream that notes when an answer has been written to its end.
+/// A stream that records when a response has been written completely.
 pub(super) struct Flushing<S> {
     stream: S,
     course: Course,
@@ -140,7 +141,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Flushing<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        // It is flushed when all that there was has been written.
+        // A successful flush means that all data has been written.
         if flushed.is_ready() && self.course.0.handed_over.swap(false, Ordering::AcqRel) {
             self.course.0.answering.store(false, Ordering::Release);
         }
@@ -152,8 +153,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Flushing<S> {
     }
 }
 
-/// Ends a connection on which all is said, and whose client may still be sending. Were it closed at once, what comes then
-/// would have the systems take the answer back, which the client may not have read.
+/// Closes a connection after the last response while the client may still be sending. An immediate close would make
+/// the operating system discard the response before the client has read it.
 pub(super) async fn linger(mut stream: impl AsyncRead + Unpin) {
     let (mut part, mut left) = (vec![0; PART_BYTES], MOST_LINGERED);
     let drop_rest = async {
@@ -169,11 +170,11 @@ pub(super) async fn linger(mut stream: impl AsyncRead + Unpin) {
             }
         }
     };
-    // However it went, the connection is over.
+    // The connection is over, whatever the result.
     let _ = tokio::time::timeout(LINGER, drop_rest).await;
 }
 
-/// How long, and how much, is read of a body that nobody wants.
+/// The time and the number of bytes for which an unwanted body is read.
 const LINGER: Duration = Duration::from_secs(1);
 const MOST_LINGERED: usize = 8 << 20;
 const PART_BYTES: usize = 16 << 10;

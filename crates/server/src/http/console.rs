@@ -1,8 +1,8 @@
-//! The console: a page for people over the same paths that programs have.
+//! The console: a web page for people, which uses the same paths as programs.
 //!
-//! The page and its parts stand in `console/`, one file a subject, and are in the program as they are: nothing is built,
-//! and nothing comes from elsewhere. They hold no data, so that no key is asked for them; what they show they fetch with
-//! the key of an administrator, which stays in the page's memory. `docs/console.md` has the rest.
+//! The page and its parts are in `console/`, one file for each subject, and are embedded unchanged: there is no build
+//! step, and nothing is loaded from elsewhere. They contain no data, so they are served without a key. The page
+//! fetches its data with an admin key, which stays in the page's memory. See `docs/reference/console.md`.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use axum::routing::get;
 use super::answer::Refusal;
 use super::handle::App;
 
-/// A part of the page: its path, its type, its text.
+/// A part of the page: its path, its content type and its text.
 struct Part {
     path: &'static str,
     content_type: &'static str,
@@ -27,7 +27,7 @@ const fn script(path: &'static str, text: &'static str) -> Part {
     Part { path, content_type: "text/javascript; charset=utf-8", text }
 }
 
-/// All of them.
+/// All parts of the page.
 const PARTS: &[Part] = &[
     Part { path: "/", content_type: "text/html; charset=utf-8", text: include_str!("console/index.html") },
     Part { path: "/console.css", content_type: "text/css; charset=utf-8", text: include_str!("console/console.css") },
@@ -42,7 +42,7 @@ const PARTS: &[Part] = &[
     script("/console/chain.js", include_str!("console/chain.js")),
 ];
 
-/// What a browser is to hold the page to, besides that it is never kept.
+/// The security headers of the page, in addition to those that prevent caching.
 const HEADERS: &[(HeaderName, &str)] = &[
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::REFERRER_POLICY, "no-referrer"),

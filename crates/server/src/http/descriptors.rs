@@ -1,11 +1,11 @@
-//! How many connections the process has file descriptors for.
+//! The number of connections that the process has file descriptors for.
 //!
-//! Each takes one. Without any left the journal cannot begin a segment, nor anything else be opened; so some are kept.
+//! Each connection takes one. Without free descriptors the journal cannot start a segment, so some are reserved.
 
 use std::fs;
 
-/// How many connections may be open beside what the process has open now; `None` where there is no limit, or none that
-/// can be read.
+/// The number of connections that can be opened in addition to the open files; `None` if there is no limit, or none
+/// that can be read.
 pub(super) fn room() -> Option<usize> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let open = fs::read_dir("/proc/self/fd").ok()?.count();
@@ -23,8 +23,8 @@ fn room_of(limit: usize, open: usize) -> usize {
     limit.saturating_sub(open).saturating_sub(kept).max(1)
 }
 
-/// A quarter of all is kept, between these two: a segment of the journal that is sealed while the server runs takes two,
-/// a webhook's delivery one.
+/// A quarter of the descriptors is reserved, within these bounds: sealing a journal segment while the server runs
+/// takes two, a webhook delivery one.
 const LEAST_KEPT: usize = 32;
 const MOST_KEPT: usize = 4096;
 

@@ -1,4 +1,4 @@
-//! The way of one request: its key, its parts, the call, the answer.
+//! Handles a request: its key, its parameters, the call, the response.
 
 use rulekeep::extension::Extension;
 use std::sync::Arc;
@@ -28,19 +28,19 @@ use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
 use rulekeep::status::Health;
 
-/// How long a request's body may take to come.
+/// The time within which a request's body has to arrive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyTimeout(pub(super) Duration);
 
-/// Closed when the server ends, so that nobody who waits for people holds it up.
+/// Closed when the server ends, so that a waiting request does not delay it.
 #[derive(Debug, Clone)]
 pub(super) struct Ending(pub(super) watch::Receiver<()>);
 
-/// What all requests share.
+/// The state shared by all requests.
 pub(super) struct App {
     pub(super) gateway: Gateway,
-    /// When it was begun to look at the health, the last time, and how it was. Held while one looks; the others wait for
-    /// that, and take no thread.
+    /// The time at which the last health check started, and its result. Held during a check; other requests wait for
+    /// it without occupying a thread.
     health: Mutex<Option<(Instant, Health)>>,
 }
 
@@ -88,7 +88,7 @@ impl App {
         response
     }
 
-    /// Refuses what no path is for.
+    /// Refuses a request that no path matches.
     pub(super) fn refuse(&self, refusal: &Refusal, request: HttpRequest) -> HttpResponse {
         let (parts, _) = request.into_parts();
         match asked::check_head(&parts) {
@@ -97,7 +97,7 @@ impl App {
         }
     }
 
-    /// Answers with the document that describes everything.
+    /// Returns the OpenAPI document.
     pub(super) fn describe(&self, request: HttpRequest) -> HttpResponse {
         let (parts, _) = request.into_parts();
         match asked::check_head(&parts) {
@@ -106,7 +106,7 @@ impl App {
         }
     }
 
-    /// Answers with the service's health in a word: 503 where it governs nothing.
+    /// Returns the service's health in a word, with status 503 if nothing can be governed.
     pub(super) async fn health(self: Arc<Self>, request: HttpRequest) -> HttpResponse {
         let (parts, _) = request.into_parts();
         if let Err(error) = asked::check_head(&parts) {
@@ -123,8 +123,8 @@ impl App {
         response
     }
 
-    /// The health as it is. To look at it may take waits for the disk, and whoever asks has no key: one looks at a time, for all
-    /// who asked before it began.
+    /// The current health. A check may wait for the disk and needs no key, so only one runs at a time, for all
+    /// requests that arrived before it started.
     async fn health_now(&self) -> Result<Health, Error> {
         let asked = Instant::now();
         let mut last = self.health.lock().await;
@@ -138,7 +138,7 @@ impl App {
         Ok(status)
     }
 
-    /// Answers with a page's part, which is the same for all.
+    /// Returns a static part of the console.
     pub(super) fn show(&self, part: impl FnOnce() -> HttpResponse, request: HttpRequest) -> HttpResponse {
         let (parts, _) = request.into_parts();
         match asked::check_head(&parts) {
@@ -163,7 +163,7 @@ impl App {
         mut parts: Parts,
         body: Body,
     ) -> Result<Given, Refusal> {
-        // Before the body, so that nobody has large ones read who may not do what they are for.
+        // Checked before the body is read, so that nobody can send large bodies for calls they may not make.
         let spec = entry.spec;
         admitted.may_call(spec)?;
         let path = path_of(spec, &mut parts).await?;
@@ -176,14 +176,14 @@ impl App {
         let mut job = (entry.read)(asked::params(asked)?)?;
         if let Some(wait) = job.wait() {
             let (id, timeout) = (wait.id, wait.take_timeout()?);
-            // Who waits changes nothing: asked again, it is looked at again.
+            // Waiting changes nothing, so a repeated request waits again.
             let admitted = waited(admitted, id, timeout, parts.extensions.get().cloned()).await?;
             return Ok(Given::Now(self.run(admitted, job).await?.answer));
         }
         let Some(idempotency_key) = idempotency_key else {
             return Ok(Given::Now(self.run(admitted, job).await?.answer));
         };
-        // On a task of its own: when the client has gone meanwhile, its retry is still answered with what was done.
+        // A separate task: if the client disconnects, its retry still gets the response.
         let done = tokio::spawn(async move {
             let (key, call) = (admitted.key_id(), parts.uri.path());
             let is_accepted = &admitted.look_again();
@@ -194,8 +194,8 @@ impl App {
         Ok(done??)
     }
 
-    /// Does what is asked. What comes back at once does so here; what may wait for the disk or takes longer does so where
-    /// it holds up no connection.
+    /// Runs the call. A quick call runs here; one that may wait for the disk runs on a thread of its own kind, where
+    /// it delays no connection.
     async fn run(&self, admitted: Admitted, job: Box<dyn Job>) -> Result<Made, Error> {
         if job.spec().is_quick && admitted.answers_at_once() {
             return admitted.perform(job);
@@ -234,7 +234,7 @@ impl App {
     }
 }
 
-/// Waits for people, for so long at the most, or until the server ends.
+/// Waits for the answer to an escalation, at most for `timeout`, or until the server ends.
 async fn waited(
     admitted: Admitted,
     id: EscalationId,
@@ -246,7 +246,7 @@ async fn waited(
         return Ok(admitted);
     }
     let (admitted, answered) = aside(move || {
-        // Before, so that nobody learns when another's is answered.
+        // Checked first, so that nobody learns when another agent's escalation is answered.
         admitted.permit(&Subject::Escalation(id))?;
         let answered = admitted.answered(id);
         Ok::<_, Error>((admitted, answered))
@@ -254,7 +254,7 @@ async fn waited(
     .await??;
     let ended = async {
         match ending {
-            // An error says that it ends.
+            // An error means that the server is ending.
             Some(Ending(mut ending)) => _ = ending.changed().await,
             None => std::future::pending().await,
         }
@@ -267,7 +267,7 @@ async fn waited(
     Ok(admitted)
 }
 
-/// Does what may wait for the disk or takes long where it holds up no connection.
+/// Runs work that may be slow on a blocking thread, so that it delays no connection.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|_| Error::Internal { message: "the request was not finished".to_owned() })
@@ -293,7 +293,7 @@ mod tests {
         let governor = Governor::builder().open_in_memory().unwrap();
         let app = Arc::new(App::new(Gateway::new(&governor).unwrap()));
         let asks = || HttpRequest::get("/healthz").header(header::HOST, "x").body(Body::empty()).unwrap();
-        // Somebody looks, and the disk hangs.
+        // A check is running, and the disk hangs.
         let looking = app.health.lock().await;
         let asked: Vec<_> = (0..1_000).map(|_| tokio::spawn(Arc::clone(&app).health(asks()))).collect();
         tokio::task::yield_now().await;

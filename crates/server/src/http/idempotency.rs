@@ -1,10 +1,10 @@
-//! The key under which a request is done once.
+//! The idempotency key of a request.
 
 use axum::http::{HeaderMap, HeaderName};
 
 use rulekeep::Error;
 
-/// The key that a request came with.
+/// The idempotency key that a request carries.
 pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Error> {
     const NAME: HeaderName = HeaderName::from_static("idempotency-key");
     let mut values = headers.get_all(NAME).iter();

@@ -1,6 +1,6 @@
-//! The contract over HTTP: a router to mount anywhere, and a server for it.
+//! The calls over HTTP: a router that can be mounted anywhere, and a server for it.
 //!
-//! `docs/http.md` has the paths, and what is checked in which order.
+//! `docs/reference/http.md` lists the paths and the order of checks.
 //!
 //! ```no_run
 //! use rulekeep_server::http::{Server, router};
@@ -46,11 +46,12 @@ use crate::gateway::Gateway;
 use answer::Refusal;
 use handle::App;
 
-/// Everything that is served: the versioned address `/v1` with the contract, `POST /access/v1/evaluation` and
-/// `POST /access/v1/evaluations` of OpenID AuthZEN, `GET /openapi.json`, which describes them, and `GET /healthz`; the last two need no key.
+/// Creates the router with everything that is served: the calls under `/v1`, `POST /access/v1/evaluation` and `POST
+/// /access/v1/evaluations` of OpenID AuthZEN, `GET /openapi.json`, which describes them, and `GET /healthz`. The last
+/// two need no key.
 ///
-/// Who mounts it elsewhere than in [`Server`] sees to the limits of connections, and puts a [`Caller`] into
-/// each request's extensions: without, refused keys are counted as those of one caller, for the router knows no addresses.
+/// If you do not serve it with [`Server`], you have to limit connections and add a [`Caller`] to each request's
+/// extensions. Without it, all rejected keys are counted as those of a single caller.
 pub fn router(gateway: &Gateway) -> Router {
     let app = Arc::new(app(gateway));
     let mut router = Router::new();
@@ -70,11 +71,11 @@ pub fn router(gateway: &Gateway) -> Router {
         .method_not_allowed_fallback(move |request: HttpRequest| async move { other.refuse(&Refusal::Method, request) })
 }
 
-/// The console: a page for people at `/`, over the paths of [`router`], beside which it is to stand:
+/// Creates the console: a web page at `/` that uses the paths of [`router`]. Mount both together:
 /// `router(&gateway).merge(console(&gateway))`.
 ///
-/// The page holds no data and is shown to anybody; what it shows of the store it asks for with an administrator's key.
-/// It is of use only where its path is `/` of an origin.
+/// The page contains no data and is shown to anybody; it reads the store with an admin key. It works only at the path
+/// `/` of an origin.
 pub fn console(gateway: &Gateway) -> Router {
     console::routes(&Arc::new(app(gateway)))
 }
@@ -83,10 +84,10 @@ fn app(gateway: &Gateway) -> App {
     App::new(gateway.clone())
 }
 
-/// Where whoever watches the service asks whether it works; nobody needs a key for that one word.
+/// The health path for monitoring, which needs no key.
 const HEALTH: &str = "/healthz";
 
-/// Where the paths of the contract begin.
+/// The base path of the calls.
 const BASE: &str = "/v1";
 
 fn answering(app: &Arc<App>, entry: &'static Entry) -> MethodRouter {

@@ -28,7 +28,7 @@ use super::descriptors;
 use super::handle::{BodyTimeout, Ending};
 use super::stall::Stalling;
 
-/// Serves a router over HTTP/1.1, with TLS when it is given a certificate.
+/// Serves a router over HTTP/1.1, with TLS if a certificate is given.
 #[derive(Clone)]
 #[must_use]
 pub struct Server {
@@ -42,16 +42,16 @@ pub struct Server {
     drain: Duration,
 }
 
-/// Why a server ended.
+/// The reason a server ended with an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// Connections that were open at the end did not finish in time; they were cut.
+    /// Open connections did not finish in time and were closed.
     #[error("connections were cut that did not finish within {0:?}")]
     NotDrained(Duration),
 }
 
-/// Why a certificate cannot be used.
+/// The reason a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate cannot be used: {0}")]
 pub struct TlsFault(String);
@@ -71,33 +71,33 @@ impl Default for Server {
     }
 }
 
-/// How long a body may take to come, where nothing else is said.
+/// Default time within which a body has to arrive.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest head of a request, in bytes.
+/// Maximum size of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
-/// Most headers of a request.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
-/// How long is waited when no connection can be accepted, for want of descriptors for example.
+/// The pause after a connection could not be accepted, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Server {
-    /// A server without TLS: 10,000 connections at once, 10 s for the first steps of TLS where there is one, 30 s for a
-    /// request's head and between two requests, 10 s for its body, 30 s without any of an answer being taken, 30 s to
-    /// finish at the end.
+    /// Creates a server without TLS and with the default limits: 10,000 connections, 10 s for a TLS handshake, 30 s
+    /// for a request's head and between requests, 10 s for a body, 30 s without progress in sending a response, and
+    /// 30 s to finish at the end.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Speaks TLS (1.2 and 1.3) with a chain of certificates and their key, both in PEM.
+    /// Enables TLS 1.2 and 1.3 with a certificate chain and its private key, both in PEM.
     ///
     /// # Errors
     ///
-    /// [`TlsFault`] for what is no certificate or key, and for a key that is not the certificate's.
+    /// [`TlsFault`] if the certificate or key cannot be parsed, or do not belong together.
     pub fn tls(mut self, certificates: &[u8], key: &[u8]) -> Result<Self, TlsFault> {
         let fault = |error: &dyn std::fmt::Display| TlsFault(error.to_string());
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
         let chain = chain.map_err(|error| fault(&error))?;
-        // What is wrong with a key is not told in the words of its reader, which may quote it.
+        // The parser's message may quote the key, so it is not passed on.
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| fault(&"the key is no private key in PEM"))?;
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -110,56 +110,56 @@ impl Server {
         Ok(self)
     }
 
-    /// Proxies that say truly whom they speak for: of their requests the last address in `X-Forwarded-For` that is none of
-    /// them is the caller whose refused keys are counted. Default: none.
+    /// Sets the trusted proxies. For requests from them, the caller whose rejected keys are counted is the last
+    /// address in `X-Forwarded-For` that is not a trusted proxy. Default: none.
     pub fn trusted_proxies(mut self, proxies: impl IntoIterator<Item = IpAddr>) -> Self {
         self.proxies = proxies.into_iter().map(|proxy| proxy.to_canonical()).collect();
         self
     }
 
-    /// How many connections are served at once; more wait to be accepted. Default: 10,000. On Linux there are no more
-    /// than the process's limit of open files, when serving begins, has room for beside a quarter of it.
+    /// Sets the maximum number of connections; further ones wait to be accepted. Default: 10,000. On Linux the number
+    /// is also limited by the process's limit of open files when serving starts, of which a quarter is reserved.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.connections = connections.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
-    /// How long the first steps of TLS may take; who has not done them by then is cut off. Default: 10 s.
+    /// Sets the time for a TLS handshake, after which the connection is closed. Default: 10 s.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.handshake_timeout = timeout;
         self
     }
 
-    /// How long a request's head may take to come, and how long a connection may stand idle. Default: 30 s.
+    /// Sets the time for a request's head to arrive, and for a connection to be idle. Default: 30 s.
     pub fn header_timeout(mut self, timeout: Duration) -> Self {
         self.header_timeout = timeout;
         self
     }
 
-    /// How long a request's body may take to come. Default: 10 s.
+    /// Sets the time for a request's body to arrive. Default: 10 s.
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
         self.body_timeout = timeout;
         self
     }
 
-    /// How long a client may take nothing of an answer before its connection is cut. Default: 30 s.
+    /// Sets the time after which a connection is closed if its client reads nothing of a response. Default: 30 s.
     pub fn write_timeout(mut self, timeout: Duration) -> Self {
         self.write_timeout = timeout;
         self
     }
 
-    /// How long connections have to finish at the end. Default: 30 s.
+    /// Sets the time for open connections to finish at the end. Default: 30 s.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain = timeout;
         self
     }
 
-    /// Serves until `shutdown` comes, and then until the requests that are being answered are. Connections that have
-    /// asked nothing whole by then are dropped.
+    /// Serves until `shutdown` completes, and then until the requests in progress are answered. Connections without a
+    /// complete request by then are dropped.
     ///
     /// # Errors
     ///
-    /// [`ServerError::NotDrained`] when some were not, in time.
+    /// [`ServerError::NotDrained`] if requests did not finish in time.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -171,7 +171,7 @@ impl Server {
         let (end, ended) = watch::channel(());
         let router = router.layer(Extension(Ending(ended.clone())));
         let mut shutdown = std::pin::pin!(shutdown);
-        // Dropped at the end, and with it whatever connections there still are.
+        // Dropped at the end, together with the remaining connections.
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -196,7 +196,7 @@ impl Server {
     }
 
     async fn connection(&self, stream: TcpStream, peer: SocketAddr, router: Router, mut ended: Ended) {
-        // An answer is written in one go; without, its last packet could wait.
+        // A response is written at once; otherwise its last packet could be delayed.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else { return self.requests(stream, peer, router, ended).await };
         let accepted = tokio::select! {
@@ -244,20 +244,20 @@ impl Server {
             done
         } else {
             Pin::new(&mut connection).graceful_shutdown();
-            // All that has come was read just before; what of a head has not may never come.
+            // Everything received has been read, and the rest of a head may never arrive.
             if !course.is_answering() {
                 return;
             }
             (&mut connection).await
         };
-        // Whatever else a client does to its own connection ends that alone.
+        // Any other error affects only this connection.
         if done.map_or_else(|error| error.is_parse(), |()| course.is_body_left()) {
             connection::linger(connection.into_parts().io.into_inner()).await;
         }
     }
 }
 
-/// Its other side is dropped when the server ends.
+/// Completes when the server ends, because the sender is dropped then.
 type Ended = watch::Receiver<()>;
 
 impl std::fmt::Debug for Server {

@@ -1,4 +1,4 @@
-//! A stream that ends when its other side takes nothing for too long.
+//! A stream that fails if its other side reads nothing for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Reads as the stream does, and writes with a limit on standing still. A client that asks much and reads nothing would
-/// else hold its connection, and what was to be sent, for ever.
+/// Reads like the inner stream, and limits how long a write may stall. Otherwise a client that sends requests and
+/// reads no responses would hold its connection and the unsent data forever.
 pub(super) struct Stalling<S> {
     stream: S,
     timeout: Duration,
-    /// Runs from when nothing more was taken.
+    /// Runs since the other side last read something.
     stall: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,21 +1,20 @@
-//! Where an endpoint may be: addresses that anybody can reach over the internet.
-//! What a name stands for is looked at when a connection is made, each time, so
-//! that a name that changes in between gains nothing.
+//! The addresses allowed for endpoints: those that anybody can reach over the internet. A host name is resolved and
+//! checked for every connection, so changing what it resolves to gains nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ureq::http::Uri;
 
-/// How far deliveries may reach.
+/// The networks that deliveries may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Public addresses, by TLS.
+    /// Public addresses, over TLS.
     Public,
-    /// Loopback and private networks too, and loopback without TLS.
+    /// Also loopback and private networks, and loopback without TLS.
     Private,
 }
 
-/// Reads an endpoint's address: its form, and what can be said of its host without asking anybody.
+/// Parses an endpoint URL: its form, and what can be checked about its host without resolving it.
 pub(super) fn checked_url(text: &str, reach: Reach) -> Result<Uri, String> {
     if text.len() > LONGEST {
         return Err(format!("expected at most {LONGEST} characters"));
@@ -49,8 +48,8 @@ pub(super) fn checked_url(text: &str, reach: Reach) -> Result<Uri, String> {
     Ok(uri)
 }
 
-/// The address that a host is written as, if it is one. Other spellings of one than the usual are refused: a resolver
-/// would read them.
+/// The address that a host is written as, if it is one. Unusual spellings of addresses are refused, because a
+/// resolver would accept them.
 pub(super) fn literal(host: &str) -> Result<Option<IpAddr>, String> {
     if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let address: Ipv6Addr =
@@ -71,7 +70,7 @@ pub(super) fn literal(host: &str) -> Result<Option<IpAddr>, String> {
     Ok(None)
 }
 
-/// Whether a connection may be made to a name that stands for these addresses: every one of them counts.
+/// Returns whether a connection may be made to a name with these addresses; each of them must be allowed.
 pub(super) fn permit(addresses: &[IpAddr], is_plain: bool, reach: Reach) -> Result<(), String> {
     for address in addresses {
         let is_reached = is_global(*address) || reach == Reach::Private && is_private(*address);
@@ -85,14 +84,15 @@ pub(super) fn permit(addresses: &[IpAddr], is_plain: bool, reach: Reach) -> Resu
     Ok(())
 }
 
-/// Names that mean this machine.
+/// Returns whether a name means this machine.
 fn is_own_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     host == "localhost" || host.ends_with(".localhost")
 }
 
-/// SOURCE: IANA's registries of special-purpose addresses, <https://www.iana.org/assignments/iana-ipv4-special-registry>
-/// and <https://www.iana.org/assignments/iana-ipv6-special-registry>, read in November 2026.
+/// Returns whether an address is public. SOURCE: IANA's registries of special-purpose addresses,
+/// <https://www.iana.org/assignments/iana-ipv4-special-registry> and
+/// <https://www.iana.org/assignments/iana-ipv6-special-registry>, read in November 2026.
 fn is_global(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !V4_BLOCKS.iter().any(|(block, bits)| in_block4(address, *block, *bits)),
@@ -106,7 +106,8 @@ fn is_global(address: IpAddr) -> bool {
     }
 }
 
-/// Loopback and the networks that anybody may use at home; not link-local ones, where clouds keep their keys.
+/// Returns whether an address is loopback or in a private network. Link-local addresses are excluded, because cloud
+/// providers serve credentials there.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_loopback() || address.is_private(),
@@ -126,7 +127,7 @@ fn is_loopback(address: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address that is reached by an IPv6 one: mapped, or by way of NAT64.
+/// The IPv4 address that an IPv6 address leads to: mapped, or through NAT64.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let nat64 = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
     if let Some(inner) = address.to_ipv4_mapped() {
@@ -164,7 +165,7 @@ const V4_BLOCKS: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, and broadcast
 ];
 
-/// Within `2000::/3`: everything outside of it is not of the internet.
+/// Blocks within `2000::/3`; everything outside of it is not public.
 const V6_BLOCKS: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments, Teredo among them
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation

@@ -1,5 +1,5 @@
-//! The thread of an endpoint: takes events from the journal, sends them as the
-//! outbox says, and has the journal note how far it came.
+//! The delivery thread of an endpoint: takes events from the journal, sends them as the outbox decides, and records
+//! its progress in the journal.
 
 use rulekeep::extension::Extension;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,9 +20,9 @@ use rulekeep::system::Timestamp;
 use rulekeep::system::{Clock, Entropy};
 use rulekeep::{Error, Event};
 
-/// An endpoint at work.
+/// A running endpoint.
 pub(super) struct Courier {
-    /// Held to look and to decide, never while something is sent, read or written.
+    /// Held for decisions; never while sending, reading or writing.
     backlog: Mutex<Backlog>,
     told: Condvar,
     interrupt: Box<dyn Fn() + Send + Sync>,
@@ -33,15 +33,15 @@ struct Backlog {
     outbox: Outbox,
     log: DeliveryLog,
     secrets: Vec<LiveSecret>,
-    /// It is to end.
+    /// Whether the thread has been told to stop.
     is_stopped: bool,
-    /// Its thread has ended.
+    /// Whether the thread has ended.
     has_ended: bool,
-    /// Why it cannot go on.
+    /// The reason it cannot continue.
     failure: Option<String>,
 }
 
-/// What the thread works with.
+/// The resources of the thread.
 pub(super) struct Tools {
     pub(super) governor: WeakGovernor,
     pub(super) clock: Arc<dyn Clock>,
@@ -51,7 +51,7 @@ pub(super) struct Tools {
 }
 
 impl Courier {
-    /// An endpoint that is not at work yet; `failure` says why it will not be.
+    /// Creates an endpoint that is not running yet; `failure` is the reason it will not run.
     pub(super) fn new(
         record: EndpointRecord,
         outbox: Outbox,
@@ -64,7 +64,7 @@ impl Courier {
         Self { backlog: Mutex::new(backlog), told: Condvar::new(), interrupt: Box::new(sender.interrupt()) }
     }
 
-    /// Puts it to work. Where it cannot be, it says why.
+    /// Starts the thread. An error is also recorded as the endpoint's failure.
     pub(super) fn start(self: &Arc<Self>, tools: Tools) -> Result<(), Error> {
         self.backlog().has_ended = false;
         let courier = Arc::clone(self);
@@ -80,37 +80,37 @@ impl Courier {
         })
     }
 
-    /// Tells it to end, and cuts off what it is sending.
+    /// Tells the thread to stop, and aborts its current delivery.
     pub(super) fn stop(&self) {
         self.backlog().is_stopped = true;
         self.told.notify_all();
         (self.interrupt)();
     }
 
-    /// Waits until it has ended, for so long at the most; says whether it has.
+    /// Waits until the thread has ended, at most for `time`. Returns whether it has ended.
     pub(super) fn wait_ended(&self, time: Duration) -> bool {
         let waited = self.told.wait_timeout_while(self.backlog(), time, |backlog| !backlog.has_ended);
         waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
     }
 
-    /// What it is told, as the journal keeps it.
+    /// The stored record of the endpoint.
     pub(super) fn record(&self) -> EndpointRecord {
         self.backlog().record.clone()
     }
 
-    /// Takes over another record and its secrets.
+    /// Replaces the record and the secrets.
     pub(super) fn change(&self, record: EndpointRecord, secrets: Vec<LiveSecret>) {
         let mut backlog = self.backlog();
         (backlog.record, backlog.secrets) = (record, secrets);
     }
 
-    /// The entry to go on with, and the outbox's state as the journal is to have it.
+    /// The next entry, and the outbox's state to be stored in the journal.
     pub(super) fn position(&self) -> (super::outbox::Cursor, Vec<super::outbox::Parked>) {
         let backlog = self.backlog();
         (backlog.outbox.cursor().clone(), backlog.outbox.parked().to_vec())
     }
 
-    /// Why it is not told everything, if so.
+    /// The reason the endpoint does not receive everything; `None` if it does.
     pub(super) fn failure(&self) -> Option<String> {
         let backlog = self.backlog();
         let (id, cursor) = (backlog.record.id, backlog.outbox.cursor());
@@ -131,12 +131,12 @@ impl Courier {
         self.backlog().failure.is_some()
     }
 
-    /// Says why it does not go on.
+    /// Records the reason it does not continue.
     pub(super) fn give_up(&self, why: &str) {
         self.backlog().failure = Some(why.to_owned());
     }
 
-    /// Sends again after it was off. False where it was not.
+    /// Resumes sending after the endpoint was off. Returns false if it was not off.
     pub(super) fn resume(&self) -> bool {
         let resumed = self.backlog().outbox.resume();
         self.told.notify_all();
@@ -166,7 +166,7 @@ impl Courier {
         DeliveryPage::of_parked(self.backlog().outbox.parked(), page)
     }
 
-    /// How it stands.
+    /// The endpoint's description at `now`.
     pub(super) fn shown(&self, now: Timestamp) -> Endpoint {
         let backlog = self.backlog();
         let (mut record, cursor) = (backlog.record.clone(), backlog.outbox.cursor());
@@ -208,7 +208,7 @@ impl Courier {
         }
     }
 
-    /// Delivers until it is told to stop.
+    /// Delivers until told to stop.
     fn deliver(&self, tools: &mut Tools) -> Result<(), Error> {
         loop {
             let now = tools.clock.now();
@@ -230,11 +230,11 @@ impl Courier {
                 }
                 Step::Until(at) => {
                     let left = u64::try_from(at.as_millis() - now.as_millis()).unwrap_or(0);
-                    // Notes that are due are seen to meanwhile.
+                    // Meanwhile, due progress records are written.
                     let time = Duration::from_millis(left).min(LONGEST_REST);
                     drop(self.told.wait_timeout(backlog, time));
                 }
-                // The note that says so may have been refused: it is tried again.
+                // The record of this state may have been refused, so it is tried again.
                 Step::Off => drop(self.told.wait_timeout(backlog, LONGEST_REST)),
                 Step::Idle => {
                     drop(backlog);
@@ -244,9 +244,9 @@ impl Courier {
         }
     }
 
-    /// Sends an event. False where it was cut off.
+    /// Sends an event. Returns false if the delivery was aborted.
     ///
-    /// Clock and entropy are the user's and may take their time: neither is asked under the guard of the backlog.
+    /// Clock and entropy are the user's and may be slow, so neither is called while the backlog is locked.
     fn send(
         &self,
         backlog: MutexGuard<'_, Backlog>,
@@ -259,7 +259,7 @@ impl Courier {
         let id = backlog.record.id;
         drop(backlog);
         if secrets.is_empty() {
-            // Nothing goes unsigned.
+            // Nothing is sent unsigned.
             return Err(Error::Conflict { message: "no secret of it is in force: rotate it".to_owned() });
         }
         let (secrets, event): (Vec<&Secret>, _) = (secrets.iter().collect(), told.event.to_string());
@@ -271,7 +271,7 @@ impl Courier {
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (answered_at, chance) = (tools.clock.now(), chance(&*tools.entropy));
         let mut backlog = self.backlog();
-        // What was cut off has not failed: whoever opens the store next sends it.
+        // An aborted delivery has not failed: it is sent again after the store is opened next.
         if backlog.is_stopped && !matches!(answer, Answer::Delivered(_) | Answer::Gone) {
             return Ok(false);
         }
@@ -288,7 +288,7 @@ impl Courier {
         let Some(event) = event else {
             let mut backlog = self.backlog();
             backlog.outbox.passed(tools.source.place());
-            // A log that is closed does not wait.
+            // A closed log returns at once.
             if began.elapsed() < LOOK_UP / 2 && !backlog.is_stopped {
                 drop(self.told.wait_timeout(backlog, LOOK_UP));
             }
@@ -299,10 +299,10 @@ impl Courier {
         Ok(())
     }
 
-    /// Has the journal keep where the endpoint stands.
+    /// Stores the endpoint's progress in the journal.
     fn keep(&self, tools: &Tools, note: &Note) {
         let Some(governor) = tools.governor.upgrade() else {
-            // Nobody is left to be told for, and nobody who would say so.
+            // The governor is gone, so there is nothing left to deliver.
             self.backlog().is_stopped = true;
             return;
         };
@@ -320,7 +320,7 @@ impl Courier {
     }
 
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
-        // Each change of it is whole.
+        // Each change of it is complete.
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -340,7 +340,7 @@ fn note_delivery(work: &Delivery, id: WebhookId, event: &str, answer: &Answer) {
     }
 }
 
-/// Says that the thread has ended, however it did.
+/// Records that the thread has ended, for whatever reason.
 struct Ending<'a>(&'a Courier);
 
 impl Drop for Ending<'_> {
@@ -355,8 +355,8 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// The states of a note: what follows their keys, and their values. What is parked stands first, so that no crash in
-/// between loses an event.
+/// The state entries of a progress record: key suffixes and values. The parked events come first, so that a crash in
+/// between loses no event.
 pub(super) fn notes(note: &Note) -> Result<Vec<(&'static str, String)>, Error> {
     let unwritable = |error| Error::Internal { message: format!("a place does not serialise: {error}") };
     let parked = note.parked.as_ref().map(serde_json::to_string).transpose().map_err(unwritable)?;
@@ -364,7 +364,7 @@ pub(super) fn notes(note: &Note) -> Result<Vec<(&'static str, String)>, Error> {
     Ok(parked.map(|parked| (PARKED, parked)).into_iter().chain([("", cursor)]).collect())
 }
 
-/// What follows the key of a place where it is of the events that were given up.
+/// Key suffix of the list of parked events.
 pub(super) const PARKED: &str = "/parked";
 
 pub(super) fn body_of(event: &Event) -> Result<Vec<u8>, Error> {
@@ -382,7 +382,7 @@ fn chance(entropy: &dyn Entropy) -> u16 {
     entropy.bits() as u16
 }
 
-/// How often it looks whether it should end while there is nothing to tell.
+/// Interval at which an idle thread checks whether it should end.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// How often it looks at the clock while it waits for its time.
+/// Interval at which a waiting thread checks the clock.
 const LONGEST_REST: Duration = Duration::from_millis(250);

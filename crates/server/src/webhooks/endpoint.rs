@@ -1,4 +1,4 @@
-//! An endpoint: what it is told, as it is asked for, as it is kept, as it is shown.
+//! A webhook endpoint: as requested, as stored, and as shown.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use rulekeep::extension::WebhookId;
 use rulekeep::extension::closed_words;
 use rulekeep::system::Timestamp;
 
-/// An endpoint that is to be added.
+/// The settings of an endpoint to be added.
 #[derive(Clone)]
 #[must_use]
 pub struct EndpointDraft {
@@ -23,24 +23,25 @@ pub struct EndpointDraft {
 }
 
 impl EndpointDraft {
-    /// An endpoint at this address, told every event from now on.
+    /// Creates settings for this URL that subscribe to every event from now on.
     pub fn to(url: impl Into<String>) -> Self {
         Self { url: url.into(), events: Vec::new(), agent_id: None, secret: None }
     }
 
-    /// Only events of this type, and of others that are named so.
+    /// Limits the endpoint to events of this type, in addition to types named before.
     pub fn of_type(mut self, event_type: EventType) -> Self {
         self.events.push(event_type);
         self
     }
 
-    /// Only events about this agent.
+    /// Limits the endpoint to events about this agent.
     pub fn agent(mut self, agent_id: impl Into<String>) -> Self {
         self.agent_id = Some(agent_id.into());
         self
     }
 
-    /// A secret of your own: `whsec_` and base 64, or any text of at least 24 bytes. Default: a new one.
+    /// Sets the signing secret: `whsec_` and base64, or any text of at least 24 bytes. By default a new secret is
+    /// generated.
     pub fn secret(mut self, text: impl Into<String>) -> Self {
         self.secret = Some(text.into());
         self
@@ -53,13 +54,13 @@ impl std::fmt::Debug for EndpointDraft {
     }
 }
 
-/// An endpoint that was added.
+/// A newly added endpoint.
 #[derive(Clone, Serialize, utoipa::ToSchema)]
 #[non_exhaustive]
 pub struct AddedEndpoint {
-    /// Its id.
+    /// The endpoint's id.
     pub id: WebhookId,
-    /// The secret that signs, in the form that libraries of Standard Webhooks take. It is shown here and never again.
+    /// The signing secret, in the form that Standard Webhooks libraries accept. It is shown only here.
     pub secret: String,
 }
 
@@ -70,77 +71,77 @@ impl std::fmt::Debug for AddedEndpoint {
 }
 
 closed_words! {
-    /// How an endpoint does.
+    /// The state of an endpoint.
     pub enum EndpointState("endpoint state") {
-        /// It is told.
+        /// Events are delivered to the endpoint.
         Active = "active",
-        /// An event was given up, and none was delivered since: each next one is tried at once, and once more after the
-        /// last step.
+        /// An event was parked and none was delivered since. Each following event is tried at once, and once more
+        /// after the last wait of the schedule.
         Failing = "failing",
-        /// Nothing is sent until it is resumed.
+        /// Nothing is sent until the endpoint is resumed.
         Off = "off",
-        /// It cannot be told: its secret is gone, or the log cannot be read.
+        /// Nothing can be sent: the secret is missing, or the log cannot be read.
         Broken = "broken",
     }
 }
 
-/// An endpoint as it stands.
+/// The description of an endpoint.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Endpoint {
-    /// Its id.
+    /// The endpoint's id.
     pub id: WebhookId,
-    /// Where it is: what follows the host is left out, for tokens stand there.
+    /// The URL without the part after the host, which often contains tokens.
     pub url: String,
-    /// What it is told; everything where nothing is named.
+    /// The event types subscribed to; empty for all types.
     pub events: Vec<EventType>,
-    /// Of whom it is told; of everybody without.
+    /// The agent whose events are sent; absent for all agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// How it does.
+    /// The state of the endpoint.
     pub state: EndpointState,
-    /// Why it is off or broken.
+    /// The reason the endpoint is off or broken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When it was added.
+    /// The time at which the endpoint was added.
     pub created: Timestamp,
-    /// How long is waited between the attempts, of which the first is immediate.
+    /// The waits between delivery attempts, in seconds. The first attempt is immediate.
     #[serde(serialize_with = "seconds")]
     #[schema(value_type = Vec<f64>)]
     pub schedule: Vec<Duration>,
     /// The secrets that sign now.
     pub secrets: Vec<SecretPrint>,
-    /// The entry of the log that it is told of next.
+    /// The log entry that is delivered next.
     pub next_entry: u64,
-    /// How often the next event has failed.
+    /// The number of failed attempts for the next event.
     pub attempts: u32,
-    /// When it is tried again.
+    /// The time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<Timestamp>,
-    /// How many events were given up and not redelivered.
+    /// The number of parked events that were not redelivered.
     pub parked: u64,
 }
 
-/// What [`Webhooks::redeliver`](super::Webhooks::redeliver) came to.
+/// The result of [`Webhooks::redeliver`](super::Webhooks::redeliver).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Redelivery {
-    /// How many endpoints it is sent to.
+    /// The number of endpoints that the event is sent to.
     pub endpoints: u64,
-    /// Those that want it and that it is not sent to.
+    /// The endpoints that subscribe to the event but do not receive it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_taken: Vec<NotTaken>,
 }
 
-/// An endpoint that an event is not sent to though it wants it.
+/// An endpoint that subscribes to an event but does not receive it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[non_exhaustive]
 pub struct NotTaken {
-    /// The endpoint.
+    /// The endpoint's id.
     pub id: WebhookId,
-    /// Why not, and what to do.
+    /// The reason, and what to do about it.
     pub reason: String,
 }
 
@@ -149,14 +150,14 @@ fn seconds<S: serde::Serializer>(waits: &Vec<Duration>, serializer: S) -> Result
     serializer.collect_seq(waits.iter().map(Duration::as_secs_f64))
 }
 
-/// An endpoint as the journal keeps it.
+/// The stored form of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EndpointRecord {
     pub(super) id: WebhookId,
-    /// As it may be seen.
+    /// The URL as it may be shown.
     pub(super) url: String,
-    /// The print of the address itself; none fits where it was kept before there were prints.
+    /// The fingerprint of the full URL. Empty in records from before fingerprints existed, which matches no URL.
     #[serde(default)]
     pub(super) address: String,
     pub(super) events: Vec<EventType>,
@@ -167,7 +168,7 @@ pub(super) struct EndpointRecord {
     pub(super) created: Timestamp,
 }
 
-/// What stands in the place of one that was removed.
+/// The stored form of a removed endpoint.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Removed {
     pub(super) removed: bool,

@@ -1,4 +1,4 @@
-//! What was sent and what came of it: the last of it, in memory.
+//! The most recent delivery attempts and their results, in memory.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ use rulekeep::extension::closed_words;
 use rulekeep::system::Timestamp;
 
 closed_words! {
-    /// What an attempt came to.
+    /// The result of a delivery attempt.
     pub enum DeliveryResult("delivery result") {
-        /// The receiver took it.
+        /// The receiver accepted the event.
         Delivered = "delivered",
-        /// It did not; where it is tried again, `nextAttempt` says when.
+        /// The attempt failed; `nextAttempt` is the time of the next one, if any.
         Failed = "failed",
-        /// It did not, and it was the last attempt.
+        /// The last attempt failed, and the event was parked.
         Parked = "parked",
     }
 }
@@ -26,65 +26,66 @@ closed_words! {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Delivery {
-    /// The event.
+    /// The event's id.
     pub event_id: EventId,
-    /// Its type.
+    /// The event's type.
     #[serde(rename = "type")]
     pub event_type: EventType,
-    /// When it was sent.
+    /// The time of sending.
     pub at: Timestamp,
-    /// Which attempt it was, counted from 1; none where it was asked for by hand.
+    /// The number of the attempt, from 1; absent for a requested redelivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// What it came to.
+    /// The result of the attempt.
     pub result: DeliveryResult,
-    /// The status that was answered, if one was.
+    /// The HTTP status of the response, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// What went wrong.
+    /// The error, if the attempt failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long it took; none where it was before the governor was opened, and in a list of what is parked.
+    /// Duration of the attempt in milliseconds; absent for an attempt from before the governor was opened, and in a
+    /// list of parked events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub millis: Option<u64>,
-    /// When it is tried again.
+    /// The time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<Timestamp>,
 }
 
-/// A page of attempts, the newest first.
+/// A page of delivery attempts, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeliveryPage {
-    /// The attempts.
+    /// The attempts on this page.
     pub items: Vec<Delivery>,
-    /// How many are kept in all.
+    /// The total number of stored attempts.
     pub total: u64,
-    /// The page, counted from 1.
+    /// The page number, from 1.
     pub page: u64,
-    /// Attempts a page.
+    /// The maximum number of attempts on a page.
     pub page_size: u64,
-    /// Whether a later page has more.
+    /// True if there are further pages.
     pub has_more: bool,
 }
 
-/// The last attempts of an endpoint.
+/// The most recent attempts of an endpoint.
 #[derive(Default)]
 pub(super) struct DeliveryLog {
-    /// The newest last.
+    /// Newest last.
     kept: VecDeque<Delivery>,
 }
 
 impl DeliveryLog {
-    /// What is known of before: the events that were given up.
+    /// Starts with the attempts known from before: those of parked events.
     pub(super) fn of_parked(parked: &[Parked]) -> Self {
-        // What is more than is kept can be had as parked.
+        // The remaining ones are available as parked events.
         let known = parked.get(parked.len().saturating_sub(MOST)..).unwrap_or_default();
         Self { kept: known.iter().map(Delivery::of_parked).collect() }
     }
 
-    /// Takes in an attempt; the oldest leaves where there are too many.
+    /// Adds an attempt, and removes the oldest if there are too many.
     pub(super) fn add(&mut self, done: &Done, answer: &Answer, at: Timestamp, millis: u64) {
         let (status, error) = match answer {
             Answer::Delivered(status) => (Some(*status), None),
@@ -120,7 +121,7 @@ impl DeliveryLog {
 }
 
 impl Delivery {
-    /// The attempt after which an event was given up.
+    /// The attempt after which an event was parked.
     fn of_parked(parked: &Parked) -> Self {
         Self {
             event_id: parked.event,
@@ -137,7 +138,7 @@ impl Delivery {
 }
 
 impl DeliveryPage {
-    /// A page of all that is parked, the newest first, counted from 1.
+    /// A page of all parked events, newest first, counted from 1.
     pub(super) fn of_parked(parked: &[Parked], page: u64) -> Self {
         Self::of(parked.iter().rev().map(Delivery::of_parked), page)
     }
@@ -152,7 +153,7 @@ impl DeliveryPage {
     }
 }
 
-/// Attempts that are kept.
+/// Maximum number of stored attempts.
 const MOST: usize = 1000;
 const PAGE: usize = 50;
 

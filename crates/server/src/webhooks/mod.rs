@@ -1,10 +1,8 @@
-//! Events to web addresses: at least once, in the
-//! order of the log, signed.
+//! Webhooks: events delivered to endpoints, signed, at least once, in log order.
 //!
-//! What is sent follows from the log: each endpoint has a place in it, and the
-//! place is a state in the log itself, so that a crash neither loses nor invents
-//! an event. Each endpoint has a thread of its own; one that hangs delays nobody.
-//! `docs/webhooks.md` says the rest.
+//! The log determines what is sent. Each endpoint has a position in the log, and the position itself is stored in the
+//! log, so that a crash neither loses nor invents an event. Each endpoint has its own thread; one that hangs delays
+//! no other. See `docs/reference/webhooks.md`.
 //!
 //! ```
 //! use rulekeep::event::EventType;
@@ -22,15 +20,15 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `endpoint.rs` | an endpoint as it is asked for, kept, shown |
-//! | `address.rs` | where an endpoint may be |
-//! | `schedule.rs` | when an event is tried again |
-//! | `outbox.rs` | what is to be sent next, without I/O |
-//! | `sender.rs` | one delivery over the wire |
+//! | `endpoint.rs` | an endpoint as requested, stored and shown |
+//! | `address.rs` | the addresses allowed for endpoints |
+//! | `schedule.rs` | the times of delivery attempts |
+//! | `outbox.rs` | what is sent next, without I/O |
+//! | `sender.rs` | a single delivery over the network |
 //! | `courier.rs` | the thread of an endpoint |
 //! | `service.rs` | all endpoints of a governor |
-//! | `secrets.rs` | the file beside the journal |
-//! | `log.rs` | what was sent last |
+//! | `secrets.rs` | the file of secrets beside the journal |
+//! | `log.rs` | the most recent deliveries |
 
 mod address;
 mod courier;
@@ -56,19 +54,19 @@ use rulekeep::extension::WebhookId;
 use rulekeep::extension::{Extension, Follower};
 use service::Service;
 
-/// How webhooks are delivered.
+/// The settings of webhook delivery.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The waits between the attempts to deliver an event to an endpoint that is added from now on: 1 to 32, each at
-    /// most 7 days. The first attempt is immediate; after the last one the event is parked. Default: 5 s, 5 min, 30 min,
-    /// 2 h, 5 h, 10 h, 14 h, 20 h and 24 h.
+    /// The waits between delivery attempts, for endpoints added from now on: 1 to 32 waits of at most 7 days. The
+    /// first attempt is immediate, and after the last one the event is parked. Default: 5 s, 5 min, 30 min, 2 h, 5 h,
+    /// 10 h, 14 h, 20 h and 24 h.
     pub schedule: Option<Vec<Duration>>,
-    /// Whether endpoints may be at loopback and private addresses, at loopback without TLS too. For tests, and for
-    /// receivers in a network of your own.
+    /// Allows endpoints with loopback and private addresses, for loopback also without TLS. For tests, and for
+    /// receivers in your own network. Default: false.
     pub allow_private: bool,
 }
 
-/// The endpoints of a governor. Cheap to clone.
+/// The webhook endpoints of a governor. Cloning is cheap.
 #[derive(Clone)]
 pub struct Webhooks {
     governor: Governor,
@@ -76,82 +74,86 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Delivers the events of a governor to its endpoints until it is closed.
+    /// Starts delivering a governor's events to its endpoints, until the governor is closed.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] when that runs already; [`Error::InvalidInput`] for a schedule that cannot be kept;
-    /// [`Error::StorageUnavailable`] for endpoints that cannot be read.
+    /// * [`Error::Conflict`] if delivery is already running.
+    /// * [`Error::InvalidInput`] for an invalid schedule.
+    /// * [`Error::StorageUnavailable`] if the stored endpoints cannot be read.
     pub fn start(governor: &Governor, settings: Settings) -> Result<Self, Error> {
         let service = Arc::new(Service::start(governor, settings)?);
         Extension::of(governor).attach("webhooks", Arc::clone(&service) as Arc<dyn Follower>)?;
         Ok(Self { governor: governor.clone(), service })
     }
 
-    /// Adds an endpoint, which is told of what happens from now on. The secret is in the answer and is shown nowhere else.
+    /// Adds an endpoint, which receives events from now on. The secret is only in the result.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an address that is not of the internet or not `https`, and for a secret of fewer than
-    /// 24 bytes; [`Error::Conflict`] where there are 32 endpoints already; [`Error::StorageUnavailable`], also while the
-    /// file of secrets cannot be read, for it is not written over then.
+    /// * [`Error::InvalidInput`] for an address that is not public or not `https`, and for a secret of fewer than 24
+    ///   bytes.
+    /// * [`Error::Conflict`] if there are 32 endpoints already.
+    /// * [`Error::StorageUnavailable`] if the endpoint cannot be stored, also while the file of secrets cannot be
+    ///   read, because it is not overwritten then.
     pub fn add(&self, draft: &EndpointDraft) -> Result<AddedEndpoint, Error> {
         self.service.add(&self.governor, draft)
     }
 
-    /// Every endpoint, as it stands.
+    /// Lists every endpoint with its current state.
     ///
     /// # Errors
     ///
-    /// [`Error::Internal`] alone.
+    /// [`Error::Internal`] only.
     pub fn list(&self) -> Result<Vec<Endpoint>, Error> {
         let now = Extension::of(&self.governor).clock().now();
         Ok(self.service.all().iter().map(|courier| courier.shown(now)).collect())
     }
 
-    /// Takes an endpoint away, with its secrets. What was not delivered is not.
+    /// Removes an endpoint and its secrets. Pending events are not delivered.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] for an unknown id; [`Error::StorageUnavailable`], as with [`Webhooks::add`].
+    /// [`Error::NotFound`] for an unknown id; [`Error::StorageUnavailable`] as for [`Webhooks::add`].
     pub fn remove(&self, id: WebhookId) -> Result<(), Error> {
         self.service.remove(&self.governor, id)
     }
 
-    /// Gives an endpoint a new secret and hands it out. Those before it go on signing beside it for `overlap`, so that
-    /// the receiver can change over without a gap.
+    /// Rotates an endpoint's secret and returns the new one. The earlier secrets continue to sign as well for
+    /// `overlap`, so that the receiver can change over without a gap.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] for an unknown id; [`Error::Conflict`] where eight secrets sign or the address is lost;
-    /// [`Error::StorageUnavailable`], as with [`Webhooks::add`].
+    /// * [`Error::NotFound`] for an unknown id.
+    /// * [`Error::Conflict`] if eight secrets are signing already, or if the address is lost.
+    /// * [`Error::StorageUnavailable`] as for [`Webhooks::add`].
     pub fn rotate(&self, id: WebhookId, overlap: Duration) -> Result<String, Error> {
         self.service.rotate(&self.governor, id, overlap)
     }
 
-    /// Gives an endpoint another address, from the next event on; or the one that it had, where `SECRETS` was lost. Its
-    /// place and its secrets stay.
+    /// Changes an endpoint's URL, starting with the next event; or restores it after `SECRETS` was lost. Position and
+    /// secrets are kept.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] for an unknown id; for an address what [`Webhooks::add`] has;
-    /// [`Error::StorageUnavailable`], as there.
+    /// * [`Error::NotFound`] for an unknown id.
+    /// * [`Error::InvalidInput`] and [`Error::StorageUnavailable`] as for [`Webhooks::add`].
     pub fn readdress(&self, id: WebhookId, url: &str) -> Result<(), Error> {
         self.service.readdress(&self.governor, id, url)
     }
 
-    /// Sends again to an endpoint that is off or broken, from where it was left.
+    /// Resumes an endpoint that is off or broken, from its position.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] for an unknown id; [`Error::Conflict`] for one that is at work, and for one that is broken
-    /// still.
+    /// [`Error::NotFound`] for an unknown id; [`Error::Conflict`] for an endpoint that is running, or that is still
+    /// broken.
     pub fn resume(&self, id: WebhookId) -> Result<(), Error> {
         self.service.resume(&self.governor, id)
     }
 
-    /// A page of the last attempts to deliver to an endpoint, the newest first; pages are counted from 1. The last 1,000
-    /// are kept in memory; what was given up is in [`Webhooks::parked`].
+    /// Returns a page of the most recent delivery attempts of an endpoint, newest first, counted from 1. The last
+    /// 1,000 are kept in memory; for parked events see [`Webhooks::parked`].
     ///
     /// # Errors
     ///
@@ -160,8 +162,8 @@ impl Webhooks {
         Ok(self.service.courier(id)?.deliveries(page))
     }
 
-    /// A page of the events that were given up and have not arrived since, the newest first, each with its last attempt;
-    /// pages are counted from 1. All of them are there, over restarts too.
+    /// Returns a page of the parked events that have not been delivered since, newest first, each with its last
+    /// attempt, counted from 1. The list is complete and survives restarts.
     ///
     /// # Errors
     ///
@@ -170,24 +172,26 @@ impl Webhooks {
         Ok(self.service.courier(id)?.parked(page))
     }
 
-    /// Sends an event once more, to each endpoint that wants it and is at work: once, at once, beside the order. Hands
-    /// out how many these are, and which want it and do not take it. An event that had been given up and arrives is so no
-    /// longer.
+    /// Sends an event once more to each running endpoint that subscribes to it, immediately and out of order. Returns
+    /// the number of these endpoints, and those that subscribe but do not receive it. A parked event that is
+    /// delivered this way is no longer parked.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] for an event that the log does not tell; [`Error::Conflict`] where endpoints want it and
-    /// none takes it: they are off or broken, or have 100 waiting already; [`Error::StorageUnavailable`].
+    /// * [`Error::NotFound`] for an event that is not in the log.
+    /// * [`Error::Conflict`] if endpoints subscribe to it but none receives it, because they are off or broken, or
+    ///   have 100 redeliveries waiting.
+    /// * [`Error::StorageUnavailable`] if the log cannot be read.
     pub fn redeliver(&self, event: EventId) -> Result<Redelivery, Error> {
         self.service.redeliver(&self.governor, event)
     }
 
-    /// Sends an event once more to one endpoint, as [`Webhooks::redeliver`] does to all.
+    /// Sends an event once more to a single endpoint; see [`Webhooks::redeliver`].
     ///
     /// # Errors
     ///
-    /// Those of [`Webhooks::redeliver`]; [`Error::NotFound`] also for an unknown endpoint; [`Error::InvalidInput`] for one
-    /// that is not told the like.
+    /// See [`Webhooks::redeliver`]; also [`Error::NotFound`] for an unknown endpoint, and [`Error::InvalidInput`] for
+    /// one that does not subscribe to the event.
     pub fn redeliver_to(&self, event: EventId, endpoint: WebhookId) -> Result<(), Error> {
         self.service.redeliver_to(&self.governor, event, endpoint)
     }

@@ -1,9 +1,7 @@
-//! What an endpoint has still to be told, and when: decided here, done elsewhere.
-//! Time and chance come in, nothing is waited for.
+//! Decides what an endpoint is sent, and when. Time and randomness are inputs, and nothing here waits or does I/O.
 //!
-//! An endpoint is a place in the journal. An event is taken up when the one
-//! before it is dealt with: delivered, or parked after its last attempt. So
-//! first deliveries are in order, and one event at a time is in memory.
+//! An endpoint is a position in the journal. An event is taken when the previous one is settled: delivered, or parked
+//! after its last attempt. So first deliveries are in order, and only one event at a time is in memory.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,29 +13,29 @@ use super::schedule::{LONGEST_STEP, Schedule};
 use rulekeep::event::{EventId, EventType};
 use rulekeep::system::Timestamp;
 
-/// Where an endpoint stands, as the journal keeps it.
+/// The progress of an endpoint, as stored in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Cursor {
-    /// Entries before this one are dealt with.
+    /// Entries before this one are settled.
     pub(super) next: u64,
-    /// Events of that entry before this one are.
+    /// Events of that entry before this one are settled.
     pub(super) ordinal: u8,
-    /// How often the next event has failed.
+    /// The number of failed attempts for the next event.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) attempts: u32,
-    /// When it is tried again.
+    /// The time of the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) retry_at: Option<Timestamp>,
-    /// An event was given up, and none was delivered since.
+    /// Whether an event was parked and none was delivered since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) failing: bool,
-    /// Why nothing is sent any more.
+    /// The reason nothing is sent any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) off: Option<String>,
 }
 
-/// An event that was given up.
+/// A parked event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Parked {
@@ -51,71 +49,71 @@ pub(super) struct Parked {
     pub(super) error: String,
 }
 
-/// An event to be told.
+/// An event to be delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) event: EventId,
     pub(super) event_type: EventType,
-    /// Its entry, and its place among the events of this.
+    /// The event's entry, and its place among that entry's events.
     pub(super) place: (u64, u8),
     pub(super) body: Vec<u8>,
 }
 
-/// What is to be done next.
+/// The next action.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step<'a> {
-    /// This is to be sent; then [`Outbox::done`].
+    /// Send this event, and then call [`Outbox::done`].
     Send(&'a Told),
-    /// There is nothing to be done before then.
+    /// Nothing to do before this time.
     Until(Timestamp),
-    /// The next event is wanted: [`Outbox::offer`].
+    /// The next event is needed: [`Outbox::offer`].
     Idle,
     /// Nothing is sent.
     Off,
 }
 
-/// What became of an attempt.
+/// The response to an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// A status of success.
+    /// A success status.
     Delivered(u16),
-    /// Nothing is wanted there any more.
+    /// The receiver wants no more events.
     Gone,
-    /// Anything else.
+    /// Any other response, or an error.
     Failed { status: Option<u16>, error: String, retry_after: Option<Duration> },
 }
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) event: EventId,
     pub(super) event_type: EventType,
-    /// Counted from 1; 0 where it was asked for by hand.
+    /// The number of the attempt, from 1; 0 for a requested redelivery.
     pub(super) attempt: u32,
     pub(super) end: End,
 }
 
-/// How things stand after an attempt.
+/// The state after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Delivered,
     RetryAt(Timestamp),
     Parked,
-    /// The endpoint is off.
+    /// The endpoint was switched off.
     Off,
-    /// It was asked for by hand, and is not tried again.
+    /// A requested redelivery, which is not tried again.
     Dropped,
 }
 
-/// Why an event is not sent once more.
+/// The reason an event is not redelivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The endpoint is not told of the like.
+    /// The endpoint does not subscribe to it.
     Unwanted,
-    /// The endpoint cannot be told.
+    /// The endpoint cannot be served.
     Broken(String),
     Off,
-    /// Too many wait already.
+    /// Too many redeliveries are waiting.
     Full,
 }
 
@@ -132,11 +130,11 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What the journal is to keep.
+/// The progress to be stored in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
     pub(super) cursor: Cursor,
-    /// Where that changed.
+    /// The parked events, if they changed.
     pub(super) parked: Option<Vec<Parked>>,
 }
 
@@ -145,7 +143,7 @@ pub(super) struct Outbox {
     cursor: Cursor,
     parked: Vec<Parked>,
     head: Option<Told>,
-    /// Asked for by hand; each goes out once, ahead of everything.
+    /// Requested redeliveries; each is sent once, before everything else.
     by_hand: VecDeque<Told>,
     in_flight: Option<Flight>,
     unnoted: Unnoted,
@@ -157,19 +155,19 @@ enum Flight {
     ByHand,
 }
 
-/// What the journal does not say yet.
+/// Progress that is not stored in the journal yet.
 #[derive(Debug, Default)]
 struct Unnoted {
     delivered: u32,
     since: Option<Timestamp>,
-    /// The entry that the last note named.
+    /// The entry that the last record named.
     next: u64,
     at_once: bool,
     parked: bool,
 }
 
 impl Outbox {
-    /// An outbox that goes on where the journal says.
+    /// Creates an outbox that continues at the stored position.
     pub(super) fn new(schedule: Schedule, cursor: Cursor, parked: Vec<Parked>) -> Self {
         let unnoted = Unnoted { next: cursor.next, ..Unnoted::default() };
         Self { schedule, cursor, parked, head: None, by_hand: VecDeque::new(), in_flight: None, unnoted }
@@ -183,7 +181,7 @@ impl Outbox {
         &self.parked
     }
 
-    /// What is to be done at `now`.
+    /// The action to take at `now`.
     pub(super) fn step(&mut self, now: Timestamp) -> Step<'_> {
         if self.cursor.off.is_some() {
             return Step::Off;
@@ -194,7 +192,7 @@ impl Outbox {
         }
         let Some(told) = &self.head else { return Step::Idle };
         match self.cursor.retry_at {
-            // A clock that was set back does not hold an event up for longer than any step is.
+            // A clock that was set back delays an event at most by the longest wait.
             Some(at) if at > now && at.as_millis() - now.as_millis() <= LONGEST_WAIT => Step::Until(at),
             _ => {
                 self.in_flight = Some(Flight::Head);
@@ -203,7 +201,7 @@ impl Outbox {
         }
     }
 
-    /// Takes up the next event. One that the journal says is dealt with is passed over.
+    /// Takes the next event. One that is settled already is skipped.
     pub(super) fn offer(&mut self, told: Told) {
         if told.place < (self.cursor.next, self.cursor.ordinal) {
             return;
@@ -212,14 +210,14 @@ impl Outbox {
         self.head = Some(told);
     }
 
-    /// Entries before `next` tell nothing that is wanted.
+    /// Records that entries before `next` contain no wanted event.
     pub(super) fn passed(&mut self, next: u64) {
         if self.head.is_none() && self.in_flight.is_none() && next > self.cursor.next {
             (self.cursor.next, self.cursor.ordinal) = (next, 0);
         }
     }
 
-    /// Sends an event once more, by itself.
+    /// Sends an event once more, out of order.
     pub(super) fn redeliver(&mut self, told: Told) -> Result<(), Refusal> {
         if self.cursor.off.is_some() {
             return Err(Refusal::Off);
@@ -231,7 +229,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sends again, what has failed at once. False where it was not off.
+    /// Resumes sending, retrying a failed event at once. Returns false if the endpoint was not off.
     pub(super) fn resume(&mut self) -> bool {
         let was_off = self.cursor.off.take().is_some();
         if was_off {
@@ -241,7 +239,7 @@ impl Outbox {
         was_off
     }
 
-    /// What became of what [`Step::Send`] had handed out. `chance` is any number, for the jitter.
+    /// Handles the response for the event of [`Step::Send`]. `chance` is a random number for the jitter.
     pub(super) fn done(&mut self, answer: &Answer, now: Timestamp, chance: u16) -> Option<Done> {
         match self.in_flight.take()? {
             Flight::Head => self.head_done(answer, now, chance),
@@ -324,7 +322,8 @@ impl Outbox {
         }
     }
 
-    /// What was redelivered arrived: with nothing parked the receiver is well again, and what waits for it waits no longer.
+    /// After a successful redelivery without anything left parked, the receiver counts as healthy, and a waiting
+    /// event is retried at once.
     fn recover(&mut self) {
         if self.cursor.failing && self.parked.is_empty() {
             (self.cursor.attempts, self.cursor.retry_at, self.cursor.failing) = (0, None, false);
@@ -344,7 +343,7 @@ impl Outbox {
         self.unnoted.at_once = true;
     }
 
-    /// What the journal is to keep by now, if it is time for that: some deliveries at once, failures each.
+    /// The progress to store now, if it is time: after several deliveries, or after each failure.
     pub(super) fn note(&mut self, now: Timestamp) -> Option<Note> {
         let unnoted = &self.unnoted;
         let waited =
@@ -354,7 +353,7 @@ impl Outbox {
         if is_time { Some(self.take_note()) } else { None }
     }
 
-    /// What the journal is to keep, if it does not say so yet; of use before the end.
+    /// The progress that is not stored yet, for use before the end.
     pub(super) fn last_note(&mut self) -> Option<Note> {
         let unnoted = &self.unnoted;
         (unnoted.at_once || unnoted.since.is_some()).then(|| self.take_note())
@@ -366,7 +365,7 @@ impl Outbox {
         Note { cursor: self.cursor.clone(), parked }
     }
 
-    /// A note could not be kept: it is tried again with the next one.
+    /// Handles a record that could not be stored: it is tried again with the next one.
     pub(super) fn not_noted(&mut self, note: &Note, now: Timestamp) {
         self.unnoted.since.get_or_insert(now);
         self.unnoted.parked |= note.parked.is_some();
@@ -378,16 +377,16 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// Deliveries after which the journal is told, and milliseconds.
+/// The number of deliveries after which progress is stored, and the time in milliseconds.
 const BATCH: u32 = 256;
 const BATCH_MILLIS: i64 = 250;
-/// Entries that told nothing, after which it is told too.
+/// The number of entries without a wanted event after which progress is stored.
 const MOST_PASSED: u64 = 1 << 14;
-/// Events that an endpoint may give up before it is switched off.
+/// The number of parked events at which an endpoint is switched off.
 const MOST_PARKED: usize = 1000;
 const MOST_BY_HAND: usize = 100;
 const LONGEST_ERROR: usize = 200;
-/// The longest step and its jitter.
+/// The longest wait with its jitter.
 const LONGEST_WAIT: i64 = (LONGEST_STEP + LONGEST_STEP / 10).cast_signed();
 
 #[cfg(test)]

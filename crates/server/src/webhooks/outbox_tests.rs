@@ -1,4 +1,4 @@
-//! The outbox by a hand clock: all of its schedule in no time.
+//! Tests of the outbox with a manual clock, which runs the whole schedule in no time.
 
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn failed() -> Answer {
 
 const OK: Answer = Answer::Delivered(200);
 
-/// Fails until the event is given up; hands out how long it waited each time, in milliseconds.
+/// Fails until the event is parked. Returns the waits in milliseconds.
 fn fail_until_parked(outbox: &mut Outbox, now: &mut i64) -> Vec<i64> {
     let mut waits = Vec::new();
     loop {
@@ -61,7 +61,7 @@ fn an_event_is_given_up_after_ten_attempts_in_seventy_five_hours_and_the_next_on
     assert!(outbox.cursor().failing);
     assert_eq!(outbox.step(at(now)), Step::Idle);
 
-    // While it fails: at once, then by the last step only.
+    // While the endpoint is failing: at once, and then only by the last wait.
     outbox.offer(told(8));
     let waits = fail_until_parked(&mut outbox, &mut now);
     assert_eq!(waits.iter().map(|wait| wait / 1000).collect::<Vec<_>>(), [86_400]);
@@ -110,7 +110,7 @@ fn a_thousand_that_were_given_up_switch_off() {
     }
     assert_eq!(outbox.parked().len(), 1000);
     assert_eq!(outbox.step(at(now)), Step::Off);
-    // What is off takes no redelivery.
+    // An endpoint that is off accepts no redelivery.
     assert!(outbox.cursor().off.as_ref().unwrap().ends_with("resume, and then redeliver"));
 }
 
@@ -176,7 +176,7 @@ fn deliveries_are_noted_by_the_batch_and_failures_at_once() {
     assert_eq!((note.cursor.next, note.cursor.attempts), (257, 1));
     assert_eq!(note.cursor.retry_at, outbox.cursor().retry_at);
     assert!(outbox.last_note().is_none());
-    // One that could not be kept comes again.
+    // Progress that could not be stored is reported again.
     outbox.not_noted(&note, at(300));
     assert!(outbox.note(at(550)).is_some());
 }
@@ -226,7 +226,7 @@ struct World {
     now: i64,
     kept: (Cursor, Vec<Parked>),
     arrived: Vec<u64>,
-    /// When the event in hand failed last, and how long it is waited at the least and the most.
+    /// The time at which the current event failed last, and the minimum and maximum wait.
     failed: Option<(u64, i64, i64, i64)>,
 }
 

@@ -1,5 +1,4 @@
-//! When a delivery is tried again: the waits as data, jitter, and what a
-//! receiver asks for.
+//! The times of delivery attempts: the schedule's waits, jitter, and the receiver's `Retry-After`.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use rulekeep::system::Timestamp;
 pub(super) struct Schedule(Vec<u64>);
 
 impl Schedule {
-    /// At least one wait.
+    /// Creates a schedule with at least one wait.
     pub(super) fn new(waits: &[Duration]) -> Result<Self, &'static str> {
         let millis = |wait: &Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let waits: Vec<u64> = waits.iter().map(millis).collect();
@@ -26,7 +25,7 @@ impl Schedule {
         &self.0
     }
 
-    /// When it is tried again that has failed `attempts` times, the last time at `now`; `None` where it was the last.
+    /// The time of the next attempt after `attempts` failures, the last one at `now`; `None` after the last attempt.
     pub(super) fn after(
         &self,
         attempts: u32,
@@ -38,7 +37,7 @@ impl Schedule {
         Some(Self::wait(*wait, now, asked, chance))
     }
 
-    /// When an event is tried again by an endpoint that has failed for long.
+    /// The time of the next attempt of an endpoint that has failed for long.
     pub(super) fn after_long(&self, now: Timestamp, asked: Option<Duration>, chance: u16) -> Timestamp {
         Self::wait(self.0.last().copied().unwrap_or(0), now, asked, chance)
     }
@@ -50,7 +49,7 @@ impl Schedule {
 }
 
 impl Default for Schedule {
-    /// 75.6 hours in ten attempts.
+    /// Ten attempts in 75.6 hours.
     fn default() -> Self {
         Self([5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map(|seconds| seconds * 1000).to_vec())
     }
@@ -59,7 +58,7 @@ impl Default for Schedule {
 impl TryFrom<Vec<u64>> for Schedule {
     type Error = &'static str;
 
-    /// A schedule as the journal keeps it: what was waited before the first attempt comes first, and counts no more.
+    /// Reads a stored schedule. Older ones start with a wait before the first attempt, which is ignored.
     fn try_from(mut kept: Vec<u64>) -> Result<Self, Self::Error> {
         if kept.is_empty() || kept.len() > 1 + MOST_WAITS || kept.iter().any(|wait| *wait > LONGEST_STEP) {
             return Err("expected 1 to 33 numbers, at most 7 days each");
@@ -75,7 +74,8 @@ impl From<Schedule> for Vec<u64> {
     }
 }
 
-/// A tenth less to a tenth more, by chance, so that those that failed together do not come back together.
+/// Varies a wait by up to a tenth in both directions, so that deliveries that failed together are not retried
+/// together.
 fn jittered(step: u64, chance: u16) -> u64 {
     let tenth = step / 10;
     step - tenth + tenth * 2 * u64::from(chance) / u64::from(u16::MAX)
@@ -85,20 +85,20 @@ fn later(now: Timestamp, millis: u64) -> Timestamp {
     Timestamp::from_millis(now.as_millis().saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)))
 }
 
-/// Reads `Retry-After`: seconds, or a date.
+/// Parses `Retry-After`: seconds, or a date.
 pub(super) fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than a number holds are a long time all the same.
+        // More digits than fit a number still mean a long time.
         return Some(Duration::from_secs(text.parse().unwrap_or(DAY)));
     }
     let date = chrono::DateTime::parse_from_rfc2822(text).ok()?.timestamp_millis();
     Some(Duration::from_millis(u64::try_from(date.saturating_sub(now.as_millis())).unwrap_or(0)))
 }
 
-/// The longest that a receiver can ask for, in milliseconds.
+/// The longest wait that a receiver can ask for, in milliseconds.
 pub(super) const DAY: u64 = 24 * 3600 * 1000;
-/// The longest step, in milliseconds.
+/// The longest wait of a schedule, in milliseconds.
 pub(super) const LONGEST_STEP: u64 = 7 * DAY;
 const MOST_WAITS: usize = 32;
 

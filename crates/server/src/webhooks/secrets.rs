@@ -1,5 +1,5 @@
-//! The secrets and addresses of all endpoints, as they are kept beside the journal: never in
-//! it, for it is exported and cannot forget. An address is often a secret itself.
+//! The secrets and URLs of all endpoints, stored beside the journal: never in it, because it is exported and
+//! append-only. A URL often is a secret itself.
 
 use rulekeep::extension::Extension;
 use std::collections::BTreeMap;
@@ -14,49 +14,50 @@ use rulekeep::extension::WebhookId;
 use rulekeep::signature::Secret;
 use rulekeep::system::Timestamp;
 
-/// What the journal says of a secret.
+/// The public description of a signing secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SecretPrint {
-    /// The first 8 bytes of its SHA-256, in hex: tells secrets apart, and not what they are.
+    /// The fingerprint: the first 8 bytes of the secret's SHA-256, in hex. It identifies the secret without revealing
+    /// it.
     #[schema(pattern = "^[0-9a-f]{16}$")]
     pub print: String,
-    /// Until when it signs; none for the one that is in force.
+    /// The time until which the secret signs; absent for the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 
-/// A secret and how long it signs.
+/// A secret, and the time until which it signs.
 pub(super) struct LiveSecret {
     pub(super) secret: Secret,
     pub(super) until: Option<Timestamp>,
 }
 
-/// What is kept of an endpoint.
+/// The stored data of an endpoint.
 #[derive(Clone)]
 pub(super) struct Kept {
     pub(super) url: String,
     pub(super) secrets: Vec<Secret>,
 }
 
-/// The same as it stands in the file.
+/// The form in which it is written to the file.
 #[derive(Serialize, Deserialize)]
 struct Written {
     url: String,
     secrets: Vec<String>,
 }
 
-/// The secrets as the file has them.
+/// The secrets in the file.
 #[derive(Default)]
 pub(super) struct Secrets {
     of: BTreeMap<WebhookId, Kept>,
-    /// Whether the file is what stands in `of`. Where it is not, the file is not written over.
+    /// Set if `of` is the file's content. Otherwise the file is not overwritten.
     is_read: bool,
 }
 
 impl Secrets {
-    /// Reads the file, if that was not done, failed or gave nothing: somebody may have put it right meanwhile.
+    /// Reads the file if that has not succeeded yet or gave nothing, because somebody may have repaired it meanwhile.
     pub(super) fn ready(&mut self, governor: &Governor) -> Result<(), Error> {
         if !self.is_read || self.of.is_empty() {
             self.is_read = false;
@@ -68,7 +69,7 @@ impl Secrets {
 
     fn read(governor: &Governor) -> Result<BTreeMap<WebhookId, Kept>, Error> {
         let Some(content) = Extension::of(governor).secrets()? else { return Ok(BTreeMap::new()) };
-        // What stands in it is in no message.
+        // The file's content must not appear in any message.
         let unreadable = || Error::storage(UNREADABLE);
         let written: BTreeMap<WebhookId, Written> = serde_json::from_slice(&content).map_err(|_| unreadable())?;
         let read = |Written { url, secrets }| {
@@ -78,7 +79,7 @@ impl Secrets {
         written.into_iter().map(|(id, written)| Ok((id, read(written)?))).collect()
     }
 
-    /// Puts this in the place of what is kept of an endpoint, on disk; without, it is forgotten.
+    /// Replaces the stored data of an endpoint on disk, or removes it if `kept` is `None`.
     pub(super) fn keep(&mut self, governor: &Governor, id: WebhookId, kept: Option<Kept>) -> Result<(), Error> {
         self.ready(governor)?;
         let before = self.of.remove(&id);
@@ -96,33 +97,33 @@ impl Secrets {
         written
     }
 
-    /// The address of an endpoint, where it is here and the one that the journal means.
+    /// The URL of an endpoint, if it is present and matches the fingerprint in the journal.
     pub(super) fn url(&self, record: &EndpointRecord) -> Option<&str> {
         let url = self.of.get(&record.id).map(|kept| kept.url.as_str());
         url.filter(|url| address_print(record.id, url) == record.address)
     }
 
-    /// All that is kept of an endpoint.
+    /// All stored data of an endpoint.
     pub(super) fn kept(&self, id: WebhookId) -> Option<Kept> {
         self.of.get(&id).cloned()
     }
 
-    /// All secrets of an endpoint that are here.
+    /// All stored secrets of an endpoint.
     pub(super) fn all(&self, id: WebhookId) -> Vec<Secret> {
         self.of.get(&id).map(|kept| kept.secrets.clone()).unwrap_or_default()
     }
 
-    /// What an endpoint says whose address is not here.
+    /// The failure of an endpoint whose URL is missing.
     pub(super) fn missing_address(&self) -> &'static str {
         if self.is_read { "its address is not in SECRETS: readdress it" } else { UNREADABLE }
     }
 
-    /// What an endpoint says whose secret is not here.
+    /// The failure of an endpoint whose secret is missing.
     pub(super) fn missing(&self) -> &'static str {
         if self.is_read { "its secret is not in SECRETS: rotate it" } else { UNREADABLE }
     }
 
-    /// Those of an endpoint that the journal names and that are there.
+    /// The secrets of an endpoint that the journal names and that are present.
     pub(super) fn live(&self, id: WebhookId, prints: &[SecretPrint]) -> Vec<LiveSecret> {
         let of = self.of.get(&id).map(|kept| kept.secrets.as_slice()).unwrap_or_default();
         let find = |print: &SecretPrint| of.iter().find(|secret| secret.print() == print.print);
@@ -131,13 +132,13 @@ impl Secrets {
     }
 }
 
-/// What the journal says of an address: the first 8 bytes of a SHA-256 over the endpoint's id and it, in hex.
+/// The fingerprint of a URL in the journal: the first 8 bytes of SHA-256 over the endpoint's id and the URL, in hex.
 pub(super) fn address_print(id: WebhookId, url: &str) -> String {
     let digest = Sha256::new().chain_update(id.to_string()).chain_update(url).finalize();
     hex::encode(digest.get(..8).unwrap_or_default())
 }
 
-/// An address as it may be seen: what follows the host, where tokens stand, is left out.
+/// The URL without the part after the host, which often contains tokens.
 pub(super) fn masked(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
     let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -145,7 +146,8 @@ pub(super) fn masked(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// Nothing is written over it: what stands there may be all that there is of the secrets.
+/// The message if the file cannot be read. It is not overwritten then, because it may hold the only copy of the
+/// secrets.
 const UNREADABLE: &str = "SECRETS cannot be read: put it back from a copy, or take it away; then resume";
 
 #[cfg(test)]

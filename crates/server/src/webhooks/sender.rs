@@ -1,5 +1,5 @@
-//! One delivery over the wire: signed, without redirects, without a proxy, with
-//! a bound on time, on headers and on what is read of the answer.
+//! A single delivery over the network: signed, without redirects and proxies, and with limits on time, on headers and
+//! on the part of the response that is read.
 
 use std::io::Read;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use super::schedule::retry_after;
 use rulekeep::signature::{self, Secret};
 use rulekeep::system::Timestamp;
 
-/// What is sent.
+/// The content of a delivery.
 pub(super) struct Parcel<'a> {
     pub(super) event: &'a str,
     pub(super) body: &'a [u8],
@@ -25,21 +25,21 @@ pub(super) struct Parcel<'a> {
     pub(super) now: Timestamp,
 }
 
-/// Sends to one endpoint.
+/// Sends deliveries to one endpoint.
 pub(super) struct Sender {
     url: String,
     agent: Agent,
 }
 
 impl Sender {
-    /// A sender to an address. `longest` is the time for all of an attempt.
+    /// Creates a sender for a URL. `longest` limits the duration of a whole attempt.
     pub(super) fn new(url: &str, reach: Reach, longest: Duration) -> Self {
         Self::with_names(url, reach, longest, DefaultResolver::default())
     }
 
     fn with_names(url: &str, reach: Reach, longest: Duration, names: impl Resolver) -> Self {
         let config = Config::builder()
-            .proxy(None) // not one that happens to stand in the environment: the address is what is checked
+            .proxy(None) // the address is checked, so no proxy from the environment may be used
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
@@ -53,13 +53,13 @@ impl Sender {
         Self { url: url.to_owned(), agent }
     }
 
-    /// Cuts off whatever is under way, now and later.
+    /// Returns a function that aborts the current delivery and all later ones.
     pub(super) fn interrupt(&self) -> impl Fn() + Send + Sync + 'static {
         let agent = self.agent.clone();
         move || agent.clone().shutdown()
     }
 
-    /// Sends, and waits for what is answered.
+    /// Sends a delivery and waits for the response.
     pub(super) fn send(&mut self, parcel: &Parcel<'_>) -> Answer {
         let Parcel { event, body, secrets, now } = parcel;
         let seconds = now.as_millis().div_euclid(1000);
@@ -79,7 +79,8 @@ impl Sender {
         let asked = response.headers().get("retry-after").and_then(|value| value.to_str().ok());
         let asked = asked.and_then(|text| retry_after(text, *now));
         let failed = |error: String| Answer::Failed { status: Some(status), error, retry_after: asked };
-        // What was answered counts, whatever follows; what is read to its end leaves the connection for the next one.
+        // The response's status counts, whatever follows. Reading its body to the end allows the connection to be
+        // reused.
         let mut rest = response.into_body().into_with_config().limit(MOST_BODY).reader();
         let mut buffer = [0; 1024];
         while rest.read(&mut buffer).is_ok_and(|count| count > 0) {}
@@ -92,7 +93,7 @@ impl Sender {
     }
 }
 
-/// Looks names up, and refuses those that stand for an address that is not permitted.
+/// Resolves names, and refuses those with an address that is not permitted.
 #[derive(Debug)]
 struct Guarded<R> {
     reach: Reach,
@@ -105,7 +106,7 @@ impl<R: Resolver> Resolver for Guarded<R> {
         let host = uri.host().unwrap_or_default();
         let is_plain = uri.scheme_str() != Some("https");
         let found = match address::literal(host).map_err(refused)? {
-            // No thread for what is no name.
+            // An address needs no resolver thread.
             Some(address) => {
                 let port = uri.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
                 let mut one = self.empty();
@@ -120,7 +121,7 @@ impl<R: Resolver> Resolver for Guarded<R> {
     }
 }
 
-/// The longest that an attempt takes.
+/// The maximum duration of an attempt.
 pub(super) const LONGEST: Duration = Duration::from_secs(15);
 const MOST_HEADER: usize = 16 << 10;
 const MOST_BODY: u64 = 4 << 10;

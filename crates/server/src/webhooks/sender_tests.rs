@@ -1,4 +1,4 @@
-//! The sender against receivers that do whatever receivers do, on loopback.
+//! The sender against receivers on loopback with all kinds of behavior.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,13 +13,13 @@ use rulekeep::signature::{SignatureError, WINDOW, verify_signature};
 const NOW: i64 = 1_800_000_000;
 const BODY: &[u8] = br#"{"id":"evt_1"}"#;
 
-/// A request as it came.
+/// A request as received.
 struct Request {
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-/// Reads a request; none where the other side has gone.
+/// Reads a request; `None` if the other side has closed the connection.
 fn read_request(stream: &TcpStream) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut headers = Vec::new();
@@ -41,14 +41,14 @@ fn read_request(stream: &TcpStream) -> Option<Request> {
     Some(Request { headers, body })
 }
 
-/// A receiver that does `serve` with its first connection.
+/// A receiver that runs `serve` on its first connection.
 fn receiver<T: Send + 'static>(serve: impl FnOnce(TcpStream) -> T + Send + 'static) -> (String, JoinHandle<T>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     (url, thread::spawn(move || serve(listener.accept().unwrap().0)))
 }
 
-/// A receiver that answers one request so, and closes.
+/// A receiver that sends this response to one request, and closes.
 fn answering(answer: impl Into<Vec<u8>>) -> (String, JoinHandle<()>) {
     let answer = answer.into();
     receiver(move |mut stream| {
@@ -71,7 +71,7 @@ fn send(url: &str) -> Answer {
     send_with(&mut Sender::new(url, Reach::Private, LONGEST))
 }
 
-/// Not so long as the real thing, where the receiver never ends.
+/// Sends with a shorter time limit, for receivers that never end.
 fn send_shortly(url: &str) -> Answer {
     send_with(&mut Sender::new(url, Reach::Private, Duration::from_millis(300)))
 }
@@ -155,7 +155,7 @@ fn what_a_receiver_asks_for_is_handed_on() {
 fn one_that_hangs_or_answers_byte_by_byte_is_given_up_when_the_time_is_over() {
     let (url, hangs) = receiver(|stream| {
         read_request(&stream).unwrap();
-        // Until the sender has gone.
+        // Until the sender has closed the connection.
         assert!(read_request(&stream).is_none());
     });
     assert!(is_failure_without_answer(&send_shortly(&url)));
@@ -250,7 +250,7 @@ fn what_is_under_way_is_cut_off() {
     served.join().unwrap();
 }
 
-/// Names that stand for what is said, one answer after the other.
+/// Names that resolve to the given answers in sequence.
 #[derive(Debug)]
 struct Names {
     answers: Mutex<Vec<Vec<SocketAddr>>>,

@@ -1,4 +1,4 @@
-//! All endpoints of a governor: taken up when it is opened, changed, stopped.
+//! All endpoints of a governor: restored when it is opened, changed, and stopped.
 
 use rulekeep::extension::Extension;
 use std::collections::BTreeMap;
@@ -29,13 +29,13 @@ use rulekeep::system::Timestamp;
 pub(super) struct Service {
     reach: Reach,
     schedule: Schedule,
-    /// Held by whoever changes endpoints; taken before `couriers`.
+    /// Held while endpoints are changed; locked before `couriers`.
     secrets: Mutex<Secrets>,
     couriers: Mutex<BTreeMap<WebhookId, Arc<Courier>>>,
 }
 
 impl Service {
-    /// Takes up the endpoints that the journal has.
+    /// Restores the endpoints stored in the journal.
     pub(super) fn start(governor: &Governor, settings: Settings) -> Result<Self, Error> {
         let schedule = match settings.schedule {
             Some(waits) => Schedule::new(&waits).map_err(|expected| Error::input("webhookSchedule", expected))?,
@@ -46,7 +46,7 @@ impl Service {
             Extension::of(governor).states(&[ENDPOINT, CURSOR]).into_iter().collect();
         let mut secrets = Secrets::default();
         if !states.is_empty() {
-            // Without them decisions go on all the same; the endpoints are broken and say why.
+            // Decisions continue without the secrets; the endpoints are broken and give the reason.
             let _ = secrets.ready(governor);
         }
         let service = Self { reach, schedule, secrets: Mutex::new(secrets), couriers: Mutex::default() };
@@ -66,7 +66,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Puts an endpoint to work.
+    /// Starts the thread of an endpoint.
     fn start_courier(
         &self,
         governor: &Governor,
@@ -133,7 +133,7 @@ impl Service {
             created: now,
         };
         let text = secret.reveal();
-        // The secret first, the endpoint last: nothing that the journal names is ever missing.
+        // The secret is stored first and the endpoint last, so that nothing named in the journal is ever missing.
         secrets.keep(governor, id, Some(Kept { url: draft.url.clone(), secrets: vec![secret] }))?;
         let next = Extension::of(governor).next_entry().get();
         let cursor = Cursor { next, ordinal: 0, attempts: 0, retry_at: None, failing: false, off: None };
@@ -147,7 +147,7 @@ impl Service {
         let mut secrets = self.secrets();
         let courier = self.courier(id)?;
         secrets.ready(governor)?;
-        // It must send and note nothing behind this.
+        // After this it must neither send nor store anything.
         courier.stop();
         let has_ended = courier.wait_ended(PATIENCE);
         let (mut cursor, parked) = courier.position();
@@ -155,7 +155,7 @@ impl Service {
         if let Err(error) =
             Extension::of(governor).keep(format!("{ENDPOINT}{id}"), removed, "endpoint removed", Wait::Committed)
         {
-            // It is there still, and goes on; where it cannot, it says why.
+            // It still exists, and continues; if it cannot, it gives the reason.
             if has_ended {
                 let _ = self.start_courier(governor, courier.record(), cursor, parked, &secrets);
             } else {
@@ -164,13 +164,14 @@ impl Service {
             return Err(error);
         }
         self.couriers().remove(&id);
-        // From here on it is gone. Its secrets go, whether or not its place is cleared: that is nobody's.
+        // From here on it is removed. Its secrets are deleted even if its position, which nobody uses any more,
+        // cannot be.
         cursor.off = Some("removed".to_owned());
         let cleared = keep_place(governor, id, &Note { cursor, parked: Some(Vec::new()) }, "endpoint removed");
         secrets.keep(governor, id, None).and(cleared)
     }
 
-    /// Signs with a new secret; those that sign now go on doing so for `overlap`.
+    /// Signs with a new secret; the current ones continue to sign for `overlap`.
     pub(super) fn rotate(&self, governor: &Governor, id: WebhookId, overlap: Duration) -> Result<String, Error> {
         let mut secrets = self.secrets();
         let courier = self.courier(id)?;
@@ -209,7 +210,7 @@ impl Service {
         Ok(text)
     }
 
-    /// Gives an endpoint another address, or the one that was lost.
+    /// Changes an endpoint's URL, or restores a lost one.
     pub(super) fn readdress(&self, governor: &Governor, id: WebhookId, url: &str) -> Result<(), Error> {
         address::checked_url(url, self.reach).map_err(|why| Error::input("url", why))?;
         let mut secrets = self.secrets();
@@ -218,7 +219,7 @@ impl Service {
         let before = courier.record();
         courier.stop();
         if !courier.wait_ended(PATIENCE) {
-            // Nobody is put in its place while it may send still, and it does not come back by itself.
+            // No second thread is started while this one may still be sending, and it does not restart by itself.
             courier.give_up("it was still ending when it was given another address: resume it");
             return Err(still_ending(id));
         }
@@ -229,7 +230,7 @@ impl Service {
         let moved = secrets.keep(governor, id, Some(kept)).and_then(|()| {
             let recorded = keep_record(governor, &record, "endpoint moved");
             if recorded.is_err() {
-                // The address that the journal means. Where that fails too, it says that its address is another.
+                // Restores the URL named in the journal. If that fails too, the endpoint reports a different URL.
                 let _ = secrets.keep(governor, id, old);
             }
             recorded
@@ -239,13 +240,13 @@ impl Service {
         moved.and(taken)
     }
 
-    /// Sends again to an endpoint that is off or broken.
+    /// Resumes an endpoint that is off or broken.
     pub(super) fn resume(&self, governor: &Governor, id: WebhookId) -> Result<(), Error> {
-        // Held to the end: of two who resume, one finds it at work.
+        // Held to the end, so that of two concurrent calls the second finds the endpoint running.
         let mut secrets = self.secrets();
         let courier = self.courier(id)?;
         if courier.is_broken() {
-            // Where that fails the endpoint says so.
+            // If this fails, the endpoint reports it.
             let _ = secrets.ready(governor);
             return self.again(governor, &courier, &secrets);
         }
@@ -255,7 +256,7 @@ impl Service {
         Err(Error::Conflict { message: format!("endpoint {id} is at work: there is nothing to resume") })
     }
 
-    /// Takes an endpoint up anew.
+    /// Restarts an endpoint.
     fn again(&self, governor: &Governor, courier: &Courier, secrets: &Secrets) -> Result<(), Error> {
         let record = courier.record();
         let id = record.id;
@@ -272,7 +273,7 @@ impl Service {
         }
     }
 
-    /// Sends an event once more to the endpoints that want it.
+    /// Sends an event once more to the endpoints that subscribe to it.
     pub(super) fn redeliver(&self, governor: &Governor, id: EventId) -> Result<Redelivery, Error> {
         let event = Extension::of(governor).event(id)?;
         let body = body_of(&event)?;
@@ -293,7 +294,7 @@ impl Service {
         }
     }
 
-    /// Sends an event once more to one endpoint.
+    /// Sends an event once more to a single endpoint.
     pub(super) fn redeliver_to(&self, governor: &Governor, event: EventId, id: WebhookId) -> Result<(), Error> {
         let courier = self.courier(id)?;
         let event = Extension::of(governor).event(event)?;
@@ -313,7 +314,7 @@ impl Service {
     }
 
     fn secrets(&self) -> MutexGuard<'_, Secrets> {
-        // What failed halfway left what was there before.
+        // A failed operation leaves the previous state.
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -341,7 +342,7 @@ impl Follower for Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Nobody is waited for: the last owner may be one of the couriers.
+        // Does not wait, because the last owner may be one of the threads.
         self.all().iter().for_each(|courier| courier.stop());
     }
 }
@@ -367,8 +368,8 @@ fn restored<T: DeserializeOwned>(value: &str) -> Result<T, Error> {
     serde_json::from_str(value).map_err(|error| Error::storage(format!("an endpoint's state cannot be read: {error}")))
 }
 
-/// Each has a thread.
+/// Maximum number of endpoints, each with its own thread.
 const MOST_ENDPOINTS: usize = 32;
 const MOST_SECRETS: usize = 8;
-/// How long is waited for a thread to end.
+/// The time to wait for a thread to end.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,5 +1,5 @@
-//! What the server's tests share: what the library's tests share, a governor with its gateway, and the sidecar driven by
-//! lines.
+//! Shared parts of the server's tests: those of the library's tests, a governor with its gateway, and a sidecar
+//! driven by lines.
 #![allow(dead_code, unused_imports)] // every test program has its own copy of this module and uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot go on fails its test
 
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 pub(crate) use library::*;
 
-/// A governor with its one gateway.
+/// A governor with its gateway.
 pub(crate) struct Served {
     pub(crate) gateway: Gateway,
 }
@@ -51,12 +51,12 @@ pub(crate) fn in_memory() -> Served {
     Served::new(&library::in_memory())
 }
 
-/// The same in a folder; opened again, the agent is there.
+/// The same in a folder; when opened again, the agent exists.
 pub(crate) fn in_folder(folder: &Path) -> Served {
     Served::new(&library::in_folder(folder))
 }
 
-/// What the sidecar answers to an input, line by line.
+/// The sidecar's responses to an input, line by line.
 pub(crate) fn serve(governor: &Served, input: impl AsRef<[u8]>) -> Vec<Value> {
     let mut output = Vec::new();
     sidecar::serve(&governor.gateway, input.as_ref(), &mut output).expect("memory can be read and written");
@@ -65,7 +65,7 @@ pub(crate) fn serve(governor: &Served, input: impl AsRef<[u8]>) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("an answer is JSON")).collect()
 }
 
-/// The whole answer to one call.
+/// The complete response to one call.
 pub(crate) fn call(governor: &Served, method: &str, params: &Value) -> Value {
     let line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let mut answers = serve(governor, line);
@@ -80,7 +80,7 @@ pub(crate) fn result(governor: &Served, method: &str, params: &Value) -> Value {
     answer["result"].clone()
 }
 
-/// The `data` of a call that fails with an error of the contract.
+/// The `data` of a call that fails with an error.
 pub(crate) fn refusal(governor: &Served, method: &str, params: &Value) -> Value {
     let answer = call(governor, method, params);
     assert_eq!(answer["error"]["code"], -32000, "{method} {params}: {answer}");

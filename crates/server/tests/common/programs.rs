@@ -1,8 +1,8 @@
-//! Programs that are not ours, to hold the library against: whether they are there, a Python with a package of `PyPI`,
-//! and runs that end by a deadline.
+//! Independent programs to test the library against: whether they exist, a Python with a package of `PyPI`, and runs
+//! with a deadline.
 //!
-//! What is not there on a machine is said on standard error, and the test is passed over; with
-//! `RULEKEEP_REQUIRE_PEERS` set it fails instead.
+//! If one is missing, the test prints this to standard error and is skipped; with `RULEKEEP_REQUIRE_PEERS` set it
+//! fails instead.
 #![allow(dead_code)] // every test crate has its own copy of this module and uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot go on fails its test
 
@@ -13,37 +13,37 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// For a program that has little to do, on a machine that has much.
+/// A deadline for a short program on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(2 * 60);
-/// For one that fetches things or goes through many.
+/// A deadline for a program that downloads or processes much.
 pub(crate) const LATER: Duration = Duration::from_secs(20 * 60);
 
-/// Says why a test is passed over, past the test harness, which keeps what a good test prints to itself.
+/// Prints the reason a test is skipped, past the test harness, which captures the output of passing tests.
 pub(crate) fn pass_over(why: &str) {
     assert!(std::env::var_os("RULEKEEP_REQUIRE_PEERS").is_none(), "{why}");
     let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was tried: {why}");
 }
 
-/// Whether a program is there; says so where it is not.
+/// Returns whether a program exists; prints it otherwise.
 pub(crate) fn is_there(program: &str) -> bool {
     found(program).map_err(|why| pass_over(&why)).is_ok()
 }
 
-/// A program that says its version, or that it is not there.
+/// Checks that a program exists by asking for its version.
 pub(crate) fn found(program: &str) -> Result<(), String> {
     done(Command::new(program).arg("--version"), SOON).map_err(|_| format!("{program} is not on this machine"))
 }
 
-/// Runs a program to its end. Not well where it cannot be started, or is still at it at the deadline, and then cut off.
+/// Runs a program to its end. An error if it cannot be started, or is killed at the deadline.
 pub(crate) fn run(command: &mut Command, input: &[u8], deadline: Duration) -> Result<Output, String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    // What it starts itself ends with it.
+    // Its child processes end with it.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = started.map_err(|error| format!("{name}: {error}"))?;
     let (id, mut stdin, input) = (child.id(), child.stdin.take().unwrap(), input.to_vec());
-    // Whether it read all of it shows in how it ends.
+    // The program's result shows whether it read all of it.
     thread::spawn(move || stdin.write_all(&input));
     let (tell, told) = mpsc::channel();
     thread::spawn(move || tell.send(child.wait_with_output()));
@@ -55,7 +55,7 @@ pub(crate) fn run(command: &mut Command, input: &[u8], deadline: Duration) -> Re
     Err(format!("{name} did not end within {deadline:?}: {said}"))
 }
 
-/// What a program said that must end, well or not.
+/// The output of a program that must end, whatever its result.
 #[track_caller]
 pub(crate) fn ended(command: &mut Command, input: &[u8], deadline: Duration) -> Output {
     match run(command, input, deadline) {
@@ -64,7 +64,7 @@ pub(crate) fn ended(command: &mut Command, input: &[u8], deadline: Duration) -> 
     }
 }
 
-/// What a program said that must end well.
+/// The output of a program that must succeed.
 #[track_caller]
 pub(crate) fn succeeded(command: &mut Command, input: &[u8], deadline: Duration) -> String {
     let output = ended(command, input, deadline);
@@ -72,7 +72,7 @@ pub(crate) fn succeeded(command: &mut Command, input: &[u8], deadline: Duration)
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs a program that is to end well, or says what it said.
+/// Runs a program that should succeed; the error contains its output.
 pub(crate) fn done(command: &mut Command, deadline: Duration) -> Result<(), String> {
     let output = run(command, &[], deadline)?;
     if output.status.success() {
@@ -81,12 +81,13 @@ pub(crate) fn done(command: &mut Command, deadline: Duration) -> Result<(), Stri
     Err(format!("{}: {}", command.get_program().display(), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// Whether that Python has a module.
+/// Returns whether this Python has a module.
 pub(crate) fn imports(python: &Path, module: &str) -> bool {
     done(Command::new(python).args(["-c", &format!("import {module}")]), SOON).is_ok()
 }
 
-/// A Python that has a package, given as `name==version`: made once, kept with what is built. Or why there is none.
+/// A Python with a package, given as `name==version`: created once, and kept with the build. Otherwise the reason
+/// there is none.
 pub(crate) fn python(package: &str) -> Result<PathBuf, String> {
     static MAKING: Mutex<()> = Mutex::new(());
     let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +104,7 @@ pub(crate) fn python(package: &str) -> Result<PathBuf, String> {
     if imports(&python, module) { Ok(python) } else { Err(format!("{package} was installed and is not imported")) }
 }
 
-/// The folder of a package, beside what is built.
+/// The folder of a package beside the build.
 pub(crate) fn kept(package: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(package.replace("==", "-"))
 }
@@ -112,7 +113,7 @@ fn said(output: &Output) -> String {
     format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Ends a process, and what it has started, at once.
+/// Kills a process and its children.
 fn cut(id: u32) {
     let (shell, line) = if cfg!(windows) {
         (["cmd", "/C"], format!("taskkill /F /T /PID {id}"))

@@ -1,4 +1,4 @@
-//! A receiver of webhooks on loopback that does as it is told.
+//! A webhook receiver on loopback with programmable responses.
 #![allow(dead_code)] // every test crate has its own copy of this module and uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot go on fails its test
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 use rulekeep::signature::{Secret, SignatureError, WINDOW, verify_signature};
 use serde_json::Value;
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) headers: Vec<(String, String)>,
@@ -32,7 +32,7 @@ impl Request {
         serde_json::from_slice(&self.body).expect("a body is JSON")
     }
 
-    /// Whether it verifies with this secret, at the second that it says it was sent.
+    /// Verifies the request with this secret, at its own timestamp.
     pub(crate) fn verified(&self, secret: &str) -> Result<&str, SignatureError> {
         let now = self.header("webhook-timestamp").unwrap().parse().unwrap();
         let secret = Secret::from_text(secret).unwrap();
@@ -60,7 +60,7 @@ impl Request {
     }
 }
 
-/// What a request is answered with: a status, or nothing ever.
+/// The response to a request: a status, or none at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reply {
     Status(u16),
@@ -69,14 +69,14 @@ pub(crate) enum Reply {
 
 pub(crate) const OK: Reply = Reply::Status(200);
 
-/// A receiver that hands on every request before it answers it.
+/// A receiver that passes on every request before it answers it.
 pub(crate) struct Receiver {
     pub(crate) url: String,
     heard: mpsc::Receiver<Request>,
 }
 
 impl Receiver {
-    /// One that answers the request of each number, counted from 0, by `reply`.
+    /// A receiver that answers each request, numbered from 0, by `reply`.
     pub(crate) fn replying(reply: impl Fn(usize, &Request) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -92,12 +92,12 @@ impl Receiver {
         Self { url, heard }
     }
 
-    /// One that takes everything.
+    /// A receiver that accepts everything.
     pub(crate) fn taking() -> Self {
         Self::replying(|_, _| OK)
     }
 
-    /// The next request; waits for it.
+    /// Waits for the next request.
     pub(crate) fn next(&self) -> Request {
         self.heard.recv_timeout(FOREVER).expect("a delivery comes")
     }
@@ -106,7 +106,7 @@ impl Receiver {
         (0..count).map(|_| self.next()).collect()
     }
 
-    /// What came by now and was not handed out.
+    /// The requests received and not returned so far.
     pub(crate) fn rest(&self) -> Vec<Request> {
         self.heard.try_iter().collect()
     }
@@ -123,7 +123,7 @@ fn serve(
     let mut reader = BufReader::new(stream);
     while let Some(request) = Request::read(&mut reader) {
         let answer = reply(count.fetch_add(1, Ordering::SeqCst), &request);
-        // Nobody may be left who listens.
+        // Perhaps nobody is listening any more.
         let _ = tell.send(request);
         match answer {
             Reply::Status(status) => {
@@ -132,7 +132,7 @@ fn serve(
                 }
             }
             Reply::Never => {
-                // Until the other side has gone.
+                // Until the other side has closed the connection.
                 let _ = reader.read(&mut [0]);
                 return;
             }
@@ -140,5 +140,5 @@ fn serve(
     }
 }
 
-/// Longer than any test lasts: what should come and does not fails the test instead of hanging it.
+/// Longer than any test takes: a missing request fails the test instead of blocking it.
 const FOREVER: Duration = Duration::from_secs(120);

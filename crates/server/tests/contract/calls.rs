@@ -1,4 +1,4 @@
-//! The calls over lines: what each takes, and what it answers.
+//! The calls over lines: their parameters and responses.
 
 use rulekeep::agent::{AgentState, Observability};
 use rulekeep::checkpoint::{Checkpoint, CheckpointKey, verify_consistency, verify_inclusion};
@@ -182,7 +182,7 @@ fn the_log_is_verified_against_a_checkpoint_that_was_kept() {
         let found = result(&governor, "proof/verify", &params);
         assert_eq!((&found["valid"], &found["records"]), (&json!(true), &json!(2)), "{found}");
     }
-    // One of more entries, and one of others.
+    // A checkpoint of more entries, and one of other entries.
     let root = governor.verify().unwrap().head_hash;
     for (size, kind) in [(1000, "missing"), (2, "tampering")] {
         let other = Checkpoint::new("example.com/agents", size, root).unwrap().sign(&key).unwrap();
@@ -323,7 +323,7 @@ fn history_and_adjustments_go_over_lines() {
     );
 }
 
-/// A hook that sees a tool's end is another process than the one that asked.
+/// A hook that sees the end of a tool call runs in another process than the one that asked.
 #[test]
 fn a_tool_call_is_found_and_reported_by_its_callers_id() {
     let governor = Served::new(&builder().auto_register().open_in_memory().unwrap());

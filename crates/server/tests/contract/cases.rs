@@ -1,4 +1,4 @@
-//! The cases of the contract, over lines. The Python and Node runners go through the same file.
+//! The shared test cases of the calls, over lines. The Python and Node runners use the same file.
 
 use regex::Regex;
 use rulekeep::{Agent, Governor, PolicySet, Tier};
@@ -35,14 +35,14 @@ fn every_case_of_the_contract_holds_over_lines() {
     }
 }
 
-/// An error of JSON-RPC with the fields that cases compare.
+/// A JSON-RPC error with the fields that the cases compare.
 fn described(error: &Value) -> Value {
     let mut found = error["data"].clone();
     found["message"] = error["message"].clone();
     found
 }
 
-/// A value with what its names stand for.
+/// A value with its named placeholders filled in.
 fn filled(value: &Value, names: &Map<String, Value>) -> Value {
     match value {
         Value::Object(fields) => match fields.get("$repeat") {

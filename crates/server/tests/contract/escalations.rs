@@ -1,4 +1,4 @@
-//! People answer escalations over lines.
+//! Reviewers answer escalations over lines.
 
 use rulekeep::escalation::{EscalationId, PreApproval};
 use rulekeep::{Agent, Decision, Enforcement, Intent, PolicySet, RiskLevel, Tier};
@@ -49,7 +49,7 @@ fn payment(amount: u64) -> Intent {
         .with_context("requestedBy", "Dora")
 }
 
-/// Asks for what is escalated.
+/// Makes a request that is escalated.
 fn ask(governor: &Served, intent: &Intent) -> (EscalationId, Enforcement) {
     let verdict = governor.enforce(intent).unwrap();
     assert_eq!(verdict.decision, Decision::Escalate, "{}", verdict.reasoning);
@@ -60,7 +60,7 @@ fn pay(governor: &Served, amount: u64) -> Decision {
     governor.enforce(&payment(amount).with_context("target", "INV-7")).unwrap().decision
 }
 
-/// The terms of a pre-approval of the clerk's payments.
+/// The terms of a pre-approval for the clerk's payments.
 fn terms() -> Value {
     json!({
         "agentId": "clerk", "capabilities": ["payment:transfer"], "rules": ["money"], "targets": ["INV-*"],
@@ -85,7 +85,7 @@ fn people_answer_through_the_sidecar() {
         let refused = refusal(&governor, call, &misspelt);
         assert_eq!(refused["code"], "INVALID_INPUT");
     }
-    // By the record's id just as well.
+    // The record's id works as well.
     let approved =
         result(&governor, "escalation/approve", &json!({ "id": verdict.proof_id, "reviewer": "ann", "note": "ok" }));
     assert_eq!(approved["state"], "approved");

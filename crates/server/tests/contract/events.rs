@@ -1,4 +1,4 @@
-//! Events between the answers of the sidecar.
+//! Events between the responses of the sidecar.
 
 use std::io::{BufReader, Read, Write};
 use std::sync::{Arc, Mutex};
@@ -77,13 +77,13 @@ fn what_cannot_be_subscribed_to_is_refused_with_the_field() {
     assert!(answers[63]["result"]["subscriptionId"].is_string());
 }
 
-/// Output that takes its time.
+/// A slow output.
 #[derive(Clone, Default)]
 struct Slow(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Slow {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        // A few bytes at a time, so that a line that is not written under one lock would be torn.
+        // A few bytes at a time, so that a line not written under one lock would be torn.
         let some = bytes.len().min(7);
         self.0.lock().unwrap().extend_from_slice(&bytes[..some]);
         std::thread::yield_now();

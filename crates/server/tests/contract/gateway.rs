@@ -1,4 +1,4 @@
-//! Keys, plans and limits in front of a governor.
+//! API keys, plans and rate limits in front of a governor.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ fn opened(clock: &Hand) -> (Governor, Gateway) {
     (governor, gateway)
 }
 
-/// A call by its name, and its parameters.
+/// A call's name and its parameters.
 type Request = (&'static str, Value);
 
 fn reading(agent: &str) -> Request {
@@ -145,7 +145,7 @@ fn a_revocation_that_was_answered_outlasts_a_crash_whatever_the_durability() {
     for _ in 0..10 {
         let made = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
         gateway.keys().revoke(made.info.id).unwrap();
-        // What a crash at this moment leaves.
+        // The store that a crash at this moment leaves.
         let left = tempfile::tempdir().unwrap();
         copy_folder(folder.path(), left.path());
         let reopened = builder(&clock).auto_register().open(left.path()).unwrap();
@@ -275,7 +275,7 @@ fn a_plan_is_held_to_the_millisecond() {
     clock.set(NOON + 1000);
     assert_eq!(code(ask(&gateway, &key, reading("a"))), "");
     assert_eq!(code(ask(&gateway, &key, reading("a"))), "RATE_LIMITED");
-    // What the key does not permit takes room too: every request counts.
+    // A call that the key does not permit takes room too: every request counts.
     clock.set(NOON + 2000);
     assert_eq!(code(ask(&gateway, &key, status())), "FORBIDDEN");
     assert_eq!(code(ask(&gateway, &key, status())), "RATE_LIMITED");
@@ -287,7 +287,7 @@ fn each_plan_has_exactly_its_burst_and_its_rate() {
         let clock = Hand::at(NOON);
         let (_, gateway) = opened(&clock);
         let key = gateway.keys().create(KeyDraft::new(Scope::Agent, plan)).unwrap().key;
-        // How many are let in at this moment.
+        // The number of requests admitted at this moment.
         let let_in = || (0..1_000).take_while(|_| gateway.admit(Some(key.expose()), HERE).is_ok()).count();
         assert_eq!(let_in(), burst, "{plan:?}");
         let each = 60_000 / per_minute;
@@ -297,7 +297,7 @@ fn each_plan_has_exactly_its_burst_and_its_rate() {
             clock.set(NOON + request * each);
             assert_eq!(let_in(), 1, "{plan:?}, {request}");
         }
-        // Rest saves up no more than the burst.
+        // An idle time saves up no more than the burst.
         clock.set(NOON + DAY);
         assert_eq!(let_in(), burst, "{plan:?}");
     }
@@ -354,11 +354,11 @@ fn whatever_is_refused_counts_as_a_guess_does() {
     let ask = |bearer: Option<&str>, caller: &str| code(handle(&gateway, bearer, caller, reading("a")));
     let all = [("none", None), ("revoked", Some(revoked.key.expose())), ("expired", Some(expired.key.expose()))];
     for (name, bearer) in all {
-        // One caller to whom it was of use once.
+        // A caller that used a valid key once.
         assert_eq!(ask(bearer, &format!("{name} used")), if bearer.is_some() { "" } else { "UNAUTHORIZED" });
     }
     gateway.keys().revoke(revoked.info.id).unwrap();
-    // Time for what was refused so far to be forgotten.
+    // Time for the rejected keys to be forgotten.
     clock.set(NOON + 60_000);
     for (name, bearer) in all {
         for caller in [format!("{name} used"), format!("{name} new")] {
@@ -376,7 +376,7 @@ fn from_when_a_revocation_returns_nothing_is_let_in() {
     let (_, gateway) = opened(&Hand::at(NOON));
     let plan = Plan::enterprise(60_000_000, 1_000_000).unwrap();
     for round in 0..50 {
-        // Whoever goes on trying is slowed down, and is another one in the next round.
+        // A caller that keeps trying is slowed down, so each round uses another one.
         let caller = format!("10.0.1.{round}");
         let made = gateway.keys().create(KeyDraft::new(Scope::Agent, plan)).unwrap();
         let (is_revoked, let_in) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -445,7 +445,7 @@ fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
     }
 }
 
-/// Whoever holds a key for named agents may be one of them, and calls the deletion of everything a reading.
+/// The holder of a key for named agents may be one of them, and could declare a deletion of everything as reading.
 #[test]
 fn a_key_for_named_agents_decides_on_what_was_parsed_and_on_nothing_less() {
     let (_, gateway) = opened(&Hand::at(NOON));
@@ -465,13 +465,13 @@ fn a_key_for_named_agents_decides_on_what_was_parsed_and_on_nothing_less() {
     let intent = ask(&gateway, &of_a.key, ("intent", wish)).unwrap()["intent"].clone();
     let same = ask(&gateway, &of_a.key, ("enforce", json!({ "intent": intent }))).unwrap();
     assert_eq!(same["decision"], asked["decision"]);
-    // Less than what was parsed is decided on as what was parsed.
+    // If the intent claims less than the parse, the parse decides.
     let mut less = intent.clone();
     less["riskLevel"] = json!("LOW");
     less["requiredCapabilities"] = json!(["document:read"]);
     let decided = ask(&gateway, &of_a.key, ("enforce", json!({ "intent": less }))).unwrap();
     assert_eq!(decided["decision"], asked["decision"]);
-    // Another's parse, and none at all, is nobody's.
+    // Another agent's parse, or no parse at all, is not accepted.
     for id in ["int_01kf7xqzzz0000000000000000".to_owned(), {
         let of_b = json!({ "agentId": "b", "input": "Read the file notes.txt" });
         let parsed = ask(&gateway, &of_all.key, ("intent", of_b)).unwrap();
@@ -540,7 +540,7 @@ fn an_administrator_whose_only_key_is_accepted_no_longer_gets_another() {
             let draft = KeyDraft::new(Scope::Admin, Plan::Pro);
             let draft = if is_revoked { draft } else { draft.expires_at(Timestamp::from_millis(NOON + 1000)) };
             let only = gateway.keys().create(draft).unwrap();
-            // One that is no administrator's lets none in.
+            // A key that is not an admin key does not count.
             gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
             clock.set(NOON + 999);
             assert!(gateway.keys().ensure_admin("second").unwrap().is_none(), "the first is accepted");

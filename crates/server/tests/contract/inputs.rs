@@ -1,10 +1,10 @@
-//! Bad input over lines: an error that names the field, and a governor that is as it was before.
+//! Invalid input over lines: the error names the field, and the governor's state is unchanged.
 
 use serde_json::{Map, Value, json};
 
 use crate::common::{call, in_memory, reading, refusal};
 
-/// A context of so many levels: an empty object is one.
+/// A context with this nesting depth; an empty object has depth one.
 fn nested(levels: usize) -> Map<String, Value> {
     let Value::Object(context) = (1..levels).fold(json!({}), |inner, _| json!({ "k": inner })) else { unreachable!() };
     context

@@ -1,5 +1,5 @@
-//! The contract's JSON: every resource has exactly the fields that it names, of
-//! exactly their types and forms, and the four decisions come about as it says.
+//! The JSON of the specification: every resource has exactly the named fields with the right types and formats, and
+//! the four decisions arise as described.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use regex::Regex;
 use rulekeep::{Agent, Decision, Governor, Outcome, ProofQuery, RiskLevel, Tier};
 use serde_json::{Value, json};
 
-/// What a field must be.
+/// The expected type or value of a field.
 enum Is {
     Text,
     Number,
@@ -19,11 +19,11 @@ enum Is {
     Texts,
     Object,
     List,
-    /// A text of the form that the expression gives, from end to end.
+    /// A text that matches the expression completely.
     Form(&'static str),
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// Anything but absent.
+    /// Any value that is present.
     There,
 }
 
@@ -36,7 +36,7 @@ const RISKS: &[&str] = &["LOW", "MEDIUM", "HIGH", "CRITICAL"];
 const TIERS: &[&str] = &["T0", "T1", "T2", "T3", "T4", "T5"];
 const HEALTHS: &[&str] = &["healthy", "degraded", "unhealthy"];
 
-/// Asserts that an object has exactly these fields, each as it must be.
+/// Asserts that an object has exactly these fields, each as expected.
 fn assert_fields(object: &Value, fields: &[(&str, Is)]) {
     let found: BTreeSet<&str> = object.as_object().expect("an object").keys().map(String::as_str).collect();
     let expected: BTreeSet<&str> = fields.iter().map(|(name, _)| *name).collect();
@@ -265,7 +265,7 @@ fn a_page_behind_a_cursor_names_the_next_one_until_the_last() {
         assert_eq!(page.as_object().unwrap().len(), if number < 3 { 6 } else { 5 }, "{page}");
         found.extend(page["items"].as_array().unwrap().iter().map(|item| item["id"].clone()));
         params["cursor"] = page["nextCursor"].clone();
-        // What is written meanwhile is not part of it.
+        // Records written meanwhile are not part of it.
         common::decide(&governor, "a");
     }
     assert_eq!(found, ids);
@@ -431,7 +431,7 @@ fn the_status_has_the_contracts_fields_and_counts_what_was_done() {
             ("averageLatencyMs", Is::Number),
             ("proofChainLength", Is::Whole),
             ("escalationsToday", Is::Whole),
-            // Beside what the contract names.
+            // In addition to the specification.
             ("latency", Is::Object),
         ],
     );
@@ -589,7 +589,7 @@ fn an_unknown_field_of_a_request_is_refused_with_what_was_meant() {
     given["surprise"] = json!(1);
     let refused = call(&governor, "enforce", &json!({ "intent": given }));
     assert!(refused["error"]["message"].as_str().unwrap().contains("unknown field \"surprise\""), "{refused}");
-    // What the parser answered can be sent back as a whole.
+    // A complete parse result can be sent back.
     let parsed = result(&governor, "intent", &json!({ "agentId": "a", "input": "Read the file notes.txt" }));
     assert_eq!(result(&governor, "enforce", &parsed)["decision"], "ALLOW");
 }
@@ -628,7 +628,7 @@ fn an_error_carries_its_code_and_its_http_status() {
     assert_fields(&answer["error"], &[("code", Is::There), ("message", Is::Text), ("data", Is::Object)]);
 }
 
-/// Agents whose ids are hard on whoever writes or reads JSON.
+/// Agents whose ids are difficult to write or read in JSON.
 const HARD_TO_WRITE: [&str; 13] = [
     "plain",
     "with \"quotes\" and 'others'",

@@ -1,4 +1,4 @@
-//! The contract on the wire: over lines, behind keys and over HTTP.
+//! The calls on the wire: over lines, behind API keys and over HTTP.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 #![allow(clippy::needless_pass_by_value)] // what is handed to a helper is of no further use
 

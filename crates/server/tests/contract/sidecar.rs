@@ -1,6 +1,5 @@
-//! The sidecar's protocol, driven as a runtime in another language would: every
-//! method, every error of JSON-RPC, batches and notifications, and lines that
-//! are broken in any way. No line ever ends it.
+//! The sidecar protocol, used as a runtime in another language would: every method, every JSON-RPC error, batches and
+//! notifications, and lines malformed in many ways. No line ever ends the session.
 
 use crate::common::{self, Served, call, in_memory, intent, reading, refusal, result, serve};
 use proptest::prelude::*;
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"ping","method":"agent/get","params":{"agentId":"a"}}"#;
 
-/// Asserts that the answer is an error of JSON-RPC itself.
+/// Asserts that the response is an error of JSON-RPC itself.
 fn assert_fault(answer: &Value, code: i64, id: &Value) {
     assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), id), "{answer}");
     assert!(answer["error"]["message"].is_string() && answer.get("result").is_none(), "{answer}");
@@ -593,8 +592,8 @@ mod framing {
 mod broken_lines {
     use super::*;
 
-    /// One request of each kind, the id in front: however such a line is broken
-    /// behind its start, it is JSON with an id, or no JSON, and either is answered.
+    /// One request of each kind, with the id first: a line that is damaged after its start is either JSON with an id
+    /// or not JSON, and both get a response.
     fn requests() -> Vec<String> {
         let calls = [
             ("agent/register", json!({ "agentId": "x", "score": 500, "labels": ["l"] })),
@@ -678,14 +677,14 @@ mod broken_lines {
         Config { cases, failure_persistence: None, ..Config::default() }
     }
 
-    /// Serves the line with a valid request behind it, and returns the answers to the line itself.
+    /// Serves the line followed by a valid request, and returns the responses to the line itself.
     fn answers_to(governor: &Served, mut line: Vec<u8>) -> Vec<Value> {
         line.retain(|byte| *byte != b'\n');
         line.push(b'\n');
         line.extend_from_slice(PING.as_bytes());
         let mut answers = serve(governor, line);
         let ping = answers.pop().expect("the valid request is answered");
-        // A broken line may have suspended the agent, but nothing makes it unknown.
+        // A damaged line may have suspended the agent, but cannot make it unknown.
         assert_eq!((&ping["id"], &ping["result"]["agentId"]), (&json!("ping"), &json!("a")), "{ping}");
         answers
     }
@@ -694,7 +693,7 @@ mod broken_lines {
     fn a_line_of_any_bytes_is_answered_once_and_ends_nothing() {
         let governor = in_memory();
         proptest!(config(400), |(line in prop::collection::vec(any::<u8>(), 0..200))| {
-            // Without a brace it can be no notification, which is the only line without an answer.
+            // Without a brace it cannot be a notification, the only line without a response.
             let line: Vec<u8> = line.into_iter().filter(|byte| *byte != b'{').collect();
             prop_assert_eq!(answers_to(&governor, line).len(), 1);
         });
@@ -780,7 +779,7 @@ mod broken_lines {
     }
 }
 
-/// In every build: where the feature is there, the key is not.
+/// In every build: the feature may be present, but no key is set.
 #[test]
 fn checkpoints_are_refused_by_a_governor_that_signs_none() {
     let refused = json!({ "code": "CONFLICT", "httpStatus": 409 });

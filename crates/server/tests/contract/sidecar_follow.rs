@@ -1,4 +1,4 @@
-//! Over lines: following what happens from where somebody stopped, and asking for what is open.
+//! Over lines: following events from a stored position, and listing open records.
 
 use std::io::{BufRead, BufReader, Write};
 use std::thread;
@@ -14,7 +14,7 @@ fn line(id: u64, method: &str, params: &Value) -> String {
     format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
 }
 
-/// A session that is talked to while it lasts.
+/// A session that is used while it lasts.
 struct Session<'a> {
     to: &'a mut dyn Write,
     from: &'a mut dyn BufRead,
@@ -31,7 +31,7 @@ impl Session<'_> {
         self.to.write_all(line(1, method, params).as_bytes()).unwrap();
     }
 
-    /// The answer to a call, with nothing told before it.
+    /// The response to a call, with no event before it.
     fn call(&mut self, method: &str, params: &Value) -> Value {
         self.send(method, params);
         self.next()
@@ -42,7 +42,7 @@ impl Session<'_> {
     }
 }
 
-/// Talks to a session until the talk is over.
+/// Runs a session until the closure ends.
 fn talk(governor: &Served, talk: impl FnOnce(&mut Session<'_>)) {
     let ((input, mut to), (from, output)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     thread::scope(|scope| {
@@ -181,14 +181,14 @@ fn an_escalation_is_waited_for_and_not_longer_than_was_asked() {
         let resolved = governor.escalations().approve(id, Review::by("ann")).unwrap();
         let mut answer = session.next();
         if answer["result"]["state"] == "pending" {
-            // A line waits no longer than that, whatever else the machine is at.
+            // A line may not wait longer, whatever else the machine is doing.
             session.send("escalation/wait", &json!({ "id": asked, "timeoutMs": 1_000 }));
             answer = session.next();
         }
         assert_eq!(answer["result"]["state"], json!(EscalationState::Approved), "{answer}");
         assert_eq!(answer["result"]["id"], json!(id));
         assert!(resolved.proof_id.is_some());
-        // Nothing was taken up by that.
+        // Waiting has claimed nothing.
         governor.escalations().claim(id, &reading("a")).unwrap();
         assert_eq!(governor.escalations().wait_answered(id, Duration::MAX).unwrap().state, EscalationState::Approved);
     });

@@ -1,4 +1,4 @@
-//! Tasks over lines: their whole life, what is refused, and what a restart keeps.
+//! Tasks over lines: their life, what is refused, and what a restart keeps.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::common::{Hand, NOON, Served, call, refusal, result};
 
 const WORDS: &str = "Send the agenda to ann@example.com";
 const UNKNOWN: &str = "tsk_01kx0000000000000000000000";
-/// A time that is right after the default life of a task.
+/// A time just after the default lifetime of a task.
 const NEXT_DAY: i64 = NOON + 24 * 3_600_000;
 
-/// A governor with the recommended policies, a clock that stands still, and two agents that may send mails.
+/// A governor with the recommended policies, a clock that stands still, and two agents that may send mail.
 fn governor() -> (Served, Hand) {
     let clock = Hand::at(NOON);
     let governor = builder(&clock).open_in_memory().unwrap();
@@ -49,7 +49,7 @@ fn mail(to: &str) -> Value {
     json!({ "tool": "send_email", "arguments": arguments(to) })
 }
 
-/// A call that nothing in the words asks for.
+/// A tool call that the task's words do not ask for.
 fn deletion(id: &str) -> Value {
     json!({ "tool": "delete_email", "arguments": { "email_id": id } })
 }
@@ -141,7 +141,7 @@ fn an_intent_is_enforced_under_a_task_as_an_input_is() {
     assert!(sent.get("intent").is_none());
     assert_eq!(decided(&mail("eve@evil.example"))["decision"], "ESCALATE", "an address that the user did not name");
     assert_eq!(decided(&deletion("7"))["denialClass"], "mandate");
-    // All that a parse gave can be sent back.
+    // A complete parse result can be sent back.
     let parsed = result(&governor, "intent", &json!({ "agentId": "desk", "input": deletion("8") }));
     assert_eq!(result(&governor, "enforce", &with(&parsed, json!({ "taskId": task })))["denialClass"], "mandate");
     assert_eq!(result(&governor, "task/get", &json!({ "taskId": task }))["calls"], 4);
@@ -176,7 +176,7 @@ fn what_names_no_task_of_the_agent_is_not_found() {
     assert_eq!(result(&governor, "proof/query", &json!({ "entityId": "helper" }))["total"], 0);
 }
 
-/// A request whose task is lost on the way must not be decided without the mandate.
+/// A request that loses its task id must not be decided without the mandate.
 #[test]
 fn a_task_id_that_is_malformed_or_misspelt_never_counts_as_none() {
     let (governor, _) = governor();
@@ -305,7 +305,7 @@ fn a_field_that_does_not_fit_is_named() {
         let (code, at) = (&refused["code"], &refused["details"]["field"]);
         assert_eq!((code, at), (&json!("INVALID_INPUT"), &json!(field)), "{method} {params}: {refused}");
     }
-    // A field that is dropped, or has lost its value, would leave the agent more than was meant.
+    // A field that is ignored or has lost its value would leave the agent more than intended.
     for more in
         [json!({ "maxcalls": 1 }), json!({ "expires": 60 }), json!({ "maxCalls": null }), json!({ "expiresIn": null })]
     {
@@ -331,7 +331,7 @@ fn a_result_is_taken_only_of_a_call_that_was_enforced() {
         let refused = refusal(&governor, "task/observe", &observed(name, to, json!("sent")));
         assert_eq!((&refused["code"], &refused["httpStatus"]), (&json!("CONFLICT"), &json!(409)));
     }
-    // Results of tools are larger than requests.
+    // Tool results may be larger than other requests.
     let large = "word ".repeat(200_000);
     result(&governor, "task/observe", &observed("send_email", "ann@example.com", json!(large)));
     assert_eq!(result(&governor, "task/get", &json!({ "taskId": task }))["state"], "open");

@@ -1,9 +1,8 @@
-//! The console in a browser: headless Chromium, driven by `console.py` with `selenium`, and looked through by
-//! `axe-core`.
+//! The console in a browser: headless Chromium, driven by `console.py` with `selenium`, and checked by `axe-core`.
 //!
-//! Where there is no Chromium, Python or npm this is said on standard error, and the test is passed over; with
-//! `RULEKEEP_REQUIRE_PEERS` set it fails instead. `RULEKEEP_CONSOLE_RECORDS` says how many records the store has,
-//! `RULEKEEP_CONSOLE_SHOTS` names a folder for pictures.
+//! If Chromium, Python or npm is missing, the test prints this to standard error and is skipped; with
+//! `RULEKEEP_REQUIRE_PEERS` set it fails instead. `RULEKEEP_CONSOLE_RECORDS` sets the number of records in the store,
+//! `RULEKEEP_CONSOLE_SHOTS` a folder for screenshots.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 use crate::common::{self, intent, programs, reading};
 use crate::nightly;
 
-/// What would be run, seen as something else, or not seen at all.
+/// Text that could be run, displayed as something else, or be invisible.
 const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\">\u{202e}live\u{200b}\u{3164}\u{feff}&lt;b&gt;'\"`${1}";
 
 #[test]
@@ -63,7 +62,7 @@ fn the_console_does_in_a_browser_what_its_page_says() {
     assert!(approved.valid);
 }
 
-/// Agents, escalations, hostile texts, and as many records as are wanted.
+/// Creates agents, escalations, hostile texts, and the requested number of records.
 fn fill(governor: &Governor, records: u64) {
     for agent in ["a", "b", "bulk", HOSTILE, "with/slash?and#hash", "שלום"] {
         governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
@@ -72,7 +71,7 @@ fn fill(governor: &Governor, records: u64) {
         governor.agents().register(Agent::new(format!("fleet-{number:03}")).at_tier(Tier::T2)).unwrap();
     }
     for _ in 0..records {
-        // It is in order, and on disk behind the next flush.
+        // It is enqueued, and on disk after the next flush.
         drop(governor.enforce_pending(&reading("bulk")).unwrap());
     }
     for number in 0..40 {
@@ -94,7 +93,7 @@ fn fill(governor: &Governor, records: u64) {
     governor.log().flush().unwrap();
 }
 
-/// Has the script go through the page; what it found stands on its output.
+/// Runs the script on the page; its findings are on its output.
 fn check(python: &Path, told: &Value) {
     let mut script = Command::new(python);
     script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/console.py"));
@@ -102,7 +101,8 @@ fn check(python: &Path, told: &Value) {
     assert!(said.trim_end().ends_with("all as expected"), "{said}");
 }
 
-/// A Python that has selenium, and axe-core's file: fetched once, kept with what is built. Or why there is none.
+/// A Python with selenium, and axe-core's file: fetched once, and kept with the build. Otherwise the reason there is
+/// none.
 fn selenium_and_axe() -> Result<(PathBuf, PathBuf), String> {
     for program in ["chromium", "chromedriver", "python3", "npm"] {
         programs::found(program)?;

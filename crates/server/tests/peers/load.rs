@@ -1,6 +1,7 @@
-//! Clients that go on for long, good and bad ones at once: every answer has its record, and nothing grows.
+//! Clients that run for long, valid and hostile ones at once: every response has its record, and memory does not
+//! grow.
 //!
-//! `RULEKEEP_LOAD_SECONDS` says for how long; 10 s unless it does.
+//! `RULEKEEP_LOAD_SECONDS` sets the duration; default 10 s.
 
 use std::fs;
 use std::io::Write;
@@ -17,29 +18,31 @@ use crate::common::policies;
 use crate::live::{Ask, Client, Live, mailing, reading};
 use crate::nightly;
 
-/// What each record may leave in memory: the view's indexes over the log, which stay as long as it is open.
-// SOURCE: six runs, 2026-11-22, two busy cores, unoptimised: 76 to 489 each of the first 10,000, mostly less than 200.
+/// The memory that each record may leave: the index over the log, which stays while it is open.
+// SOURCE: six runs, 2026-11-22, two busy cores, unoptimized: 76 to 489 for each of the first 10,000, mostly less than
+// 200.
 const BYTES_A_RECORD: u64 = 512;
-/// What an answer that leaves no record may, and a connection that has ended: nothing, but memory comes by the page.
-// SOURCE: the same runs: 1 to 33 an answer, 1 to 7 a connection.
+/// The memory that a response without a record, and an ended connection, may leave: none, but memory is allocated by
+/// the page.
+// SOURCE: the same runs: 1 to 33 for a response, 1 to 7 for a connection.
 const BYTES_AN_ANSWER: u64 = 256;
 const BYTES_A_CONNECTION: u64 = 1_024;
-/// What else may come when all ask at once: threads, caches that fill up, and what the allocator keeps.
-// SOURCE: the same runs: 10 to 28 MiB in all, with 8,000 to 20,000 records. So it shows the largest leaks alone; the others
-// are for `leaves_little` to see.
+/// Further memory when all clients run at once: threads, filling caches, and the allocator's reserve.
+// SOURCE: the same runs: 10 to 28 MiB in all, with 8,000 to 20,000 records. So this bound shows only large leaks;
+// `leaves_little` finds the others.
 const BESIDE: u64 = 48 << 20;
-/// After that a client is slow.
+/// The time after which a client is slow.
 const SLOW: Duration = Duration::from_secs(5);
-/// Clients that ask rightly, each on one connection.
+/// Number of valid clients, each on one connection.
 const GOOD: u64 = 8;
 
 #[derive(Default)]
 struct Counted {
-    /// Answers of 200 to `/enforce` that were no repetition.
+    /// Responses with status 200 to `/enforce` that were not repetitions.
     decided: AtomicU64,
     /// Requests of all kinds that were answered.
     answered: AtomicU64,
-    /// Connections on which something was done that is not to be done.
+    /// Connections with invalid behavior.
     wrong: AtomicU64,
     is_over: AtomicBool,
 }
@@ -53,15 +56,15 @@ fn under_load_every_decision_has_its_record_and_nothing_grows() {
     let folder = tempfile::tempdir().unwrap();
     let governor = Governor::builder().policies(policies()).durability(Durability::Buffered);
     let governor = governor.open(folder.path().join("store")).unwrap();
-    // Short, so that slow clients come and go by the hundred; long enough for right ones on a machine that is busy.
+    // Short, so that hundreds of slow clients come and go; long enough for valid ones on a busy machine.
     let server = Server::new().header_timeout(SLOW).body_timeout(SLOW).write_timeout(SLOW);
     let live = Live::of(governor, server);
     let counted = Counted::default();
-    // Keys that were used from here go on when others that come from here are refused.
+    // Keys already used from here continue to work while other keys from here are rejected.
     live.get("/v1/agents/a", &live.agent).ok();
     live.get("/v1/admin/status", &live.admin).ok();
     leaves_little(&live, &counted);
-    // What a first second brings (threads, caches, the first pages of the index) is no growth.
+    // The memory of the first second (threads, caches, the first pages of the index) does not count as growth.
     run(&live, &counted, Duration::from_secs(1));
     let (memory, before) = (resident(), live.governor.status().metrics.proof_chain_length);
     let warm = counted.decided.load(Ordering::SeqCst);
@@ -88,7 +91,7 @@ fn under_load_every_decision_has_its_record_and_nothing_grows() {
         }
     }
 
-    // Whatever was done to it, it still answers, ends, and its log is whole.
+    // After all this it still answers and ends, and its log is intact.
     let page = live.get("/v1/proof/query?entityId=a&pageSize=200", &live.agent).ok();
     assert_eq!(page["total"], live.records("a"));
     let governor = live.governor.clone();
@@ -100,8 +103,7 @@ fn under_load_every_decision_has_its_record_and_nothing_grows() {
     governor.close().unwrap();
 }
 
-/// One client alone, one kind of request after the other and so many of each: what each leaves is seen, which among all the
-/// others it is not.
+/// A single client makes one kind of request after another, which shows what each leaves behind.
 fn leaves_little(live: &Live, counted: &Counted) {
     let keyed = |method, path| Ask::new(method, path).key(&live.agent);
     let (looked, faulty) = (keyed("GET", "/v1/agents/a"), keyed("POST", "/v1/enforce").json(&json!({})));
@@ -112,18 +114,18 @@ fn leaves_little(live: &Live, counted: &Counted) {
         assert_eq!(client.ask(asked).status, status);
     });
     leaves("a connection", 4_000, BYTES_A_CONNECTION, |_| assert_eq!(live.ask(&looked).status, 200));
-    // The first one was idle meanwhile, which the server may have ended.
+    // The server may have ended the first connection, which was idle meanwhile.
     let mut client = live.client();
-    // Twice, for the first thousands take more than later ones.
+    // Doubled, because the first thousands need more than later ones.
     leaves("a decision", 10_000, 2 * BYTES_A_RECORD, |_| {
         assert_eq!(client.ask(&decided).status, 200);
         counted.decided.fetch_add(1, Ordering::SeqCst);
     });
 }
 
-/// Makes sure that each leaves no more than that.
+/// Asserts that each request leaves at most this much memory.
 fn leaves(what: &str, many: u64, most: u64, mut ask: impl FnMut(u64)) {
-    // What the first bring is no growth.
+    // The memory of the first requests does not count as growth.
     (0..many / 4).for_each(&mut ask);
     let before = resident();
     (0..many).for_each(&mut ask);
@@ -135,7 +137,7 @@ fn leaves(what: &str, many: u64, most: u64, mut ask: impl FnMut(u64)) {
     assert!(grown < many * most, "{what} leaves {} bytes", grown / many);
 }
 
-/// Everybody at once, for that long.
+/// Runs all clients for this time.
 fn run(live: &Live, counted: &Counted, time: Duration) {
     counted.is_over.store(false, Ordering::SeqCst);
     let deadline = Instant::now() + time;
@@ -159,7 +161,7 @@ impl Counted {
     }
 }
 
-/// Asks for decisions, some under idempotency keys and twice, and now and then for all else; a tenth is faulty.
+/// Asks for decisions, some with idempotency keys and repeated, sometimes for everything else; a tenth is invalid.
 fn good(live: &Live, counted: &Counted, number: u64) {
     static KEYS: AtomicU64 = AtomicU64::new(0);
     let mut client = live.client();
@@ -196,7 +198,7 @@ fn good(live: &Live, counted: &Counted, number: u64) {
                 assert_ne!(status["status"], "unhealthy");
             }
             5 if round % 100 == 5 => {
-                // Nobody answers them: past the most that an agent may leave open it is DENY.
+                // Nobody answers them: above the maximum of open escalations the decision is DENY.
                 assert_ne!(ask(enforce(mailing(agent))).ok()["decision"], "ALLOW");
                 counted.decided.fetch_add(1, Ordering::SeqCst);
             }
@@ -209,10 +211,10 @@ fn good(live: &Live, counted: &Counted, number: u64) {
     }
 }
 
-/// A connection of its own on which that is written; what comes back is read as far as it comes.
+/// Writes bytes on a connection of its own, and reads whatever comes back.
 fn hostile(live: &Live, counted: &Counted, bytes: &[u8]) {
     let mut client = live.client();
-    // The server may have closed it before all is written.
+    // The server may close before everything is written.
     let _ = client.send(bytes);
     let _ = client.answer();
     counted.wrong.fetch_add(1, Ordering::SeqCst);
@@ -273,7 +275,7 @@ fn slow_bodies(live: &Live, counted: &Counted) {
     }
 }
 
-/// Half a request, and gone. What is whole would be decided, so none is.
+/// Sends half a request and hangs up. A complete one would be decided, so none is sent.
 fn hang_ups(live: &Live, counted: &Counted) {
     let whole = Ask::new("POST", "/v1/enforce").key(&live.agent).json(&reading("a")).bytes();
     let mut at = 1;
@@ -293,13 +295,12 @@ fn guesses(live: &Live, counted: &Counted) {
     }
 }
 
-/// Says so past the test harness, which keeps what a good test prints to itself.
+/// Prints to standard error past the test harness, which captures the output of passing tests.
 fn not_looked_at(what: &str) {
     let _ = writeln!(std::io::stderr(), "memory was not looked at, which this system does not tell: {what}");
 }
 
-/// Bytes of memory that this process has, but for what it has of files, its own program among them. None where the system
-/// does not say it so.
+/// The process's memory in bytes without file-backed pages; `None` if the system does not report it.
 fn resident() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

@@ -1,9 +1,9 @@
-//! The OpenAPI document and the server, held against each other by a hand that is not ours: `schemathesis` from `PyPI`
-//! makes requests out of the document, good ones and bad ones, and looks at what a live server answers.
-//! `schemathesis.toml` says what it finds on purpose.
+//! The OpenAPI document and the server, checked against each other by an independent tool: `schemathesis` from `PyPI`
+//! generates valid and invalid requests from the document and checks the responses of a live server.
+//! `schemathesis.toml` lists the intended deviations.
 //!
-//! Where there is no Python or `PyPI` this is said on standard error, and the test is passed over; with
-//! `RULEKEEP_REQUIRE_PEERS` set it fails instead. `RULEKEEP_EXAMPLES` says how many requests each path gets.
+//! If Python or `PyPI` is missing, the test prints this to standard error and is skipped; with
+//! `RULEKEEP_REQUIRE_PEERS` set it fails instead. `RULEKEEP_EXAMPLES` sets the number of requests for each path.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::nightly;
 
 const VERSION: &str = "schemathesis==4.32.5";
 
-/// Limits of rates see a thousand seconds for one: refused keys do not get in each other's way.
+/// A clock a thousand times faster than real time, so that rejected keys do not affect one another.
 struct Hasty;
 
 impl Clock for Hasty {
@@ -81,7 +81,7 @@ fn schemathesis_finds_nothing() {
     let _ = writeln!(std::io::stderr(), "schemathesis:{counted}");
 }
 
-/// Something of each kind, so that there is something to be found.
+/// Creates one object of each kind.
 fn fill(governor: &Governor) {
     governor.agents().register(Agent::new("support-1").at_tier(Tier::T4)).unwrap();
     for _ in 0..3 {

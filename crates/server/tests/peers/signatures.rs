@@ -1,8 +1,8 @@
-//! Deliveries, verified by hands that are not ours: the library
-//! `standardwebhooks` from `PyPI`, and the code in the README in Python and in Node.
+//! Deliveries verified by independent code: the library `standardwebhooks` from `PyPI`, and the code in the README in
+//! Python and in Node.
 //!
-//! What is not there on a machine is said on standard error, and the test is
-//! passed over; with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
+//! If one of these is missing on a machine, the test prints this to standard error and is skipped; with
+//! `RULEKEEP_REQUIRE_PEERS` set it fails instead.
 
 use std::fs;
 use std::process::Command;
@@ -17,7 +17,7 @@ use rulekeep::{Agent, Tier};
 use rulekeep_server::webhooks::{EndpointDraft, Settings};
 use serde_json::{Value, json};
 
-/// What a verifier must say to each delivery: `[what, secret, headers, body, seconds that have gone by, is good]`.
+/// The expected result of each delivery: `[what, secret, headers, body, seconds that have gone by, is good]`.
 struct Cases(Vec<Value>);
 
 impl Cases {
@@ -37,7 +37,7 @@ impl Cases {
         let last = webhooks.rotate(added.id, Duration::ZERO).unwrap();
         decide(&governor, "a");
         let afterwards = receiver.next();
-        // A secret of the caller's own, which is not base 64, comes back in a form that every library reads alike.
+        // A secret of the caller's own, not in base64, is returned in a form that every library reads alike.
         let own_receiver = Receiver::taking();
         let draft =
             EndpointDraft::to(&own_receiver.url).of_type(EventType::Decision).secret("çelui-ci, of 24 bytes and more");
@@ -79,7 +79,8 @@ impl Cases {
         cases
     }
 
-    /// Deliveries whose signatures are right, by secrets of 23 and of 24 bytes: the library takes either, which we do not.
+    /// Deliveries with correct signatures by secrets of 23 and of 24 bytes: the library accepts both, this server
+    /// only the second.
     fn with_short_secrets(mut self) -> Self {
         let receiver = Receiver::taking();
         let settings = Settings { allow_private: true, ..Settings::default() };
@@ -88,7 +89,7 @@ impl Cases {
         governor.webhooks().add(&EndpointDraft::to(&receiver.url).of_type(EventType::Decision)).unwrap();
         decide(&governor, "a");
         let request = receiver.next();
-        // HMAC fills a short key up with zeros, so a key with one behind it signs alike.
+        // HMAC pads a short key with zeros, so a key with an appended zero signs alike.
         let mut padded = vec![b'k'; 23];
         padded.push(0);
         for (what, text, key, is_good) in [
@@ -115,7 +116,7 @@ impl Cases {
         self.0.push(json!([what, secret, headers, body, gone_by, is_good]));
     }
 
-    /// Has a program read the cases and say what it found to be otherwise: nothing.
+    /// Runs a program on the cases, and expects it to find no difference.
     fn check(&self, program: &mut Command) {
         let said = programs::succeeded(program, &serde_json::to_vec(&self.0).unwrap(), programs::SOON);
         assert_eq!(said.trim(), format!("{} as expected", self.0.len()));
@@ -137,7 +138,7 @@ fn second_after(request: &Request) -> String {
     (second + 1).to_string()
 }
 
-/// The code of that language in the README's section on webhooks.
+/// The code for a language in the README's section on webhooks.
 fn of_readme(language: &str) -> String {
     let readme = include_str!("../../../../README.md");
     let section = readme.split("\n## Webhooks\n").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -165,7 +166,7 @@ fn the_readme_verifies_in_python() {
     if !is_there("python3") {
         return;
     }
-    // What it refuses is a ValueError, as it says of itself.
+    // Its errors are ValueErrors, as documented.
     let program = of_readme("python") + &PYTHON_CASES.replace("except Exception", "except ValueError");
     Cases::new().with_short_secrets().check(Command::new("python3").args(["-c", &program]));
 }

@@ -1,5 +1,4 @@
-//! Events that arrive: deliveries to receivers on loopback, over restarts,
-//! failures, rotations and removals.
+//! Deliveries to receivers on loopback, over restarts, failures, rotations and removals.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +27,7 @@ fn shown(governor: &Served, id: WebhookId) -> Endpoint {
     governor.webhooks().list().unwrap().into_iter().find(|endpoint| endpoint.id == id).unwrap()
 }
 
-/// The status says of an endpoint what became of it.
+/// Asserts that the status reports an endpoint's problem.
 fn assert_degraded(governor: &Served, id: WebhookId, why: &str) {
     let status = governor.status();
     assert_eq!(status.components.gateway, Health::Degraded);
@@ -36,14 +35,14 @@ fn assert_degraded(governor: &Served, id: WebhookId, why: &str) {
     assert!(status.warnings.iter().any(says), "{:?}", status.warnings);
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn until(is_so: impl Fn() -> bool) {
     while !is_so() {
         thread::yield_now();
     }
 }
 
-/// What the log tells, the next so many events.
+/// The next events of the log.
 fn told(subscription: &mut Subscription, count: usize) -> Vec<Event> {
     (0..count).map(|_| subscription.wait().unwrap().unwrap()).collect()
 }
@@ -118,7 +117,7 @@ fn a_receiver_that_fails_every_other_time_misses_nothing_and_gets_it_in_order() 
 #[test]
 fn an_event_that_is_given_up_is_shown_kept_and_can_be_sent_once_more() {
     let folder = tempfile::tempdir().unwrap();
-    // The first event fails to the end; what follows is taken.
+    // The first event fails to the end; later ones are accepted.
     let receiver = Receiver::replying(|number, _| if number < 3 { Reply::Status(503) } else { OK });
     let governor = opened(folder.path());
     let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
@@ -266,7 +265,7 @@ fn without_its_secret_nothing_is_sent_until_there_is_another() {
     assert!(endpoint.reason.unwrap().contains("readdress"));
     assert_eq!(code(governor.webhooks().resume(added.id)), "CONFLICT", "resuming brings no secret back");
     assert!(receiver.rest().is_empty());
-    // Its address is gone with it.
+    // Its URL is lost as well.
     assert_eq!(code(governor.webhooks().rotate(added.id, Duration::ZERO)), "CONFLICT");
     governor.webhooks().readdress(added.id, &receiver.url).unwrap();
     assert!(shown(&governor, added.id).reason.unwrap().contains("rotate"));
@@ -310,7 +309,7 @@ fn secrets_that_cannot_be_read_stop_endpoints_alone_and_are_never_written_over()
     assert_eq!(fs::read(&file).unwrap(), cut, "it is as it was");
     assert!(receiver.rest().is_empty());
 
-    // Put back while the store is open, it serves again; taken away, there are others.
+    // Restored while the store is open, it works again; while it is missing, new secrets are generated.
     let governor = opened(folder.path());
     fs::write(&file, &good).unwrap();
     governor.webhooks().resume(added.id).unwrap();
@@ -443,7 +442,7 @@ fn what_an_endpoint_has_still_to_be_told_stays_out_of_an_archive_and_its_states_
     let governor = opened();
     let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
     let added = governor.webhooks().add(&draft).unwrap();
-    // The clock stands still, so that the first event fails once and waits.
+    // The clock stands still, so the first event fails once and waits.
     let count = common::heavy(&governor, 400, 1).len();
     let first = receiver.next().event_id();
     until(|| shown(&governor, added.id).attempts == 1);
@@ -457,7 +456,7 @@ fn what_an_endpoint_has_still_to_be_told_stays_out_of_an_archive_and_its_states_
     until(|| shown(&governor, added.id).attempts == 2);
     is_ill.store(false, Ordering::SeqCst);
     clock.set(NOON + 40 * 86_400_000 + 1000);
-    // One that failed, and every one that arrived.
+    // One failed attempt, and one for every delivered event.
     until(|| governor.webhooks().deliveries(added.id, 1).unwrap().total == 1 + count as u64);
     let told: BTreeSet<_> = receiver.rest().iter().map(receiver::Request::event_id).collect();
     assert!(told.len() == count && told.contains(&first), "all of them, the first one too");
@@ -485,7 +484,7 @@ fn child_that_delivers_beside_a_proxy() {
     governor.webhooks().add(&EndpointDraft::to(&url).of_type(EventType::Decision)).unwrap();
     decide(&governor, "a");
     say("decided");
-    // Until the parent kills it.
+    // Until the parent kills this process.
     let _ = std::io::stdin().read_line(&mut String::new());
 }
 

@@ -1,5 +1,5 @@
-//! Endpoints where something goes wrong beside them: a crash as one is added, a removal that cannot be recorded, many who
-//! take up the same one at once.
+//! Endpoints while other things fail: a crash while one is added, a removal that cannot be recorded, concurrent
+//! resumes.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn a_crash_amid_the_adding_of_an_endpoint_leaves_nothing_that_holds_an_archive_u
     common::copy_folder(&store, &cut);
     drop(governor);
 
-    // The disk has its place, and not the endpoint.
+    // The disk contains its position, but not the endpoint.
     fs::write(cut.join("HEAD"), head).unwrap();
     let journal = common::journal(&cut);
     let mut bytes = fs::read(&journal).unwrap();
@@ -81,7 +81,7 @@ fn of_many_who_take_up_an_endpoint_at_once_one_does_and_each_event_is_sent_once(
             let resuming: Vec<_> = (0..8).map(|_| scope.spawn(resume)).collect();
             scope.spawn(|| {
                 start.wait();
-                // It finds the endpoint's old secret, or one that works.
+                // It finds the endpoint's old secret, or a working one.
                 let _ = governor.webhooks().rotate(id, Duration::from_secs(60));
             });
             scope.spawn(|| {
@@ -97,7 +97,7 @@ fn of_many_who_take_up_an_endpoint_at_once_one_does_and_each_event_is_sent_once(
         let expected: Vec<_> = (0..20).map(|_| log.wait().unwrap().unwrap().id.to_string()).collect();
         let sent: Vec<_> = receiver.take(20).iter().map(receiver::Request::event_id).collect();
         assert_eq!(sent, expected, "round {round}");
-        // What one sends too many would come before this.
+        // A superfluous delivery would arrive before this one.
         decide(&governor, "a");
         assert_eq!(receiver.next().event_id(), log.wait().unwrap().unwrap().id.to_string(), "round {round}");
         governor.close().unwrap();
@@ -142,7 +142,7 @@ fn an_endpoint_whose_new_address_cannot_be_recorded_goes_on_at_the_old_one() {
     assert!(other.rest().is_empty());
 }
 
-/// A clock in which the threads that deliver are held up, and counted.
+/// A clock at which delivering threads can be held and counted.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<Held>, Condvar)>);
 
@@ -184,7 +184,7 @@ impl Clock for Gate {
 #[test]
 fn an_endpoint_gets_another_address_only_once_its_thread_has_ended() {
     let (folder, gate) = (tempfile::tempdir().unwrap(), Gate::default());
-    // Shut before the answer is heard, so that whoever delivered is held up right behind it.
+    // Closed before the response arrives, so that the delivering thread is held right after it.
     let shutting = gate.clone();
     let receiver = Receiver::replying(move |_, _| {
         shutting.shut(true);
@@ -221,7 +221,7 @@ fn an_endpoint_that_is_off_tries_again_to_have_that_noted() {
     governor.webhooks().add(&draft).unwrap();
     decide(&governor, "a");
     governor.log().flush().unwrap();
-    // Nothing can be noted from here on.
+    // Nothing can be recorded from here on.
     governor.log().freeze("the contract ended").unwrap();
     receiver.next();
     while governor.webhooks().list().unwrap()[0].state != EndpointState::Off {
@@ -244,12 +244,12 @@ fn what_follows_the_host_of_an_address_stands_beside_the_journal_and_is_not_show
     decide(&governor, "a");
     let first = receiver.next();
     assert!(first.verified(&added.secret).is_ok(), "it is sent there all the same");
-    // What is cut off amid its delivery is sent again.
+    // An interrupted delivery is sent again.
     while governor.webhooks().deliveries(added.id, 1).unwrap().total == 0 {
         thread::yield_now();
     }
 
-    // To another address with the next event; in its order, by the same secret.
+    // To another URL with the next event; in order, and with the same secret.
     governor.webhooks().readdress(added.id, &at(&other.url, tokens[2])).unwrap();
     assert_eq!(code(governor.webhooks().readdress(added.id, "https://localhost.example:99999/")), "INVALID_INPUT");
     decide(&governor, "a");

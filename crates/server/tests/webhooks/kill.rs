@@ -1,7 +1,7 @@
-//! `kill -9` of a process that decides and delivers, with the receiver in this
-//! one: whatever was committed arrives, and nothing else.
+//! `kill -9` of a process that decides and delivers, with the receiver in this process: everything committed arrives,
+//! and nothing else.
 //!
-//! `RULEKEEP_KILL_ROUNDS` sets how often it is killed (default 10).
+//! `RULEKEEP_KILL_ROUNDS` sets how often it is killed; default 10.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +22,7 @@ fn rounds() -> usize {
     std::env::var("RULEKEEP_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(10)
 }
 
-/// How many deliveries the parent waits for in a round: none at all, few, many.
+/// The number of deliveries that the parent waits for in a round: none, few or many.
 fn patience(round: usize) -> usize {
     [1, 40, 0, 7, 600, 2, 63, 15, 3, 290][round % 10]
 }
@@ -65,7 +65,7 @@ fn child_that_decides_and_delivers() {
 fn whatever_was_committed_arrives_however_often_it_is_killed_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
-    // Now and then it fails too, so that retries are cut off as well.
+    // Some deliveries fail too, so that retries are interrupted as well.
     let receiver = Receiver::replying(|number, _| if number % 17 == 3 { Reply::Status(500) } else { OK });
     let governor = served(&builder().open(&store).unwrap());
     registered(&governor);
@@ -86,7 +86,7 @@ fn whatever_was_committed_arrives_however_often_it_is_killed_and_nothing_else() 
     assert!(governor.verify().unwrap().valid);
     let records = chain(&governor, &AGENTS);
     let last = records.last().unwrap().id.sequence();
-    // What was cut off comes now.
+    // Interrupted deliveries arrive now.
     while arrived.last().is_none_or(|request| id_of(request).sequence() < last || kind_of(request) != "proof.recorded")
     {
         arrived.push(receiver.next());

@@ -1,4 +1,4 @@
-//! Webhooks: events that arrive, whatever happens between.
+//! Webhooks: events arrive whatever happens in between.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 #[path = "../common/mod.rs"]
@@ -16,7 +16,7 @@ use common::{Served, builder, open_with};
 use rulekeep::{Agent, GovernorBuilder, Tier};
 use rulekeep_server::webhooks::Settings;
 
-/// Receivers on loopback, told at once and so often again, soon.
+/// Settings for receivers on loopback with this many quick retries.
 fn soon(retries: usize) -> Settings {
     Settings { schedule: Some(vec![Duration::from_millis(1); retries]), allow_private: true }
 }

@@ -1,4 +1,4 @@
-//! Endpoints of a log that broke go on with the one that is begun in its place.
+//! Endpoints of a broken log continue with the log that replaces it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -51,7 +51,7 @@ fn endpoints_are_told_what_the_new_log_tells_unless_they_were_removed_behind_the
         while new < 2 {
             for request in kept.take(1) {
                 let told = request.verified(&stays.secret).unwrap().to_owned();
-                // What was under way when it closed comes once more.
+                // Deliveries in flight when it closed arrive once more.
                 if seen.insert(told) {
                     assert!(request.event().to_string().contains(&id.to_string()), "{round}: {}", request.event());
                     new += 1;

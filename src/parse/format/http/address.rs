@@ -1,13 +1,13 @@
-//! Addresses: their parts, decoded, and whether one hands out a machine's credentials.
+//! Addresses: their parts, decoded, and whether one returns a machine's credentials.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::parse::format::place;
 
-/// An address with what hides in its letters undone.
+/// An address with its encodings undone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Address {
-    /// As it is written.
+    /// The address as written.
     pub whole: String,
     pub host: String,
     pub path: String,
@@ -15,7 +15,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// The parts of `https://host/path?query`, or of a path whose host a header names.
+    /// Splits `https://host/path?query`, or a path whose host a header names.
     pub(super) fn of(target: &str, host: Option<&str>) -> Self {
         let (rest, query) = target.split_once('?').unwrap_or((target, ""));
         let query = query.split('#').next().unwrap_or("");
@@ -33,7 +33,7 @@ impl Address {
         Self { whole, host: decoded(named).to_ascii_lowercase(), path: decoded(path), query: pairs.collect() }
     }
 
-    /// Whether it names a secret: a file of secrets, or the service that hands out a machine's own.
+    /// Returns whether it names a secret: a file with secrets, or a service that returns a machine's credentials.
     pub(super) fn secret(&self) -> bool {
         is_metadata(&self.host)
             || place::is_secret(&self.path) && self.path.len() > 1
@@ -41,13 +41,13 @@ impl Address {
             || self.query.iter().any(|(_, value)| names_secret(value))
     }
 
-    /// Whether the host says that it is production.
+    /// Returns whether the host's name indicates production.
     pub(super) fn is_production(&self) -> bool {
         self.host.split(['.', '-', '_']).any(|part| matches!(part, "prod" | "production" | "prd"))
     }
 }
 
-/// Whether a value is an address or a path that names a secret.
+/// Returns whether a value is an address or a path that names a secret.
 pub(super) fn names_secret(value: &str) -> bool {
     if value.len() > LONGEST_PLACE || !value.contains(['/', '.']) {
         return false;
@@ -56,7 +56,7 @@ pub(super) fn names_secret(value: &str) -> bool {
     is_metadata(host) || place::is_secret(value)
 }
 
-/// The link-local address of clouds' metadata services, in each spelling that a client takes.
+/// Returns whether a host is the link-local address of a cloud metadata service, in any spelling that clients accept.
 fn is_metadata(host: &str) -> bool {
     let host = host.rsplit('@').next().unwrap_or(host);
     if let Some(inside) = host.strip_prefix('[').and_then(|host| host.split(']').next()) {
@@ -73,7 +73,7 @@ fn is_metadata(host: &str) -> bool {
         || matches!(name, "metadata" | "instance-data" | "metadata.azure.com" | "instance-data.ec2.internal")
 }
 
-/// An IPv4 address as `inet_aton` reads it: one to four parts, decimal, octal or hexadecimal.
+/// Parses an IPv4 address as `inet_aton` does: one to four parts, decimal, octal or hexadecimal.
 fn number(host: &str) -> Option<Ipv4Addr> {
     let parts: Vec<&str> = host.split('.').take(5).collect();
     let (last, before) = parts.split_last()?;
@@ -104,7 +104,7 @@ fn is_link_local(address: Ipv4Addr) -> bool {
     address.is_link_local() || address == Ipv4Addr::new(100, 100, 100, 200)
 }
 
-/// Percent signs undone, twice where they were put on twice.
+/// Undoes percent-encoding, also double encoding.
 pub(super) fn decoded(text: &str) -> String {
     let once = percent(text);
     if once.contains('%') { percent(&once) } else { once }
@@ -128,9 +128,9 @@ fn percent(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Pairs of a query that are read.
+/// Maximum number of query pairs read.
 const MOST_PAIRS: usize = 256;
-/// Longest value that is looked at as a path.
+/// Maximum length of a value that is checked as a path, in bytes.
 const LONGEST_PLACE: usize = 512;
 
 #[cfg(test)]

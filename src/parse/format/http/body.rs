@@ -1,10 +1,10 @@
-//! What a body or a query says: its pairs, whatever its notation.
+//! The pairs of a body or a query, in any notation.
 
 /// A key with its scalar value.
 pub(super) type Pair = (String, String);
 
-/// The pairs of a body in JSON, in a form, or in a programming language's notation of
-/// either, at any depth. Read without recursion; nothing has to be well-formed.
+/// Extracts the pairs of a body in JSON, as a form, or in a programming language's notation of either, at any depth.
+/// Works without recursion, and on malformed input.
 pub(super) fn pairs(body: &str) -> Vec<Pair> {
     let mut found: Vec<Pair> = Vec::new();
     let mut key: Option<String> = None;
@@ -66,7 +66,7 @@ fn is_scalar(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$' | '%' | '+' | '@' | '/')
 }
 
-/// Pairs that are read.
+/// Maximum number of pairs.
 const MOST_PAIRS: usize = 512;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! What is known of HTTP requests, as data: `data/http.toml`.
+//! Knowledge of HTTP requests from `data/http.toml`.
 
 use std::sync::LazyLock;
 
 use crate::model::{Operation, Resource};
 use crate::parse::table::Words;
 
-/// Whether a list holds the word.
+/// Returns whether a list contains the word.
 pub(super) fn holds(list: &str, word: &str) -> bool {
     items(list).iter().any(|known| known == word)
 }
@@ -15,12 +15,12 @@ pub(super) fn entry(list: &str, word: &str) -> Option<&'static str> {
     items(list).iter().find(|known| known.eq_ignore_ascii_case(word)).map(String::as_str)
 }
 
-/// What a method does.
+/// The operation of a method.
 pub(super) fn method(method: &str) -> Option<Operation> {
     value("methods", method)?.parse().ok()
 }
 
-/// The resource that a noun of a path names, singular or plural.
+/// The resource that a path's noun names, singular or plural.
 pub(super) fn noun(word: &str) -> Option<(&'static str, Resource)> {
     let singular = [Some(word), word.strip_suffix('s'), word.strip_suffix("es")];
     let found = singular.into_iter().flatten().find_map(|word| {
@@ -50,7 +50,7 @@ fn items(list: &str) -> &'static [String] {
     LISTS.get(list).map_or(&[], Vec::as_slice)
 }
 
-// A test rules out that the file does not read.
+// A test ensures that the file parses.
 static LISTS: LazyLock<Words<Vec<String>>> = LazyLock::new(|| {
     let lists: Words<String> = toml::from_str(include_str!("../../data/http.toml")).unwrap_or_default();
     lists.into_iter().map(|(name, words)| (name, words.split_whitespace().map(str::to_owned).collect())).collect()

@@ -1,8 +1,7 @@
 //! HTTP requests: request lines with headers and bodies, and calls of HTTP libraries.
 //!
-//! `request` tells the shapes, `address` undoes the spelling of hosts and paths, `path`
-//! reads what the method does to what the path names, `body` finds pairs.
-//! What is known is in `data/http.toml`.
+//! `request` recognizes the shapes, `address` normalizes hosts and paths, `path` determines what the method does to
+//! what the path names, and `body` extracts pairs. The data is in `data/http.toml`.
 
 mod address;
 mod body;
@@ -22,24 +21,24 @@ use address::Address;
 use body::Pair;
 use request::Request;
 
-/// Reads a text that is a request; other texts are none.
+/// Reads a text that is a request; `None` for other texts.
 pub(super) fn read(text: &str, lexicon: &Lexicon) -> Option<Reading> {
     let request = Request::from_text(text).or_else(|| Request::from_call(text))?;
     Some(Reader::of(&request, lexicon).reading)
 }
 
-/// The acts and commands of a call that another reader found, `curl` for one.
+/// The acts and commands of a call that another reader found, for example of `curl`.
 pub(super) fn call(method: &str, url: &str, body: Option<&str>, lexicon: &Lexicon) -> (Vec<Act>, Vec<String>) {
     let request = Request { method: method.to_ascii_uppercase(), target: url.to_owned(), headers: Vec::new(), body };
     let Reading { mut acts, facts, commands, .. } = Reader::of(&request, lexicon).reading;
-    // The amounts stay here; what they risk goes with the act.
+    // The amounts are dropped here, so their risk is stored in the act.
     for act in acts.iter_mut().filter(|act| act.operation == Operation::Transfer && act.risk.is_none()) {
         act.risk = Some(risk::assess(act, &facts).level);
     }
     (acts, commands)
 }
 
-/// Whether a word is a method, in whatever case.
+/// Returns whether a word is a method, ignoring case.
 pub(super) fn is_method(word: &str) -> bool {
     word.len() <= LONGEST_METHOD && known::method(&word.to_ascii_uppercase()).is_some()
 }
@@ -47,9 +46,9 @@ pub(super) fn is_method(word: &str) -> bool {
 struct Reader<'l> {
     lexicon: &'l Lexicon,
     reading: Reading,
-    /// What the request itself does.
+    /// The act of the request itself.
     main: Act,
-    /// What a key names: `?user=4`.
+    /// The object that a key names: `?user=4`.
     keyed: Option<(&'static str, Resource)>,
 }
 
@@ -85,7 +84,7 @@ impl<'l> Reader<'l> {
         self.reading.push(act.named_by(shown));
     }
 
-    /// The fields of a GraphQL document say what is done; the POST that carries it does not.
+    /// Reads the fields of a GraphQL document, which say what is done; the POST that carries it does not.
     fn graphql(&mut self, request: &Request<'_>, address: &Address, pairs: &[Pair]) {
         let carried = pairs.iter().chain(&address.query).filter(|(key, _)| key == "query" || key == "mutation");
         let documents = carried.map(|(_, value)| value.as_str()).chain(request.body);
@@ -95,7 +94,7 @@ impl<'l> Reader<'l> {
             .map(|text| (text, Document::of(text).fields))
             .find(|(_, fields)| !fields.is_empty());
         let Some((document, fields)) = found else { return };
-        // A body of JSON is no document, though it begins like one.
+        // A JSON body is not a document, although it starts like one.
         if request.body == Some(document) && !address.path.contains("graphql") {
             return;
         }
@@ -107,7 +106,7 @@ impl<'l> Reader<'l> {
                 Some(act) if !mutates && act.operation != Operation::Read => {
                     Act { operation: Operation::Read, verb: "query".to_owned(), ..act }
                 }
-                // A noun alone changes it, since it stands in a mutation.
+                // A noun alone counts as a change, because it is in a mutation.
                 Some(act) if mutates && act.operation == Operation::Read => Act { operation: Operation::Write, ..act },
                 Some(act) => act,
                 None if mutates => {
@@ -165,7 +164,7 @@ impl<'l> Reader<'l> {
         }
     }
 
-    /// `?action=delete` says what the request does.
+    /// Reads `?action=delete`, which says what the request does.
     fn action(&mut self, value: &str) {
         let words = name::words(value);
         let on = match self.keyed {
@@ -180,7 +179,7 @@ impl<'l> Reader<'l> {
         }
     }
 
-    /// A statement or a command behind a value that breaks out of another.
+    /// Reads a statement or command that breaks out of a value.
     fn injected(&mut self, value: &str) {
         for piece in value.split([';', '\'']).skip(1).take(MOST_PIECES) {
             if let Some(reading) = sql::read(piece) {
@@ -197,7 +196,7 @@ impl<'l> Reader<'l> {
     }
 }
 
-/// The method that a header or a key puts in place of the one that stands in front.
+/// The method that a header or key substitutes for the stated one.
 fn overridden(request: &Request<'_>, address: &Address, body: &[Pair]) -> Option<String> {
     let header =
         request.headers.iter().find(|(name, _)| known::holds("override_headers", name)).map(|(_, value)| *value);
@@ -212,7 +211,7 @@ fn overridden(request: &Request<'_>, address: &Address, body: &[Pair]) -> Option
 }
 
 const LONGEST_METHOD: usize = 16;
-/// Pieces of a value that are tried as statements.
+/// Maximum number of pieces of a value that are tried as statements.
 const MOST_PIECES: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a method does to what a path names: its last noun, a verb behind it, ids.
+//! The effect of a method on what a path names: its last noun, a verb after it, and ids.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::format::name;
@@ -27,11 +27,11 @@ pub(super) fn act(method: &str, address: &Address, lexicon: &Lexicon) -> Act {
         act = said;
     }
     if act.resource == Resource::Information && act.operation != Operation::Read {
-        // Public facts are not changed; what is behind them is some database.
+        // Public information cannot be changed; a database stands behind it.
         act.resource = Resource::Database;
     }
     if act.resource == Resource::Web && matches!(act.operation, Operation::Send | Operation::Execute) {
-        // What a POST does is up to the server.
+        // The server decides what a POST does.
         act = act.marked(Sign::Outside).at_risk(RiskLevel::Medium);
     }
     if named.whole || act.operation != Operation::Read && is_whole(&act, &named, address) {
@@ -52,7 +52,7 @@ pub(super) fn act(method: &str, address: &Address, lexicon: &Lexicon) -> Act {
     act.told_by(told).named_by(shown)
 }
 
-/// What a method does on a resource.
+/// The operation of a method on a resource.
 fn operation(by_method: Operation, resource: Resource) -> Operation {
     use Resource as R;
     match (by_method, resource) {
@@ -66,7 +66,7 @@ fn operation(by_method: Operation, resource: Resource) -> Operation {
     }
 }
 
-/// What a path's verb does to what stands before it.
+/// The act of a verb in the path on what precedes it.
 fn said(verb: &[String], on: &Act, lexicon: &Lexicon) -> Option<Act> {
     let nameless = on.resource == Resource::Web;
     let base = if nameless { Act::unknown() } else { on.clone() };
@@ -85,7 +85,7 @@ fn said(verb: &[String], on: &Act, lexicon: &Lexicon) -> Option<Act> {
     Some(act)
 }
 
-/// A collection without an id or a filter.
+/// Returns whether a whole collection is addressed, without an id or a filter.
 fn is_whole(act: &Act, named: &Named, address: &Address) -> bool {
     let reaches = match act.operation {
         Operation::Delete => true,
@@ -96,7 +96,7 @@ fn is_whole(act: &Act, named: &Named, address: &Address) -> bool {
     reaches && !bounded && named.noun.as_ref().is_some_and(|noun| noun.is_last && noun.is_plural)
 }
 
-/// What the segments of a path name.
+/// The objects named by a path's segments.
 #[derive(Default)]
 struct Named {
     noun: Option<Noun>,
@@ -113,7 +113,7 @@ struct Noun {
     resource: Resource,
     segment: String,
     is_plural: bool,
-    /// No id stands behind it.
+    /// No id follows it.
     is_last: bool,
 }
 
@@ -138,7 +138,7 @@ impl Named {
         }
         let stem = lower.split('.').next().unwrap_or(&lower);
         if lower.rsplit_once('.').is_some_and(|(_, ending)| holds("page_endings", ending)) {
-            // A page about something does nothing to it.
+            // A page about something has no effect on it.
             self.id();
             return;
         }
@@ -163,14 +163,14 @@ impl Named {
             Some((name, resource)) => {
                 let last = words.last().map_or("", String::as_str);
                 let is_plural = last.ends_with('s') && !["ss", "us", "is"].iter().any(|end| last.ends_with(end));
-                // A verb before a noun was that noun's: "/send/email".
+                // A verb before a noun belongs to that noun: "/send/email".
                 self.noun = Some(Noun { name, resource, segment: segment.to_owned(), is_plural, is_last: true });
             }
             None => self.id(),
         }
     }
 
-    /// A segment that names one of what stands before it.
+    /// A segment that names one item of the preceding noun.
     fn id(&mut self) {
         if let Some(noun) = &mut self.noun {
             noun.is_last = false;
@@ -197,7 +197,7 @@ fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// A number, a hexadecimal or other key, a placeholder.
+/// Returns whether a segment is a number, a hexadecimal or other key, or a placeholder.
 fn is_id(segment: &str) -> bool {
     let digits = segment.bytes().filter(u8::is_ascii_digit).count();
     segment.starts_with([':', '{', '<', '$', '@'])
@@ -208,7 +208,7 @@ fn is_id(segment: &str) -> bool {
             && segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// Segments of a path that are read.
+/// Maximum number of path segments read.
 const MOST_SEGMENTS: usize = 32;
-/// Words of a segment that are read.
+/// Maximum number of words read from a segment.
 const MOST_WORDS: usize = 8;

@@ -1,9 +1,8 @@
-//! The shapes in which a request is written: a request line with headers and a body,
-//! or the call of a library.
+//! The forms in which a request is written: a request line with headers and a body, or a library call.
 
 use super::known;
 
-/// A request, as far as it was written down.
+/// A request, as far as it is written out.
 #[derive(Debug, Clone)]
 pub(super) struct Request<'t> {
     pub method: String,
@@ -14,7 +13,7 @@ pub(super) struct Request<'t> {
 }
 
 impl<'t> Request<'t> {
-    /// `POST /v1/payments HTTP/1.1`, headers, a body.
+    /// Parses `POST /v1/payments HTTP/1.1`, headers and a body.
     pub(super) fn from_text(text: &'t str) -> Option<Self> {
         let (line, mut rest) = text.split_once('\n').unwrap_or((text, ""));
         let mut words = line.split_whitespace();
@@ -48,7 +47,7 @@ impl<'t> Request<'t> {
                 !name.is_empty()
                     && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
             });
-            // Words that are no header: somebody goes on talking.
+            // Words that are not a header: the text continues in prose.
             let (name, value) = header?;
             if request.headers.len() < MOST_HEADERS {
                 request.headers.push((name.to_ascii_lowercase(), value.trim()));
@@ -58,7 +57,7 @@ impl<'t> Request<'t> {
         Some(request)
     }
 
-    /// `requests.delete("https://...")`, `fetch('https://...', { method: 'DELETE' })`
+    /// Parses `requests.delete("https://...")` or `fetch('https://...', { method: 'DELETE' })`.
     pub(super) fn from_call(text: &'t str) -> Option<Self> {
         let text = text.strip_prefix("await ").unwrap_or(text);
         let (callee, arguments) = text.split_once('(').filter(|(callee, _)| callee.len() <= LONGEST_CALLEE)?;
@@ -92,7 +91,7 @@ impl<'t> Request<'t> {
     }
 }
 
-/// The quoted strings of a call's first arguments, each with the place behind it.
+/// The quoted strings among a call's first arguments, each with the place after it.
 fn strings(text: &str) -> impl Iterator<Item = (&str, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -107,7 +106,7 @@ fn strings(text: &str) -> impl Iterator<Item = (&str, usize)> {
     .take(2)
 }
 
-/// Headers that are read.
+/// Maximum number of headers read.
 const MOST_HEADERS: usize = 128;
-/// Longest name of a library's function.
+/// Maximum length of a library function's name, in bytes.
 const LONGEST_CALLEE: usize = 40;

@@ -1,4 +1,4 @@
-//! PowerShell's commands, read by their verb and noun: `Get-*` looks, `Remove-*` removes.
+//! PowerShell commands, read by verb and noun: `Get-*` reads, `Remove-*` removes.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::format::dangers;
@@ -8,7 +8,7 @@ use crate::parse::sign::Sign;
 use super::{Shell, View};
 
 impl Shell<'_, '_> {
-    /// `ri -r -fo x`: an alias of PowerShell's that something else may be called, too. Its parameters tell.
+    /// Reads `ri -r -fo x`: a PowerShell alias that may be another program's name too. Its parameters decide.
     pub(super) fn aliased_cmdlet(&mut self, name: &str, arguments: View<'_>, depth: usize) -> bool {
         let tells = |flag: &&str| is_parameter(flag, "-recurse") || is_parameter(flag, "-force");
         if name.len() > LONGEST_ALIAS || !arguments.texts.iter().take(MOST_PARAMETERS).any(tells) {
@@ -89,7 +89,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// A parameter in full or as its start, as far as that is no other one's: `-r`, `-Rec`, `-fo`, `-Force:$true`.
+/// Returns whether a flag is a parameter in full, or an unambiguous start of it: `-r`, `-Rec`, `-fo`, `-Force:$true`.
 fn is_parameter(flag: &str, parameter: &str) -> bool {
     if !flag.starts_with('-') {
         return false;
@@ -99,7 +99,7 @@ fn is_parameter(flag: &str, parameter: &str) -> bool {
     name.len() >= least && parameter.get(..name.len()).is_some_and(|start| name.eq_ignore_ascii_case(start))
 }
 
-/// Whether a first word has the form of one and a verb that PowerShell knows.
+/// Returns whether a word has this form with a known PowerShell verb.
 pub(super) fn is_cmdlet(word: &str) -> bool {
     parts(word).is_some_and(|(verb, _)| operation(&verb.to_ascii_lowercase()).is_some())
 }
@@ -124,7 +124,7 @@ fn operation(verb: &str) -> Option<Operation> {
     .find_map(|(list, operation)| dangers::holds(list, verb).then_some(operation))
 }
 
-/// The resource of a noun: its own entry, or that of its end (`LocalUser` is a user).
+/// The resource of a noun: its own entry, or that of its ending (`LocalUser` is a user).
 fn resource(noun: &str) -> Resource {
     dangers::items("cmdlet_nouns")
         .iter()
@@ -134,6 +134,6 @@ fn resource(noun: &str) -> Resource {
         .unwrap_or(Resource::System)
 }
 
-/// Arguments among which the parameters are looked for that tell an alias.
+/// Number of arguments among which the parameters that identify an alias are searched.
 const MOST_PARAMETERS: usize = 32;
 const LONGEST_ALIAS: usize = 5;

@@ -1,5 +1,5 @@
-//! Code that an interpreter is handed: always an execution. Commands that it
-//! runs, files that it removes and what it sends are read where they stand in it.
+//! Code passed to an interpreter: always an execution. Within it, the commands it runs, the files it removes and the
+//! data it sends are read.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::codes::base64_bytes;
@@ -9,7 +9,7 @@ use crate::parse::reading::Act;
 use super::{Shell, base_name};
 
 impl Shell<'_, '_> {
-    /// A piece of code.
+    /// Reads a piece of code.
     pub(super) fn code(&mut self, interpreter: &str, code: &str, depth: usize) {
         if only_computes(code) || calls_only_harmless(interpreter, code) || only_edits(interpreter, code) {
             let act = Act::new("run", "code", Resource::Code, Operation::Execute, 0.8);
@@ -47,7 +47,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Code in an argument: `python -c`, `perl -e`, `powershell` with anything.
+    /// Reads code in an argument: `python -c`, `perl -e`, `powershell` with anything.
     pub(super) fn given_code(&mut self, name: &str, arguments: &[&str], depth: usize) {
         if matches!(name, "iex" | "invoke-expression" | "invoke-command") {
             self.unclear("code", name);
@@ -93,7 +93,8 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// `rails runner 'x'`, `artisan tinker --execute=x`: an entry `word:language`, and the code behind the word.
+    /// Reads `rails runner 'x'` or `artisan tinker --execute=x`: an entry `word:language`, and the code after the
+    /// word.
     fn framework_code(&mut self, entry: &str, arguments: &[&str], depth: usize) {
         let Some((word, language)) = entry.split_once(':') else { return };
         let behind = arguments.iter().enumerate().find_map(|(place, argument)| match argument.split_once('=') {
@@ -106,7 +107,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// `powershell -Command x`, `cmd /c x`: what it is told, and always unclear.
+    /// Reads `powershell -Command x` or `cmd /c x`: the command, which is always unclear.
     fn powershell(&mut self, name: &str, arguments: &[&str], depth: usize) {
         if arguments.iter().all(|argument| matches!(*argument, "-v" | "-Version" | "--version" | "/?")) {
             return;
@@ -130,7 +131,7 @@ impl Shell<'_, '_> {
             let text = arguments.get(place + 1..).unwrap_or(&[]).join(" ");
             self.line(text.trim_matches(['{', '}', '&', ' ']), depth + 1);
         } else if let Some(place) = arguments.iter().position(|word| !word.starts_with(['-', '/'])) {
-            // What is no parameter's value is the command: it is read as one in any case.
+            // Everything that is not a parameter's value is the command, and is read as such in any case.
             self.line(&arguments.get(place..).unwrap_or(&[]).join(" "), depth + 1);
         }
         let encoded = arguments.iter().position(|flag| {
@@ -143,7 +144,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// The commands in an `awk` program: `system("x")`, `print | "x"`, `"x" | getline`.
+    /// Reads the commands in an `awk` program: `system("x")`, `print | "x"`, `"x" | getline`.
     fn awk(&mut self, program: &str, depth: usize) {
         for literal in literals(program).into_iter().take(MOST_LITERALS) {
             let first = literal.split_whitespace().next().unwrap_or("");
@@ -154,7 +155,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// `-lne`, `-Ic`, `-e'print'`.
+/// Returns whether an argument is a flag cluster with code: `-lne`, `-Ic`, `-e'print'`.
 fn is_code_cluster(argument: &str) -> bool {
     argument.starts_with('-')
         && !argument.starts_with("--")
@@ -164,7 +165,7 @@ fn is_code_cluster(argument: &str) -> bool {
             || argument.starts_with("-e"))
 }
 
-/// The code of `-e'print 1'`, its flag cut off.
+/// The code of `-e'print 1'` without the flag.
 fn glued(argument: &str) -> Option<&str> {
     argument
         .get(2..)
@@ -172,7 +173,7 @@ fn glued(argument: &str) -> Option<&str> {
         .filter(|rest| rest.contains(['(', ' ', ';', '"', '\'']))
 }
 
-/// Whether code does nothing but compute and print: each name in it is known to be harmless.
+/// Returns whether code only computes and prints: every name in it is known to be harmless.
 fn only_computes(code: &str) -> bool {
     if code.contains(['`', '<', '>', '$', '|', '&']) || code.len() > LONGEST_HARMLESS {
         return false;
@@ -189,8 +190,8 @@ fn only_computes(code: &str) -> bool {
         })
 }
 
-/// The same where names are called by brackets alone: what is called and what is
-/// brought in is known to be harmless, and nothing that reaches further is named.
+/// The same for languages whose calls always have brackets: everything called and imported is known to be harmless,
+/// and nothing with a wider reach is named.
 fn calls_only_harmless(interpreter: &str, code: &str) -> bool {
     if !dangers::items("bracket_callers").iter().any(|known| interpreter.starts_with(known.as_str()))
         || code.contains(['`', '$'])
@@ -226,7 +227,7 @@ fn calls_only_harmless(interpreter: &str, code: &str) -> bool {
     true
 }
 
-/// `perl -pe 's/a/b/'`: one substitution that runs nothing.
+/// Returns whether `perl -pe 's/a/b/'` is a single substitution that runs nothing.
 fn only_edits(interpreter: &str, code: &str) -> bool {
     let code = code.trim().trim_end_matches(';');
     let begins = code.strip_prefix('s').or_else(|| code.strip_prefix("tr")).or_else(|| code.strip_prefix('y'));
@@ -236,7 +237,7 @@ fn only_edits(interpreter: &str, code: &str) -> bool {
         && super::sed::is_one_substitution(code)
 }
 
-/// The string literals of a piece of code, neighbors of a list joined too: `['rm', '-rf', '/']`.
+/// The string literals of a piece of code, with the neighbors of a list joined: `['rm', '-rf', '/']`.
 fn literals(code: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut list: Vec<String> = Vec::new();
@@ -289,7 +290,7 @@ fn without_literals(code: &str) -> String {
     bare
 }
 
-/// Whether the text holds the call, not as the end of a longer name.
+/// Returns whether the text contains the call, not as the end of a longer name.
 fn has_word(text: &str, call: &str) -> bool {
     text.match_indices(call).any(|(at, _)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
@@ -299,7 +300,7 @@ fn has_word(text: &str, call: &str) -> bool {
     })
 }
 
-/// A pipe or a redirection inside an `awk` program.
+/// Returns whether an `awk` program contains a pipe or a redirection.
 pub(super) fn awk_writes_or_runs(program: &str) -> bool {
     let bare = without_literals(&program.replace("||", ""));
     program.contains('{')

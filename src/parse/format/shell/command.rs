@@ -1,6 +1,5 @@
-//! One simple command: the program that it names, behind its wrappers, and the
-//! commands that the program runs in its turn. A program of the table is read by
-//! its rules, every other one as unknown.
+//! A simple command: its program, behind wrappers, and the commands that the program runs. A program of the table is
+//! read by its rules, any other as unknown.
 
 use crate::model::{Operation, Resource, RiskLevel, UnreadKind};
 use crate::parse::format::dangers;
@@ -15,11 +14,11 @@ use super::wrap::{self, Inner};
 use super::{DEEPEST, Shell, View, assigned, base_name};
 
 impl Shell<'_, '_> {
-    /// One program with its arguments, and the programs that it runs.
+    /// Reads a program with its arguments, and the programs that it runs.
     pub(super) fn command(&mut self, view: View<'_>, depth: usize) {
         let mut view = view;
         let mut outer = Outer::default();
-        // INVARIANT: each turn leaves fewer words, and looks only at those that it takes away.
+        // INVARIANT: each round leaves fewer words, and looks only at the words it removes.
         loop {
             let skip = view.texts.iter().take_while(|text| is_prefix(text)).count();
             view = view.from(skip);
@@ -38,13 +37,13 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// One program. Returns where in the view the command begins that it runs, if it runs one.
+    /// Reads a program. Returns the place in the view at which a command starts that it runs, if any.
     fn program(&mut self, whole: &str, view: View<'_>, outer: &mut Outer, depth: usize) -> Option<usize> {
-        // A blank before a name is quoted only to be overlooked.
+        // A blank before a name is quoted only to evade checks.
         let name = base_name(whole).trim();
         let arguments = view.from(1);
         if let Some(alias) = self.aliases.remove(name) {
-            // INVARIANT: within itself an alias is a plain name, as for the shell; so it ends.
+            // INVARIANT: within its own expansion an alias is a plain name, as in the shell, so this ends.
             self.line(&alias, depth + 1);
             self.aliases.insert(name.to_owned(), alias);
             return None;
@@ -54,7 +53,7 @@ impl Shell<'_, '_> {
                 self.call(name, arguments);
                 return None;
             }
-            // A function under a program's name: which of the two runs, only running tells.
+            // A function with a program's name: only running the line shows which of the two runs.
             self.unclear("shadowed_program", name);
         }
         if self.aliased_cmdlet(name, arguments, depth) {
@@ -110,7 +109,7 @@ impl Shell<'_, '_> {
         }
         let deletes = matches!(&inner, Inner::Rest(place) if arguments.texts.get(*place).is_some_and(|word| dangers::holds("deleters", base_name(word))));
         if deletes && matches!(name, "xargs" | "parallel" | "gxargs") {
-            // Whatever is listed goes.
+            // Everything listed is deleted.
             let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
             self.reading.push(act.at_risk(RiskLevel::High).marked(Sign::Bulk).told_by(name));
         }
@@ -137,7 +136,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// `redis-cli --scan | xargs redis-cli del`: whatever is listed goes.
+    /// `redis-cli --scan | xargs redis-cli del` deletes everything listed.
     fn takes_all_listed(&mut self, before: usize) {
         for act in self.reading.acts.iter_mut().skip(before) {
             let is_kept = matches!(act.resource, Resource::Database | Resource::Credential | Resource::Account);
@@ -148,7 +147,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// A program of the table that runs no other, or does more than that.
+    /// Reads a program of the table that runs no other, or does more than that.
     fn known(&mut self, name: &str, program: &Program, arguments: View<'_>, depth: usize) {
         if let Some(disk) =
             arguments.texts.iter().find_map(|argument| argument.strip_prefix("of=")).filter(|_| name == "dd")
@@ -187,13 +186,14 @@ impl Shell<'_, '_> {
             return;
         }
         if dangers::parts("sql_callers", name).iter().any(|sub| arguments.texts.first() == Some(&sub.as_str())) {
-            // The program's own, with a client of a database behind it: `wrangler d1 execute x --command "..."`.
+            // The program's own statements, with a database client behind it: `wrangler d1 execute x --command
+            // "..."`.
             self.statements(arguments.texts);
         }
         self.carried(name, arguments, depth);
         let mut acts = Invocation { program, arguments: arguments.texts, lexicon: self.lexicon }.acts(name);
         if let Some(requested) = self.requested(name, program, arguments.texts) {
-            // What the request does stands in it; what the table says of files stays.
+            // The request determines what is done; what the table says about files is kept.
             acts.retain(|act| act.resource == Resource::File);
             acts.splice(0..0, requested);
         }
@@ -208,19 +208,19 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// `php artisan migrate`, `npx prisma migrate reset`: a framework's own program behind what runs it.
+    /// Reads a framework's program behind its runner: `php artisan migrate`, `npx prisma migrate reset`.
     fn carried(&mut self, name: &str, arguments: View<'_>, depth: usize) {
         if !dangers::holds("framework_carriers", name) {
             return;
         }
         let mut words = arguments.texts.iter().take(MOST_CARRIED);
         if let Some(place) = words.position(|word| dangers::holds("frameworks", base_name(word))) {
-            // INVARIANT: no framework carries another, and fewer words are left, so this ends.
+            // INVARIANT: no framework runs another, and fewer words are left, so this ends.
             self.command(arguments.from(place), depth);
         }
     }
 
-    /// A container that begins with a program of the line's choice, or that holds the host's files.
+    /// Marks a container whose entry point the line chooses, or that mounts the host's files.
     fn container(&mut self, arguments: &[&str], depth: usize) {
         for pair in arguments.windows(2) {
             match pair {
@@ -236,7 +236,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// What a line says that later parts of it build on.
+    /// Records what later parts of the line depend on.
     fn notes(&mut self, name: &str, arguments: View<'_>) {
         match name {
             "alias" => {
@@ -254,7 +254,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// `find -exec rm {} ;`, `fd -x rm`: commands among the arguments.
+    /// Reads commands among the arguments: `find -exec rm {} ;`, `fd -x rm`.
     fn embedded(&mut self, name: &str, arguments: View<'_>, depth: usize) {
         let known = dangers::parts("exec_flags", name);
         if known.is_empty() {
@@ -271,15 +271,15 @@ impl Shell<'_, '_> {
                 self.unclear("command", name);
                 return;
             }
-            // INVARIANT: each command ends where the next begins, so nothing is read twice.
+            // INVARIANT: each command ends where the next starts, so nothing is read twice.
             let until = places.get(turn + 1).copied().unwrap_or(arguments.texts.len());
             let behind = arguments.up_to(until).from(place + 1);
             let length = behind.texts.iter().position(|word| matches!(*word, ";" | "+")).unwrap_or(behind.texts.len());
             let inner = behind.up_to(length);
-            // INVARIANT: its words hold no such flag any more, so this goes one deeper and ends.
+            // INVARIANT: its words contain no such flag any more, so this recurses once and ends.
             self.command(inner, depth);
             if inner.texts.iter().take(4).any(|word| dangers::holds("deleters", base_name(word))) {
-                // Whatever is found goes.
+                // Everything found is deleted.
                 let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
                 self.reading.push(act.at_risk(RiskLevel::High).marked(Sign::Bulk).told_by(name));
             }
@@ -287,17 +287,17 @@ impl Shell<'_, '_> {
     }
 }
 
-/// What stands around a command.
+/// The surroundings of a command.
 #[derive(Default)]
 pub(super) struct Outer {
     pub is_root: bool,
-    /// What a list brings is put behind its arguments.
+    /// The items of a list are appended to its arguments.
     pub is_listed: bool,
-    /// A command was looked for among an unknown program's arguments.
+    /// A command was searched among an unknown program's arguments.
     pub carried: bool,
 }
 
-/// The program of a name: as it is, without a version (`python3.11`), in lower case, without `.exe`.
+/// The program with this name: as is, without version (`python3.11`), in lower case, without `.exe`.
 fn known<'l>(name: &str, lexicon: &'l Lexicon) -> Option<(&'l str, &'l Program)> {
     let programs = &lexicon.programs;
     programs.entry(name).or_else(|| {
@@ -310,7 +310,7 @@ fn known<'l>(name: &str, lexicon: &'l Lexicon) -> Option<(&'l str, &'l Program)>
     })
 }
 
-/// What a word that is told only by running may be: its plain part, or a program that its pattern fits.
+/// The likely program of a word known only at run time: its literal part, or a program that its pattern matches.
 fn guessed(word: &Word) -> String {
     let name = base_name(&word.text);
     if word.wild
@@ -331,17 +331,17 @@ fn guessed(word: &Word) -> String {
     plain
 }
 
-/// Words before a command that are no program: assignments, and marks of the grammar that quoting kept.
+/// Returns whether a word before a command is not the program: an assignment, or a grammar mark kept by quoting.
 fn is_prefix(word: &str) -> bool {
     assigned(word).is_some() || matches!(word, "!" | "--")
 }
 
-/// Commands among one command's arguments that are read.
+/// Maximum number of commands read among one command's arguments.
 const MOST_EMBEDDED: usize = 64;
 const LONGEST_NAME: usize = 64;
-/// Files of one command that are kept in mind.
+/// Maximum number of written files that are remembered.
 const MOST_WRITTEN: usize = 8;
-/// Words among which a framework's program is looked for.
+/// Number of words among which a framework's program is searched.
 const MOST_CARRIED: usize = 6;
-/// Arguments that a container's first program is read with.
+/// Maximum number of arguments read for a container's entry point.
 const MOST_ENTRY: usize = 8;

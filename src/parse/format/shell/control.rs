@@ -1,4 +1,4 @@
-//! Security controls that are taken down, rights that are opened, machines that are stopped.
+//! Security controls switched off, permissions opened, machines stopped.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::format::{dangers, place};
@@ -8,7 +8,7 @@ use crate::parse::sign::Sign;
 use super::Shell;
 
 impl Shell<'_, '_> {
-    /// Security controls that are taken down, and what stops a whole machine.
+    /// Reads commands that switch off security controls or stop a machine.
     pub(super) fn controls(&mut self, name: &str, arguments: &[&str]) {
         let has = |list: &str| {
             arguments.iter().any(|argument| {
@@ -75,7 +75,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Nothing is put in a file's place, and what tells of deeds done is taken away.
+    /// Reads commands that replace a file by nothing, or remove traces.
     fn empties(&mut self, name: &str, arguments: &[&str]) {
         let replaces = arguments.contains(&"/dev/null")
             && arguments.last() != Some(&"/dev/null")
@@ -93,14 +93,14 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// A trace of what was done goes.
+    /// Adds the removal of a trace.
     pub(super) fn hides(&mut self, told: &str, trace: &str) {
         let act = Act::new("delete", "traces", Resource::File, Operation::Delete, 0.8).at_risk(RiskLevel::Medium);
         self.reading.facts.show(Sign::Conceal, trace);
         self.reading.push(act.marked(Sign::Conceal).told_by(told).named_by(trace));
     }
 
-    /// `git push origin :branch` removes it, `+branch` overwrites it.
+    /// Reads `git push origin :branch`, which deletes it, and `+branch`, which overwrites it.
     fn pushes(&mut self, arguments: &[&str]) {
         for refspec in arguments.iter().filter(|argument| argument.len() > 1) {
             if refspec.starts_with(':') {
@@ -114,12 +114,12 @@ impl Shell<'_, '_> {
     }
 }
 
-/// Whether a file tells what was done: a shell's history, a log of who was there.
+/// Returns whether a file records past actions: a shell history or a login log.
 pub(super) fn is_trace(path: &str) -> bool {
     dangers::holds("trace_files", super::base_name(path))
 }
 
-/// The mode that a program is told to give: `-m 4755`, `-m4755`, `--mode=4755`.
+/// The mode that a program is told to set: `-m 4755`, `-m4755`, `--mode=4755`.
 fn given_mode<'w>(arguments: &[&'w str]) -> Option<&'w str> {
     arguments.iter().enumerate().find_map(|(place, argument)| match *argument {
         "-m" | "--mode" => arguments.get(place + 1).copied(),
@@ -127,7 +127,7 @@ fn given_mode<'w>(arguments: &[&'w str]) -> Option<&'w str> {
     })
 }
 
-/// `777`, `o+w`, `u+s`: more than the owner, or more than a user.
+/// Returns whether a mode gives access beyond the owner, or another user's rights: `777`, `o+w`, `u+s`.
 fn opens_to_all(arguments: &[&str]) -> bool {
     arguments.iter().any(|argument| {
         let digits = argument.len() >= 3 && argument.chars().all(|c| c.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! What a command does beside what its program is for: a way out through a pager
-//! or a script, a hostile variable, a write into the system.
+//! The dangers of a command beyond its program's purpose: escapes through a pager or script, hostile variables,
+//! writes to the system.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::format::{dangers, guard, place};
@@ -9,7 +9,7 @@ use crate::parse::sign::Sign;
 use super::{Shell, View, is_assignment};
 
 impl Shell<'_, '_> {
-    /// What the words of one simple command show, whatever the program table says of it.
+    /// Reads the dangers in the words of a simple command, whatever the program table says.
     pub(super) fn dangers(&mut self, name: &str, arguments: View<'_>, depth: usize) {
         let lower = name.to_ascii_lowercase();
         let texts = arguments.texts;
@@ -33,7 +33,7 @@ impl Shell<'_, '_> {
         self.controls(&lower, texts);
     }
 
-    /// `dig $(whoami).x.example`: what another command prints goes out as a part of a name.
+    /// `dig $(whoami).x.example` sends another command's output as part of a name.
     fn asks_with_output(&mut self, name: &str, arguments: View<'_>) {
         if !arguments.is_dynamic() || !dangers::holds("name_askers", name) {
             return;
@@ -49,7 +49,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Assignments before a command that make it run something else.
+    /// Reads assignments before a command that make it run something else.
     pub(super) fn assignments(&mut self, words: &[&str]) {
         for word in words.iter().take_while(|word| is_assignment(word)) {
             self.note_variable(word);
@@ -59,7 +59,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// A flag or a script by which a program that only looks runs or writes; what it runs is read too.
+    /// Reads flags and scripts with which a read-only program runs or writes something, and what they run.
     fn ways_out(&mut self, name: &str, arguments: &[&str], depth: usize) {
         let flags = dangers::parts("escape_flags", name);
         let parts = dangers::parts("escape_parts", name);
@@ -108,7 +108,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// The `e` and `w` commands of `sed` and of its substitution.
+    /// Reads the `e` and `w` commands of `sed` and of its substitution.
     fn sed(&mut self, arguments: &[&str], depth: usize) {
         let mut is_script = false;
         let has_script = arguments.iter().any(|argument| matches!(*argument, "-e" | "--expression" | "-f" | "--file"));
@@ -130,7 +130,7 @@ impl Shell<'_, '_> {
 
     fn variables(&mut self, name: &str, arguments: &[&str], depth: usize) {
         if dangers::holds("shell_setters", name) {
-            // `make SHELL='sh -c "rm x"'`: a shell with a command of its own.
+            // `make SHELL='sh -c "rm x"'` sets a shell with a command of its own.
             let shells = arguments.iter().filter_map(|argument| argument.strip_prefix("SHELL="));
             for shell in shells.filter(|shell| shell.contains(char::is_whitespace)) {
                 self.unclear("code", shell);
@@ -166,7 +166,7 @@ impl Shell<'_, '_> {
             targets.extend(plain());
         } else if dangers::holds("writes_last", name) {
             targets.extend(plain().next_back());
-            // A move takes its source away.
+            // A move removes its source.
             targets.extend(plain().filter(|_| name == "mv"));
         }
         for pair in arguments.windows(2) {
@@ -188,7 +188,8 @@ impl Shell<'_, '_> {
             }
         }
         if dangers::holds("interpreters", name) || matches!(name, "nc" | "ncat" | "socat" | "curl") {
-            // Code that names such a file is not followed to where it is only read; a socket takes orders.
+            // Code that names such a file counts without checking whether it only reads it; a socket accepts
+            // commands.
             targets.extend(arguments.iter().filter_map(|argument| guard::named_in(argument)));
         }
         let removes = match name {
@@ -212,7 +213,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// A write to what governs the agent, by the path or by the folder that the line went to.
+    /// Adds a write to the agent's governance, by the path, or by the folder that the line changed to.
     pub(super) fn governing_write(&mut self, target: &str) {
         let is_there =
             || !target.starts_with(['/', '~', '&']) && self.folder.as_deref().is_some_and(guard::is_governing_folder);
@@ -221,11 +222,11 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// A write into the system or into what a shell runs.
+    /// Adds a write to the system, or to files that a shell runs.
     pub(super) fn system_write(&mut self, target: &str) {
         let path = place::resolved(target);
         if path.contains("sudoers") || path.contains("authorized_keys") {
-            // Who may log in, and as what.
+            // These files determine who may log in, and with which rights.
             let resource = if path.contains("sudoers") { Resource::Permission } else { Resource::Credential };
             let act = Act::new("grant", "access", resource, Operation::Admin, 0.8).at_risk(RiskLevel::Critical);
             self.reading.push(act.marked(Sign::Control).named_by(target));
@@ -253,7 +254,7 @@ pub(in crate::parse::format) fn is_hostile_variable(assignment: &str) -> bool {
         return false;
     }
     if name == "IFS" {
-        // Blanks and punctuation split lines; a letter takes words apart.
+        // Blanks and punctuation split lines; a letter or a slash splits words.
         return value.contains(|c: char| c.is_alphanumeric() || c == '/');
     }
     let name = name.to_ascii_lowercase();
@@ -266,7 +267,8 @@ pub(in crate::parse::format) fn is_hostile_variable(assignment: &str) -> bool {
         || dangers::items("hostile_variable_ends").iter().any(|end| name.ends_with(end.as_str()))
 }
 
-/// `$PATH:/usr/local/bin`: what was there stays, and nobody else may write to what comes with it.
+/// Returns whether a value only extends the path: `$PATH:/usr/local/bin` keeps the old value and adds no folder that
+/// others may write to.
 fn only_adds_to_path(value: &str) -> bool {
     let is_old = |part: &str| matches!(part, "$PATH" | "${PATH}");
     value.split(':').any(is_old)

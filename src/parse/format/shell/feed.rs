@@ -1,4 +1,4 @@
-//! What a command is handed to read: by a pipe, a redirection, a here-document.
+//! The input of a command: a pipe, a redirection or a here-document.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::format::{dangers, place, sql};
@@ -9,7 +9,7 @@ use super::lexer::{Feed, Script};
 use super::{Shell, View, base_name, output};
 
 impl Shell<'_, '_> {
-    /// What a shell, an interpreter or a database's client is fed.
+    /// Reads the input of a shell, an interpreter or a database client.
     pub(super) fn fed(&mut self, script: &Script, place: usize, view: View<'_>, depth: usize) {
         let Some(command) = script.commands.get(place) else { return };
         if command.feed == Feed::None && command.reads.is_empty() && command.texts.is_empty() && !view.is_dynamic() {
@@ -37,7 +37,7 @@ impl Shell<'_, '_> {
             return;
         }
         if name == "crontab" {
-            // What it is fed runs later, again and again.
+            // The input is scheduled to run later, repeatedly.
             self.unclear("schedule", &name);
             return;
         }
@@ -67,7 +67,7 @@ impl Shell<'_, '_> {
             (Feed::None, _) => {}
             (_, Some((text, decoded))) => {
                 if decoded {
-                    // Who wraps a command up does not want it to be read.
+                    // Encoding a command serves to hide it.
                     self.unclear("piped_program", &name);
                 }
                 self.told(&name, &text, is_shell, depth);
@@ -76,7 +76,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// `tar c . | ssh host 'cat > x'`: what is piped into a program on another machine leaves this one.
+    /// `tar c . | ssh host 'cat > x'`: data piped into a program on another machine leaves this one.
     fn hands_on(&mut self, feed: Feed, view: View<'_>) {
         let is_remote = view.texts.first().is_some_and(|word| dangers::holds("remote_shells", base_name(word)));
         if is_remote && feed != Feed::None {
@@ -86,10 +86,10 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// What the command writes into a file that the line may run later on.
+    /// Records what the command writes to a file that the line may run later.
     pub(super) fn note_written(&mut self, script: &Script, place: usize) {
         let Some(command) = script.commands.get(place).filter(|_| script.commands.len() > 1) else { return };
-        // INVARIANT: one file for each command, so that no text is kept twice.
+        // INVARIANT: one file for each command, so that no text is stored twice.
         let Some(target) = command
             .writes
             .last()
@@ -101,13 +101,13 @@ impl Shell<'_, '_> {
         self.keep_written(&target.text, text);
     }
 
-    /// Keeps a file's text; of one that is written twice only that it is written.
+    /// Stores a file's text; for a file written twice, only the fact that it is written.
     pub(super) fn keep_written(&mut self, file: &str, text: Option<String>) {
         let known = self.written.entry(base_name(file).to_owned());
         known.and_modify(|known| *known = None).or_insert(text);
     }
 
-    /// A file that the line itself has written, run as a program or by an interpreter.
+    /// Reads a file that the line itself has written and then runs, as a program or with an interpreter.
     pub(super) fn runs_written(&mut self, whole: &str, arguments: View<'_>, depth: usize) {
         if self.written.is_empty() {
             return;
@@ -135,7 +135,7 @@ impl Shell<'_, '_> {
         self.told(named, &text, !is_code, depth);
     }
 
-    /// A program in the line itself, handed to what runs it.
+    /// Reads a program that is part of the line and passed to an interpreter.
     fn told(&mut self, name: &str, text: &str, is_shell: bool, depth: usize) {
         if is_shell {
             let act = Act::new("run", "script", Resource::System, Operation::Execute, 0.8);
@@ -146,7 +146,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// A program from elsewhere.
+    /// Adds a program that comes from elsewhere.
     fn piped_program(&mut self, place: usize, name: &str) {
         self.unclear("piped_program", name);
         let downloads = self.first_download.is_some_and(|first| first <= place);
@@ -157,7 +157,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// The texts of a database's client. Returns whether they say all there is to say.
+    /// Reads the statements of a database client. Returns whether they determine the whole effect.
     pub(super) fn statements(&mut self, arguments: &[&str]) -> bool {
         let mut found = false;
         let mut is_text = false;
@@ -215,7 +215,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// `db.products.find({a: 1}).limit(3)`: calls of a document store of which each only looks.
+/// Returns whether all calls of a document store only read: `db.products.find({a: 1}).limit(3)`.
 fn only_looks(text: &str) -> bool {
     let text = text.trim().trim_end_matches(';');
     if !text.starts_with("db.") || text.contains([';', '$', '=', '\n', '`']) || text.len() > LONGEST_LOOK {
@@ -223,7 +223,7 @@ fn only_looks(text: &str) -> bool {
     }
     let mut pieces: Vec<&str> = text.split('(').collect();
     pieces.pop();
-    // What stands before each bracket is the name of what is called.
+    // The name before each bracket is the function called.
     !pieces.is_empty()
         && pieces.iter().all(|piece| {
             let name = piece.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("");
@@ -231,10 +231,10 @@ fn only_looks(text: &str) -> bool {
         })
 }
 
-/// Longest text that is looked at for calls that only look, in bytes.
+/// Maximum length of a text checked for read-only calls, in bytes.
 const LONGEST_LOOK: usize = 512;
 
-/// What is piped into the command, and whether a decoder stands before it.
+/// The text piped into the command, and whether a decoder precedes it.
 pub(super) fn piped(script: &Script, place: usize) -> Option<(String, bool)> {
     let Feed::From(before) = script.commands.get(place)?.feed else { return None };
     let text = output::of_place(&script.commands, before)?;
@@ -243,7 +243,7 @@ pub(super) fn piped(script: &Script, place: usize) -> Option<(String, bool)> {
 }
 
 impl Shell<'_, '_> {
-    /// The program that is fed, behind its wrappers, in lower case.
+    /// The program that receives the input, behind its wrappers, in lower case.
     fn fed_program<'w>(&self, view: View<'w>) -> Option<(String, View<'w>)> {
         let skip = view
             .texts
@@ -257,13 +257,13 @@ impl Shell<'_, '_> {
             .count();
         let mut program = view.from(skip);
         if dangers::holds("remote_wrappers", base_name(program.texts.first()?)) {
-            // "ssh host bash" hands on what it is fed.
+            // "ssh host bash" passes its input on.
             let inner = program.texts.iter().take(MOST_WRAPPED).position(|word| {
                 dangers::holds("shells", base_name(word)) || dangers::holds("sql_clients", base_name(word))
             });
             match inner {
                 Some(inner) => program = program.from(inner),
-                // "ssh host" alone runs what it is fed.
+                // "ssh host" alone runs its input.
                 None if self.names_host_alone(program.texts) => {
                     return Some(("sh".to_owned(), program.from(usize::MAX)));
                 }
@@ -277,7 +277,7 @@ impl Shell<'_, '_> {
         Some((known.to_owned(), program.from(1)))
     }
 
-    /// Whether a remote shell is given a host and no command.
+    /// Returns whether a remote shell has a host and no command.
     fn names_host_alone(&self, words: &[&str]) -> bool {
         let Some((&name, arguments)) = words.split_first() else { return false };
         let name = base_name(name);
@@ -298,7 +298,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// Arguments of an interpreter among which its script is looked for.
+/// Number of an interpreter's arguments among which its script is searched.
 const MOST_SCRIPT: usize = 16;
-/// Words in which the program that a remote one is handed is looked for.
+/// Number of words in which the program that a remote shell runs is searched.
 const MOST_WRAPPED: usize = 16;

@@ -1,5 +1,5 @@
-//! The files that a command names: secrets that it reads, and what a redirection
-//! writes, whatever the program is.
+//! The files that a command names: secrets that it reads, and files that a redirection writes, whatever the program
+//! is.
 
 use crate::model::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
 use crate::parse::format::{dangers, place};
@@ -10,7 +10,7 @@ use super::word::Word;
 use super::{Shell, View};
 
 impl Shell<'_, '_> {
-    /// What each argument names, whatever the program.
+    /// Reads the files named by the arguments, whatever the program is.
     pub(super) fn arguments(&mut self, name: &str, arguments: View<'_>) {
         #[cfg(test)]
         super::tests::count(arguments.texts.len());

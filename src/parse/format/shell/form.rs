@@ -1,4 +1,4 @@
-//! Whether a text is a command line rather than English.
+//! Distinguishes command lines from English.
 
 use crate::parse::format::dangers;
 use crate::parse::lexicon::Lexicon;
@@ -7,7 +7,7 @@ use crate::parse::roles::{Role, Roles};
 use super::cmdlet::is_cmdlet;
 use super::{base_name, is_assignment};
 
-/// Whether the text is plainly a command line rather than English.
+/// Returns whether the text clearly is a command line rather than English.
 pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
     if is_plain_sentence(text, lexicon) {
         return false;
@@ -17,7 +17,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     let opened = opened.strip_prefix("{ ").unwrap_or(opened);
     let mut words = opened.split_whitespace().skip_while(|word| is_assignment(word));
     if line.starts_with('>') && line.split_whitespace().count() <= 2 && line.contains('/') {
-        // "> file" empties it.
+        // "> file" empties the file.
         return true;
     }
     let Some(whole) = words.next() else { return sets_and_goes_on(opened, lexicon) };
@@ -51,7 +51,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     if !known && !has_flag && !has_operator && !first.starts_with(['/', '~']) {
         return false;
     }
-    // Quotations and comments are not the sentence's words.
+    // Quotations and comments are not words of the sentence.
     let (mut is_english, mut length) = (0, 0);
     for word in unquoted(line).split_whitespace() {
         length += 1;
@@ -63,7 +63,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     if !known {
         let plain =
             first.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.' | '+'));
-        // "how do i use x --force" asks.
+        // "how do i use x --force" is a question.
         return plain && is_english == 0 && !Roles::of(first).is_small();
     }
     let is_also_english = lexicon.is_english(first) && !dangers::holds("never_english", base_name(first));
@@ -73,7 +73,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
         return true;
     }
     if has_flag || has_operator {
-        // A long line may hold some; a sentence is full of them.
+        // A long command line may contain some English words; a sentence is full of them.
         return !is_also_english || is_english < 3 || is_english * 5 < length;
     }
     if dangers::holds("filler", first) {
@@ -89,14 +89,15 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
             || only_word && (first.len() <= 4 || dangers::holds("lone_commands", first));
     }
     is_english == 0 || only_word || {
-        // "aws s3 sync a b": no sentence begins with a program and its subcommand.
+        // "aws s3 sync a b": no sentence starts with a program and its subcommand.
         let arguments: Vec<&str> = line.split_whitespace().skip(1).take(MOST_SUBCOMMAND).collect();
         arguments.len() > 1
             && lexicon.programs.get(first).is_some_and(|program| program.subcommand(&arguments).is_some())
     }
 }
 
-/// A capital, an English word, and nothing that a shell would make something of: the quick answer for most sentences.
+/// Returns whether the text is a plain sentence: a capital, an English word, and nothing special to a shell. This
+/// answers most sentences quickly.
 fn is_plain_sentence(text: &str, lexicon: &Lexicon) -> bool {
     let first = text.split_whitespace().next().unwrap_or("");
     let is_capitalised = first.starts_with(|c: char| c.is_ascii_uppercase())
@@ -111,7 +112,7 @@ fn is_plain_sentence(text: &str, lexicon: &Lexicon) -> bool {
         && !matches!(first, "Shutdown" | "Reboot" | "Halt" | "Poweroff")
 }
 
-/// What stands behind a leading redirection: `> out ls`.
+/// The line after a leading redirection: `> out ls`.
 fn behind_redirection(line: &str) -> &str {
     let bare = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let Some(rest) = bare.strip_prefix(['>', '<']) else { return line };
@@ -119,7 +120,7 @@ fn behind_redirection(line: &str) -> &str {
     rest.split_once(' ').map_or(line, |(_, rest)| rest.trim_start())
 }
 
-/// The line without what stands in quotes and behind `#`.
+/// The line without quoted text and comments.
 fn unquoted(line: &str) -> String {
     let mut bare = String::with_capacity(line.len());
     let mut open: Option<char> = None;
@@ -137,7 +138,7 @@ fn unquoted(line: &str) -> String {
     bare
 }
 
-/// Whether a variable stands in the line: `"$X"`, `${x}`.
+/// Returns whether the line contains a variable: `"$X"`, `${x}`.
 fn expands(line: &str) -> bool {
     line.match_indices('$').any(|(at, _)| {
         line.get(at + 1..)
@@ -145,7 +146,8 @@ fn expands(line: &str) -> bool {
     })
 }
 
-/// Whether a command follows a semicolon or a pipe: a program that is no English word, or what only running tells.
+/// Returns whether a command follows a semicolon or pipe: a program that is not an English word, or one known only at
+/// run time.
 fn goes_on(line: &str, lexicon: &Lexicon) -> bool {
     line.split([';', '\n', '\r', '|', '&']).skip(1).take(MOST_PARTS).any(|part| {
         let first = part.split_whitespace().next().unwrap_or("");
@@ -156,7 +158,7 @@ fn goes_on(line: &str, lexicon: &Lexicon) -> bool {
     })
 }
 
-/// `a=rm;$a`: an assignment, and in the same breath what is run.
+/// Returns whether an assignment is used at once: `a=rm;$a`.
 fn sets_and_goes_on(line: &str, lexicon: &Lexicon) -> bool {
     let mut parts = line.split([';', '\n', '\r', '&']);
     parts.next().is_some_and(is_assignment)
@@ -166,7 +168,7 @@ fn sets_and_goes_on(line: &str, lexicon: &Lexicon) -> bool {
         })
 }
 
-/// A first word that is another one once the shell has read it. A sum of money is none.
+/// Returns whether the shell expands the first word to another one. A sum of money is not expanded.
 fn is_unknown_until_run(first: &str) -> bool {
     let is_money = first.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     !is_money
@@ -177,23 +179,23 @@ fn is_unknown_until_run(first: &str) -> bool {
             || first.len() <= 3 && first.ends_with('?'))
 }
 
-/// `reboot`, `shutdown now`, `halt +5`.
+/// Returns whether the command stops the machine: `reboot`, `shutdown now`, `halt +5`.
 fn stops_the_machine<'w>(first: &str, mut words: impl Iterator<Item = &'w str>) -> bool {
     matches!(base_name(first), "shutdown" | "reboot" | "halt" | "poweroff")
         && words.next().is_none_or(|next| next == "now" || next.starts_with(['+', '-']))
 }
 
-/// Words in which a subcommand is looked for.
+/// Number of words in which a subcommand is searched.
 const MOST_SUBCOMMAND: usize = 4;
-/// Parts of a line in which a command is looked for.
+/// Number of parts of a line in which a command is searched.
 const MOST_PARTS: usize = 16;
 
-/// `-9`
+/// Returns whether a word is a signal such as `-9`.
 fn is_signal(word: &str) -> bool {
     word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// `del /s`, `format c:`.
+/// Returns whether the line is a Windows command: `del /s`, `format c:`.
 fn is_windows(first: &str, line: &str) -> bool {
     let is_drive =
         |word: &str| word.len() == 2 && word.ends_with(':') && word.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -202,14 +204,14 @@ fn is_windows(first: &str, line: &str) -> bool {
         && line.split_whitespace().skip(1).any(|word| is_drive(word) || is_switch(word))
 }
 
-/// `/create`, `/all`, and words that only Windows' own programs take.
+/// Returns whether a word is a Windows switch such as `/create` or `/all`, or a word that only Windows programs take.
 pub(super) fn is_long_switch(program: &str, word: &str) -> bool {
     dangers::holds("windows_only", program)
         && (word.eq_ignore_ascii_case("delete")
             || word.strip_prefix('/').is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_alphabetic())))
 }
 
-/// A loop, a condition or a function of the shell.
+/// Returns whether the line contains a loop, condition or function of the shell.
 fn is_script(line: &str) -> bool {
     line.contains("; do ") && line.contains("done")
         || line.starts_with("if ") && line.contains("; then ")
@@ -226,7 +228,7 @@ fn is_flag(word: &str) -> bool {
         && letters.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-/// A small English word that command lines hardly ever hold.
+/// Returns whether a word is an English function word that command lines hardly ever contain.
 fn is_small_word(word: &str) -> bool {
     Roles::of(word).has_any(&[Role::Determiner, Role::Pronoun, Role::Modal, Role::Auxiliary, Role::Preposition])
         && !dangers::holds("shared_words", word)

@@ -1,4 +1,4 @@
-//! One program with its arguments: what its subcommand and flags make of it.
+//! A program with its arguments: the effect of its subcommand and flags.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::commands;
@@ -10,7 +10,7 @@ use crate::parse::sign::Sign;
 
 use super::unknown::act_of;
 
-/// One program with its arguments.
+/// A program with its arguments.
 pub(super) struct Invocation<'i> {
     pub program: &'i Program,
     pub arguments: &'i [&'i str],
@@ -63,7 +63,7 @@ impl Invocation<'_> {
         acts
     }
 
-    /// `-h` is not among them: it halts, for `shutdown`.
+    /// Returns whether the arguments only ask for help. `-h` is not included: it halts the machine for `shutdown`.
     fn only_asks_for_help(&self) -> bool {
         match self.arguments {
             ["--help" | "--version" | "-version" | "-showversion" | "-V"] => true,
@@ -72,7 +72,7 @@ impl Invocation<'_> {
         }
     }
 
-    /// The arguments that are neither flags nor flags' values.
+    /// The arguments that are neither flags nor flag values.
     fn plain(&self) -> Vec<&str> {
         let mut plain = Vec::new();
         let mut skip = false;
@@ -88,12 +88,12 @@ impl Invocation<'_> {
         plain
     }
 
-    /// The riskiest rule of a flag that decides, the least risk, and the only risk that flags leave.
+    /// The riskiest deciding flag rule, the minimum risk, and the only risk that flags leave.
     fn flags(&self, plain: &[&str]) -> Decision<'_> {
         let (mut deciding, mut is_scoped, mut least, mut only): Decision<'_> = (None, false, None, None);
         let scopes = self.program.scoped_words().min(plain.len());
         let mut scoped = String::new();
-        // Behind a bare "--" nothing is a flag any more.
+        // After a bare "--" nothing is a flag.
         let before_end = self.arguments.iter().take_while(|argument| **argument != "--");
         for &argument in before_end.filter(|argument| argument.starts_with('-') || argument.contains('=')) {
             let own = (1..=scopes).rev().find_map(|words| {
@@ -118,7 +118,8 @@ impl Invocation<'_> {
         (deciding, is_scoped, least, only)
     }
 
-    /// The flags by which tools with subcommands do nothing really. Other programs must be known to have one.
+    /// Returns whether a flag is a usual trial flag of tools with subcommands. Other programs must be known to have
+    /// one.
     fn is_usual_trial(&self, argument: &str) -> bool {
         let name = argument.split('=').next().unwrap_or(argument);
         self.program.resource.is_some()
@@ -126,7 +127,7 @@ impl Invocation<'_> {
             && !is_switched_off(argument)
     }
 
-    /// Deleting all, or by force, is HIGH.
+    /// Raises deleting everything, or by force, to HIGH.
     fn widen(&self, acts: &mut [Act]) {
         let wide = self.arguments.iter().any(|argument| {
             dangers::holds("widening_flags", argument)
@@ -141,12 +142,12 @@ impl Invocation<'_> {
         }
     }
 
-    /// A role or a policy that gives an administrator's rights makes a grant of it the greatest there is.
+    /// Raises a grant of an administrator role or policy to the highest level.
     fn administrators(&self, acts: &mut [Act]) {
         for act in
             acts.iter_mut().filter(|act| (act.resource, act.operation) == (Resource::Permission, Operation::Admin))
         {
-            // What a flag is given, joined to it or behind it.
+            // A flag's value, joined to it or after it.
             let mut values =
                 self.arguments.iter().enumerate().filter_map(|(place, argument)| match argument.split_once('=') {
                     Some((flag, value)) if flag.starts_with('-') => Some(value),
@@ -160,17 +161,17 @@ impl Invocation<'_> {
         }
     }
 
-    /// A subcommand that the table of programs does not list, by its public description.
+    /// Reads a subcommand missing from the program table by its public description.
     fn described(&self, name: &str, plain: &[&str]) -> Option<Act> {
         self.program.resource?;
         commands::described(name, plain).filter(|found| found.words > 0).map(act_of)
     }
 
-    /// "az group create", "gh alias list": a verb and a noun among the subcommands, or a verb as a flag.
+    /// Reads a verb and a noun among the subcommands, or a verb as a flag: "az group create", "gh alias list".
     fn by_words(&self, plain: &[&str]) -> Option<Act> {
         let resource = self.program.resource?;
         let mut words: Vec<String> = Vec::new();
-        // "doctl compute droplet delete": a part of the cloud, not a deed.
+        // "doctl compute droplet delete": the first word is an area of the cloud, not an act.
         let skip =
             usize::from(plain.len() > 2 && plain.first().is_some_and(|first| dangers::holds("cloud_areas", first)));
         let plain = plain.get(skip..).unwrap_or(&[]);
@@ -201,10 +202,10 @@ impl Invocation<'_> {
     }
 }
 
-/// The rule that flags give and its flag, whether it is its subcommand's own, the least risk, the only one.
+/// The deciding flag rule with its flag, whether it belongs to the subcommand, the minimum risk, and the only risk.
 type Decision<'d> = (Option<(&'d CommandRule, &'d str)>, bool, Option<RiskLevel>, Option<RiskLevel>);
 
-/// "checkout" and "order" move no money where what they are said of is no shop.
+/// Corrects "checkout" and "order", which move no money unless the object is a purchase.
 pub(super) fn settle(act: &mut Act) {
     let is_trade = matches!(act.resource, Resource::Payment | Resource::Order | Resource::Booking);
     if act.operation == Operation::Transfer && !is_trade {
@@ -212,7 +213,8 @@ pub(super) fn settle(act: &mut Act) {
     }
 }
 
-/// `arn:aws:iam::aws:policy/AdministratorAccess`, `roles/owner`, `cluster-admin`, `Owner`.
+/// Returns whether a value is an administrator role: `arn:aws:iam::aws:policy/AdministratorAccess`, `roles/owner`,
+/// `cluster-admin`, `Owner`.
 fn is_administrator_role(value: &str) -> bool {
     value.len() <= LONGEST_ROLE && {
         let role = value.rsplit('/').next().unwrap_or(value).to_ascii_lowercase();
@@ -220,7 +222,7 @@ fn is_administrator_role(value: &str) -> bool {
     }
 }
 
-/// `-Rf`, `-rvf`, `-r`.
+/// Returns whether a flag cluster forces or recurses: `-Rf`, `-rvf`, `-r`.
 fn is_forcing_cluster(argument: &str) -> bool {
     argument.strip_prefix('-').is_some_and(|letters| {
         letters.contains(['r', 'R', 'f'])
@@ -228,7 +230,7 @@ fn is_forcing_cluster(argument: &str) -> bool {
     })
 }
 
-/// `--dry-run=none`
+/// Returns whether a flag is switched off: `--dry-run=none`.
 fn is_switched_off(argument: &str) -> bool {
     matches!(argument.split_once('='), Some((_, "none" | "false" | "no" | "0" | "off")))
 }
@@ -240,12 +242,12 @@ pub(super) fn from_rule(rule: &CommandRule) -> Vec<Act> {
         .map(|(place, &(resource, operation))| {
             let mut act = Act::new(&rule.verb, &rule.noun, resource, operation, 0.9);
             act.signs = rule.signs;
-            // The stated risk is the first capability's; what comes along follows the rubric, at most that.
+            // The stated risk is that of the first capability; the others follow the rubric, up to that level.
             if place == 0 { act.at_risk(rule.risk) } else { act.at_risk(RiskLevel::Low) }
         })
         .collect()
 }
 
 const LONGEST_ROLE: usize = 256;
-/// Words of subcommands that are read.
+/// Maximum number of subcommand words read.
 const MOST_WORDS: usize = 16;

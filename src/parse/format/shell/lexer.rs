@@ -1,9 +1,9 @@
-//! A command line cut into its simple commands, in one pass: those of lists,
-//! pipes, groups, loops, conditions, functions and substitutions all stand in one
-//! list. Words come without their quotes, with what is known of variables put in.
+//! Splits a command line into its simple commands, in a single pass: those of lists, pipes, groups, loops,
+//! conditions, functions and substitutions are all in one list. Words have no quotes, and known variables are
+//! expanded.
 //!
-//! It reads more than a shell would accept, never less: where the grammar is
-//! broken it says so and goes on reading commands.
+//! It accepts more than a shell would, never less: if the grammar is broken, it records that and continues to read
+//! commands.
 
 mod compound;
 mod heredoc;
@@ -16,55 +16,55 @@ use std::collections::{HashMap, HashSet};
 use super::output;
 use super::word::{Draft, Word};
 
-/// A line cut into its simple commands.
+/// A line split into its simple commands.
 #[derive(Debug, Default)]
 pub(super) struct Script {
-    /// In the order in which they end: those of a substitution before the command that holds it.
+    /// In the order in which they end: commands of a substitution precede the command that contains it.
     pub commands: Vec<Command>,
-    /// The grammar is broken, or nested too deep to be followed.
+    /// Whether the grammar is broken, or nested too deep.
     pub unclear: bool,
     /// Names of the functions that the line defines.
     pub functions: HashSet<String>,
-    /// Words in a loop's head or a test: no command's, but they may name secrets.
+    /// Words in a loop's head or a test: not part of a command, but they may name secrets.
     pub others: Vec<Word>,
 }
 
-/// One simple command.
+/// A simple command.
 #[derive(Debug, Default)]
 pub(super) struct Command {
-    /// Assignments, the program, its arguments.
+    /// Assignments, the program, and its arguments.
     pub words: Vec<Word>,
     pub writes: Vec<Word>,
     pub reads: Vec<Word>,
-    /// What is written if `<x> y` was meant as redirections.
+    /// The files written if `<x> y` was meant as redirections.
     pub doubtful: Vec<String>,
     /// Here-documents and here-strings.
     pub texts: Vec<Text>,
-    /// Where it begins in the line.
+    /// Start of the command in the line.
     pub at: usize,
     pub feed: Feed,
 }
 
-/// What a command is handed to read.
+/// A text that a command reads.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Text {
     pub text: String,
-    /// Not yet read: its place among the bodies.
+    /// The place of a body that has not been read yet.
     body: Option<usize>,
 }
 
-/// What stands before the pipe that a command stands behind.
+/// The source of a command's piped input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Feed {
     #[default]
     None,
-    /// The output of the command of this place in the list.
+    /// The output of the command at this place in the list.
     From(usize),
     /// The output of a group, or of several commands.
     Group,
 }
 
-/// Cuts a line.
+/// Splits a line.
 pub(super) fn split(line: &str) -> Script {
     let mut lexer = Lexer { text: line, end: line.len(), budget: EXPANSION + line.len(), ..Lexer::default() };
     lexer.list(End::Text, 0, false);
@@ -84,48 +84,48 @@ pub(super) fn split(line: &str) -> Script {
 struct Lexer<'t> {
     text: &'t str,
     at: usize,
-    /// Where reading ends: the text's end, or that of a here-document's body.
+    /// The end of the text, or of a here-document's body.
     end: usize,
     script: Script,
     variables: HashMap<String, Variable>,
     /// Here-documents whose body has not been reached.
     pending: Vec<heredoc::Pending>,
     bodies: Vec<String>,
-    /// Bytes that variables may still expand to: `a=$a$a` must not double for ever.
+    /// Bytes that variables may still expand to: `a=$a$a` must not grow forever.
     budget: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Variable {
     Known(String),
-    /// Set twice, or to what only running tells.
+    /// Set twice, or to a value known only at run time.
     Unclear,
 }
 
-/// What closes a list of commands.
+/// The end of a list of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Text,
     Bracket,
 }
 
-/// Deepest nesting that is followed; what lies deeper is read as one flat list.
+/// Maximum nesting depth that is followed; deeper parts are read as a flat list.
 const DEEPEST: usize = 24;
 const EXPANSION: usize = 4096;
 
-/// What a list of commands has read so far of its current command and around it.
+/// The state of a list: its current command, and its surroundings.
 #[derive(Default)]
 struct State {
     command: Command,
-    /// The last command behind which a pipe may stand.
+    /// The last command that a pipe may follow.
     last: Option<usize>,
-    /// Everything in this list is fed from outside.
+    /// Everything in this list has piped input.
     fed: bool,
     /// Inside `[[ ... ]]`.
     test: bool,
-    /// A loop's head: `for x in a b`.
+    /// In a loop's head: `for x in a b`.
     head: bool,
-    /// `case`s that are open.
+    /// Number of open `case` constructs.
     cases: usize,
     draft: Draft,
 }
@@ -152,7 +152,7 @@ impl Lexer<'_> {
                 }
                 b'&' | b'|' | b'(' | b')' | b'\n' | b'\r' if state.test => self.at += 1,
                 b'<' | b'>' if state.test && self.peek_at(1) != Some(b'(') => self.at += 1,
-                // A lone carriage return overwrites on a screen what stood before it: no line is read past it.
+                // A lone carriage return overwrites the preceding text on a screen, so it ends a command.
                 b'\n' | b'\r' => {
                     self.at += 1;
                     self.finish(&mut state);
@@ -194,7 +194,7 @@ impl Lexer<'_> {
         self.finish(&mut state);
     }
 
-    /// Ends a command and notes what it sets.
+    /// Ends a command and records the variables it sets.
     fn finish(&mut self, state: &mut State) {
         let fresh =
             Command { at: self.at, feed: if state.fed { Feed::Group } else { Feed::None }, ..Command::default() };
@@ -229,7 +229,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `x=rm` and its like, so that `$x` can be read later in the line.
+    /// Records assignments such as `x=rm`, so that `$x` can be expanded later in the line.
     fn note_variables(&mut self, command: &Command) {
         let words = &command.words;
         let first = words.iter().find(|word| super::assigned(&word.text).is_none()).map(|word| word.text.as_str());
@@ -263,7 +263,7 @@ impl Lexer<'_> {
         self.variables.insert(name.to_owned(), value);
     }
 
-    /// The output of the commands from this place on, if it can be told.
+    /// The output of the commands from this place on, if it is known.
     fn output_since(&self, first: usize) -> Option<String> {
         output::of_list(self.script.commands.get(first..)?, first)
     }
@@ -282,7 +282,7 @@ impl Lexer<'_> {
         self.at += rest.find(['\n', '\r']).unwrap_or(rest.len());
     }
 
-    /// Takes the character at hand, of whatever length.
+    /// Takes the next character.
     fn take_char(&mut self) -> Option<char> {
         let c = self.text.get(self.at..self.end)?.chars().next()?;
         self.at += c.len_utf8();
@@ -290,5 +290,5 @@ impl Lexer<'_> {
     }
 }
 
-/// Longest value of a variable that is kept.
+/// Maximum length of a variable's value, in bytes.
 const LONGEST_VALUE: usize = 4096;

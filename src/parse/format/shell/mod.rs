@@ -1,15 +1,12 @@
-//! Shell command lines: a conservative reader. Every command of a line counts,
-//! also those in substitutions, loops and functions, and behind `sudo`, `xargs`
-//! or `bash -c`.
+//! Shell command lines, read conservatively. Every command of a line counts, including those in substitutions, loops
+//! and functions, and after `sudo`, `xargs` or `bash -c`.
 //!
-//! `lexer` cuts a line into its simple commands, `command` takes one of them
-//! apart, `wrap` finds the command in a command, `output` tells what a pipeline
-//! prints where the line itself says it, `invocation` reads a program of the table,
-//! `unknown` one that the table does not know, `cmdlet` PowerShell's, `code` what
-//! interpreters are handed, `files` the paths that are named, `secret` what must not be
-//! shown of a line, `request` what `curl` asks for, and `danger`,
-//! `upload`, `control` and `feed` what a command does beside what its program is
-//! for. What cannot be read with certainty is an execution, at least HIGH.
+//! `lexer` splits a line into simple commands, `command` reads one of them, `wrap` finds the command inside a
+//! command, and `output` determines what a pipeline prints if the line itself shows it. `invocation` reads a program
+//! of the table, `unknown` any other, `cmdlet` PowerShell, and `code` the code passed to interpreters. `files` reads
+//! the named paths, `secret` finds what must not be shown, and `request` the requests of `curl`. `danger`, `upload`,
+//! `control` and `feed` find effects beyond the program's purpose. What cannot be parsed with certainty is an
+//! execution, at least HIGH.
 
 mod cmdlet;
 mod code;
@@ -66,29 +63,29 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
 struct Shell<'l, 'r> {
     lexicon: &'l Lexicon,
     reading: &'r mut Reading,
-    /// Bytes of commands in commands that are still read.
-    // INVARIANT: each nested text is paid for, so that the work grows with the line alone.
+    /// Bytes of nested commands that may still be read.
+    // INVARIANT: each nested text is charged, so that the work grows only with the line.
     budget: usize,
     aliases: HashMap<String, String>,
     functions: HashSet<String>,
     /// Names of files that the line downloads.
     downloads: HashSet<String>,
-    /// What the line writes into files, by their names; nothing where that is not told by the line itself.
+    /// The texts that the line writes to files, by name; `None` if the line does not show the text.
     written: HashMap<String, Option<String>>,
-    /// The first command of the line at hand that downloads or decodes.
+    /// The first command of the current line that downloads or decodes.
     first_download: Option<usize>,
-    /// Secrets that stand in the line as they are.
+    /// Secrets in the line.
     secrets: Vec<String>,
-    /// The line reads a secret, and sends something away.
+    /// The line reads a secret.
     reads_secret: bool,
     sends: bool,
-    /// The folder that the line went to last.
+    /// The folder that the line changed to last.
     folder: Option<String>,
-    /// The line may set variables of its own: what they hold was read with it.
+    /// The line may set variables of its own; their values were read with it.
     sets_variables: bool,
 }
 
-/// Words of one command, as the shell made them and as texts.
+/// The words of a command, as the shell made them and as texts.
 #[derive(Clone, Copy)]
 struct View<'w> {
     words: &'w [Word],
@@ -133,7 +130,7 @@ impl<'l, 'r> Shell<'l, 'r> {
         }
     }
 
-    /// A line, at this depth of commands in commands.
+    /// Reads a line at this depth of nested commands.
     fn line(&mut self, line: &str, depth: usize) {
         if depth > DEEPEST || self.budget < line.len() {
             self.unclear("nested_command", line);
@@ -155,7 +152,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             command.words.iter().take(3).any(|word| dangers::holds("downloaders", base_name(&word.text)))
         });
         let mut order: Vec<usize> = (0..script.commands.len()).collect();
-        // A substitution stands in the list before the command that holds it, in the line behind its start.
+        // A substitution precedes its command in the list, but follows the command's start in the line.
         order.sort_by_key(|&place| script.commands.get(place).map_or(0, |command| command.at));
         for place in order {
             self.simple(&script, place, depth);
@@ -163,7 +160,7 @@ impl<'l, 'r> Shell<'l, 'r> {
         self.first_download = outer_download;
     }
 
-    /// One simple command with its redirections.
+    /// Reads a simple command with its redirections.
     fn simple(&mut self, script: &Script, place: usize, depth: usize) {
         let Some(command) = script.commands.get(place) else { return };
         #[cfg(test)]
@@ -193,7 +190,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             }
             self.redirect(target);
             if empties && !target.text.starts_with("/dev/") {
-                // Nothing is written over what stood there.
+                // The content is replaced by nothing.
                 let act = Act::new("truncate", "file", Resource::File, Operation::Delete, 0.8);
                 self.reading.push(act.at_risk(RiskLevel::Medium).told_by(">").named_by(&target.text));
                 if control::is_trace(&target.text) {
@@ -215,13 +212,13 @@ impl<'l, 'r> Shell<'l, 'r> {
         }
     }
 
-    /// What cannot be read with certainty.
+    /// Adds an execution that cannot be parsed with certainty.
     fn unclear(&mut self, noun: &str, found: &str) {
         self.reading.facts.show(Sign::Unclear, found);
         self.reading.push(Act::unclear_execution(noun).told_by(found));
     }
 
-    /// What only the whole line shows.
+    /// Adds what only the whole line shows.
     fn end(&mut self) {
         if self.reads_secret && self.sends {
             let act = Act::new("upload", "secret", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::Critical);
@@ -235,7 +232,7 @@ fn base_name(word: &str) -> &str {
     word.rsplit(['/', '\\']).next().unwrap_or(word)
 }
 
-/// `NAME=value` before a command: its name and value.
+/// The name and value of `NAME=value` before a command.
 fn assigned(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let bare = name.trim_end_matches('+');
@@ -250,10 +247,10 @@ fn is_assignment(word: &str) -> bool {
     assigned(word).is_some()
 }
 
-/// Bytes of nested commands that are read for each byte of the line, and at least.
+/// Bytes of nested commands read for each byte of the line, and the minimum.
 const NESTED_BYTES: usize = 8;
 const SPARE_BYTES: usize = 4096;
-/// Deepest nesting of lines in lines.
+/// Maximum nesting depth of lines.
 const DEEPEST: usize = 12;
 
 #[cfg(test)]

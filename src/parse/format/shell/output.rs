@@ -1,12 +1,12 @@
-//! What a pipeline prints, where its text stands in the line itself: `echo rm`,
-//! `printf '%s' x | base64 -d`. A decoder in front of a shell hides nothing then.
+//! The output of a pipeline whose text is in the line itself: `echo rm`, `printf '%s' x | base64 -d`. A decoder
+//! before a shell then hides nothing.
 
 use crate::parse::codes::base64_bytes;
 
 use super::lexer::{Command, Feed};
 use super::word::unescaped;
 
-/// The output of a list of commands that is one pipeline; `first` is the place of its first command.
+/// The output of a list of commands that is a single pipeline; `first` is the place of its first command.
 pub(super) fn of_list(commands: &[Command], first: usize) -> Option<String> {
     if commands.len() > MOST_COMMANDS {
         return None;
@@ -26,7 +26,7 @@ pub(super) fn of_list(commands: &[Command], first: usize) -> Option<String> {
     Some(text.unwrap_or_default())
 }
 
-/// The output of the command at this place, with what feeds it.
+/// The output of the command at this place, with its piped input.
 pub(super) fn of_place(commands: &[Command], place: usize) -> Option<String> {
     let mut first = place;
     for _ in 0..MOST_COMMANDS {
@@ -39,7 +39,7 @@ pub(super) fn of_place(commands: &[Command], place: usize) -> Option<String> {
     None
 }
 
-/// What the command at this place writes into its file.
+/// The text that the command at this place writes to its file.
 pub(super) fn written(commands: &[Command], place: usize) -> Option<String> {
     let command = commands.get(place)?;
     let input = match command.feed {
@@ -50,7 +50,7 @@ pub(super) fn written(commands: &[Command], place: usize) -> Option<String> {
     of_command(command, input.as_deref())
 }
 
-/// Whether a text was made unreadable before it is handed on.
+/// Returns whether a program changes how a text is encoded.
 pub(super) fn is_decoder(name: &str) -> bool {
     matches!(name, "base64" | "base32" | "xxd" | "openssl" | "rev" | "tr")
 }
@@ -97,7 +97,7 @@ fn echo(arguments: &[&str]) -> String {
     if escapes { unescaped(&text) } else { text }
 }
 
-/// `%s`, `%b` and escapes; other directives are not read.
+/// Formats `%s`, `%b` and escapes; other directives are not supported.
 fn printf(arguments: &[&str]) -> Option<String> {
     let arguments = arguments.strip_prefix(&["--"]).unwrap_or(arguments);
     let (&format, values) = arguments.split_first()?;
@@ -127,7 +127,7 @@ fn printf(arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// Base64, padding or not; what is no text is none.
+/// Decodes base64, with or without padding; `None` if the result is not text.
 pub(super) fn decoded(text: &str) -> Option<String> {
     String::from_utf8(base64_bytes(text)?).ok()
 }
@@ -144,7 +144,7 @@ fn from_hex(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// `tr a-z n-za-m`
+/// Applies `tr a-z n-za-m`.
 fn translated(arguments: &[&str], input: &str) -> Option<String> {
     let [from, to] = arguments else { return None };
     let (from, to) = (ranges(from)?, ranges(to)?);
@@ -182,7 +182,7 @@ fn ranges(set: &str) -> Option<Vec<char>> {
     Some(out)
 }
 
-/// Commands of a pipeline whose output is followed.
+/// Maximum number of commands of a pipeline that are followed.
 const MOST_COMMANDS: usize = 6;
 const LONGEST: usize = 65_536;
 const MOST_SET: usize = 128;

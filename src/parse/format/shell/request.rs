@@ -1,6 +1,5 @@
-//! Requests that `curl` and its like make: their method, address and data are put
-//! together and read by the reader of HTTP, so that a command line and a request
-//! line say the same of the same request.
+//! Requests made by `curl` and similar programs: method, address and data are assembled and read by the HTTP reader,
+//! so that a command line and a request line give the same result.
 
 use std::borrow::Cow;
 
@@ -11,7 +10,7 @@ use crate::parse::reading::Act;
 use super::Shell;
 
 impl Shell<'_, '_> {
-    /// What the requests of a command do. None where it names no address.
+    /// The acts of a command's requests; `None` if it names no address.
     pub(super) fn requested(&mut self, name: &str, program: &Program, arguments: &[&str]) -> Option<Vec<Act>> {
         if arguments.is_empty() {
             return None;
@@ -51,7 +50,7 @@ impl Shell<'_, '_> {
         let mut acts = Vec::new();
         for address in &call.addresses {
             let address = if is_interface && !address.contains("://") {
-                // An interface's own paths have no host.
+                // An API client's own paths have no host.
                 Cow::Owned(format!("/{}", address.trim_start_matches('/')))
             } else {
                 Cow::Borrowed(*address)
@@ -66,22 +65,22 @@ impl Shell<'_, '_> {
     }
 }
 
-/// A request in the making.
+/// A request being assembled.
 #[derive(Default)]
 struct Call<'w> {
     method: Option<&'w str>,
-    /// What the flags make of a request without a stated method.
+    /// The method that the flags imply if none is stated.
     implied: Option<&'static str>,
     addresses: Vec<&'w str>,
     data: Vec<&'w str>,
     /// The data goes into the address: `curl -G`.
     in_address: bool,
-    /// Plain arguments behind the address are the data: `http x.example a=1`.
+    /// Plain arguments after the address are data: `http x.example a=1`.
     is_itemised: bool,
 }
 
 impl<'w> Call<'w> {
-    /// A flag with its value.
+    /// Reads a flag with its value.
     fn flag(&mut self, flag: &str, value: &'w str) {
         match flag {
             "-X" | "--request" | "--method" => self.method = Some(value),
@@ -96,7 +95,7 @@ impl<'w> Call<'w> {
         }
     }
 
-    /// A flag without one.
+    /// Reads a flag without a value.
     fn switch(&mut self, flag: &str) {
         let is_cluster = !flag.starts_with("--");
         match flag {
@@ -133,7 +132,7 @@ impl<'w> Call<'w> {
         }
     }
 
-    /// The data as one body; a value with blanks is quoted, so that it stays one.
+    /// The data as a single body; a value with blanks is quoted, so that it stays one.
     fn body(&self) -> String {
         let mut body = String::new();
         for datum in &self.data {
@@ -165,8 +164,7 @@ impl<'w> Call<'w> {
     }
 }
 
-/// A letter that takes a value at the end of a cluster of others that take none, or with its value joined to it:
-/// `-sX`, `-XDELETE`, `-sSLo`.
+/// Splits a letter flag with a value at the end of a cluster, or with its value joined: `-sX`, `-XDELETE`, `-sSLo`.
 fn joined(argument: &str) -> Option<(&str, &str)> {
     let letters = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'))?;
     let at = letters.find(|letter: char| !SWITCHES.contains(letter))?;
@@ -175,9 +173,9 @@ fn joined(argument: &str) -> Option<(&str, &str)> {
     Some((letter.as_str(), letters.get(at + 1..)?)).filter(|(_, value)| at > 0 || !value.is_empty())
 }
 
-/// Letters of `curl` that take no value.
+/// Letter flags of `curl` without a value.
 const SWITCHES: &str = "sSfLkivNgjqaOJ0146#";
-/// Addresses of one command that are read.
+/// Maximum number of addresses read from one command.
 const MOST_ADDRESSES: usize = 8;
-/// Pieces of data that are read.
+/// Maximum number of data items read.
 const MOST_DATA: usize = 64;

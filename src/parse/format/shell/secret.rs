@@ -1,7 +1,6 @@
-//! Secrets that stand in a command line as they are: a password behind a flag
-//! (`-u bob:x`), in a variable (`PGPASSWORD=x`), in what is piped (`echo bob:x | chpasswd`).
-//! They are noted while the line is read, and put out of sight when it has been:
-//! neither the evidence nor the target shows one.
+//! Secrets in a command line: a password after a flag (`-u bob:x`), in a variable (`PGPASSWORD=x`), or in piped text
+//! (`echo bob:x | chpasswd`). They are recorded while the line is read and masked at the end, so that neither
+//! evidence nor targets show them.
 
 use crate::parse::format::dangers;
 
@@ -9,7 +8,7 @@ use super::lexer::{Command, Script};
 use super::{Shell, assigned, base_name, feed};
 
 impl Shell<'_, '_> {
-    /// Notes the secrets among a program's arguments.
+    /// Records the secrets among a program's arguments.
     pub(super) fn note_secrets(&mut self, name: &str, arguments: &[&str]) {
         let mut tables: Option<(&[String], &[String])> = None;
         let mut plain: Option<(bool, &[String])> = None;
@@ -22,21 +21,21 @@ impl Shell<'_, '_> {
                 if is_login && let Some((_, login)) = argument.split_once('/').filter(|(user, _)| !user.is_empty()) {
                     self.note_secret(login.rsplit_once('@').map_or(login, |(secret, _)| secret));
                 }
-                // A plain argument that is a secret by its place: `vault login x`.
+                // A plain argument that is a secret by its position: `vault login x`.
                 let before = place.checked_sub(1).and_then(|before| arguments.get(before));
                 if before.is_some_and(|before| behind.iter().any(|word| word == before)) {
                     self.note_secret(argument);
                 }
                 continue;
             }
-            // Looked up for the first flag: many commands have none.
+            // Looked up at the first flag, because many commands have none.
             let (flags, letters) = *tables
                 .get_or_insert_with(|| (dangers::parts("secret_flags", name), dangers::parts("secret_letters", name)));
             let (flag, joined) = match argument.split_once('=') {
                 Some((flag, value)) => (flag, Some(value)),
                 None => (*argument, None),
             };
-            // `login:-p` holds behind that subcommand alone.
+            // `login:-p` applies only after that subcommand.
             let is_known = |known: &String| {
                 known == flag
                     || known
@@ -57,7 +56,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// `DB_PASSWORD=x`, `$password="x"`
+    /// Records the secret in `DB_PASSWORD=x` or `$password="x"`.
     pub(super) fn note_variable(&mut self, word: &str) {
         let Some((name, value)) = word.split_once('=') else { return };
         if name.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -70,7 +69,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// What is written into a file that keeps secrets: `echo x > ~/.vault-token`.
+    /// Records text written to a file that stores secrets: `echo x > ~/.vault-token`.
     pub(super) fn note_kept(&mut self, words: &[&str]) {
         let is_printer = words.first().is_some_and(|first| matches!(base_name(first), "echo" | "printf"));
         for text in words.iter().skip(1).filter(|text| is_printer && !text.starts_with('-')).take(MOST_WORDS) {
@@ -87,7 +86,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// What a program is fed that reads a password: `echo bob:x | chpasswd`, `echo x | sudo -S ls`.
+    /// Records the input of a program that reads a password: `echo bob:x | chpasswd`, `echo x | sudo -S ls`.
     pub(super) fn note_fed(&mut self, script: &Script, place: usize, command: &Command, words: &[&str]) {
         let mut words = words.iter().take(MOST_WORDS);
         let Some(reader) = words.find(|word| {
@@ -108,12 +107,12 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// The secret in a flag's value: all of it, or what stands behind the user's name.
+    /// Records the secret in a flag's value: all of it, or the part after the user name.
     fn note_value(&mut self, flag: &str, value: &str) {
         if let Some((source, secret)) = value.split_once(':')
             && dangers::holds("secret_sources", source)
         {
-            // "pass:x" is one, "file:x" and "env:x" only tell where one is.
+            // "pass:x" is a secret; "file:x" and "env:x" only say where one is.
             if source == "pass" {
                 self.note_secret(secret);
             }
@@ -134,14 +133,14 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Whether a noted secret stands in a word.
+    /// Returns whether a word contains a recorded secret.
     pub(super) fn shows_secret(&self, word: &str) -> bool {
         self.secrets.iter().any(|secret| word.contains(secret.as_str()))
     }
 
-    /// Puts what was noted out of sight.
+    /// Masks the recorded secrets.
     pub(super) fn hide_secrets(&mut self) {
-        // The longest first: one may be a part of another.
+        // The longest first, because one may be part of another.
         self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         for secret in &self.secrets {
             for act in &mut self.reading.acts {
@@ -174,10 +173,10 @@ fn hide_in(found: &mut Option<Box<str>>, secret: &str) {
     }
 }
 
-/// The text without the secret, if it stands in it, be it cut off at the text's end.
+/// Masks a secret in a text, also if it is cut off at the text's end; `None` if it does not occur.
 fn hidden(text: &str, secret: &str) -> Option<String> {
     if secret.len() < SHORT {
-        // So short a one is a part of many words: it is hidden where it is a word.
+        // A secret this short is part of many words, so it is masked only where it is a whole word.
         let mut parts = text.split([' ', ':', '=']);
         let ends = |rest: &str| rest.strip_prefix('-').is_some_and(|flag| flag.get(1..) == Some(secret));
         return parts.any(|part| part == secret || ends(part)).then(|| "***".to_owned());
@@ -191,11 +190,11 @@ fn hidden(text: &str, secret: &str) -> Option<String> {
     text.strip_suffix(cut).map(|before| format!("{before}***"))
 }
 
-/// Secrets of a line that are kept in mind.
+/// Maximum number of secrets remembered from one line.
 const MOST_SECRETS: usize = 16;
-/// Words of a fed command that are looked at.
+/// Maximum number of words of a command with piped input that are checked.
 const MOST_WORDS: usize = 16;
-/// A secret of fewer bytes may be a part of any word.
+/// A secret with fewer bytes may be part of any word.
 const SHORT: usize = 4;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Scripts of `sed`: whether a command of one runs or writes something.
+//! Scripts of `sed`: whether one of its commands runs or writes something.
 
-/// The command that a script runs, or the empty text where it runs what it finds or writes a file.
+/// The command that a script runs; an empty text if it runs what it finds, or writes a file.
 pub(super) fn runs_or_writes(script: &str) -> Option<&str> {
     let mut rest = script;
-    // INVARIANT: each turn takes at least one character.
+    // INVARIANT: each round takes at least one character.
     loop {
         rest = rest.trim_start_matches([';', '\n', '{', '}', ' ', '\t']);
         rest = behind_address(rest);
@@ -45,7 +45,7 @@ pub(super) fn runs_or_writes(script: &str) -> Option<&str> {
     }
 }
 
-/// Whether the script is one substitution or translation with harmless flags, and nothing more.
+/// Returns whether the script is a single substitution or translation with harmless flags.
 pub(super) fn is_one_substitution(script: &str) -> bool {
     let rest = script.strip_prefix("tr").or_else(|| script.strip_prefix(['s', 'y'])).unwrap_or("");
     let mut chars = rest.chars();
@@ -53,7 +53,7 @@ pub(super) fn is_one_substitution(script: &str) -> bool {
     behind_parts(chars.as_str(), delimiter).is_some_and(|flags| flags.bytes().all(|flag| b"gimsxor".contains(&flag)))
 }
 
-/// `1,5`, `/x/,$!`: what a command holds for.
+/// The script after an address such as `1,5` or `/x/,$!`.
 fn behind_address(script: &str) -> &str {
     let mut rest = script;
     loop {
@@ -73,7 +73,7 @@ fn behind_address(script: &str) -> &str {
     }
 }
 
-/// What stands behind `pattern/replacement/`.
+/// The text after `pattern/replacement/`.
 fn behind_parts(text: &str, delimiter: char) -> Option<&str> {
     behind_one(behind_one(text, delimiter)?, delimiter)
 }

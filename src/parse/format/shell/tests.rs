@@ -1,4 +1,4 @@
-//! What the shell reader promises of whole lines, and that its work grows with the line alone.
+//! Guarantees of the shell reader for whole lines, and that its work grows only with the line.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use super::*;
 
 thread_local! { static READ: Cell<usize> = const { Cell::new(0) }; }
 
-/// Counts the lines and commands that are read.
+/// Counts the lines and commands read.
 pub(in crate::parse::format::shell) fn count(more: usize) {
     READ.with(|read| read.set(read.get() + more));
 }
@@ -95,7 +95,7 @@ fn the_work_grows_with_the_line_alone() {
             read(&format!("ls {}", unit.repeat(bytes / unit.len())), &lexicon);
             READ.with(Cell::get)
         };
-        // Lines, commands and words that were looked at: twice the line, at most twice the work and a little.
+        // Lines, commands and words looked at: for twice the line, about twice the work.
         let (once, twice) = (work(8_192), work(16_384));
         assert!(twice <= once * 5 / 2 + 256, "{unit:?}: {once} for 8 KiB, {twice} for 16 KiB");
         assert!(twice <= 16 * 16_384, "{unit:?}: {twice} for 16 KiB");

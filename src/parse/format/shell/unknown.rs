@@ -1,11 +1,10 @@
-//! Programs that the table does not know.
+//! Programs that the table does not contain.
 //!
-//! What is known of a program by its public description decides; else a bare name with plain words is the rubric's
-//! "run a named program": MEDIUM, never less, whatever its words say, and it says that it is unclear. It is HIGH
-//! where anything hides what runs or reaches further: a part that only running
-//! tells, a file from a place that anyone can write to, a hidden file, a download
-//! of the same line, root's rights, a known program among its arguments that does
-//! harm (then it may be a wrapper, and the command is read as well).
+//! A program's public description decides, if there is one. Otherwise a bare name with plain words is the rubric's
+//! "run a named program": MEDIUM and never less, whatever its words say, and marked as unclear. It is HIGH if
+//! anything hides what runs or extends its reach: a part known only at run time, a file from a place that anyone can
+//! write to, a hidden file, a download of the same line, root rights, or a harmful known program among its arguments.
+//! In the last case it may be a wrapper, and that command is read as well.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::commands::{self, Described};
@@ -19,7 +18,7 @@ use super::invocation::settle;
 use super::{Shell, View, base_name};
 
 impl Shell<'_, '_> {
-    /// An unknown program. Returns where in its view a command begins that it may run.
+    /// Reads an unknown program. Returns the place in its view of a command that it may run.
     pub(super) fn unknown(
         &mut self,
         whole: &str,
@@ -34,11 +33,11 @@ impl Shell<'_, '_> {
         self.runs_download(whole, arguments);
         self.runs_written(whole, arguments, depth);
         if matches!(whole, "command" | "program" | "program_name" | "arguments_source") {
-            // A documentation's placeholder: some named program.
+            // A documentation placeholder: some named program.
             self.reading.push(Act::new("run", "program", Resource::System, Operation::Execute, 0.7));
             return None;
         }
-        // INVARIANT: once a line of wrappers, so that the arguments are not looked through for each of them.
+        // INVARIANT: once for each chain of wrappers, so that the arguments are not searched for each of them.
         let may_carry = !std::mem::replace(&mut outer.carried, true);
         let carried = arguments
             .texts
@@ -52,7 +51,7 @@ impl Shell<'_, '_> {
             || place::is_open_to_all(whole)
             || arguments.is_dynamic()
             || outer.is_root
-            // Inside code that something else is handed, an unknown name is code, too.
+            // Inside code passed to something else, an unknown name is code too.
             || depth > 0
             || carried.is_some();
         if is_hidden {
@@ -74,12 +73,12 @@ impl Shell<'_, '_> {
             act.signs.add(Sign::Force);
         }
         self.reading.facts.show(Sign::Unclear, whole);
-        // The sign keeps the rubric's level at MEDIUM at least.
+        // The sign keeps the rubric's level at MEDIUM or above.
         self.reading.push(act.marked(Sign::Unclear).told_by(whole));
         carried.map(|place| place + 1)
     }
 
-    /// Windows' own programs, whose switches open with a slash: `del /s`, `format c:`.
+    /// Reads Windows programs, whose switches start with a slash: `del /s`, `format c:`.
     fn windows(&mut self, name: &str, arguments: &[&str]) -> bool {
         let name = name.to_ascii_lowercase();
         let name = name.trim_end_matches(".exe");
@@ -100,7 +99,7 @@ impl Shell<'_, '_> {
         true
     }
 
-    /// "foo create bar": its subcommand says what it does.
+    /// Reads "foo create bar" by its subcommand.
     fn by_words(&self, arguments: &[&str]) -> Option<Act> {
         let mut words: Vec<String> = Vec::new();
         for argument in arguments.iter().take(4) {
@@ -113,7 +112,7 @@ impl Shell<'_, '_> {
             }
             words.extend(name::words(bare));
         }
-        // The verb stands first or behind one noun; further on it is a name.
+        // The verb comes first, or after one noun; further on it is a name.
         words.iter().take(2).any(|word| self.lexicon.is_verb(word)).then_some(())?;
         let act = name::act(&words, Some(Resource::System), self.lexicon)?;
         let resource = if matches!(act.resource, Resource::Unknown | Resource::Information) {
@@ -126,12 +125,12 @@ impl Shell<'_, '_> {
         Some(act)
     }
 
-    /// A function that the line itself defines; its body is read where it stands.
+    /// Reads a call of a function that the line defines; its body is read where it is defined.
     pub(super) fn call(&mut self, name: &str, arguments: View<'_>) {
         if !arguments.texts.is_empty() {
-            // What it does with them, the body tells only in part.
+            // The body shows only in part what is done with the arguments.
             let act = Act::new("call", "function", Resource::System, Operation::Execute, 0.6);
-            // A flag or a path is what a body is made dangerous with.
+            // A flag or a path can make a harmless body dangerous.
             let reaches = arguments.texts.iter().any(|word| word.starts_with(['-', '/', '~']));
             let risk = if reaches { RiskLevel::High } else { RiskLevel::Medium };
             self.reading.push(act.at_risk(risk).marked(Sign::Unclear).told_by(name));
@@ -139,21 +138,22 @@ impl Shell<'_, '_> {
     }
 }
 
-/// What a command does by its public description.
+/// The act of a command by its public description.
 pub(super) fn act_of(found: Described) -> Act {
     let (operation, resource) = (found.operation, found.resource);
     let act = Act::new(operation.as_str(), resource.as_str(), resource, operation, 0.6);
     act.at_risk(found.risk)
 }
 
-/// A flag or a word of destruction, whatever the description says: `--delete`, `--purge-all`.
+/// Returns whether the arguments contain a flag or word of destruction, whatever the description says: `--delete`,
+/// `--purge-all`.
 fn names_danger(arguments: &[&str]) -> bool {
     let mut words =
         arguments.iter().take(MOST_LOOKED_AT).flat_map(|argument| argument.split(['-', '=', ':', '_', ' ']));
     words.any(is_danger) || arguments.iter().any(|word| dangers::holds("wide_flags", word))
 }
 
-/// A name as programs have them.
+/// Returns whether a name looks like a program's.
 fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('.')
@@ -162,6 +162,6 @@ fn is_plain_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b':' | b'@' | b'['))
 }
 
-/// Arguments among which a wrapper's command is looked for.
+/// Number of arguments among which a wrapper's command is searched.
 const MOST_LOOKED_AT: usize = 32;
 const LONGEST_WORD: usize = 40;

@@ -1,4 +1,4 @@
-//! What leaves the machine: uploads, and what a line downloads and then runs.
+//! Data that leaves the machine, and downloads that a line then runs.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::format::{dangers, place};
@@ -8,7 +8,7 @@ use crate::parse::sign::Sign;
 
 use super::{Shell, View, base_name};
 
-/// `host:path`, `rsync://host/x`; no drive of this machine.
+/// Returns whether a target is on another machine: `host:path`, `rsync://host/x`, but not a Windows drive.
 fn is_remote(target: &str) -> bool {
     target.split_once(':').is_some_and(|(host, _)| host.len() > 1 && !host.contains('/') && !host.starts_with('-'))
 }
@@ -87,7 +87,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// The names under which a download lies on the disk.
+    /// Records the file names of a download.
     pub(super) fn note_downloads(&mut self, arguments: &[&str]) {
         let mut is_name = false;
         for argument in arguments.iter().take(MOST_ARGUMENTS) {
@@ -110,7 +110,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// A program, or a script of an interpreter, that the same line has downloaded.
+    /// Reads a program, or an interpreter's script, that the same line has downloaded.
     pub(super) fn runs_download(&mut self, whole: &str, arguments: View<'_>) {
         if self.downloads.is_empty() {
             return;
@@ -129,9 +129,9 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Code that a program fetches from an address, not from its registry, and runs.
+    /// Reads code that a program fetches from an address instead of its registry, and runs.
     pub(super) fn runs_remote(&mut self, name: &str, program: &Program, arguments: &[&str]) {
-        // Most commands have nothing in them that could be an address.
+        // Most commands contain nothing that could be an address.
         if !arguments.iter().any(|word| word.contains(['@', ':'])) {
             return;
         }
@@ -141,7 +141,7 @@ impl Shell<'_, '_> {
             return;
         }
         let holds = |list: &[String], word: &str| list.iter().any(|known| known == word);
-        // How many plain words more may be the code: the first behind the subcommand, or each.
+        // The number of further plain words that may be the code: the first after the subcommand, or each.
         let mut left = if holds(runs, "*") {
             1
         } else if holds(installs, "*") {
@@ -186,7 +186,8 @@ impl Shell<'_, '_> {
     }
 }
 
-/// `https://x/a.ts`, `git+ssh://x`, `github:a/b`, `example.com/x@latest`: no name of a registry's.
+/// Returns whether a word is code outside a registry: `https://x/a.ts`, `git+ssh://x`, `github:a/b`,
+/// `example.com/x@latest`.
 fn is_remote_code(word: &str) -> bool {
     word.contains("://") && !word.starts_with("file:")
         || ["git+", "github:", "gitlab:", "bitbucket:", "gist:"].iter().any(|start| word.starts_with(start))
@@ -196,7 +197,7 @@ fn is_remote_code(word: &str) -> bool {
             .is_some_and(|(host, _)| host.contains('.') && !host.starts_with('.'))
 }
 
-/// `@file`, `name=@file`, `name=<file`: a value that names a file rather than being the data.
+/// The file that a value names instead of containing the data: `@file`, `name=@file`, `name=<file`.
 fn named_file(value: &str) -> Option<&str> {
     value
         .strip_prefix('@')

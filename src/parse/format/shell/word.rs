@@ -1,28 +1,27 @@
-//! Words of a command line as the shell makes them: what is left when quotes are
-//! taken away, and what could not be told before it runs.
+//! Words of a command line after shell processing: without quotes, and with marks for what is known only at run time.
 
-/// One word.
+/// A word.
 #[expect(clippy::struct_excessive_bools, reason = "four independent marks of one word")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Word {
-    /// Without its quotes; what only running tells stands as `$` or `$NAME`.
+    /// Without quotes; a value known only at run time appears as `$` or `$NAME`.
     pub text: String,
-    /// A part of it is told only by running.
+    /// Whether a part is known only at run time.
     pub dynamic: bool,
-    /// A wildcard stands in it unquoted.
+    /// Set if the word contains an unquoted wildcard.
     pub wild: bool,
-    /// A part of it was quoted.
+    /// Whether a part was quoted.
     pub quoted: bool,
-    /// A documentation's placeholder stands in it: `<name>`.
+    /// Set if the word contains a documentation placeholder: `<name>`.
     pub placeholder: bool,
 }
 
-/// A word in the making. Braces and commas that may expand are kept apart from
-/// quoted ones by characters that no text holds (a private use area).
+/// A word being assembled. Braces and commas that may expand are marked by characters from a private use area, which
+/// distinguishes them from quoted ones.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub word: Word,
-    /// There is a word, be it an empty one.
+    /// Set if there is a word, possibly an empty one.
     pub begun: bool,
     pub braces: bool,
 }
@@ -42,13 +41,13 @@ impl Draft {
         self.word.text.push(c);
     }
 
-    /// What only running tells.
+    /// Appends a value known only at run time.
     pub(super) fn push_unknown(&mut self, placeholder: &str) {
         self.push_str(placeholder);
         self.word.dynamic = true;
     }
 
-    /// Hands over the finished words and starts anew.
+    /// Moves the finished words out and starts a new word.
     pub(super) fn end(&mut self, words: &mut Vec<Word>) {
         if !std::mem::take(&mut self.begun) {
             return;
@@ -59,7 +58,7 @@ impl Draft {
             return;
         }
         let Some(texts) = expanded(&word.text) else {
-            // Too many to list, or a range: what they are is not read.
+            // A range, or too many words to list: their values are unknown.
             word.dynamic |= word.text.contains(COMMA) || word.text.contains("..");
             word.text = restored(&word.text);
             words.push(word);
@@ -69,8 +68,8 @@ impl Draft {
     }
 }
 
-/// `r{m,mdir} x`: the words that braces stand for, one group after the other.
-/// None when nothing expands, when groups nest, or when there are too many.
+/// Expands braces, `r{m,mdir} x`, one group after the other. `None` if nothing expands, if groups nest, or if there
+/// are too many words.
 fn expanded(text: &str) -> Option<Vec<String>> {
     let mut done: Vec<String> = vec![String::new()];
     let mut rest = text;
@@ -110,7 +109,7 @@ fn expanded(text: &str) -> Option<Vec<String>> {
     for start in &mut done {
         start.push_str(&rest);
     }
-    // The shell drops what expands to nothing.
+    // The shell drops a word that expands to nothing.
     Some(done.into_iter().filter(|word| !word.is_empty()).collect())
 }
 
@@ -125,10 +124,10 @@ fn restored(text: &str) -> String {
         .collect()
 }
 
-/// Words that one word may expand to.
+/// Maximum number of words that one word may expand to.
 const MOST_WORDS: usize = 64;
 
-/// The characters of an ANSI-C quotation (`$'\x72m'`), its backslashes read.
+/// Decodes the escapes of an ANSI-C quotation (`$'\x72m'`).
 pub(super) fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -171,11 +170,11 @@ pub(super) fn unescaped(text: &str) -> String {
     out
 }
 
-/// Whether a pattern of `*` and `?` matches; brackets match any one character.
+/// Returns whether a pattern of `*` and `?` matches; brackets match any single character.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().take(LONGEST_PATTERN).collect();
     let name: Vec<char> = name.chars().collect();
-    // Where in the name each part of the pattern can end, part by part.
+    // For each part of the pattern, the places in the name where it can end.
     let mut ends: Vec<bool> = (0..=name.len()).map(|place| place == 0).collect();
     let mut at = 0;
     while let Some(&c) = pattern.get(at) {

@@ -1,19 +1,19 @@
-//! Where in a command another command stands that it runs.
+//! Finds the command that a command runs.
 
 use crate::parse::programs::{CommandRule, Program, Wraps};
 
-/// The command in a command.
+/// The command inside a command.
 #[derive(Debug, PartialEq)]
 pub(super) enum Inner {
     /// The arguments from this place on.
     Rest(usize),
-    /// A text that a shell reads; the arguments up to the place are the wrapper's own.
+    /// A text that a shell reads; the arguments up to the place belong to the wrapper.
     Text(String, usize),
-    /// There is one, but not in sight.
+    /// There is one, but it is not visible.
     Unclear,
 }
 
-/// The command that a program's arguments hold, and the rule of the subcommand that runs it.
+/// The command in a program's arguments, and the rule of the subcommand that runs it.
 pub(super) fn inner<'p>(program: &'p Program, arguments: &[&str]) -> Option<(Inner, Option<&'p CommandRule>)> {
     for wraps in &program.wraps {
         if let Some(inner) = by(wraps, program, arguments, 0) {
@@ -23,7 +23,7 @@ pub(super) fn inner<'p>(program: &'p Program, arguments: &[&str]) -> Option<(Inn
     if !program.wraps_by_subcommand() {
         return None;
     }
-    // The subcommand's words and where they end.
+    // The subcommand's words, and where they end.
     let mut plain: Vec<&str> = Vec::new();
     let mut ends: Vec<usize> = Vec::new();
     let mut skip = false;
@@ -64,9 +64,9 @@ fn by(wraps: &Wraps, program: &Program, arguments: &[&str], from: usize) -> Opti
             let place = first_plain(program, arguments, from, *plain)?;
             let rest = arguments.get(place..).filter(|rest| !rest.is_empty())?;
             match rest {
-                // A name with blanks in it is a text that a shell reads: `parallel 'rm {}' ::: *`.
+                // A name with blanks is a text that a shell reads: `parallel 'rm {}' ::: *`.
                 [text, ..] if text.contains(char::is_whitespace) => Some(Inner::Text(rest.join(" "), place)),
-                // An inner "--" is the wrapper's.
+                // An inner "--" belongs to the wrapper.
                 _ if *text => Some(Inner::Text(rest.join(" "), place)),
                 _ => Some(Inner::Rest(place)),
             }
@@ -74,14 +74,14 @@ fn by(wraps: &Wraps, program: &Program, arguments: &[&str], from: usize) -> Opti
     }
 }
 
-/// The place behind the program's own flags, assignments and so many plain arguments.
+/// The place after the program's own flags, assignments and `plain` plain arguments.
 fn first_plain(program: &Program, arguments: &[&str], from: usize, mut plain: usize) -> Option<usize> {
     let mut skip = false;
     for (place, &word) in arguments.iter().enumerate().skip(from) {
         if skip {
             skip = false;
         } else if word == "--" {
-            // Behind it stand plain arguments only.
+            // Only plain arguments follow it.
             return Some(place + 1 + plain);
         } else if word.starts_with('-') && word.len() > 1 {
             skip = program.takes_value(word);
@@ -96,12 +96,12 @@ fn first_plain(program: &Program, arguments: &[&str], from: usize, mut plain: us
     None
 }
 
-/// The text behind `-c`, in a cluster (`-lc`), long (`--command`) or joined (`--command=x`).
+/// The text after `-c`, also in a cluster (`-lc`), long (`--command`) or joined (`--command=x`).
 fn by_flag(flag: &str, program: &Program, arguments: &[&str], from: usize) -> Option<Inner> {
     let letter = flag.strip_prefix('-').filter(|rest| rest.len() == 1);
     for (place, &argument) in arguments.iter().enumerate().skip(from) {
         if !argument.starts_with(['-', '+', '/']) && letter.is_some() && !program.takes_early_plain() {
-            // Behind the first plain argument a shell's own flags end.
+            // A shell's own flags end at the first plain argument.
             return None;
         }
         let cluster = letter.is_some_and(|letter| {
@@ -130,8 +130,8 @@ fn by_flag(flag: &str, program: &Program, arguments: &[&str], from: usize) -> Op
     None
 }
 
-/// Words before a wrapper's `--` that are looked at.
+/// Maximum number of words before a wrapper's `--`.
 const MOST_BEFORE: usize = 64;
 const DEEPEST_SUBCOMMAND: usize = 3;
-/// `-lic`: longer ones are no cluster of a shell's flags.
+/// Maximum length of a shell's flag cluster such as `-lic`.
 const LONGEST_CLUSTER: usize = 6;

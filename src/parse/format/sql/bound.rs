@@ -1,10 +1,10 @@
-//! Whether a condition bounds anything: `WHERE 1 = 1` does not.
+//! Whether a condition limits the rows of a statement: `WHERE 1 = 1` does not.
 
 use super::known;
 use super::lex::Kind;
 use super::tree::{Item, Part, Tree};
 
-/// Whether a statement reaches rows without a bound: no condition, or one that always holds.
+/// Returns whether a statement reaches rows without a bound: it has no condition, or one that always holds.
 pub(super) fn is_unbounded(part: Part<'_>, tree: &Tree) -> bool {
     let condition = (0..part.len()).find(|&place| part.is(place, "where"));
     match condition {
@@ -23,7 +23,8 @@ pub(super) fn is_unbounded(part: Part<'_>, tree: &Tree) -> bool {
     }
 }
 
-/// Whether a branch of a `MERGE` takes whatever its source names: no condition beside the match, or one that always holds.
+/// Returns whether a branch of a `MERGE` takes everything its source names: it has no condition besides the match, or
+/// one that always holds.
 pub(super) fn is_unbounded_branch(part: Part<'_>, then: usize, tree: &Tree) -> bool {
     let near = then.saturating_sub(LONGEST_CONDITION)..then;
     let Some(when) = near.rev().find(|&place| part.is(place, "when")) else { return true };
@@ -31,7 +32,7 @@ pub(super) fn is_unbounded_branch(part: Part<'_>, then: usize, tree: &Tree) -> b
     condition.is_none_or(|and| always_holds(part.of(part.items.get(and + 1..then).unwrap_or(&[])), tree, 0))
 }
 
-/// Whether a condition always holds, or cannot be said not to: one of its alternatives does.
+/// Returns whether a condition always holds, or may do so: one of its alternatives does.
 fn always_holds(part: Part<'_>, tree: &Tree, depth: usize) -> bool {
     if part.items.is_empty() || depth > DEEPEST {
         return true;
@@ -39,7 +40,7 @@ fn always_holds(part: Part<'_>, tree: &Tree, depth: usize) -> bool {
     split(part, "or").any(|alternative| split(alternative, "and").all(|term| term_holds(term, tree, depth)))
 }
 
-/// The pieces between a word; the `and` of `between` stays inside.
+/// Splits at a word; the `and` of `between` is not a separator.
 fn split<'t>(part: Part<'t>, at: &'static str) -> impl Iterator<Item = Part<'t>> {
     let mut between = false;
     let pieces = part.items.split(move |item: &Item| {
@@ -96,13 +97,14 @@ fn term_holds(term: Part<'_>, tree: &Tree, depth: usize) -> bool {
         }
         ">" => is_key(left) && number(right).is_some_and(|number| number <= 0.0) || is_long_ago(left, right),
         "<>" | "!=" => is_key(left) && number(right).is_some_and(|number| number <= 0.0),
-        // Nor does it reach a million in what one statement is meant for; what was made was made before now.
+        // A key does not reach a million in the tables that single statements are meant for, and every row was made
+        // before now.
         "<" | "<=" => is_key(left) && number(right).is_some_and(|number| number >= WIDE) || past(left) && is_now(right),
         _ => false,
     }
 }
 
-/// `id BETWEEN 1 AND 1e9`
+/// Returns whether a range spans everything: `id BETWEEN 1 AND 1e9`.
 fn spans_all(term: Part<'_>, between: usize) -> bool {
     let of = |items: Option<&[Item]>| items.map_or(0.0, |items| number(term.of(items)).unwrap_or(f64::NAN));
     let Some(and) = (between..term.len()).find(|&place| term.is(place, "and")) else { return false };
@@ -110,33 +112,33 @@ fn spans_all(term: Part<'_>, between: usize) -> bool {
     is_key(term.of(term.items.get(..between).unwrap_or(&[]))) && !term.has("not") && low <= 1.0 && high >= WIDE
 }
 
-/// A column that numbers the rows.
+/// Returns whether a part is a column that numbers the rows.
 fn is_key(part: Part<'_>) -> bool {
     let name = part.items.last().map_or("", |item| part.source.lower(item.token));
     name.ends_with("id") || name == "rownum"
 }
 
-/// A column that says when a row was made or changed, which is never to come.
+/// Returns whether a part is a column with the time at which a row was made or changed, which is never in the future.
 fn past(part: Part<'_>) -> bool {
     let name = part.items.last().map_or("", |item| part.source.lower(item.token));
     known::phrases("past_columns").any(|word| name.contains(word))
 }
 
-/// `now()`, `CURRENT_TIMESTAMP`, with nothing taken off.
+/// Returns whether a part is `now()` or `CURRENT_TIMESTAMP`, with nothing subtracted.
 fn is_now(part: Part<'_>) -> bool {
     part.len() <= 2
         && part.word(0).is_some_and(|word| known::holds("now", word))
         && (part.len() == 1 || part.group(1).is_some())
 }
 
-/// `created_at > '1970-01-01'`: before any row was made.
+/// Returns whether a condition is like `created_at > '1970-01-01'`, a date before any row was made.
 fn is_long_ago(left: Part<'_>, right: Part<'_>) -> bool {
     let text = right.token(0).filter(|&token| right.source.kind(token) == Some(Kind::Text));
     let year = text.and_then(|token| right.source.lower(token).trim_matches('\'').get(..4)?.parse::<u16>().ok());
     past(left) && right.len() == 1 && year.is_some_and(|year| year <= EPOCH)
 }
 
-/// Of words, only numbers, strings and truth: no row decides it.
+/// Returns whether a term consists only of numbers, strings and truth values, so that no row decides it.
 fn is_constant(term: Part<'_>) -> bool {
     (0..term.len()).all(|place| match term.kind(place) {
         Some(Kind::Number | Kind::Text | Kind::Symbol) => true,
@@ -148,7 +150,7 @@ fn is_constant(term: Part<'_>) -> bool {
         && !is_parameter(term)
 }
 
-/// `$1`, `?`: a value that comes later.
+/// Returns whether a term is a parameter such as `$1` or `?`, whose value is unknown.
 fn is_parameter(term: Part<'_>) -> bool {
     term.items
         .iter()
@@ -165,7 +167,7 @@ fn is_comparison(term: Part<'_>, place: usize) -> bool {
     }
 }
 
-/// `a.id = a.id`, `coalesce(id, 0) = coalesce(id, 0)`
+/// Returns whether both sides are the same: `a.id = a.id`, `coalesce(id, 0) = coalesce(id, 0)`.
 fn same(left: Part<'_>, right: Part<'_>, tree: &Tree, depth: usize) -> bool {
     depth <= DEEPEST
         && left.len() == right.len()
@@ -183,18 +185,18 @@ fn number(part: Part<'_>) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// A query that takes every row.
+/// Returns whether a query takes every row.
 fn selects_all(part: Part<'_>, tree: &Tree, group: usize) -> bool {
     let query = part.of(tree.group(group));
     query.is(0, "select")
         && !["where", "limit", "having", "join", "intersect", "top", "fetch"].iter().any(|word| query.has(word))
 }
 
-/// A key from which on a range has all rows.
+/// A key limit from which on a range includes all rows.
 const WIDE: f64 = 1e6;
 /// A year before the rows of any database.
 const EPOCH: u16 = 1970;
-/// Tokens of the longest condition of a branch that is read, so that many branches take linear time.
+/// Maximum number of tokens of a branch's condition, so that many branches take linear time.
 const LONGEST_CONDITION: usize = 256;
-/// Brackets within brackets that are looked into.
+/// Maximum depth of brackets that are looked into.
 const DEEPEST: usize = 16;

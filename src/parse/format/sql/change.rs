@@ -1,4 +1,4 @@
-//! Statements that change: rows, tables, and what leaves or enters by COPY.
+//! Statements that change data: rows, tables, and data that leaves or enters by COPY.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::reading::Act;
@@ -25,7 +25,7 @@ impl<'t> Reader<'_, 't> {
         } else {
             database("insert", "rows", Operation::Write)
         };
-        // What a `REPLACE` takes from a whole query goes over what stood there.
+        // The result of a whole query that a `REPLACE` uses overwrites existing rows.
         let replaces_all = part.is(0, "replace") && !["values", "value", "set"].iter().any(|word| part.has(word));
         let act = if part.has("overwrite") || replaces_all { act.marked(Sign::Bulk) } else { act };
         self.push(act, part, Some(path));
@@ -63,7 +63,7 @@ impl<'t> Reader<'_, 't> {
             database("update", "rows", Operation::Write)
         };
         let act = match act.operation {
-            // Everyone at once.
+            // Everybody at once.
             Operation::Admin if unbounded => act.at_risk(RiskLevel::Critical).marked(Sign::ManyPeople),
             _ if unbounded => act.marked(Sign::Bulk),
             _ => act,
@@ -76,7 +76,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// The columns behind `SET`.
+    /// The columns after `SET`.
     fn assigned(&self, part: Part<'t>, set: usize) -> Vec<&'t str> {
         let end = (set..part.len()).find(|&place| part.is(place, "where")).unwrap_or(part.len());
         (set + 1..end)
@@ -122,7 +122,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// `UPDATE o ... FROM orders o`: the table that the alias stands for.
+    /// The table that an alias stands for: `UPDATE o ... FROM orders o`.
     fn origin(part: Part<'t>, alias: Path<'t>) -> Path<'t> {
         let named = part.find("from").and_then(|place| part.path(place + 1)).filter(|(_, next)| {
             let next = if part.is(*next, "as") { next + 1 } else { *next };
@@ -154,7 +154,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// `COPY`: between a table and the client, a file or a program.
+    /// Reads `COPY` between a table and the client, a file or a program.
     pub(super) fn copy(&mut self, part: Part<'t>) {
         let path = if part.is(1, "into") { part.path(2) } else { part.path(1) }.map(|(path, next)| {
             self.name_at(part, next - 1);
@@ -205,7 +205,7 @@ impl<'t> Reader<'_, 't> {
         }
         if (1..part.len()).any(|place| part.is(place, "drop") || part.is(place, "truncate") || part.is(place, "purge"))
         {
-            // A constraint or a default can be made again.
+            // A constraint or a default can be created again.
             let only_rules = (1..part.len())
                 .filter(|&place| part.is(place, "drop"))
                 .all(|place| part.word(place + 1).is_some_and(|word| known::holds("remade", word)))
@@ -241,7 +241,7 @@ impl<'t> Reader<'_, 't> {
     }
 }
 
-/// Tables that hold who may do what.
+/// Returns whether a table stores permissions.
 fn guards_access(path: Path<'_>) -> bool {
     let name = path.last();
     known::holds("access_tables", name)

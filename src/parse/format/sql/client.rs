@@ -1,4 +1,4 @@
-//! Commands of databases' clients: psql's behind a backslash, sqlite's behind a point.
+//! Commands of database clients: psql's start with a backslash, sqlite's with a full stop.
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::reading::{Act, Reading};
@@ -23,7 +23,7 @@ pub(super) fn read(line: &str, reading: &mut Reading) {
             .at_risk(RiskLevel::High)
             .marked(Sign::Downloaded)
     } else if known::is_client("writes", &name) {
-        // What follows a bar is a program: `\o | sh`.
+        // The text after a pipe sign is a program: `\o | sh`.
         if rest.contains('|') || rest.contains("program") {
             let program = Act::new("run", "command", Resource::System, Operation::Execute, 0.8);
             reading.push(program.at_risk(RiskLevel::High).marked(Sign::Downloaded).told_by(line));
@@ -40,7 +40,7 @@ pub(super) fn read(line: &str, reading: &mut Reading) {
     reading.push(act.told_by(line));
 }
 
-/// Whether a text opens with a command that only a database's client has.
+/// Returns whether a text starts with a command that only database clients have.
 pub(super) fn opens_text(text: &str) -> bool {
     let Some(body) = text.strip_prefix(['\\', '.']) else { return false };
     if text.starts_with("\\!") {
@@ -48,6 +48,6 @@ pub(super) fn opens_text(text: &str) -> bool {
     }
     let name = body.split_whitespace().next().unwrap_or("").trim_end_matches(['+', ';']).to_ascii_lowercase();
     let is_known = ["reads", "runs", "writes", "feeds"].iter().any(|list| known::is_client(list, &name));
-    // `. file` and `.venv/bin/x` are a shell's.
+    // `. file` and `.venv/bin/x` are shell commands.
     is_known && (text.starts_with('\\') || name.len() > 1)
 }

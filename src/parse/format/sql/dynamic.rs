@@ -1,10 +1,10 @@
-//! SQL that a statement has run: in strings behind `EXEC`, `DO` or `PREPARE`.
+//! SQL that a statement runs from strings: with `EXEC`, `DO` or `PREPARE`.
 
 use super::known;
 use super::lex::{Kind, Token};
 
-/// The strings of a text that runs some of its strings, those joined by `+` or `||` as one.
-/// Which of them is run is not known, so all that could be SQL count.
+/// The strings of a text that runs some of its strings, with those concatenated by `+` or `||` joined. It is unknown
+/// which of them runs, so all that could be SQL count.
 pub(super) fn strings(text: &str, lower: &str, tokens: &[Token]) -> Vec<String> {
     let runs = tokens.iter().enumerate().any(|(place, token)| {
         token.kind == Kind::Word

@@ -1,4 +1,4 @@
-//! SQL that stands in an English sentence.
+//! SQL in an English sentence.
 
 use super::known;
 use super::shape;
@@ -34,14 +34,15 @@ pub(super) fn find(text: &str) -> Option<&str> {
     None
 }
 
-/// Whether a text has anything of a statement beside words: a mark, a quotation, two capitals in a row, or the word.
+/// Returns whether a text contains a sign of a statement besides words: a mark, a quotation, two capitals in a row,
+/// or the word.
 fn may_hold_sql(bytes: &[u8]) -> bool {
     bytes.iter().any(|byte| matches!(byte, b';' | b'=' | b'*' | b'(' | b'`' | b'"' | b'\'' | b':'))
         || bytes.windows(2).any(|pair| pair.iter().all(u8::is_ascii_uppercase))
         || bytes.windows(3).any(|three| three.eq_ignore_ascii_case(b"sql"))
 }
 
-/// The statement that begins at a place.
+/// The statement that starts at a place.
 fn statement(text: &str, at: usize) -> Option<&str> {
     let rest = text.get(at..)?;
     let before = text.get(..at)?;
@@ -55,7 +56,7 @@ fn statement(text: &str, at: usize) -> Option<&str> {
     }
     if let Some(quote) = quote {
         let inside = rest.split(quote).next().unwrap_or(rest);
-        // A quote inside of the same kind cuts it short: `"GRANT ... TO "bob""` reads to the end then.
+        // A quote of the same kind inside ends it early: `"GRANT ... TO "bob""` is then read to the end.
         let whole = shape::is_sql(inside) || shape::begins_sql(inside);
         return (asked && whole).then_some(if quote == '\'' { rest } else { inside });
     }
@@ -69,7 +70,7 @@ fn statement(text: &str, at: usize) -> Option<&str> {
     shape::begins_sql(rest).then_some(rest)
 }
 
-/// Whether a sentence has one of a list's words or phrases.
+/// Returns whether a sentence contains a word or phrase of a list.
 fn says(sentence: &str, list: &str) -> bool {
     known::spoken(list).iter().any(|phrase| {
         sentence.match_indices(phrase.as_str()).any(|(at, _)| {
@@ -80,9 +81,9 @@ fn says(sentence: &str, list: &str) -> bool {
     })
 }
 
-/// How far back the words are looked at that ask for a statement or speak of it, in bytes.
+/// Number of bytes before a statement in which words that ask for it or mention it are searched.
 const LONGEST_LEAD: usize = 200;
-/// Words that are tried as the start of a statement.
+/// Maximum number of words tried as the start of a statement.
 const MOST_LOOKED: usize = 32;
-/// Longest word that opens a statement.
+/// Maximum length of a word that starts a statement.
 const LONGEST_OPENER: usize = 12;

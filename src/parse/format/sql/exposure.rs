@@ -1,18 +1,18 @@
-//! What a statement calls and what its columns hold: functions by list, secrets,
-//! cards and persons by the parts of names.
+//! The functions that a statement calls and the data that its columns hold: functions by list; secrets, cards and
+//! personal data by the parts of names.
 
 use super::known;
 use super::lex::Kind;
 use super::tree::Source;
 
-/// Names that are called: known to do more than compute, or not known at all.
+/// A called function: known to do more than compute, or unknown.
 pub(super) enum Call {
     Known(&'static known::Rule),
     Unknown,
 }
 
-/// The calls of a statement that do more than compute, with their names.
-/// `names` tells tokens that stand before a bracket and call nothing.
+/// The calls of a statement that do more than compute, with their names. `names` marks tokens that precede a bracket
+/// without being a call.
 pub(super) fn calls<'t>(source: Source<'t>, names: &[bool], only_known: bool) -> Vec<(Call, &'t str)> {
     let mut found = Vec::new();
     let mut openings: Vec<usize> = Vec::new();
@@ -38,14 +38,14 @@ pub(super) fn calls<'t>(source: Source<'t>, names: &[bool], only_known: bool) ->
         if only_known || knows_unknown || is_name || known::only_computes(name) && !is_qualified(source, name_at) {
             continue;
         }
-        // One says all there is to say.
+        // A single unknown call says enough.
         knows_unknown = true;
         found.push((Call::Unknown, source.text(name_at, name_at)));
     }
     found
 }
 
-/// `utl_http.request(`
+/// The rule of a qualified call such as `utl_http.request(`.
 fn qualified_call(source: Source<'_>, name: usize) -> Option<&'static known::Rule> {
     if !is_qualified(source, name) {
         return None;
@@ -53,7 +53,7 @@ fn qualified_call(source: Source<'_>, name: usize) -> Option<&'static known::Rul
     known::call(source.name(name.checked_sub(2)?)?)
 }
 
-/// A name of a schema that is not the system's own: what it holds is the user's.
+/// Returns whether a name belongs to a schema that is not the system's: its content is the user's.
 fn is_qualified(source: Source<'_>, name: usize) -> bool {
     let Some(dot) = name.checked_sub(1) else { return false };
     source.is_symbol(dot, ".")
@@ -63,19 +63,19 @@ fn is_qualified(source: Source<'_>, name: usize) -> bool {
             .is_some_and(|schema| matches!(schema, "pg_catalog" | "sys" | "information_schema" | "safe"))
 }
 
-/// `AS t (a, b)`, `INTO t (a)`, `(SELECT ...) t (a, b)`.
+/// Returns whether a name is an alias with columns: `AS t (a, b)`, `INTO t (a)`, `(SELECT ...) t (a, b)`.
 fn follows_as_name(source: Source<'_>, name: usize, closed_from: usize) -> bool {
     let Some(before) = name.checked_sub(1) else { return false };
     match source.kind(before) {
         Some(Kind::Word) => known::holds("names_follow", source.lower(before)),
         Some(Kind::Name) => true,
-        // An alias behind a query in brackets; `DISTINCT ON (a) f(b)` is a call.
+        // An alias after a query in brackets; `DISTINCT ON (a) f(b)` is a call.
         Some(Kind::Close) => source.word(closed_from + 1).is_some_and(|word| matches!(word, "select" | "values")),
         _ => false,
     }
 }
 
-/// What names of columns and tables say of what is read.
+/// The kinds of data that the names of columns and tables indicate.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Holdings<'t> {
     pub secret: Option<&'t str>,
@@ -84,7 +84,7 @@ pub(super) struct Holdings<'t> {
     pub person: Option<&'t str>,
 }
 
-/// What a statement's names hold.
+/// The kinds of data that a statement's names indicate.
 pub(super) fn holdings(source: Source<'_>) -> Holdings<'_> {
     let mut found = Holdings::default();
     let mut person_table = None;
@@ -121,7 +121,7 @@ pub(super) fn holdings(source: Source<'_>) -> Holdings<'_> {
     found
 }
 
-/// Whole parts of a name, or pairs of them.
+/// Returns whether a name contains one of the parts, or one of the pairs of parts.
 fn names(name: &str, parts: &str, pairs: &str) -> bool {
     let mut before = "";
     name.split(['_', '.', ' ', '-']).any(|part| {
@@ -131,7 +131,7 @@ fn names(name: &str, parts: &str, pairs: &str) -> bool {
     })
 }
 
-/// A name of a secret, unless it only tells of one: `token_count`.
+/// Returns whether a name is a secret's, unless it only describes one: `token_count`.
 pub(super) fn is_secret(name: &str) -> bool {
     let named = names(name, "secrets", "secret_pairs")
         || known::phrases("secret_inside").any(|part| name.len() > part.len() && name.contains(part));
@@ -145,7 +145,7 @@ fn has_tail(name: &str) -> bool {
     last.is_some_and(|last| known::holds("secret_tails", last)) || last.is_some() && known::holds("secret_heads", first)
 }
 
-/// `mysql.user`, `pg_shadow`.
+/// Returns whether a name is a system table of secrets: `mysql.user`, `pg_shadow`.
 fn is_secret_path(source: Source<'_>, token: usize) -> bool {
     let name = source.lower(token);
     known::holds("secret_tables", name)

@@ -1,10 +1,10 @@
-//! The feature `sql`: a grammar beside the tokens. Where the two disagree on what a
-//! statement does, the stricter counts; only what the tokens could not tell (a call or
-//! a statement that is not on their lists) may come out calmer.
+//! The feature `sql`: a grammar in addition to the tokens. If the two disagree on the effect of a statement, the
+//! stricter one counts. Only what the tokens could not determine, a call or statement missing from their lists, may
+//! become milder.
 //!
-//! The crate's parser has its traps: derived code that recurses, inputs that made it
-//! panic or stall. So nothing of it is cloned or shown, its tokens are counted first,
-//! and long texts are parsed on a thread with a large stack.
+//! The parser crate has pitfalls: derived code that recurses, and inputs that made it panic or stall. So nothing of
+//! its tree is cloned or displayed, its tokens are counted first, and long texts are parsed on a thread with a large
+//! stack.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,12 +27,12 @@ use crate::parse::sign::Sign;
 use super::known::{self, unclear};
 use super::lex::{self, Kind, Token};
 
-/// The reading by tokens, made stricter, or surer, by what the grammar says.
+/// Refines the reading by tokens: it becomes stricter, or more certain, by the grammar.
 pub(super) fn refined(text: &str, mut reading: Reading) -> Reading {
     let lexed = lex::lex(text, lex::STANDARD);
     let commands = lexed.tokens.iter().any(|token| token.kind == Kind::Client);
     if commands || lexed.tokens.is_empty() || lexed.tokens.len() > MOST_TOKENS {
-        // No SQL, or too long for a parser that cannot be stopped: the tokens' word stands.
+        // Not SQL, or too long for a parser that cannot be interrupted: the tokens' reading stands.
         return reading;
     }
     let Some(said) = parsed(text, lexed.tokens.len()) else {
@@ -46,7 +46,7 @@ pub(super) fn refined(text: &str, mut reading: Reading) -> Reading {
     reading
 }
 
-/// One statement of a kind that databases have and the grammar has not.
+/// Returns whether a text is a single statement that databases support and the grammar does not.
 fn is_beyond(text: &str, tokens: &[Token]) -> bool {
     let word = |place: usize| {
         let token = tokens.get(place).filter(|token| token.kind == Kind::Word)?;
@@ -58,7 +58,7 @@ fn is_beyond(text: &str, tokens: &[Token]) -> bool {
         && (known::holds("beyond_grammar", &first) || known::holds("beyond_grammar", &[&first, "_", &*second].concat()))
 }
 
-/// What all the dialects that can read a text say of it; none when no dialect can.
+/// The combined meaning in all dialects that can parse a text; `None` if none can.
 fn parsed(text: &str, tokens: usize) -> Option<Meaning> {
     if tokens <= MOST_TOKENS_INLINE {
         match by_dialects(text, DEEPEST_INLINE) {
@@ -77,10 +77,10 @@ fn parsed(text: &str, tokens: usize) -> Option<Meaning> {
     })
 }
 
-/// Why there is no answer.
+/// The reason for no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
-    /// More nesting than was allowed for.
+    /// More nesting than allowed.
     TooDeep,
     Unread,
 }
@@ -108,7 +108,7 @@ fn by_dialects(text: &str, deepest: usize) -> Result<Meaning, Refusal> {
                     None => said,
                 });
             }
-            // What one dialect can read deeper, all of them get the room for.
+            // If one dialect needs a deeper stack, all of them get it.
             Err(Refusal::TooDeep) => refusal = Refusal::TooDeep,
             Err(Refusal::Unread) => {}
         }
@@ -119,7 +119,7 @@ fn by_dialects(text: &str, deepest: usize) -> Result<Meaning, Refusal> {
     worst.or_else(|| rarer.iter().find_map(|dialect| by_dialect(*dialect, text, deepest).ok())).ok_or(refusal)
 }
 
-/// What one dialect makes of a text. A panic is no answer.
+/// Parses a text in one dialect. A panic counts as no result.
 fn by_dialect(dialect: &dyn Dialect, text: &str, deepest: usize) -> Result<Meaning, Refusal> {
     catch_unwind(AssertUnwindSafe(|| {
         let tokens = Tokenizer::new(dialect, text).tokenize().map_err(|_| Refusal::Unread)?;
@@ -143,7 +143,7 @@ fn by_dialect(dialect: &dyn Dialect, text: &str, deepest: usize) -> Result<Meani
     .unwrap_or(Err(Refusal::Unread))
 }
 
-/// What a grammar found in a text.
+/// The findings of a grammar in a text.
 #[derive(Debug, Default)]
 struct Meaning {
     statements: usize,
@@ -151,11 +151,11 @@ struct Meaning {
     unknown_call: bool,
     unknown_statement: bool,
     disagree: bool,
-    /// Inside of an `EXPLAIN` that runs nothing.
+    /// The depth inside an `EXPLAIN` that runs nothing.
     planned: usize,
 }
 
-/// What a statement does, as far as the risk goes.
+/// The effect of a statement, as far as the risk depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Effect {
     resource: Resource,
@@ -164,7 +164,7 @@ struct Effect {
 }
 
 impl Meaning {
-    /// The worst of what two dialects say.
+    /// The worst of two dialects.
     fn and(mut self, other: Self) -> Self {
         self.disagree |= other.disagree || self.statements != other.statements;
         self.does.extend(other.does);
@@ -230,7 +230,7 @@ impl Meaning {
                 self.note(O::Write, R::Database, unbounded);
             }
             Statement::Delete(delete) => {
-                // `TOP (1)` is a limit that the tree does not hold.
+                // `TOP (1)` is a limit that the tree does not contain.
                 let unbounded = delete.selection.is_none() && delete.limit.is_none() && delete.using.is_none();
                 self.note(O::Delete, R::Database, unbounded);
             }
@@ -305,7 +305,7 @@ impl Meaning {
     }
 }
 
-/// Statements of which the tokens say enough.
+/// Returns whether the tokens say enough about a statement.
 fn is_quiet(statement: &Statement) -> bool {
     matches!(
         statement,
@@ -357,7 +357,7 @@ fn is_quiet(statement: &Statement) -> bool {
     )
 }
 
-/// `EXPLAIN` that runs nothing. Options in brackets may say that it does.
+/// Returns whether a statement is an `EXPLAIN` that runs nothing. Options in brackets may make it run.
 fn only_plans(statement: &Statement) -> bool {
     matches!(statement, Statement::Explain { analyze: false, options: None, .. })
 }
@@ -435,13 +435,14 @@ impl Effect {
     }
 }
 
-/// More tokens than this are not given to the parser. SOURCE: measured on 0.63, see docs/reference/parsing.md.
+/// Maximum number of tokens passed to the parser. SOURCE: measured on version 0.63, see docs/reference/parsing.md.
 const MOST_TOKENS: usize = 2000;
-/// Up to so many tokens the usual stack of a thread is enough, also without optimisation; a test holds it to that.
+/// Maximum number of tokens for which the usual stack of a thread suffices, even without optimization; a test ensures
+/// it.
 const MOST_TOKENS_INLINE: usize = 200;
 /// The stack of the thread for longer texts, in bytes.
 const LARGE_STACK: usize = 16 << 20;
-/// Nesting that the usual stack has room for without optimisation; deeper texts go to the thread.
+/// Maximum nesting for which the usual stack suffices without optimization; deeper texts go to the thread.
 const DEEPEST_INLINE: usize = 12;
 /// Nesting at which the parser gives up.
 const DEEPEST: usize = 50;

@@ -1,4 +1,4 @@
-//! What is known of SQL, as data: `data/sql.toml`.
+//! Knowledge of SQL from `data/sql.toml`.
 
 use std::sync::LazyLock;
 
@@ -9,12 +9,12 @@ use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
-/// Whether a list of `[words]` holds the lower-case word.
+/// Returns whether a list of `[words]` contains the lower-case word.
 pub(super) fn holds(list: &str, word: &str) -> bool {
     KNOWN.words.get(list).is_some_and(|words| words.contains(word))
 }
 
-/// Whether a list of `[client]` holds the command.
+/// Returns whether a list of `[client]` contains the command.
 pub(super) fn is_client(list: &str, command: &str) -> bool {
     KNOWN.client.get(list).is_some_and(|words| words.contains(command))
 }
@@ -24,31 +24,31 @@ pub(super) fn phrases(list: &str) -> impl Iterator<Item = &'static str> {
     KNOWN.words.get(list).into_iter().flatten().map(String::as_str)
 }
 
-/// A list's entries as they are spoken: words joined by `_` with blanks between them.
+/// A list's entries in spoken form, with blanks in place of `_`.
 pub(super) fn spoken(list: &str) -> &'static [String] {
     KNOWN.spoken.get(list).map_or(&[], Vec::as_slice)
 }
 
-/// What the longest key of `[statements]` says that the words begin with.
+/// The rule of the longest key of `[statements]` that the words start with.
 pub(super) fn statement(words: &[&str]) -> Option<&'static Rule> {
     (1..=words.len().min(LONGEST_HEAD))
         .rev()
         .find_map(|count| KNOWN.statements.get(words.get(..count).unwrap_or(&[]).join(" ").as_str()))
 }
 
-/// What a function that does more than compute does.
+/// The rule of a function that does more than compute.
 pub(super) fn call(name: &str) -> Option<&'static Rule> {
     KNOWN.calls.named.get(name).or_else(|| {
         KNOWN.calls.families.iter().find(|(start, _)| name.starts_with(start.as_str())).map(|(_, rule)| rule)
     })
 }
 
-/// Whether a function only computes, or a word before a bracket is none.
+/// Returns whether a function only computes, or a word before a bracket is not a function.
 pub(super) fn only_computes(name: &str) -> bool {
     KNOWN.harmless.contains(name) || KNOWN.families.iter().any(|start| name.starts_with(start.as_str()))
 }
 
-/// What could not be read with certainty.
+/// An act that could not be parsed with certainty.
 pub(super) fn unclear(verb: &str, noun: &str) -> Act {
     Act { verb: verb.to_owned(), resource: Resource::Database, ..Act::unclear_execution(noun) }
 }
@@ -57,12 +57,12 @@ pub(super) fn database(verb: &str, noun: &str, operation: Operation) -> Act {
     Act::new(verb, noun, Resource::Database, operation, 0.9)
 }
 
-/// `capability RISK verb_noun`, then signs.
+/// A rule: `capability RISK verb_noun`, then signs.
 #[derive(Debug)]
 pub(super) struct Rule {
     resource: Resource,
     operation: Operation,
-    /// None leaves the level to the rubric's table.
+    /// `None` leaves the level to the rubric's table.
     risk: Option<RiskLevel>,
     verb: String,
     noun: String,
@@ -98,10 +98,10 @@ impl Rule {
     }
 }
 
-/// Words of a statement's head that a key can have.
+/// Maximum number of words of a key.
 const LONGEST_HEAD: usize = 3;
 
-/// The lists whose entries are looked for in sentences.
+/// The lists whose entries are searched in sentences.
 const SPOKEN: &[&str] = &["about", "runs"];
 
 #[derive(Default)]
@@ -174,7 +174,7 @@ impl Text {
     }
 }
 
-// A test rules out that the file does not read. Without it nothing would be known to be harmless.
+// A test ensures that the file parses. Otherwise no function would be known as harmless.
 static KNOWN: LazyLock<Known> =
     LazyLock::new(|| toml::from_str::<Text>(include_str!("../../data/sql.toml")).map(Text::known).unwrap_or_default());
 

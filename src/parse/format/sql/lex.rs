@@ -1,37 +1,37 @@
-//! SQL's tokens under the rules of one family of dialects. Where the families
-//! disagree about what a byte means, the text is read under each of them.
+//! The tokens of SQL by the rules of one family of dialects. Where the families disagree about a byte, the text is
+//! read by each of them.
 
-/// What a family of dialects makes of the bytes on which dialects disagree.
+/// The rules of a family of dialects for the bytes on which dialects disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one point on which dialects disagree")]
 pub(super) struct Rules {
-    /// A backslash in a string takes the next character's meaning.
+    /// A backslash in a string changes the meaning of the next character.
     backslash: bool,
-    /// `#` opens a comment.
+    /// `#` starts a comment.
     hash: bool,
-    /// `--` opens a comment only before a blank.
+    /// `--` starts a comment only before a blank.
     strict_dash: bool,
-    /// A comment can hold another.
+    /// Comments can be nested.
     nests: bool,
-    /// `/*! ... */` is run.
+    /// `/*! ... */` is executed.
     executes: bool,
     /// `$tag$ ... $tag$` is a string.
     dollar: bool,
 }
 
-/// `PostgreSQL` and what follows it; SQL Server.
+/// `PostgreSQL` and its derivatives, and SQL Server.
 pub(super) const STANDARD: Rules =
     Rules { backslash: false, hash: false, strict_dash: false, nests: true, executes: false, dollar: true };
 /// `MySQL`, `MariaDB`, and the strings of `BigQuery` and others.
 pub(super) const MYSQL: Rules =
     Rules { backslash: true, hash: true, strict_dash: true, nests: false, executes: true, dollar: false };
-/// `SQLite` and the letter of the standard.
+/// `SQLite`, and the standard taken literally.
 pub(super) const PLAIN: Rules =
     Rules { backslash: false, hash: false, strict_dash: false, nests: false, executes: false, dollar: false };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A keyword or a bare name.
+    /// A keyword or an unquoted name.
     Word,
     /// A quoted name.
     Name,
@@ -43,11 +43,11 @@ pub(super) enum Kind {
     Close,
     /// `;`
     End,
-    /// A command of the client, to the end of its line.
+    /// A client command, up to the end of its line.
     Client,
 }
 
-/// A piece of the text; of names and strings it is what stands inside.
+/// A token with its range; for names and strings, the range of their content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub kind: Kind,
@@ -55,22 +55,22 @@ pub(super) struct Token {
     pub end: usize,
 }
 
-/// The tokens of a text, and what was seen on the way.
+/// The tokens of a text, and observations made on the way.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that was met")]
 pub(super) struct Lexed {
     pub tokens: Vec<Token>,
-    /// A string, a name or a comment did not end.
+    /// A string, name or comment is not closed.
     pub unclosed: bool,
-    /// Something stands there of which no reading is certain.
+    /// A part has no certain reading.
     pub unclear: bool,
-    /// Bytes on which dialects disagree were met.
+    /// Bytes on which dialects disagree occurred.
     pub disputed: bool,
-    /// A comment opened inside of another.
+    /// A comment was opened inside another.
     pub nested: bool,
 }
 
-/// The tokens of a text.
+/// Splits a text into tokens.
 pub(super) fn lex(text: &str, rules: Rules) -> Lexed {
     let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, rules, running_comments: 0, lexed: Lexed::default() };
     while lexer.at < lexer.bytes.len() {
@@ -84,7 +84,7 @@ struct Lexer<'t> {
     bytes: &'t [u8],
     at: usize,
     rules: Rules,
-    /// Comments that are run and still open.
+    /// Number of executed comments that are still open.
     running_comments: usize,
     lexed: Lexed,
 }
@@ -143,7 +143,7 @@ impl Lexer<'_> {
         self.skip_while(|byte| byte != b'\n');
     }
 
-    /// Comparisons, arrows and casts in one piece; signs by themselves, so that `=-1` and `=?` come apart.
+    /// Reads comparisons, arrows and casts as one token; signs separately, so that `=-1` and `=?` are split.
     fn symbol(&mut self) {
         let start = self.at;
         let run: &[u8] = match (self.byte(0), self.byte(1)) {
@@ -219,7 +219,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A string in single quotes; two of them are one inside.
+    /// Reads a string in single quotes; two of them stand for one.
     fn string(&mut self, backslash: bool) {
         self.text_until(b'\'', Kind::Text, backslash);
     }
@@ -254,7 +254,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `[name]` of SQL Server and `SQLite`, where it can be nothing else; an index otherwise.
+    /// Reads `[name]` of SQL Server and `SQLite` if it can be nothing else; otherwise an index.
     fn bracketed(&mut self) {
         let rest = self.bytes.get(self.at + 1..).unwrap_or(&[]);
         let plain = rest
@@ -271,7 +271,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `$tag$ ... $tag$`, or a parameter.
+    /// Reads `$tag$ ... $tag$`, or a parameter.
     fn dollar(&mut self) {
         let rest = self.text.get(self.at + 1..).unwrap_or("");
         let tag = rest.bytes().take_while(|&byte| byte.is_ascii_alphanumeric() || byte == b'_').count();
@@ -297,7 +297,7 @@ impl Lexer<'_> {
         self.at = end.map_or(end_of_text, |end| end + mark.len());
     }
 
-    /// A word, or the letters before a string that say how to read it.
+    /// Reads a word, or the prefix of a string.
     fn word(&mut self) {
         let start = self.at;
         self.at += 1;
@@ -309,7 +309,7 @@ impl Lexer<'_> {
             b'\'' if word.eq_ignore_ascii_case(b"e") => self.string(true),
             b'\'' if is_prefix => self.string(self.rules.backslash),
             b'&' if word.eq_ignore_ascii_case(b"u") && matches!(self.byte(1), b'"' | b'\'') => {
-                // Escapes that another statement's clause can redefine.
+                // Another clause of the statement can redefine these escapes.
                 self.lexed.unclear = true;
                 self.at += 1;
             }
@@ -320,7 +320,7 @@ impl Lexer<'_> {
     fn client(&mut self) {
         let start = self.at;
         self.skip_line();
-        // MySQL's `\G` ends a statement and shows it.
+        // MySQL's `\G` ends a statement and displays its result.
         let line = self.text.get(start..self.at).unwrap_or("");
         if matches!(line.trim(), "\\G" | "\\g" | "\\G;" | "\\g;") {
             self.push(Kind::End, start, self.at);
@@ -329,7 +329,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether nothing but blanks stands before on the line, and no statement is open.
+    /// Returns whether only blanks precede on the line, and no statement is open.
     fn opens_line(&self) -> bool {
         let before = self.bytes.get(..self.at).and_then(<[u8]>::last);
         let is_open = self.lexed.tokens.last().is_some_and(|last| !matches!(last.kind, Kind::End | Kind::Client));
@@ -341,7 +341,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
-/// Longest name in square brackets.
+/// Maximum length of a name in square brackets, in bytes.
 const LONGEST_BRACKET: usize = 128;
 
 #[cfg(test)]

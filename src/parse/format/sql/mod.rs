@@ -1,11 +1,9 @@
-//! SQL of many dialects. The default build reads it by its tokens, conservatively:
-//! what is not known is an execution on a database, at least HIGH. The feature `sql`
-//! adds a grammar, and the stricter of the two counts.
+//! SQL in many dialects. The default build reads it by tokens, conservatively: what is unknown is an execution on a
+//! database, at least HIGH. The feature `sql` adds a grammar, and the stricter of the two counts.
 //!
-//! `shape` tells SQL from English, `lex` makes tokens under the rules of a family of
-//! dialects, `tree` groups them by brackets, `statement` and `change` read them into
-//! acts with `bound` (conditions), `exposure` (functions, columns) and `client` (commands of
-//! clients); `embedded` finds SQL in a sentence. What is known is in `data/sql.toml`.
+//! `shape` distinguishes SQL from English, `lex` makes tokens by the rules of a dialect family, `tree` groups them by
+//! brackets, and `statement` and `change` read them into acts with `bound` (conditions), `exposure` (functions,
+//! columns) and `client` (client commands). `embedded` finds SQL in a sentence. The data is in `data/sql.toml`.
 
 mod bound;
 mod change;
@@ -28,17 +26,17 @@ use lex::{Kind, Lexed, Rules, Token};
 use statement::Session;
 use tree::Source;
 
-/// Reads a text that is plainly SQL; other texts are none.
+/// Reads a text that is clearly SQL; `None` for other texts.
 pub(super) fn read(text: &str) -> Option<Reading> {
     shape::is_sql(text.trim()).then(|| read_anyway(text))
 }
 
-/// SQL that stands in an English text and is to be run.
+/// Reads the SQL within an English text that is to be run.
 pub(super) fn embedded(text: &str) -> Option<Reading> {
     embedded::find(text).map(read_anyway)
 }
 
-/// Reads a text as SQL whatever it looks like.
+/// Reads a text as SQL, whatever it looks like.
 pub(super) fn read_anyway(text: &str) -> Reading {
     let reading = by_tokens(text);
     #[cfg(feature = "sql")]
@@ -59,8 +57,8 @@ fn by_tokens(text: &str) -> Reading {
     reading
 }
 
-/// Reads one text under each family of dialects that may read it otherwise.
-/// Returns the strings in it that may be run as SQL.
+/// Reads one text by each family of dialects that may read it differently. Returns the strings in it that may be run
+/// as SQL.
 fn one_text(text: &str, reading: &mut Reading) -> Vec<String> {
     let lower = text.to_ascii_lowercase();
     let (first, strings) = family(text, &lower, lex::STANDARD, reading);
@@ -72,7 +70,7 @@ fn one_text(text: &str, reading: &mut Reading) -> Vec<String> {
         families.push(family(text, &lower, lex::PLAIN, reading).0);
     }
     let agree = families.iter().all(|family| family.statements == first.statements);
-    // A family that cannot read it to its end does not run it; another does.
+    // A family that cannot parse the text to its end does not run it; another does.
     let readable = families.iter().any(|family| !family.broken);
     if !agree || !readable || families.iter().any(|family| family.unclear) || reading.acts.is_empty() {
         reading.push(unclear("run", "sql").told_by(text));
@@ -80,10 +78,10 @@ fn one_text(text: &str, reading: &mut Reading) -> Vec<String> {
     strings
 }
 
-/// Strings within strings that are read.
+/// Maximum depth of strings within strings.
 const DEEPEST: u8 = 3;
 
-/// What became of a text under one family's rules.
+/// The result of reading a text by one family's rules.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that a family may find")]
 struct Family {
@@ -106,7 +104,7 @@ fn family(text: &str, lower: &str, rules: Rules, reading: &mut Reading) -> (Fami
     (family, dynamic::strings(text, lower, &tokens))
 }
 
-/// What stands between one `;` and the next; a client's command stands by itself.
+/// The parts between semicolons; a client command stands alone.
 fn statements(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
     tokens
         .split(|token| token.kind == Kind::End)

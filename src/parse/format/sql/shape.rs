@@ -1,22 +1,22 @@
-//! Whether a text is SQL or English: `delete from users;` is the one, "delete from my
-//! cart the shoes" the other. Told by the shape of what follows the first word.
+//! Distinguishes SQL from English by what follows the first word: `delete from users;` is SQL, "delete from my cart
+//! the shoes" is not.
 
 use super::client;
 use super::known::holds;
 use super::lex::{self, Kind};
 use super::tree::{Part, Source, Tree};
 
-/// Whether a text is plainly SQL.
+/// Returns whether a text clearly is SQL.
 pub(super) fn is_sql(text: &str) -> bool {
     client::opens_text(text) || has_shape(text, Tail::None)
 }
 
-/// Whether a text begins with a statement in capitals, whatever follows it.
+/// Returns whether a text starts with a statement in capitals, whatever follows.
 pub(super) fn begins_sql(text: &str) -> bool {
     has_shape(text, Tail::Words)
 }
 
-/// What may follow a statement.
+/// The text that may follow a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tail {
     None,
@@ -61,7 +61,7 @@ fn has_shape(text: &str, tail: Tail) -> bool {
     Shape { part, tail, closed, tree: &tree }.fits()
 }
 
-/// "Show me", "delete the": a small word follows that no statement has there.
+/// Returns whether a function word follows that no statement has there: "Show me", "delete the".
 fn opens_english(text: &str, word: &str) -> bool {
     let second = text.get(word.len()..).unwrap_or("").split_whitespace().next().unwrap_or("");
     !word.bytes().all(|byte| byte.is_ascii_uppercase())
@@ -75,7 +75,7 @@ fn opens_english(text: &str, word: &str) -> bool {
 struct Shape<'t> {
     part: Part<'t>,
     tail: Tail,
-    /// A `;` stands behind it.
+    /// Whether a `;` follows.
     closed: bool,
     tree: &'t Tree,
 }
@@ -140,7 +140,7 @@ impl Shape<'_> {
         })
     }
 
-    /// Whether the first word is in capitals or a `;` ends the statement.
+    /// Returns whether the first word is in capitals, or a `;` ends the statement.
     fn marked(&self) -> bool {
         self.is_upper(0) || self.closed
     }
@@ -157,19 +157,19 @@ impl Shape<'_> {
         self.part.word(place).is_some_and(|word| holds("clauses", word))
     }
 
-    /// The place behind a name at a place; "the list" is none.
+    /// The place after a name at a place; "the list" is not a name.
     fn path(&self, place: usize) -> Option<usize> {
         let (_, next) = self.part.path(place)?;
         let english = self.is_determiner(place) && self.part.kind(next) == Some(Kind::Word) && !self.is_clause(next);
         (!english).then_some(next)
     }
 
-    /// Whether the statement ends there, or an English sentence may go on.
+    /// Returns whether the statement ends there, or an English sentence may continue.
     fn ends(&self, place: usize) -> bool {
         place >= self.part.len() || self.tail == Tail::Words
     }
 
-    /// Something that a condition is made of.
+    /// Returns whether a part of a condition occurs.
     fn compares(&self, from: usize) -> bool {
         (from..self.part.len()).any(|place| match self.part.kind(place) {
             Some(Kind::Symbol) => {
@@ -186,7 +186,7 @@ impl Shape<'_> {
         })
     }
 
-    /// `WHERE` with a condition, or in capitals.
+    /// Returns whether `WHERE` has a condition, or is in capitals.
     fn condition(&self, place: usize) -> bool {
         self.is_upper(place) || self.compares(place + 1)
     }
@@ -237,7 +237,8 @@ impl Shape<'_> {
         self.is_upper(0) && self.is_upper(from) || self.closed || self.has_marks(after)
     }
 
-    /// Whether a function is called there: its bracket stands close behind its name, and nothing of a sentence behind that.
+    /// Returns whether a function is called there: the bracket directly follows the name, and no sentence continues
+    /// after it.
     fn calls(&self, place: usize) -> bool {
         let Some((_, next)) = self.part.path(place) else { return false };
         let (Some(name), Some(open)) =
@@ -254,7 +255,7 @@ impl Shape<'_> {
                 || self.is(after, "as") && after + 2 >= self.part.len())
     }
 
-    /// Whether another statement begins there.
+    /// Returns whether another statement starts there.
     fn starts_another(&self, place: usize) -> bool {
         self.part.word(place).is_some_and(|word| holds("starters", word))
     }
@@ -275,7 +276,7 @@ impl Shape<'_> {
         longest
     }
 
-    /// Signs that English does not have between its words.
+    /// Returns whether marks occur that English does not have between words.
     fn has_marks(&self, after: usize) -> bool {
         (1..self.part.len()).any(|place| {
             matches!(self.part.kind(place), Some(Kind::Symbol | Kind::Name | Kind::Open))
@@ -355,7 +356,7 @@ impl Shape<'_> {
     fn delete(&self) -> bool {
         let from = (1..5).find(|&place| self.is(place, "from"));
         let Some(from) = from else {
-            // SQL Server does without FROM: `DELETE users WHERE id = 1`.
+            // SQL Server needs no FROM: `DELETE users WHERE id = 1`.
             return self.is_upper(0)
                 && !self.is_upper(1)
                 && self.path(1).is_some_and(|next| {
@@ -394,7 +395,7 @@ impl Shape<'_> {
         }
     }
 
-    /// The place behind `IF EXISTS` and the kinds of objects.
+    /// The place after the kind of object and `IF EXISTS`.
     fn object(&self) -> Option<usize> {
         if !self.second_in("objects") {
             return None;
@@ -476,7 +477,7 @@ impl Shape<'_> {
         }
     }
 
-    /// `GRANT SELECT ON t TO bob`; a role in capitals.
+    /// Recognizes `GRANT SELECT ON t TO bob`; a role needs capitals.
     fn grant(&self) -> bool {
         let way = if self.is(0, "revoke") { "from" } else { "to" };
         let Some(way) = self.part.find(way) else { return false };
@@ -509,7 +510,7 @@ impl Shape<'_> {
             })
     }
 
-    /// What stands behind EXPLAIN; another EXPLAIN does not.
+    /// Recognizes the statement after EXPLAIN, which is not another EXPLAIN.
     fn explained(&self) -> bool {
         !self.is(0, "explain") && self.fits()
     }
@@ -585,7 +586,7 @@ impl Shape<'_> {
         }
     }
 
-    /// One name and nothing else.
+    /// Recognizes a single name and nothing else.
     fn names_one(&self) -> bool {
         self.path(1).is_some_and(|next| next == self.part.len()) && !self.is_determiner(1)
     }
@@ -594,7 +595,7 @@ impl Shape<'_> {
         self.part.name(place).is_some_and(|name| name.starts_with('@'))
     }
 
-    /// Rarer statements: in capitals, with what such a statement takes.
+    /// Recognizes rarer statements: in capitals, with the arguments that they take.
     fn by_head(&self) -> bool {
         let second = match self.part.kind(1) {
             None => self.closed || self.is(0, "shutdown"),
@@ -613,5 +614,5 @@ impl Shape<'_> {
     }
 }
 
-/// How much of a text is looked at to tell what it is.
+/// Maximum number of bytes of a text that are checked.
 const MOST_BYTES: usize = 2048;

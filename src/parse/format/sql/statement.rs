@@ -1,5 +1,5 @@
-//! A statement, read by its words: what each of its clauses that can stand as a
-//! statement does. What is not known is an execution that could not be read.
+//! Reads a statement by its words: the effect of each clause that could be a statement. What is unknown is an
+//! execution that could not be parsed.
 
 use crate::model::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
 use crate::parse::reading::{Act, Reading};
@@ -10,14 +10,14 @@ use super::known::{self, database, unclear};
 use super::lex::Kind;
 use super::tree::{Part, Path, Source, Tree};
 
-/// What holds from one statement to the next.
+/// The state kept from one statement to the next.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// `USE production` stands before.
+    /// Set after `USE production`.
     pub production: bool,
 }
 
-/// Reads one statement into acts. Returns whether its brackets are in order.
+/// Reads a statement into acts. Returns whether its brackets match.
 pub(super) fn read(source: Source<'_>, session: &mut Session, reading: &mut Reading) -> bool {
     let tree = Tree::of(&source);
     let mut names = vec![false; source.tokens.len()];
@@ -30,13 +30,13 @@ pub(super) fn read(source: Source<'_>, session: &mut Session, reading: &mut Read
 pub(super) struct Reader<'r, 't> {
     pub source: Source<'t>,
     pub tree: &'t Tree,
-    /// Tokens that stand before a bracket and call nothing.
+    /// Tokens that precede a bracket without being a call.
     names: &'r mut [bool],
     session: &'r mut Session,
     pub reading: &'r mut Reading,
-    /// A query stands somewhere in it.
+    /// Whether the statement contains a query.
     pub queries: bool,
-    /// Something stands in it whose expressions are computed at once.
+    /// Whether the statement contains expressions that are computed immediately.
     pub changes: bool,
 }
 
@@ -54,7 +54,7 @@ impl<'t> Reader<'_, 't> {
         }
         for (place, items) in tree.groups.iter().enumerate() {
             let part = top.of(items);
-            // Brackets in brackets: `((SELECT 1))`.
+            // Nested brackets: `((SELECT 1))`.
             if place == 0 || opens_statement(part) {
                 self.clauses(part);
             }
@@ -75,7 +75,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// The pieces of a group that begin with a word that can begin a statement.
+    /// Reads the parts of a group that start with a word that can start a statement.
     fn clauses(&mut self, part: Part<'t>) {
         let mut starts = vec![0];
         let head = part.word(0).unwrap_or("");
@@ -118,7 +118,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// `WITH t (n) AS (...)`: the names are no calls; the queries are read as their own groups.
+    /// Reads `WITH t (n) AS (...)`: the names are not calls, and the queries are read as groups of their own.
     fn common_tables(&mut self, part: Part<'t>) {
         for place in 1..part.len() {
             let opens = part.is(place - 1, "with") || part.is(place - 1, "recursive") || part.is_symbol(place - 1, ",");
@@ -152,7 +152,7 @@ impl<'t> Reader<'_, 't> {
             return;
         }
         self.push(database("query", "table", Operation::Read).at_risk(RiskLevel::Low), part, from);
-        // Every other table: behind a comma of the list, and behind each join.
+        // The further tables: after a comma of the list, and after each join.
         let list_end = (0..part.len()).find(|&place| part.is(place, "where")).unwrap_or(part.len());
         let list = part.find("from").map_or(list_end, |at| at + 1)..list_end;
         let joined = |place: usize| part.is_symbol(place, ",") && list.contains(&place) || part.is(place, "join");
@@ -161,7 +161,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// Statements that their first words tell.
+    /// Reads statements that their first words determine.
     fn by_head(&mut self, part: Part<'t>) {
         let head = part.head();
         let Some(rule) = known::statement(&head) else {
@@ -217,7 +217,7 @@ impl<'t> Reader<'_, 't> {
         self.push(act, part, path);
     }
 
-    /// The procedure that is run: some run programs.
+    /// Reads the procedure that is run; some procedures run programs.
     fn procedure(&mut self, part: Part<'t>) {
         let known = (1..part.len()).filter_map(|place| part.name(place)).find_map(known::call);
         if let Some(rule) = known {
@@ -236,7 +236,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// What a statement by its head names: the first name that is no keyword of its head.
+    /// The object of a statement: the first name that is not a keyword of its head.
     fn named(part: Part<'t>, first: &str) -> Option<Path<'t>> {
         match first {
             "grant" | "revoke" | "deny" | "comment" => {
@@ -266,7 +266,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// `LIMIT 50`, `TOP 10`, `FETCH FIRST 5 ROWS`.
+    /// Reads limits such as `LIMIT 50`, `TOP 10` and `FETCH FIRST 5 ROWS`.
     pub(super) fn limits(&mut self, part: Part<'t>) {
         for place in 0..part.len() {
             let at = match part.word(place) {
@@ -287,7 +287,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// What the columns and tables of a query hold.
+    /// Adds the kinds of data in the columns and tables of a query.
     fn holdings(&mut self) {
         let found = exposure::holdings(self.source);
         let read =
@@ -315,7 +315,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// Adds an act with what told it.
+    /// Adds an act with its evidence.
     pub(super) fn push(&mut self, act: Act, part: Part<'t>, path: Option<Path<'t>>) {
         let mut act = act.told_by(told(part));
         if let Some(path) = path {
@@ -343,7 +343,7 @@ impl<'t> Reader<'_, 't> {
     }
 }
 
-/// `EXPLAIN` that runs nothing.
+/// Returns whether a part is an `EXPLAIN` that runs nothing.
 fn is_plan(part: Part<'_>, tree: &Tree) -> bool {
     if !part.is(0, "explain") || part.len() < 2 {
         return false;
@@ -357,7 +357,7 @@ fn is_plan(part: Part<'_>, tree: &Tree) -> bool {
         && !options.flat_map(|group| tree.group(group)).any(|item| part.source.word(item.token).is_some_and(runs))
 }
 
-/// Whether a group in brackets is a statement of its own.
+/// Returns whether a group in brackets is a statement of its own.
 fn opens_statement(part: Part<'_>) -> bool {
     match part.word(0) {
         Some("select" | "with" | "values" | "table") => part.len() > 1,
@@ -366,8 +366,8 @@ fn opens_statement(part: Part<'_>) -> bool {
     }
 }
 
-/// Whether the word at a place begins another statement: an operand ends before it and
-/// what follows fits.
+/// Returns whether the word at a place starts another statement: an operand ends before it, and the following part
+/// fits.
 fn begins_statement(part: Part<'_>, place: usize, head: &str) -> bool {
     let word = part.word(place).unwrap_or("");
     let follows = match part.word(place - 1) {
@@ -429,7 +429,7 @@ fn names_production(path: Path<'_>) -> bool {
     path.names().any(|name| name.split(['_', '-']).any(|part| known::holds("production", part)))
 }
 
-/// The words that told an act: the first, and the second where it belongs to it.
+/// The words that determined an act: the first, and the second if it belongs to it.
 fn told(part: Part<'_>) -> &str {
     let Some(first) = part.token(0) else { return "" };
     let mut last = first;
@@ -446,7 +446,7 @@ fn is_head_word(word: &str) -> bool {
     known::holds("head", word) || known::holds("noise", word)
 }
 
-/// Items of a statement in which its name is looked for.
+/// Number of items of a statement in which its name is searched.
 const MOST_HEAD: usize = 16;
-/// Words of a statement that are shown as what told its operation.
+/// Maximum number of words quoted as evidence of the operation.
 const MOST_TOLD: usize = 4;

@@ -1,10 +1,9 @@
-//! A statement's tokens by their brackets, built without recursion: what stands
-//! beside each other in one pair of brackets is a group.
+//! Groups a statement's tokens by brackets, without recursion: the items within one pair of brackets form a group.
 
 use super::known;
 use super::lex::{Kind, Token};
 
-/// A text and a statement's tokens in it.
+/// A text, and a statement's tokens in it.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'t> {
     pub raw: &'t str,
@@ -18,17 +17,17 @@ impl<'t> Source<'t> {
         self.tokens.get(token).map(|token| token.kind)
     }
 
-    /// What a token says, in lower case.
+    /// The text of a token in lower case.
     pub(super) fn lower(&self, token: usize) -> &'t str {
         self.tokens.get(token).and_then(|token| self.lower.get(token.start..token.end)).unwrap_or("")
     }
 
-    /// A keyword or a bare name.
+    /// A keyword or an unquoted name.
     pub(super) fn word(&self, token: usize) -> Option<&'t str> {
         (self.kind(token) == Some(Kind::Word)).then(|| self.lower(token))
     }
 
-    /// A name, bare or quoted.
+    /// A name, quoted or not.
     pub(super) fn name(&self, token: usize) -> Option<&'t str> {
         matches!(self.kind(token), Some(Kind::Word | Kind::Name)).then(|| self.lower(token))
     }
@@ -37,12 +36,12 @@ impl<'t> Source<'t> {
         self.kind(token) == Some(Kind::Symbol) && self.lower(token) == symbol
     }
 
-    /// What a string says; a token that is none says nothing.
+    /// The content of a string token; empty for other tokens.
     pub(super) fn string(&self, token: Option<usize>) -> &'t str {
         token.filter(|&token| self.kind(token) == Some(Kind::Text)).map_or("", |token| self.text(token, token))
     }
 
-    /// The text from one token to the end of another.
+    /// The text from the start of one token to the end of another.
     pub(super) fn text(&self, first: usize, last: usize) -> &'t str {
         match (self.tokens.get(first), self.tokens.get(last)) {
             (Some(first), Some(last)) => self.raw.get(first.start..last.end).unwrap_or(""),
@@ -51,10 +50,10 @@ impl<'t> Source<'t> {
     }
 }
 
-/// A token, or a pair of brackets with what is in it.
+/// A token, or a pair of brackets with its content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    /// The token; of brackets the opening one.
+    /// The token; for brackets, the opening one.
     pub token: usize,
     pub group: Option<usize>,
 }
@@ -62,7 +61,7 @@ pub(super) struct Item {
 /// The groups of a statement: the first is the statement itself.
 pub(super) struct Tree {
     pub groups: Vec<Vec<Item>>,
-    /// A bracket without its twin was met.
+    /// Set if the brackets do not match.
     pub broken: bool,
 }
 
@@ -101,7 +100,7 @@ impl Tree {
     }
 }
 
-/// One clause after another of a statement, without what stands in brackets.
+/// A part of a statement at one bracket level.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'t> {
     pub source: Source<'t>,
@@ -153,7 +152,7 @@ impl<'t> Part<'t> {
         self.find(word).is_some()
     }
 
-    /// The words at the start, without noise: what tells the kind of statement.
+    /// The words at the start that determine the kind of statement, without filler words.
     pub(super) fn head(&self) -> Vec<&'t str> {
         (0..self.len().min(LONGEST_HEAD))
             .map_while(|place| self.word(place))
@@ -163,7 +162,7 @@ impl<'t> Part<'t> {
             .collect()
     }
 
-    /// The name that starts at a place, dots and all, and the place behind it.
+    /// The name that starts at a place, with its dots, and the place after it.
     pub(super) fn path(&self, place: usize) -> Option<(Path<'t>, usize)> {
         let first = self.token(place).filter(|&token| self.source.name(token).is_some())?;
         let mut last = first;
@@ -205,11 +204,11 @@ impl<'t> Path<'t> {
         self.names().last().unwrap_or("")
     }
 
-    /// As a target is written: without quotes.
+    /// The name in the form of a target, without quotes.
     pub(super) fn plain(&self) -> String {
         self.raw.replace(['"', '`', '[', ']'], "")
     }
 }
 
-/// Items of a statement that its head is looked for in.
+/// Number of items of a statement in which its head is searched.
 const LONGEST_HEAD: usize = 12;

@@ -1,6 +1,5 @@
-//! What the arguments of a call add to it. Content is no request; a command, a
-//! query or code is read by its own reader; places, recipients, amounts and
-//! flags are signs. An argument never lowers what the name says.
+//! The effect of a call's arguments. Content is not a request; a command, query or code is read by its own reader;
+//! places, recipients, amounts and flags are signs. An argument never lowers what the tool's name implies.
 
 use std::borrow::Cow;
 
@@ -17,16 +16,16 @@ use super::json::{Field, Json, values};
 use super::shape::{self, Call};
 use super::{Named, Reader, changes, effects};
 
-/// What a call switches off.
+/// The object that a call switches off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Switched {
     Nothing,
     Something,
-    /// What the tool itself is about: `configure_logging(enabled=false)`.
+    /// The subject of the tool itself: `configure_logging(enabled=false)`.
     Tool,
 }
 
-/// Reads the arguments of one call.
+/// Reads the arguments of a call.
 pub(super) struct Arguments<'r, 'l> {
     pub(super) reader: &'r mut Reader<'l>,
     pub(super) act: &'r mut Act,
@@ -34,11 +33,11 @@ pub(super) struct Arguments<'r, 'l> {
     known: Option<&'static Known>,
     trials: Vec<&'l [Box<str>]>,
     pub(super) name: Option<&'r str>,
-    /// The argument that says what the tool does was found and read.
+    /// Whether the argument that determines what the tool does has been read.
     is_told: bool,
-    /// The call has one argument.
+    /// Whether the call has a single argument.
     is_lone: bool,
-    /// Whether every `dry_run` says so.
+    /// The conjunction of all `dry_run` arguments.
     dry_run: Option<bool>,
     pub(super) switched_off: Switched,
 }
@@ -65,7 +64,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
     }
 
-    /// Reads them all; whether what the tool does was told by them.
+    /// Reads all arguments. Returns whether they determined what the tool does.
     pub(super) fn read(mut self, call: &Call<'_>) -> bool {
         let fields = |value: &&Json<'_>| if let Json::Fields(fields) = value { fields.len() } else { 1 };
         self.is_lone = call.arguments.iter().map(fields).sum::<usize>() + call.beside.len() == 1;
@@ -87,7 +86,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             }
         }
         if self.dry_run == Some(true) {
-            // Whatever its words speak for, nothing is done.
+            // Nothing is done, whatever its words indicate.
             self.act.learned = None;
             self.act.signs = self.act.signs.without(Sign::Danger);
             self.act.signs.add(Sign::DryRun);
@@ -98,7 +97,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.is_told
     }
 
-    /// INVARIANT: depth is bounded by what the reader checked, for each text that is unpacked.
+    /// INVARIANT: the depth is bounded by the reader's check, for each unpacked text.
     pub(super) fn value(&mut self, key: &str, value: &Json<'_>) {
         match value {
             Json::Fields(fields) => self.fields(fields),
@@ -120,7 +119,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn field(&mut self, (key, value): &Field<'_>) {
-        // Variables under which a program that is started runs another one.
+        // Variables that make a started program run another one.
         let is_variable = key.len() > 2 && key.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
         if is_variable && shell::is_hostile_variable(key) {
             self.reader.reading.push(Act::unclear_execution("environment").told_by(key));
@@ -142,7 +141,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 self.reader.call(call);
             }
             if !calls.is_empty() {
-                // "batch", "multi_tool_use": what it does is what stands in it, where nothing else does.
+                // "batch", "multi_tool_use": it does what it contains, if nothing else.
                 self.is_told |= self.act.is_unknown() && self.is_lone && tools().nests(key);
                 return;
             }
@@ -150,7 +149,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.value(key, value);
     }
 
-    /// What several fields of one object say together: a program and its arguments, a method and an address.
+    /// Reads fields of one object that belong together: a program and its arguments, a method and an address.
     fn requests<'f, 'j: 'f>(&mut self, fields: impl Iterator<Item = &'f Field<'j>>) {
         let (mut program, mut rest, mut method, mut url) = (None, None, None, None);
         let mut has_body = false;
@@ -196,7 +195,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             if let Some(mut request) = driver::request(&format!("{method} {address}"), self.reader.lexicon) {
                 for act in &mut request.acts {
                     if act.operation == Operation::Delete && act.resource == Resource::Web {
-                        // What goes is not known.
+                        // The data sent is unknown.
                         act.risk = act.risk.max(Some(RiskLevel::High));
                     }
                 }
@@ -254,7 +253,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
 
     fn amount(&mut self, value: f64) {
         if value < 0.0 && self.act.operation == Operation::Transfer {
-            // Less than nothing moves money the other way.
+            // A negative amount moves money in the other direction.
             self.act.risk = Some(RiskLevel::Critical);
         }
         self.reader.reading.facts.note_amount(value.abs(), None);
@@ -264,7 +263,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         match (tools().role(key), flag) {
             (Some(Role::Force), true) => {
                 if (self.act.operation, self.act.resource) == (Operation::Write, Resource::Code) {
-                    // `push --force`: the history that stood there goes.
+                    // `push --force`: the existing history is lost.
                     self.act.risk = self.act.risk.max(Some(RiskLevel::High));
                 }
                 self.sign(Sign::Force, key);
@@ -275,7 +274,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             (Some(Role::Bulk), true) => self.sign(Sign::Bulk, key),
             (Some(Role::Public), true) => self.opened(key),
             (Some(Role::DryRun), flag) => {
-                // Under a name that the tool does not have it asks for nothing.
+                // Under a name that the tool does not know, it requests nothing.
                 let is_meant = self.trials.iter().all(|known| known.iter().any(|known| **known == *key));
                 self.dry_run = Some(self.dry_run.unwrap_or(true) && flag && is_meant);
             }
@@ -286,7 +285,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
     }
 
-    /// A switch that is named for an act: `purge`, `refund`, `deleted`.
+    /// Reads a switch that is named after an act: `purge`, `refund`, `deleted`.
     fn switched_on(&mut self, key: &str) {
         let ends = |operation| matches!(operation, Operation::Delete | Operation::Transfer | Operation::Admin);
         let lower = key.to_ascii_lowercase();
@@ -321,7 +320,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Role::Command) => self.command_or_verb(text),
             Some(Role::Script) if self.runs(Through::Command) => self.command(text),
             Some(Role::Script | Role::Code) if self.runs(Through::Code) => self.code(),
-            // A script is there to be run, unless it is itself what is written or looked at.
+            // A script is meant to be run, unless it is what is written or read.
             Some(Role::Script) if self.act.operation == Operation::Read && self.act.resource != Resource::Code => {
                 self.code();
             }
@@ -335,7 +334,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                     None => {}
                 },
             },
-            // What is typed into a machine may be a command.
+            // Text typed into a machine may be a command.
             Some(Role::Content) if self.through == Some(Through::Verb) && self.act.operation == Operation::Execute => {
                 self.hidden_command(text);
             }
@@ -345,7 +344,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 Err(_) => {}
             },
             Some(Role::Force | Role::Bulk | Role::Public) if tools().value("yes", text) => self.flag(key, true),
-            // Only the truth itself is a trial.
+            // Only a true value requests a trial.
             Some(Role::DryRun) => self.dry_run = Some(false),
             Some(Role::Environment) if is_production(text) => self.sign(Sign::Production, text),
             Some(Role::Access) => self.access(text),
@@ -368,7 +367,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.inspect(key, text, role);
     }
 
-    /// The arguments as one text: JSON in a string, or what the tool is for.
+    /// Reads arguments given as a single text: JSON in a string, or the tool's main argument.
     fn bare(&mut self, text: &str) {
         let is_wrapped = text.len() > 2 && text.starts_with('"') && text.ends_with('"') && text.contains('{');
         if is_wrapped || text.trim_start().starts_with(['{', '[']) {
@@ -389,7 +388,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
     }
 
-    /// `OpenAI` hands arguments over as JSON in a string.
+    /// Unpacks arguments given as JSON in a string, as `OpenAI` does.
     pub(super) fn unpack(&mut self, text: &str) {
         if json_depth(text) > MAX_CONTEXT_DEPTH || self.reader.unpacked >= MOST_UNPACKED {
             self.reader.reading.facts.note_unread(UnreadKind::Argument, text);
@@ -414,7 +413,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
     }
 
-    /// Whether code or a command in an argument is run: by the tool's kind, or because nothing else is known of it.
+    /// Returns whether code or a command in an argument is run: by the tool's kind, or because nothing else is known
+    /// about the tool.
     fn runs(&self, through: Through) -> bool {
         self.through == Some(through)
             || self.act.operation == Operation::Execute && self.through.is_none()
@@ -459,7 +459,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.is_told |= self.through == Some(Through::Code);
     }
 
-    /// The program that the tool is named after, if it is one.
+    /// The program that the tool is named after, if any.
     fn program(&self) -> Option<&'r str> {
         let name = self.name?;
         let own = own_part(name).unwrap_or(name);
@@ -469,7 +469,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         Some(own).filter(|own| self.reader.lexicon.programs.knows(own))
     }
 
-    /// Whether the tool hands its command to a program under another name.
+    /// Returns whether the tool passes its command to a program with another name.
     fn stands_for_program(&self) -> bool {
         self.name.is_some_and(|name| !dangers::parts("tool_programs", own_part(name).unwrap_or(name)).is_empty())
     }
@@ -482,7 +482,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.is_told |= of_program.is_some() || matches!(self.through, Some(Through::Command | Through::Code));
     }
 
-    /// A command line, or what an editor or a device is told to do.
+    /// Reads a command line, or an instruction to an editor or device.
     fn command_or_verb(&mut self, text: &str) {
         let is_word = !text.trim().contains(char::is_whitespace);
         let is_program = self.reader.lexicon.programs.knows(text.trim());
@@ -534,7 +534,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 }
 
-/// Whether an object inside arguments is a call itself.
+/// Returns whether an object inside arguments is a call itself.
 fn is_call(fields: &[Field<'_>]) -> bool {
     let has = |wanted: Part| {
         fields.iter().any(|(key, value)| {
@@ -544,7 +544,7 @@ fn is_call(fields: &[Field<'_>]) -> bool {
     has(Part::Name) && has(Part::Arguments)
 }
 
-/// Adds a word to a command line so that the shell takes it for one.
+/// Adds a word to a command line, quoted so that the shell reads it as one word.
 pub(super) fn push_word(line: &mut String, word: &str) {
     if !line.is_empty() {
         line.push(' ');
@@ -566,13 +566,13 @@ fn is_production(text: &str) -> bool {
 
 /// More recipients than this are very many.
 const MANY_RECIPIENTS: usize = 50;
-/// More items of a list than this are counted as records.
+/// More list items than this count as records.
 const MANY_ITEMS: usize = 1000;
-/// Texts inside texts that are unpacked.
+/// Maximum depth of texts inside texts that are unpacked.
 const MOST_UNPACKED: u8 = 4;
-/// Longest value that is a verb or a setting, in bytes.
+/// Maximum length of a value that is a verb or a setting, in bytes.
 pub(super) const LONGEST_VERB: usize = 64;
-/// What a mutation does, by its name; one that says nothing changes something all the same.
+/// The act of a mutation by its name; one whose name says nothing still changes something.
 fn mutation(field: &str, lexicon: &Lexicon) -> Act {
     let changes = |act: &Act| !matches!(act.operation, Operation::Read | Operation::Unknown);
     tool_name::acts(field, lexicon).into_iter().find(changes).unwrap_or_else(|| {
@@ -580,7 +580,7 @@ fn mutation(field: &str, lexicon: &Lexicon) -> Act {
     })
 }
 
-/// Longest value that is a place, in bytes.
+/// Maximum length of a value that is a place, in bytes.
 pub(super) const LONGEST_PLACE: usize = 4096;
-/// Objects within an object in which a method is looked for.
+/// Maximum depth of objects in which a method is searched.
 const DEEPEST_METHOD: u8 = 3;

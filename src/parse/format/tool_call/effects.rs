@@ -1,5 +1,5 @@
-//! What single arguments mean beyond their text: rights, links, verbs, places,
-//! commands hidden in values, controls that are switched off.
+//! The effects of single arguments beyond their text: permissions, links, verbs, places, commands hidden in values,
+//! and switched-off controls.
 
 use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind, json_depth};
 use crate::parse::language::{Kind, Token, classify, tokenise};
@@ -14,7 +14,7 @@ use super::json::{Field, Json, values};
 use super::shape::Call;
 
 impl Arguments<'_, '_> {
-    /// A role or a right: what is handed over is admin, whatever the tool is called.
+    /// Reads a role or permission: granting it is admin, whatever the tool is called.
     pub(super) fn access(&mut self, text: &str) {
         if self.act.operation == Operation::Read {
             return;
@@ -33,7 +33,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// Something is opened to everybody.
+    /// Adds that something is opened to everybody.
     pub(super) fn opened(&mut self, found: &str) {
         if matches!(self.act.operation, Operation::Read | Operation::Transfer) || self.act.resource == Resource::Social
         {
@@ -46,7 +46,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// What is written is shared with somebody.
+    /// Adds that what is written is shared with somebody.
     pub(super) fn opened_to(&mut self, found: &str) {
         if self.act.operation != Operation::Admin {
             let share = Act::new("share", "access", Resource::Permission, Operation::Admin, 0.7).told_by(found);
@@ -54,7 +54,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// A filter that holds back nothing leaves a deletion or a change without a bound.
+    /// Marks a deletion or change as unbounded if its filter excludes nothing.
     pub(super) fn bound(&mut self, key: &str, value: &Json<'_>) {
         let is_change = matches!(self.act.operation, Operation::Delete | Operation::Write);
         if is_change && tools().value("bounds", key) && bounds_nothing(value, 0) {
@@ -62,7 +62,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// `amount: {"value": 20000}`
+    /// Reads `amount: {"value": 20000}`.
     pub(super) fn amount_in(&mut self, fields: &[Field<'_>]) {
         for (key, value) in fields.iter().filter(|(key, _)| tools().value("amounts", key)) {
             match value {
@@ -72,7 +72,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// A given secret is kept with what is written.
+    /// Adds that a given secret is stored with what is written.
     pub(super) fn stores_secret(&mut self, key: &str) {
         if matches!(self.act.operation, Operation::Write | Operation::Unknown) {
             let store = Act::new("store", "credential", Resource::Credential, Operation::Write, 0.7).named_by(key);
@@ -80,7 +80,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// What an argument says that the tool does: a verb or a method of HTTP.
+    /// Reads an argument that determines what the tool does: a verb or an HTTP method.
     pub(super) fn doing(&mut self, key: &str, text: &str) {
         if text.contains(' ') || text.len() > LONGEST_VERB {
             return;
@@ -106,7 +106,7 @@ impl Arguments<'_, '_> {
             other.resource = self.act.resource;
             other.noun.clone_from(&self.act.noun);
         }
-        // "manage_user" with "delete" acts on who may do what.
+        // "manage_user" with "delete" changes permissions.
         if other.operation == Operation::Delete {
             other = other.at_risk(RiskLevel::High);
         }
@@ -119,7 +119,7 @@ impl Arguments<'_, '_> {
         self.reader.reading.push(other);
     }
 
-    /// The act of a value that is a verb, and no noun as well: "text" and "email" are kinds of things.
+    /// The act of a value that is a verb and not also a noun: "text" and "email" are kinds of things.
     fn verb(&self, words: &[String]) -> Option<Act> {
         let (first, lexicon) = (words.first()?, self.reader.lexicon);
         if words.len() == 1 && lexicon.is_noun(first) && !lexicon.is_dangerous(first) {
@@ -128,7 +128,7 @@ impl Arguments<'_, '_> {
         name::verb_act(words, self.act, self.reader.lexicon)
     }
 
-    /// Paths, hosts and addresses by the shape of the value.
+    /// Reads paths, hosts and addresses by the shape of the value.
     pub(super) fn place(&mut self, key: &str, role: Option<Role>, text: &str) {
         if text.len() > LONGEST_PLACE {
             if matches!(role, Some(Role::Path | Role::Url)) || !text.contains(' ') {
@@ -145,7 +145,7 @@ impl Arguments<'_, '_> {
         self.note_place(key, role, text);
     }
 
-    /// A secret that is read, or a part of the system that is changed, whatever the argument is called.
+    /// Reads a secret that is read, or a part of the system that is changed, whatever the argument is called.
     pub(super) fn sensitive_place(&mut self, role: Option<Role>, text: &str) {
         if place::is_secret(text) {
             self.sign(Sign::Secret, text);
@@ -168,7 +168,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// Notes a target by the shape of the value or by its key.
+    /// Records a target by the shape of the value or by its key.
     fn note_place(&mut self, key: &str, role: Option<Role>, text: &str) {
         let shape = if text.contains(' ') { None } else { classify(text) };
         let is_named = matches!(role, Some(Role::Path | Role::Url));
@@ -201,7 +201,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// A value that is no command, with one behind a mark of the shell: `Oslo; rm -rf /`.
+    /// Reads a command after a shell mark in a value that is not a command: `Oslo; rm -rf /`.
     pub(super) fn injected(&mut self, text: &str) {
         self.hidden_command(text);
         self.command_within(text);
@@ -225,7 +225,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// A command within a longer text, such as the line of a timetable: a program with a flag or a path behind it.
+    /// Reads a command within a longer text, such as a crontab line: a program followed by a flag or a path.
     fn command_within(&mut self, text: &str) {
         let is_argument =
             |pair: &[u8]| pair.first() == Some(&b' ') && matches!(pair.last(), Some(b'-' | b'/' | b'~' | b'$'));
@@ -251,7 +251,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// A value that is a command line though nothing calls it one: `job: "rm -rf /"`.
+    /// Reads a value that is a command line although nothing says so: `job: "rm -rf /"`.
     pub(super) fn hidden_command(&mut self, text: &str) {
         let mut words = text.split_whitespace();
         let first = words.next().unwrap_or("");
@@ -262,7 +262,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// A patch takes a file away: whatever else it does, that is a deletion.
+    /// Reads a patch that removes a file, which is a deletion whatever else it does.
     pub(super) fn patch(&mut self, text: &str) {
         if self.act.operation != Operation::Read
             && let Some(target) = guard::patched(text)
@@ -281,7 +281,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// `file://` where a page is to be read: what lies on the host itself.
+    /// Reads `file://` in place of a web page: a file on the host itself.
     pub(super) fn local_file(&mut self, url: &str) -> bool {
         let Some(path) = url.get(..FILE_SCHEME.len()).filter(|start| start.eq_ignore_ascii_case(FILE_SCHEME)) else {
             return false;
@@ -295,7 +295,7 @@ impl Arguments<'_, '_> {
         true
     }
 
-    /// `set_config(key="audit_log.enabled", value=false)`: a control that is switched off.
+    /// Reads a control that is switched off: `set_config(key="audit_log.enabled", value=false)`.
     pub(super) fn control(&mut self, call: &Call<'_>) {
         let mut line = String::new();
         if self.switched_off == Switched::Tool {
@@ -317,7 +317,7 @@ impl Arguments<'_, '_> {
     }
 }
 
-/// An empty filter, or one that fits everything.
+/// Returns whether a filter is empty, or matches everything.
 fn bounds_nothing(value: &Json<'_>, depth: u8) -> bool {
     match value {
         Json::Null => true,
@@ -331,7 +331,7 @@ fn bounds_nothing(value: &Json<'_>, depth: u8) -> bool {
     }
 }
 
-/// A sum of money as people write it: "50,000.00 USD", "EUR 1.200,50", "$20".
+/// Parses a sum of money as people write it: "50,000.00 USD", "EUR 1.200,50", "$20".
 pub(super) fn money(text: &str) -> Option<f64> {
     let digits = text.trim().trim_matches(|c: char| !c.is_ascii_digit() && c != '-');
     if digits.is_empty()
@@ -340,7 +340,7 @@ pub(super) fn money(text: &str) -> Option<f64> {
     {
         return None;
     }
-    // The last mark parts the fraction where one or two digits stand behind it.
+    // The last mark separates the decimals if one or two digits follow it.
     let last = digits.rfind([',', '.']);
     let fraction = last.filter(|&at| digits.len() - at <= 3);
     let plain = |part: &str| part.chars().filter(|c| c.is_ascii_digit() || *c == '-').collect::<String>();
@@ -349,21 +349,21 @@ pub(super) fn money(text: &str) -> Option<f64> {
     format!("{whole}.{}", plain(cents)).parse().ok()
 }
 
-/// Words of a text in which a command is looked for, and the commands of it that are read.
+/// Maximum number of words of a text in which commands are searched, and of commands read from it.
 const MOST_WORDS: usize = 512;
 const MOST_WITHIN: usize = 4;
-/// Programs behind marks of the shell that are looked at in one value.
+/// Maximum number of programs after shell marks that are checked in one value.
 const MOST_INJECTED: usize = 16;
-/// Longest sum of money that is read, in bytes.
+/// Maximum length of a sum of money, in bytes.
 const LONGEST_SUM: usize = 32;
-/// What the address of a local file begins with.
+/// The start of a local file's address.
 const FILE_SCHEME: &str = "file://";
 
 fn is_control(token: &Token<'_>) -> bool {
     token.cue == Some(Sign::Control) || token.word.split(' ').any(|word| tools().value("controls", word))
 }
 
-/// The words of keys and short values.
+/// Collects the words of keys and short values.
 fn gather(value: &Json<'_>, line: &mut String) {
     match value {
         Json::Fields(fields) => fields.iter().for_each(|(key, value)| {
@@ -371,7 +371,7 @@ fn gather(value: &Json<'_>, line: &mut String) {
             gather(value, line);
         }),
         Json::List(items) => items.iter().for_each(|item| gather(item, line)),
-        // Arguments in a string were unpacked before, so their depth is known.
+        // Arguments in a string have been unpacked, so their depth is known.
         Json::Text(text)
             if text.trim_start().starts_with('{')
                 && json_depth(text) <= MAX_CONTEXT_DEPTH

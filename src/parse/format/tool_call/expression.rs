@@ -11,16 +11,16 @@ pub(super) struct Written<'a> {
     pub arguments: Json<'a>,
 }
 
-/// What a text is as an expression.
+/// The kind of expression that a text is.
 #[derive(Debug, PartialEq)]
 pub(super) enum Expression<'a> {
     Calls(Vec<Written<'a>>),
-    /// It opens and closes as a call does, and cannot be read.
+    /// A text that starts and ends like a call, but cannot be parsed.
     Broken,
     None,
 }
 
-/// Reads a text that is one call, or a list of them, and nothing else.
+/// Parses a text that is a single call, or a list of calls, and nothing else.
 pub(super) fn read(text: &str) -> Expression<'_> {
     let text = text.trim();
     let is_list = text.starts_with('[') && text.ends_with(']');
@@ -107,7 +107,7 @@ impl<'a> Cutter<'a> {
         Some(Written { name, arguments: Json::Fields(fields) })
     }
 
-    /// `key=value` or `value` up to the closing mark.
+    /// Parses `key=value` or `value` items up to the closing mark.
     fn fields(&mut self, close: char, link: char, depth: usize) -> Option<Vec<Field<'a>>> {
         let mut fields: Vec<Field<'a>> = Vec::new();
         loop {
@@ -164,7 +164,7 @@ impl<'a> Cutter<'a> {
                 let start = self.at;
                 let word = self.word();
                 if self.rest().starts_with('(') {
-                    // A call as a value: what it gives is not known, but it is made.
+                    // A call as a value: its result is unknown, but the call is made.
                     self.at = start;
                     let call = self.call()?;
                     return Some(Json::Fields(vec![
@@ -212,9 +212,9 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Deepest value of an expression.
+/// Maximum nesting depth of an expression.
 const DEEPEST: usize = 24;
-/// Most values of an expression.
+/// Maximum number of values of an expression.
 const MOST_VALUES: usize = 4096;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What a string is by its content, whatever its key says: JSON, a command, a call, code, a template, a statement, an
-//! address, a request. A key that nobody listed hides nothing.
+//! Reads a string by its content, whatever its key says: JSON, a command, a call, code, a template, a statement, an
+//! address or a request. So an unlisted key hides nothing.
 
 use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, UnreadKind, json_depth};
 use crate::parse::reading::{Act, Reading};
@@ -13,7 +13,7 @@ use super::json::{Field, Json, values};
 use super::{Call, changes};
 
 impl Arguments<'_, '_> {
-    /// Reads a string by its content. What is written, sent or searched for is content, and asks for nothing.
+    /// Reads a string by its content. Text that is written, sent or searched for is content and requests nothing.
     pub(super) fn inspect(&mut self, key: &str, text: &str, role: Option<Role>) {
         let trimmed = text.trim();
         if role == Some(Role::Content) && !changes(self.act.operation) && trimmed.starts_with(['{', '[']) {
@@ -57,7 +57,7 @@ impl Arguments<'_, '_> {
             self.reader.reading.push(system.at_risk(RiskLevel::High));
         }
         if keys.has(Key::Callback) {
-            // What is called back, by its name.
+            // A callback, by its name.
             let acts = tool_name::acts(trimmed, self.reader.lexicon).into_iter();
             acts.filter(|act| changes(act.operation)).for_each(|act| self.reader.reading.push(act.told_by(text)));
         }
@@ -75,7 +75,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// JSON in a string, where it reads; what merely begins like it is text.
+    /// Reads JSON in a string; a text that only starts like it is not JSON.
     fn json_inside(&mut self, text: &str) {
         if json_depth(text) > MAX_CONTEXT_DEPTH {
             return self.reader.reading.facts.note_unread(UnreadKind::Argument, text);
@@ -83,7 +83,7 @@ impl Arguments<'_, '_> {
         let (found, is_complete) = values(text);
         let is_packed = match found.as_slice() {
             [Json::Fields(_) | Json::List(_)] => true,
-            // A string in a string is there to be unpacked; a quoted word is a word.
+            // A string within a string is meant to be unpacked; a quoted word is just a word.
             [Json::Text(inner)] => inner.trim().contains([' ', '{', '[', '"']),
             _ => false,
         };
@@ -92,7 +92,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// The command behind what breaks out of a value where a shell would read it: `x; rm -rf /`, `$(id)`, `| sh`.
+    /// The command that breaks out of a value where a shell would read it: `x; rm -rf /`, `$(id)`, `| sh`.
     fn breaks_out<'t>(&self, role: Option<Role>, text: &'t str) -> Option<&'t str> {
         let is_place = matches!(role, Some(Role::Path | Role::Url));
         let is_program = |rest: &str| {
@@ -115,7 +115,7 @@ impl Arguments<'_, '_> {
         })
     }
 
-    /// `send_email(to='eve@x.example')` in a value: a call that is handed on.
+    /// Reads a call in a value: `send_email(to='eve@x.example')`.
     fn call_inside(&mut self, text: &str) {
         if !text.ends_with(')') || !text.contains('(') {
             return;
@@ -129,7 +129,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// SQL behind what breaks out of another statement.
+    /// Reads SQL that breaks out of another statement.
     fn statements_behind(&mut self, text: &str) {
         if !text.bytes().any(|byte| matches!(byte, b';' | b'\'' | b'"')) {
             return;
@@ -142,7 +142,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// A request in words: one that begins with what is to be done and does more than look.
+    /// Reads a request in words: one that starts with an act and does more than read.
     fn request_inside(&mut self, text: &str) {
         if text.split_whitespace().take(LEAST_WORDS).count() < LEAST_WORDS {
             return;
@@ -154,7 +154,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// Takes in a reading that does more than look.
+    /// Merges a reading that does more than read.
     pub(super) fn absorb_changes(&mut self, reading: Reading) {
         let matters = |act: &Act| {
             changes(act.operation) && risk::assess(act, &reading.facts).level >= RiskLevel::Medium && !act.is_unknown()
@@ -165,7 +165,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// What the fields of one object say together: a program and its arguments, a folder and a name in it.
+    /// Reads fields of one object that belong together: a program and its arguments, a folder and a name in it.
     pub(super) fn joined<'f, 'j: 'f>(&mut self, fields: impl Iterator<Item = &'f Field<'j>>) {
         let fields: Vec<_> = fields.collect();
         let text = |wanted: Key| {
@@ -192,7 +192,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// What the texts of a list say together: a command word by word, or the parts of a path.
+    /// Reads texts of a list that belong together: a command word by word, or the parts of a path.
     pub(super) fn joined_list(&mut self, items: &[Json<'_>]) {
         let mut texts = items.iter().filter_map(Json::as_text);
         let Some(first) = texts.next().filter(|_| (2..=MOST_JOINED).contains(&items.len())) else { return };
@@ -222,7 +222,7 @@ impl Arguments<'_, '_> {
         self.absorb_changes(reading);
     }
 
-    /// `mode: "w"`: what is opened is written.
+    /// Reads `mode: "w"`: the opened file is written.
     pub(super) fn opens_to_write<'f, 'j: 'f>(&mut self, mut fields: impl Iterator<Item = &'f Field<'j>>) {
         let is_open = self.name.is_some_and(|name| name.to_ascii_lowercase().contains("open"));
         let writes = |(key, value): &Field<'_>| {
@@ -241,7 +241,7 @@ impl Arguments<'_, '_> {
     }
 }
 
-/// Whether a value is the name under which a secret is kept: `stripe.secret_key`, `prod/db/password`, `env://API_KEY`.
+/// Returns whether a value is the name of a stored secret: `stripe.secret_key`, `prod/db/password`, `env://API_KEY`.
 fn names_secret_value(text: &str) -> bool {
     if text.len() > LONGEST_NAME || text.contains(char::is_whitespace) || !text.contains(['.', '/', ':', '_']) {
         return false;
@@ -257,37 +257,37 @@ fn names_secret_value(text: &str) -> bool {
 
 const LONGEST_NAME: usize = 128;
 
-/// Whether a flag of `open(2)` opens a file to be changed.
+/// Returns whether a flag of `open(2)` opens a file for writing.
 fn is_write_flag(flag: &str) -> bool {
     matches!(flag.trim(), "O_WRONLY" | "O_RDWR" | "O_TRUNC" | "O_CREAT" | "O_APPEND")
 }
 
-/// Whether what stands behind a pipe runs what it is given.
+/// Returns whether the program after a pipe runs its input.
 fn is_runner(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or("");
     dangers::holds("pipe_runners", word.rsplit('/').next().unwrap_or(word))
 }
 
-/// The method of HTTP that an object or what stands in it names.
+/// The HTTP method that an object or its content names.
 pub(super) fn method_in<'f>(value: &'f Json<'_>, depth: u8) -> Option<&'f str> {
     let Json::Fields(fields) = value else { return None };
     fields.iter().find_map(|(key, value)| match value {
         Json::Text(text) if tools().role(key) == Some(Role::Method) || tools().keys(key).has(Key::Override) => {
             Some(&**text).filter(|text| tools().is_http_method(text))
         }
-        // Under whatever key: nobody else writes these words so.
+        // Under any key, because these words in capitals mean nothing else.
         Json::Text(text) if matches!(&**text, "DELETE" | "PUT" | "PATCH" | "POST") => Some(&**text),
         Json::Fields(_) if depth > 0 => method_in(value, depth - 1),
         _ => None,
     })
 }
 
-/// An address that is a script: `javascript:`, or a page that stands in it.
+/// Returns whether an address is a script: `javascript:`, or a page contained in the address.
 fn is_script_address(text: &str) -> bool {
     SCRIPT_SCHEMES.iter().any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// A template that calls something or reaches into what is private, instead of naming a value.
+/// Returns whether a template calls something or accesses private members, instead of naming a value.
 fn is_live_template(text: &str) -> bool {
     if !text.bytes().any(|byte| matches!(byte, b'{' | b'<')) {
         return false;
@@ -301,13 +301,13 @@ fn is_live_template(text: &str) -> bool {
     })
 }
 
-/// What an address begins with that is a script or a page of its own.
+/// Schemes of addresses that are a script or a page of their own.
 const SCRIPT_SCHEMES: &[&str] = &["javascript:", "vbscript:", "data:text/html", "data:application"];
-/// Longest argument that is inspected, in bytes.
+/// Maximum length of an argument that is inspected, in bytes.
 const MOST_INSPECTED: usize = 16 * 1024;
-/// Pieces of one argument that are looked at by themselves.
+/// Maximum number of pieces of one argument that are inspected separately.
 const MOST_PIECES: usize = 32;
-/// Words of a list that are joined.
+/// Maximum number of list words that are joined.
 const MOST_JOINED: usize = 64;
 /// The fewest words of a request.
 const LEAST_WORDS: usize = 3;

@@ -1,12 +1,12 @@
-//! JSON as it stands in the text: strings are borrowed, and a key that stands
-//! twice is kept twice, for two readers could each take another one.
+//! JSON that borrows its strings from the text and keeps duplicate keys, because two readers could each take a
+//! different one.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A value, borrowing from the text where nothing had to be unescaped.
+/// A value, borrowing from the text if nothing had to be unescaped.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Json<'a> {
     Null,
@@ -20,8 +20,9 @@ pub(super) enum Json<'a> {
 /// A key and its value.
 pub(super) type Field<'a> = (Cow<'a, str>, Json<'a>);
 
-/// The values that a text holds one after the other, and whether nothing else
-/// stands in it. INVARIANT: the caller has looked at the depth.
+/// Parses the values of a text that follow one another. Returns them, and whether the text contains nothing else.
+///
+/// INVARIANT: the caller has checked the depth.
 pub(super) fn values(text: &str) -> (Vec<Json<'_>>, bool) {
     let mut values = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<Json<'_>>() {
@@ -104,7 +105,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 }
 
-/// A key, borrowed where it can be.
+/// A key, borrowed if possible.
 struct Key<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
@@ -131,7 +132,7 @@ impl<'de> Visitor<'de> for KeyVisitor {
     }
 }
 
-/// Most values that stand one after the other.
+/// Maximum number of values in a row.
 const MOST_VALUES: usize = 256;
 
 #[cfg(test)]

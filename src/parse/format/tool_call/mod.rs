@@ -1,17 +1,17 @@
-//! Structured tool calls, recognized by shape: MCP, `OpenAI`, Anthropic, Gemini,
-//! `LangChain`, a bare name with arguments, and calls written as expressions.
+//! Structured tool calls, recognized by shape: MCP, `OpenAI`, Anthropic, Gemini, `LangChain`, a bare name with
+//! arguments, and calls written as expressions.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `json.rs` | JSON as it stands in the text |
-//! | `shape.rs` | where the calls stand in a message |
+//! | `json.rs` | JSON with borrowed strings and duplicate keys |
+//! | `shape.rs` | finds the calls in a message |
 //! | `expression.rs` | calls written as expressions |
-//! | `arguments.rs` | what the arguments of a call add |
-//! | `inspect.rs` | what a string is by its content, and what several say together |
-//! | `effects.rs` | what single arguments mean: rights, links, verbs, places, controls |
+//! | `arguments.rs` | the effect of a call's arguments |
+//! | `inspect.rs` | the content of strings, and of several strings together |
+//! | `effects.rs` | the effect of single arguments: permissions, links, verbs, places, controls |
 //!
-//! A call whose name stands in the catalogue is what the catalogue says; its
-//! arguments are read all the same, and can only raise.
+//! A call of a tool in the catalogue does what the catalogue says; its arguments are still read, and can only raise
+//! the risk.
 
 mod arguments;
 mod effects;
@@ -34,21 +34,21 @@ use expression::Expression;
 use json::Json;
 use shape::Call;
 
-/// Reads a text that is a tool call, or was meant as one; other texts are none.
+/// Reads a text that is a tool call, or was meant as one; `None` for other texts.
 pub(super) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Option<Reading> {
     let text = unwrapped(text);
     if !text.starts_with(['{', '[', '"']) {
         return None;
     }
     let mut reader = Reader::new(lexicon, known);
-    // Depth is told from the brackets before a tree is built: a hostile text costs no stack.
+    // The depth is computed from the brackets before a tree is built, so a hostile text needs no stack.
     if json_depth(text) > MAX_CONTEXT_DEPTH {
         reader.reading.push(Act::unclear_execution("tool"));
         return Some(reader.reading);
     }
     let (values, is_complete) = json::values(text);
     match (values.as_slice(), is_complete) {
-        // JSON in a string: what it holds is meant.
+        // JSON in a string: its content is meant.
         ([Json::Text(inner)], true) => {
             let inner = inner.trim();
             return inner.starts_with(['{', '[']).then(|| read(inner, lexicon, known)).flatten();
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Optio
             if !is_meant {
                 return None;
             }
-            // Another reader could make more of it than this one.
+            // Another reader could understand more of it than this one.
             reader.values(values);
             reader.reading.push(Act::unclear_execution("tool").told_by(text));
         }
@@ -98,24 +98,24 @@ fn unwrapped(text: &str) -> &str {
     trimmed
 }
 
-/// Reads the calls of one message.
+/// Reads the calls of a message.
 struct Reader<'l> {
     lexicon: &'l Lexicon,
     known: &'l ToolTurn<'l>,
     reading: Reading,
-    /// How many texts were unpacked to get here: JSON in a string in JSON.
+    /// The number of texts unpacked to get here: JSON in a string in JSON.
     unpacked: u8,
 }
 
-/// What the names of a call say.
+/// The meaning of a call's names.
 #[derive(Default)]
 struct Named<'n, 'l> {
     acts: Vec<Act>,
     through: Option<Through>,
     known: Option<&'static Known>,
-    /// The first name: its arguments are a program's where it is one's.
+    /// The first name; if it is a program's, the arguments are too.
     program: Option<&'n str>,
-    /// The arguments that ask each tool for a trial, where a catalogue says which there are.
+    /// For each tool, the arguments that request a trial, if a catalogue lists them.
     trials: Vec<&'l [Box<str>]>,
 }
 
@@ -128,7 +128,7 @@ impl<'l> Reader<'l> {
         for value in values {
             let calls = shape::calls(value);
             if calls.is_empty() {
-                // JSON without a call: data of unknown purpose, which may hold a command.
+                // JSON without a call: data of unknown purpose, which may contain a command.
                 self.call(&Call { arguments: vec![value], ..Call::default() });
             }
             for call in &calls {
@@ -137,7 +137,7 @@ impl<'l> Reader<'l> {
         }
     }
 
-    /// Reads one call: the tool by its names, then the arguments.
+    /// Reads a call: the tool by its names, then the arguments.
     fn call(&mut self, call: &Call<'_>) {
         if let Some(name) = call.names.first() {
             let facts = &mut self.reading.facts;
@@ -159,7 +159,7 @@ impl<'l> Reader<'l> {
         let trials = std::mem::take(&mut named.trials);
         let is_told = Arguments::new(self, &mut act, &named, trials).read(call);
         if is_told && call.names.len() == 1 && !act.is_set {
-            // What the tool runs is what it does.
+            // The tool does what it runs.
             return;
         }
         match named.through {
@@ -175,10 +175,10 @@ impl<'l> Reader<'l> {
         self.reading.push(act);
     }
 
-    /// What an operator set, raised where the arguments make more of the tool than it is without them.
+    /// An operator's classification, raised if the arguments make the tool riskier than it is without them.
     fn raised(&self, act: Act, as_named: &Act) -> Act {
         let level = |act: &Act, facts: &Facts| {
-            // Production raises whatever level was set, and does so later.
+            // Production raises any level, and does so later.
             let without = |signs: Signs| {
                 let counts = |sign: &Sign| !matches!(sign, Sign::Production | Sign::PoisonedTool);
                 signs.iter().filter(counts).fold(Signs::default(), |mut signs, sign| {
@@ -209,7 +209,7 @@ impl<'l> Reader<'l> {
             if !self.known.is_empty() {
                 self.reading.facts.signs.add(Sign::NotInCatalogue);
                 self.reading.facts.show(Sign::NotInCatalogue, name);
-                // Nobody knows whether it has a trial.
+                // It is unknown whether it has a trial.
                 all.trials.push(&[]);
             }
             if let Some(known) = tools().known(name) {
@@ -228,7 +228,7 @@ impl<'l> Reader<'l> {
     }
 }
 
-/// Whether an act changes something or hands it to somebody.
+/// Returns whether an act changes something or passes it to somebody.
 const fn changes(operation: Operation) -> bool {
     !matches!(operation, Operation::Read | Operation::Unknown)
 }

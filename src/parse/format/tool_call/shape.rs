@@ -1,25 +1,27 @@
-//! Where the calls stand in a message: MCP, `OpenAI` (chat, legacy, Responses),
-//! Anthropic, Gemini, `LangChain` and bare objects. Every reading of an object
-//! counts, so that a key that stands twice or beside the call hides nothing.
+//! Finds the calls in a message: MCP, `OpenAI` (chat, legacy, Responses), Anthropic, Gemini, `LangChain` and bare
+//! objects. Every reading of an object counts, so that a duplicate key, or one beside the call, hides nothing.
 
 use super::super::tools::{Part, tools};
 use super::json::{Field, Json};
 
-/// One call: the names that it goes by, and all that can be its arguments.
+/// A call: its names, and everything that can be its arguments.
 #[derive(Debug, Default)]
 pub(super) struct Call<'j> {
     pub names: Vec<&'j str>,
     pub arguments: Vec<&'j Json<'j>>,
-    /// Fields that stand beside the name and are no part of the shape: arguments too.
-    /// INVARIANT: none of them holds a call, so that nothing is read twice.
+    /// Fields beside the name that are not part of the shape count as arguments too.
+    ///
+    /// INVARIANT: none of them contains a call, so that nothing is read twice.
     pub beside: Vec<&'j Field<'j>>,
-    /// The server that the tool belongs to, as it was sent.
+    /// The server that the tool belongs to, as sent.
     pub server: Option<&'j str>,
-    /// More names than a call can have.
+    /// Set if the call has more names than any shape gives one.
     pub is_unclear: bool,
 }
 
-/// The calls of a value. INVARIANT: its depth was checked.
+/// The calls in a value.
+///
+/// INVARIANT: the depth of the value has been checked.
 pub(super) fn calls<'j>(value: &'j Json<'j>) -> Vec<Call<'j>> {
     let mut calls = Vec::new();
     message(value, &mut calls);
@@ -67,7 +69,7 @@ fn object<'j>(fields: &'j [Field<'j>], is_call: bool, calls: &mut Vec<Call<'j>>)
             (_, Json::List(_) | Json::Fields(_)) => {
                 let before = calls.len();
                 match value {
-                    // What stands under `function` or `tool_use` is a call.
+                    // The content of `function` or `tool_use` is a call.
                     Json::Fields(inner) if tools().wraps(key) => object(inner, true, calls),
                     _ => message(value, calls),
                 }
@@ -80,7 +82,7 @@ fn object<'j>(fields: &'j [Field<'j>], is_call: bool, calls: &mut Vec<Call<'j>>)
         }
     }
     if let Some(method) = method.filter(|method| *method != "tools/call") {
-        // An HTTP request without a name has its fields for arguments.
+        // An HTTP request without a name has its fields as arguments.
         let name = if tools().is_http_method(method) { HTTP_REQUEST } else { method };
         if call.names.is_empty() || name != HTTP_REQUEST {
             add_name(&mut call, name);
@@ -95,7 +97,7 @@ fn object<'j>(fields: &'j [Field<'j>], is_call: bool, calls: &mut Vec<Call<'j>>)
     }
     let holds_calls = calls.len() > found;
     if call.names.is_empty() {
-        // No call: a message around calls, or data.
+        // Not a call: a message around calls, or data.
         call.arguments.iter().for_each(|value| message(value, calls));
         return;
     }
@@ -119,9 +121,9 @@ fn has(fields: &[Field<'_>], key: &str, text: &str) -> bool {
     fields.iter().any(|(known, value)| known == key && value.as_text() == Some(text))
 }
 
-/// What an HTTP request without a name is called.
+/// The name of an HTTP request without a name.
 const HTTP_REQUEST: &str = "http_request";
-/// More names than any shape gives one call.
+/// More names than any shape gives a call.
 const MOST_NAMES: usize = 8;
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::policy::condition::evaluate::Run;
 use crate::policy::condition::parse;
 use crate::policy::condition::value::Value;
 
-/// How many programs; a long run asks for more by the environment.
+/// The number of programs; a long run sets it by an environment variable.
 fn programs() -> u64 {
     std::env::var("RULEKEEP_CONDITION_PROGRAMS").ok().and_then(|count| count.parse().ok()).unwrap_or(5_000)
 }
@@ -30,7 +30,7 @@ struct Tally {
 #[test]
 fn random_programs_mean_what_the_cel_crate_says() {
     let first = std::env::var("RULEKEEP_CONDITION_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    // The `cel` crate takes more stack than a test's thread has.
+    // The `cel` crate needs more stack than a test thread has.
     let run = move || {
         let env = Arc::new(Env::stdlib());
         let mut tally = Tally::default();
@@ -50,11 +50,12 @@ fn random_programs_mean_what_the_cel_crate_says() {
     let (tally, wrong) = std::thread::Builder::new().stack_size(512 << 20).spawn(run).unwrap().join().unwrap();
     println!("{tally:?}");
     assert!(wrong.is_empty(), "{} differ, {tally:?}\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n\n"));
-    // A generator that mostly fails would compare nothing.
+    // A generator whose programs mostly fail would compare nothing.
     assert!(tally.values > tally.errors + 10 * (tally.refused + tally.set_aside), "{tally:?}");
 }
 
-/// Named in `docs/reference/policies.md`. When one of them ends, the crate has changed: take it off both lists.
+/// The differences are listed in `docs/reference/policies.md`. If one disappears, the crate has changed: remove it
+/// from both lists.
 #[test]
 fn where_the_cel_crate_differs_it_still_does() {
     let mut facts = Facts::ordinary();
@@ -76,7 +77,7 @@ fn where_the_cel_crate_differs_it_still_does() {
 fn compare(env: &Arc<Env>, source: &str, facts: &Facts, tally: &mut Tally) -> Result<(), String> {
     let ours = match value_of(source, facts) {
         Ok(ours) => ours,
-        // Where types are known we refuse what `cel` fails on, or calls unequal, when it gets there.
+        // With known types, this engine refuses at compile time what `cel` fails on, or calls unequal, at run time.
         Err(error) if error.message.contains("does not take") || error.message.starts_with("may take") => {
             tally.refused += 1;
             return Ok(());
@@ -88,7 +89,7 @@ fn compare(env: &Arc<Env>, source: &str, facts: &Facts, tally: &mut Tally) -> Re
     match (&ours, &theirs) {
         (Ok(ours), Ok(theirs)) if same(ours, theirs) => tally.values += 1,
         (Err(_), Err(_)) => tally.errors += 1,
-        // The crate adds the keys of a map to a list; CEL has no such operator.
+        // The crate appends the keys of a map to a list; CEL has no such operator.
         (Err(Problem::NoOperator { operator: "+", left: "list", right: "map" }), _) => tally.set_aside += 1,
         _ => {
             let ours = ours.map_err(|problem| problem.to_string());
@@ -98,10 +99,10 @@ fn compare(env: &Arc<Env>, source: &str, facts: &Facts, tally: &mut Tally) -> Re
     Ok(())
 }
 
-/// The value of an expression of any type. A map is read as it lies in `facts`.
+/// The value of an expression of any type. A map is read in place from `facts`.
 fn value_of<'f>(source: &str, facts: &'f Facts) -> Result<Result<Value<'f>, Problem>, ConditionError> {
     let (typed, _) = parse::parse(source, &[])?;
-    // The value may borrow from the tree and the scope, and the tests are short.
+    // The value may borrow from the tree and the scope, which are leaked because tests are short.
     let (node, scope) = (Box::leak(Box::new(typed.node)), Box::leak(Box::new(facts.scope())));
     Ok(Run::new(scope).value(node, None).map_err(|fault| fault.problem))
 }
@@ -168,7 +169,7 @@ fn context<'v>(env: &Arc<Env>, facts: &Facts) -> Context<'static, 'v> {
     context
 }
 
-/// JSON as we read it; handed over as it is, `cel` makes its integers unsigned.
+/// JSON as this engine reads it. Passed unchanged, `cel` would make its integers unsigned.
 fn converted(json: &Json) -> Cel {
     match json {
         Json::Null => Cel::Null,

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::Facts;
 use crate::model::{RiskLevel, Tier, Timestamp};
 
-/// A small generator of its own (xorshift64*), so that a seed means the same program everywhere.
+/// A small random generator (xorshift64*), so that a seed gives the same program everywhere.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// What a generated expression is of.
+/// The type of a generated expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Bool,
@@ -37,14 +37,14 @@ pub(super) enum Of {
     Duration,
     Ints,
     Texts,
-    /// A list of anything.
+    /// A list of any items.
     Dyns,
     Dyn,
     Map,
 }
 
 impl Of {
-    /// Whether only a list will do: `map` and `filter` over a map have no order that the `cel` crate keeps.
+    /// Returns whether it has to be a list: over a map, the `cel` crate keeps no order for `map` and `filter`.
     fn is_list(self) -> bool {
         matches!(self, Self::Ints | Self::Texts | Self::Dyns)
     }
@@ -53,7 +53,7 @@ impl Of {
 pub(super) const EVERY: [Of; 10] =
     [Of::Bool, Of::Int, Of::Double, Of::Text, Of::Timestamp, Of::Duration, Of::Ints, Of::Texts, Of::Dyns, Of::Dyn];
 
-/// An agent, its intent and its context.
+/// A random agent with its intent and context.
 pub(super) fn facts(random: &mut Random) -> Facts {
     let mut context = serde_json::Map::new();
     for key in KEYS {
@@ -104,7 +104,7 @@ fn json(random: &mut Random, depth: usize) -> Json {
     }
 }
 
-/// Writes programs. `variables` are those of the macros around.
+/// Writes random programs. `variables` are those of the surrounding macros.
 pub(super) struct Writer<'r> {
     pub(super) random: &'r mut Random,
     pub(super) variables: Vec<(&'static str, Of)>,
@@ -126,7 +126,7 @@ impl Writer<'_> {
         if depth == 0 {
             return self.leaf(of);
         }
-        // What is only known at run time stands anywhere, and fails there now and then.
+        // A value of unknown type may stand anywhere, and sometimes fails there.
         match self.random.below(14) {
             0 | 1 => return self.leaf(of),
             2 if of != Of::Dyn && !of.is_list() => return self.dynamic(depth - 1),
@@ -208,7 +208,7 @@ impl Writer<'_> {
         match self.random.below(6) {
             0 => {
                 let (left, right) = (self.path(), self.path());
-                // Inside a macro nothing may grow, and what is dyn might be a list.
+                // Inside a macro nothing may grow, and a dyn value might be a list.
                 let signs = ["-", "*", "/", "%", "+"];
                 let sign = self.sign(&signs[..if self.variables.is_empty() { 5 } else { 4 }]);
                 format!("({left} {sign} {right})")
@@ -327,7 +327,7 @@ impl Writer<'_> {
                 format!("string({})", self.expression(of, depth))
             }
             1 => format!("({})[{}]", self.expression(Of::Texts, depth), self.random.below(2)),
-            // Inside a macro texts are not put together.
+            // Inside a macro texts are not concatenated.
             _ if !self.variables.is_empty() => self.leaf(Of::Text),
             _ => format!("({} + {})", self.expression(Of::Text, depth), self.expression(Of::Text, depth)),
         }
@@ -368,7 +368,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A macro over a list, of the given kind or any, nested two deep at most.
+    /// A macro over a list, of the given kind or any, at most two levels deep.
     fn each(&mut self, name: &str, over: Option<Of>, body: Of, depth: usize) -> String {
         let Some(variable) = ["x", "y"].get(self.variables.len()).copied() else {
             return self.leaf(if name == "map" || name == "filter" { over.unwrap_or(Of::Dyns) } else { Of::Bool });
@@ -392,7 +392,7 @@ impl Writer<'_> {
         format!("({range}).{name}({variable}, {body})")
     }
 
-    /// What holds for some items, and fails for others.
+    /// An expression that holds for some items and fails for others.
     fn question(&mut self, variable: &str, item: Of) -> String {
         let asked = match item {
             Of::Int => format!("{} % {variable}", self.leaf(Of::Int)),

@@ -1,5 +1,5 @@
-//! Sources that mean to hurt: each ends in a condition or a refusal, on the 2 MiB
-//! that a thread has by default, and what they compile to ends soon.
+//! Hostile sources: each ends in a condition or a refusal on the 2 MiB default stack of a thread, and every compiled
+//! condition evaluates quickly.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Bindings, Condition, Facts, MAX_SOURCE_BYTES};
 
-/// Compiles, evaluates and drops on a thread with the default stack; whether it compiled.
+/// Compiles, evaluates and drops a source on a thread with the default stack. Returns whether it compiled.
 fn survives(source: &str) -> bool {
     let source = source.to_owned();
     let run = move || {
@@ -95,7 +95,7 @@ fn a_flat_chain_of_a_thousand_signs_is_no_depth() {
 
 #[test]
 fn the_deepest_tree_that_is_accepted_evaluates_on_a_small_stack() {
-    // Each level costs the most frames that a level can: a ternary in a call in a macro's range.
+    // Each level uses as many frames as a level can: a ternary in a call in a macro's range.
     for (opening, middle, closing) in [
         ("!(", "context.flag", ")"),
         ("size([", "context.flag", "])"),
@@ -140,7 +140,7 @@ fn the_dearest_conditions_that_are_accepted_end_soon() {
         };
         let started = std::time::Instant::now();
         let _ = condition.evaluate(&facts.scope());
-        // No figure: only that it ends, far from the hours it would take without bounds.
+        // The bound is loose on purpose: unbounded evaluation would take hours.
         assert!(started.elapsed() < Duration::from_secs(60), "{source}");
     }
 }

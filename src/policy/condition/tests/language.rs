@@ -1,4 +1,4 @@
-//! What each construct means: all of these hold in an ordinary request, or fail as said.
+//! The meaning of each construct: all of these hold in an ordinary request, or fail as stated.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ const TRUE: &[&str] = &[
     r#"'a\'b' == "a'b" && '\x41\u00e9\U0001F600\101' == 'Aé😀A' && r'\n'.size() == 2 && '\a\b\f\n\r\t\v\\\?\`'.size() == 10"#,
     "'''a\n'b''' == 'a\\n\\'b' && \"\"\"a\"b\"\"\" == 'a\"b' && '' == \"\"",
     "[1, 2,] == [1, 2] && [] == [] && null == context.nothing // the end",
-    // Operators, what binds closer, and chains.
+    // Operators, precedence, and chains.
     "1 + 2 * 3 - 4 / 2 % 3 == 5 && (1 + 2) * 3 == 9 && 7 % -3 == 1 && -7 / 2 == -3",
     "1.5 + 1.5 == 3 && 1.0 / 0.0 > 1e300 && 0.0 / 0.0 != 0.0 / 0.0",
     "'a' + 'b' == 'ab' && [1] + [2] == [1, 2]",
@@ -35,7 +35,7 @@ const TRUE: &[&str] = &[
     "'finance' in agent.groups && !('x' in agent.labels) && 'amount' in context && 2 in [1, 2.0] && !(context.amount in context)",
     "context.nested.deep.x == 1 && context['nested']['deep'] == context.nested.deep && context.tags[1] == 'b' && context.tags[context.one] == 'b'",
     "has(context.amount) && !has(context.missing) && has(context.nested.deep) && has(agent.id) && has(context.nothing)",
-    // What decides outweighs what fails, from both sides.
+    // A deciding term outweighs a failing one, on either side.
     "true || context.missing == 1",
     "context.missing == 1 || true",
     "!(false && 1 / 0 > 0) && !(1 / 0 > 0 && false)",
@@ -60,9 +60,9 @@ const TRUE: &[&str] = &[
     "duration('90m').getHours() == 1 && duration('90m').getMinutes() == 90 && now - duration('15s') == timestamp('2026-01-31T09:30:00Z')",
     "now.getFullYear() == 2026 && now.getMonth() == 0 && now.getDate() == 31 && now.getDayOfMonth() == 30",
     "now.getDayOfWeek() == 6 && now.getHours() == 9 && now.getMinutes() == 30 && now.getSeconds() == 15",
-    // The getters count in UTC whatever the literal's offset; the `cel` crate counts in the offset.
+    // The getters count in UTC whatever the literal's offset is; the `cel` crate counts in that offset.
     "timestamp('1969-12-31T23:59:58+02:00').getHours() == 21",
-    // A literal that nobody would call a name: fields may be reserved words.
+    // A literal that does not look like a name: fields may be reserved words.
     "!has(context.package) && !('in' in context)",
 ];
 

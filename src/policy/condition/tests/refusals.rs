@@ -1,4 +1,4 @@
-//! What is refused at compile time, where, and in which words.
+//! Sources refused at compile time, with the place and the message.
 
 use super::{Bindings, ConditionError, refusal};
 
@@ -99,7 +99,7 @@ const REFUSED: &[(&str, usize, &str)] = &[
     ("context.in == 1", 8, r#"expected the name of a field, found "in""#),
     ("context.amount = 1", 15, "unexpected '=' (U+003D); equality is =="),
     ("true & true", 5, "unexpected '&' (U+0026); and is &&"),
-    // What does not look like what it is.
+    // Characters that are not what they look like.
     ("аgent.id == 'a'", 0, "unexpected 'а' (U+0430); names are ASCII letters, digits and _"),
     ("agent.id == 'a\u{202e}b'", 14, "the invisible character U+202E; in a string write it as an escape"),
     ("true // \u{2066}", 8, "the invisible character U+2066; in a string write it as an escape"),

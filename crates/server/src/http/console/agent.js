@@ -1,4 +1,4 @@
-// One agent: its trust now, the curve that led there, what was decided for it. And the list to pick it from.
+// One agent: its current trust, the trust curve, and its decisions; and the list of agents to choose from.
 
 import { Refused, address, call, part, patiently, repeat } from "./api.js";
 import { announce, badge, button, code, el, enable, facts, faultLine, field, foreign, number, plain, setText, svg, table, time } from "./dom.js";
@@ -16,7 +16,7 @@ export const forget = () => { chosen = ""; };
 
 const percent = (share) => `${(100 * share).toFixed(1).replace(/\.0$/, "")} %`;
 
-/** The curve as a picture, `width` wide; the oldest change first. Its text stands in the table of changes. */
+/** The trust curve as a picture, `width` wide, oldest change first. The table of changes is its text equivalent. */
 const curve = (changes, width, label) => {
   const [height, left, right, top, bottom] = [260, 40, 34, 12, 28];
   const moments = changes.map((change) => new Date(change.timestamp).getTime());
@@ -56,7 +56,7 @@ const breakdown = (stats) => {
   return made;
 };
 
-/** The panel of one agent. Returns what loads it anew. */
+/** The panel of one agent. Returns a function that reloads it. */
 const panel = (root, agentId, signal, { go }) => {
   let pageNumber = 1;
   let history = null;
@@ -131,7 +131,7 @@ const panel = (root, agentId, signal, { go }) => {
   return heading;
 };
 
-/** The list of all agents, a page at a time, by id. */
+/** The list of all agents, page by page, by id. */
 const listing = (root, signal, pick) => {
   let pageNumber = 1;
   let page = null;
@@ -149,7 +149,7 @@ const listing = (root, signal, pick) => {
   let turning = null;
   const load = async (asked) => {
     pageNumber = asked;
-    // The page before may be asked for still.
+    // The previous page may still be loading.
     turning?.abort();
     turning = new AbortController();
     const turned = AbortSignal.any([signal, turning.signal]);

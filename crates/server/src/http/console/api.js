@@ -1,8 +1,8 @@
-// Calls of the API: the key, and what to do while there is no answer.
+// Calls of the API: the key, and what to do while there is no response.
 
 import { exact } from "./exact.js";
 
-/** What the server refused. */
+/** The server refused the call. */
 export class Refused extends Error {
   constructor(status, code, message) {
     super(message);
@@ -11,10 +11,10 @@ export class Refused extends Error {
   }
 }
 
-/** Nothing came back. */
+/** There was no response. */
 export class Lost extends Error {}
 
-/** The server wants nothing before `until`, in the milliseconds of `performance.now`. */
+/** The server accepts no call before `until`, in milliseconds of `performance.now`. */
 export class Busy extends Error {
   constructor(message, until) {
     super(message);
@@ -22,7 +22,7 @@ export class Busy extends Error {
   }
 }
 
-// The key stands here and nowhere else: not in the address, not in the browser's storage.
+// The key is kept only here: neither in the address nor in the browser's storage.
 let key = null;
 let waitsUntil = 0;
 let waitsFor = "";
@@ -30,7 +30,7 @@ let onState = () => {};
 
 export const now = () => performance.now();
 
-/** Who is told of `lost`, `busy`, `unauthorized` and `well`. */
+/** The listeners for `lost`, `busy`, `unauthorized` and `well`. */
 export const watch = (listener) => { onState = listener; };
 
 export const setKey = (text) => {
@@ -42,12 +42,12 @@ export const hasKey = () => key !== null;
 
 /** A part of a path. */
 export const part = (text) => {
-  // A browser takes these for directions, however they are written.
+  // A browser interprets these as relative path segments, however they are encoded.
   if (text === "." || text === "..") throw new Refused(400, "INVALID_INPUT", "This name cannot stand in an address: use the sidecar or the library for it.");
   return encodeURIComponent(text);
 };
 
-/** An address with a query; what is undefined or empty is left out. */
+/** An address with a query; undefined and empty values are left out. */
 export const address = (path, query = {}) => {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
   const text = new URLSearchParams(given).toString();
@@ -56,7 +56,7 @@ export const address = (path, query = {}) => {
 
 const LONGEST = 20_000;
 
-/** One call. Throws `Refused`, `Lost` or `Busy`, or the abort of `signal`. `isExact` keeps numbers as they were written. */
+/** Makes one call. Throws `Refused`, `Lost` or `Busy`, or the abort of `signal`. `isExact` keeps numbers as they were written. */
 export const call = async (path, { method = "GET", body, signal, longest = LONGEST, idempotencyKey, isExact = false } = {}) => {
   if (now() < waitsUntil) throw new Busy(waitsFor, waitsUntil);
   const headers = { Accept: "application/json", Authorization: `Bearer ${key}` };
@@ -74,7 +74,7 @@ export const call = async (path, { method = "GET", body, signal, longest = LONGE
     answer = isExact ? exact(text) : JSON.parse(text);
   } catch (error) {
     if (signal?.aborted) throw error;
-    // An answer that is no JSON is some other server's, in place of ours.
+    // A response that is not JSON comes from another server.
     const lost = new Lost("no answer");
     if (asked === key) onState("lost", lost);
     throw lost;
@@ -96,7 +96,7 @@ export const call = async (path, { method = "GET", body, signal, longest = LONGE
   throw new Refused(response.status, code, message);
 };
 
-/** Waits; ends early, and says so by throwing, when `signal` is aborted. */
+/** Waits; ends early by throwing if `signal` is aborted. */
 export const sleep = (milliseconds, signal) => new Promise((resolve, reject) => {
   const end = () => { clearTimeout(timer); reject(signal.reason); };
   const timer = setTimeout(() => { signal?.removeEventListener("abort", end); resolve(); }, milliseconds);
@@ -105,8 +105,8 @@ export const sleep = (milliseconds, signal) => new Promise((resolve, reject) => 
 });
 
 /**
- * A call that is tried until it is answered: for what may be asked twice. With `told`, also while the server answers that it
- * cannot now; that is handed to it each time.
+ * A call that is repeated until there is a response, for calls that are safe to repeat. With `told`, it is also repeated while
+ * the server answers that it cannot serve the call now; `told` receives each of these responses.
  */
 export const patiently = async (path, { told, ...options } = {}) => {
   for (let tries = 0; ; tries += 1) {
@@ -123,13 +123,13 @@ export const patiently = async (path, { told, ...options } = {}) => {
   }
 };
 
-/** How long to wait after so many calls without an answer: 1 s, 2 s, 4 s and on to 15 s. */
+/** The wait after this many calls without a response: 1 s, 2 s, 4 s and so on, up to 15 s. */
 export const pause = (tries) => Math.min(15_000, 1000 * 2 ** Math.min(tries, 4));
 
 /**
- * Does the work again and again while the page is seen, `every` so many milliseconds, until `signal` is aborted. Where there is no
- * answer it waits as it should and goes on. `told` is handed each refusal, and nothing once there is none any more. What comes
- * back does it at once.
+ * Repeats `work` every `every` milliseconds while the page is visible, until `signal` is aborted. Without a response it waits
+ * as required and continues. `told` receives each refusal, and nothing once there is none any more. The returned function
+ * runs `work` at once.
  */
 export const repeat = (every, work, signal, told = () => {}) => {
   let wake = () => {};

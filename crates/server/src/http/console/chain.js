@@ -1,4 +1,4 @@
-// The chain of proofs: how long it is, whether it holds, and a check of all of it.
+// The proof log: its length, whether it verifies, and a complete verification.
 
 import { Lost, Refused, Busy, call, repeat } from "./api.js";
 import { announce, badge, button, code, el, enable, facts, faultLine, foreign, number, refusal, setText } from "./dom.js";
@@ -7,7 +7,7 @@ import { milliseconds } from "./overview.js";
 export const title = "Chain";
 
 const EVERY = 5_000;
-// A check reads the whole log.
+// A verification reads the whole log.
 const LONGEST = 30 * 60_000;
 
 const found = (checked, took) => {

@@ -1,4 +1,4 @@
-// The frame: signing in and out, the views, and what is said while there is no answer.
+// The frame: signing in and out, the views, and the messages while there is no response.
 
 import { Refused, address, call, hasKey, now, patiently, repeat, setKey, watch } from "./console/api.js";
 import { announce, el, number, plain, refusal as refusalText, setText } from "./console/dom.js";
@@ -39,7 +39,7 @@ const open = (name, takesFocus) => {
   if (takesFocus) heading.focus();
 };
 
-/** Goes to a view, which is told what of it to show. */
+/** Switches to a view, and passes it what to show. */
 const go = (name, what) => {
   VIEWS[name].prepare?.(what);
   for (const shown of document.querySelectorAll("dialog")) shown.close();
@@ -64,7 +64,7 @@ const countWaiting = async () => {
   setText(waiting, total === 0 ? "" : ` ${number(total)}`);
 };
 
-// In and out.
+// Signing in and out.
 
 const enter = () => {
   session = new AbortController();
@@ -129,7 +129,7 @@ find("login-form").addEventListener("submit", async (event) => {
 
 leaveButton.addEventListener("click", () => leave(""));
 
-// What is said while there is no answer.
+// Messages while there is no response.
 
 const [banner, bannerText, bannerCount] = ["banner", "banner-text", "banner-count"].map(find);
 let counting = null;
@@ -149,7 +149,7 @@ const say = (kind, text, until) => {
   setText(bannerText, text);
   setText(bannerCount, "");
   if (until === undefined) return;
-  // The seconds are for eyes only: read out one by one they would drown everything else.
+  // The seconds are only displayed: read out one by one, they would drown everything else.
   const count = () => {
     const left = Math.max(0, Math.ceil((until - now()) / 1000));
     setText(bannerCount, left > 0 ? `${left} s left` : "Trying again");

@@ -14,7 +14,7 @@ const COLUMNS = ["Time (UTC)", "Agent", "Decision", "Risk", "Trust", "Why", "Out
 
 let filter = { entityId: "", decision: "" };
 
-/** Shows the decisions of an agent only. */
+/** Shows the decisions of a single agent. */
 export const prepare = (agentId) => { filter = { entityId: agentId, decision: "" }; };
 export const forget = () => { filter = { entityId: "", decision: "" }; };
 
@@ -62,7 +62,7 @@ export const details = async (id, signal, { go }) => {
 };
 
 export const show = (root, signal, frame) => {
-  // The first page is live; `behind` are the cursors of the pages that were gone through.
+  // The first page is live; `behind` holds the cursors of the pages passed so far.
   let behind = [];
   let page = null;
   let isPaused = false;

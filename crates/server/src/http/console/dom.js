@@ -1,14 +1,14 @@
-// Elements, made by name and filled with text: nothing here or elsewhere reads a text as HTML.
+// Elements, created by name and filled with text: no code reads a text as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-// What a reader does not see, or what changes how its neighbours are read: controls, bidirectional and other format
-// characters, fillers, odd blanks, unpaired surrogates, private and unassigned characters, and marks piled upon marks.
+// Invisible characters, and those that change how their neighbors are read: controls, bidirectional and other format
+// characters, fillers, unusual blanks, unpaired surrogates, private and unassigned characters, and stacked combining marks.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}|(?<=\p{M}{3})\p{M}/gu;
 
 const spelled = (character) => `\\u{${character.codePointAt(0).toString(16).padStart(4, "0")}}`;
 
-/** Pieces of a text from outside, its unseen characters spelled out: `[text, isSpelled]`. */
+/** The pieces of an external text, with invisible characters spelled out: `[text, isSpelled]`. */
 const pieces = (text, keeps) => {
   const found = [];
   let from = 0;
@@ -22,7 +22,7 @@ const pieces = (text, keeps) => {
   return found;
 };
 
-/** A text from outside as a plain text, for attributes. */
+/** An external text as plain text, for attributes. */
 export const plain = (text) => pieces(String(text), "").map(([piece]) => piece).join("");
 
 const cut = (text, most) => {
@@ -30,10 +30,10 @@ const cut = (text, most) => {
   return characters.length > most ? `${characters.slice(0, most).join("")}…` : text;
 };
 
-/** A text from outside, isolated from what stands around it. At most `most` characters are shown. */
+/** An external text, isolated from its surroundings. At most `most` characters are shown. */
 export const foreign = (text, most = Infinity) => shown("bdi", cut(String(text ?? ""), most), "");
 
-/** A text of several lines from outside. */
+/** An external text of several lines. */
 export const block = (text, label) => {
   const made = shown("pre", text, "\n");
   made.tabIndex = 0;
@@ -60,13 +60,13 @@ const fill = (made, attributes, children) => {
   return made;
 };
 
-/** An element with attributes, listeners (`onclick`) and children; a child that is a text is a text. */
+/** An element with attributes, listeners (`onclick`) and children; a string child becomes text. */
 export const el = (name, attributes = {}, ...children) => fill(document.createElement(name), attributes, children);
 
 /** An element of a picture. */
 export const svg = (name, attributes = {}, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
-/** A field's label and the field. */
+/** A field with its label. */
 export const field = (label, input, hint) => {
   if (hint) input.setAttribute("aria-describedby", `${input.id}-hint`);
   const below = hint ? el("p", { class: "hint", id: `${input.id}-hint` }, hint) : null;
@@ -75,7 +75,7 @@ export const field = (label, input, hint) => {
 
 export const button = (text, onclick, kind = "") => el("button", { type: "button", class: kind, onclick }, text);
 
-/** A button that is off keeps its place in the order of focus. */
+/** A disabled button keeps its place in the focus order. */
 export const enable = (element, isOn) => element.setAttribute("aria-disabled", String(!isOn));
 
 /** An identifier or a digest. */
@@ -86,13 +86,13 @@ export const facts = (pairs) =>
   el("dl", {}, pairs.filter(([, value]) => value !== undefined && value !== null).map(([name, value]) =>
     el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 
-/** A table that says what it is; its roles are named because narrow screens lay it out as cards. */
+/** A table with a caption; its roles are explicit because narrow screens show it as cards. */
 export const table = (caption, columns) => {
   const body = el("tbody", { role: "rowgroup" });
   const heads = columns.map((name) => el("th", { scope: "col", role: "columnheader" }, name));
   const made = el("table", { role: "table" }, el("caption", {}, caption),
     el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads)), body);
-  /** A row; the first cell is its head. */
+  /** A row; the first cell is its header. */
   const row = (cells) => el("tr", { role: "row" }, cells.map((cell, place) => {
     const attributes = { "data-label": columns[place] };
     return place === 0
@@ -102,7 +102,7 @@ export const table = (caption, columns) => {
   return { made, body, row };
 };
 
-/** A word of the contract with its colour; what it says, it says in letters too. */
+/** A word of the API with its color; the color only repeats the text. */
 export const badge = (word) => {
   const kind = String(word).toLowerCase().replace(/[^a-z]/g, "");
   return el("span", { class: `badge is-${kind}` }, foreign(word, 40));
@@ -110,7 +110,7 @@ export const badge = (word) => {
 
 const two = (number) => String(number).padStart(2, "0");
 
-/** A moment in UTC. */
+/** A time in UTC. */
 export const time = (text) => {
   const moment = new Date(text);
   if (Number.isNaN(moment.getTime())) return foreign(text, 40);
@@ -123,7 +123,7 @@ export const number = (value) => (typeof value === "number" ? value.toLocaleStri
 
 export const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
 
-/** A dialog of its own heading: focus stays in it, Escape closes it, and focus goes back to where it was. */
+/** A dialog with its own heading: focus stays in it, Escape closes it, and focus returns to where it was. */
 export const dialog = (title, ...children) => {
   const before = document.activeElement;
   const close = button("Close", () => made.close(), "quiet");
@@ -135,7 +135,7 @@ export const dialog = (title, ...children) => {
     const back = before?.isConnected ? before : document.getElementById("view-title");
     back?.focus();
   });
-  // The browser keeps focus off the page behind; this keeps it off the browser's own bars too.
+  // The browser keeps focus off the page behind; this keeps it off the browser's own bars as well.
   made.addEventListener("keydown", (event) => {
     if (event.key !== "Tab") return;
     const stops = Array.from(made.querySelectorAll("button:not([disabled]), input, textarea, select, [tabindex='0']"));
@@ -153,7 +153,7 @@ export const dialog = (title, ...children) => {
 let said = Promise.resolve();
 let cleared = null;
 
-/** Tells who listens to a screen reader, at most one thing a second. It does not stay for who reads the page from its top. */
+/** Announces a message to screen readers, at most one per second. It is removed again, so it is not read with the page. */
 export const announce = (text) => {
   const place = document.getElementById("announcer");
   said = said.then(() => {
@@ -164,10 +164,10 @@ export const announce = (text) => {
   });
 };
 
-/** What the server refused, and the code that its documents explain. */
+/** The server's refusal, with the error code that the documentation explains. */
 export const refusal = (error) => plain(error.code ? `${error.message} (${error.code})` : error.message);
 
-/** A line for what the server refuses, empty while it refuses nothing: its element, and what `repeat` tells. */
+/** A line for the server's refusals, empty while there are none: its element, and the callback for `repeat`. */
 export const faultLine = (also = () => {}) => {
   const line = el("p", { class: "error", role: "alert" });
   const told = (error) => {
@@ -182,8 +182,8 @@ export const setText = (element, text) => {
 };
 
 /**
- * Makes a table's rows those of `items`, in their order, and touches only what differs, so that focus and what a screen reader
- * is at stay. A row that has the focus stays while it has it. Returns the items that are new.
+ * Updates a table's rows to `items`, in order, touching only what differs, so that focus and a screen reader's position are
+ * kept. A row with focus stays while it has it. Returns the new items.
  */
 export const follow = (body, items, { id, version, make }) => {
   const before = new Map(Array.from(body.children, (row) => [row.dataset.id, row]));

@@ -1,4 +1,4 @@
-// What waits for a person, and the person's answer.
+// The pending escalations, and the reviewer's answer.
 
 import { Busy, Lost, Refused, address, call, part, patiently, repeat } from "./api.js";
 import { announce, badge, block, button, code, dialog, el, enable, facts, faultLine, field, follow, foreign, number, plain, plural, refusal, setText, table, time } from "./dom.js";
@@ -9,7 +9,7 @@ export const title = "Escalations";
 const EVERY = 4_000;
 const PAGE = 25;
 
-// Whoever signed in; told with each answer, and forgotten with the key.
+// The name of the signed-in person; sent with each answer, and forgotten with the key.
 let reviewer = "";
 export const forget = () => { reviewer = ""; };
 
@@ -43,11 +43,11 @@ const outcome = (answered, isApproved) => {
   return isApproved ? `Approved. It stands as ${answered.state} now.` : `Rejected. It stands as ${answered.state} now.`;
 };
 
-// Nobody approves what they cannot see.
+// Nobody can approve what they cannot see.
 const unreadable = (escalation) =>
   el("p", { class: "error" }, "It cannot be read, so it can be rejected and not approved: ", foreign(escalation.unreadable), ".");
 
-/** Shows one and takes the answer to it; only what was on the screen is approved, by its digest. */
+/** Shows an escalation and takes the answer; only what was on the screen is approved, by its digest. */
 const review = (escalation, signal, changed) => {
   const nameInput = el("input", { id: "reviewer", type: "text", required: true, maxlength: "256", autocomplete: "off", spellcheck: "false" });
   nameInput.value = reviewer;
@@ -68,7 +68,7 @@ const review = (escalation, signal, changed) => {
   shown.addEventListener("close", () => gone.abort());
   signal.addEventListener("abort", () => shown.close(), { once: true, signal: gone.signal });
 
-  // One word, one answer: what is sent again after a lost connection is not answered twice.
+  // A statement is one answer: repeating it after a lost connection does not answer twice.
   const keys = { approve: crypto.getRandomValues(new Uint32Array(4)).join("-"), reject: crypto.getRandomValues(new Uint32Array(4)).join("-") };
   let isBusy = false;
   const busy = (now) => {
@@ -116,7 +116,7 @@ const review = (escalation, signal, changed) => {
   };
 };
 
-/** Tells one body from another; nothing depends on its strength. */
+/** Distinguishes request bodies; nothing depends on its cryptographic strength. */
 const fingerprint = (text) => {
   let sum = 0x811c9dc5;
   for (const character of text) sum = Math.imul(sum ^ character.codePointAt(0), 0x01000193) >>> 0;
@@ -162,7 +162,7 @@ export const show = (root, signal) => {
     const asked = pageNumber;
     const found = await call(address("/admin/escalations", { state: "pending", page: asked, pageSize: PAGE }), { signal });
     if (asked !== pageNumber) return;
-    // The last of a page was answered.
+    // The last escalation of a page was answered.
     if (found.items.length === 0 && asked > 1) { turn(asked - 1); return; }
     page = found;
     follow(body, found.items, { id: (item) => item.id, version: (item) => `${item.votes.length} ${item.unreadable ?? ""}`, make });

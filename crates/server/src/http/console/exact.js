@@ -1,13 +1,13 @@
-// Numbers as they were written: a double takes 9007199254740993 for its neighbour, and a person would approve another account.
+// Numbers exactly as written: a double would turn 9007199254740993 into its neighbor, and a person would approve another account.
 
-/** A number that JavaScript writes otherwise than it came. */
+/** A number that JavaScript writes differently than it was received. */
 class Written {
   constructor(text) {
     this.text = text;
   }
 }
 
-// Where the browser does not hand the digits out, who reads them is to know.
+// If the browser does not provide the digits, the reader has to be told.
 const UNSURE = " (about: this browser does not tell its exact digits)";
 
 const keep = (_, value, context) => {
@@ -17,10 +17,10 @@ const keep = (_, value, context) => {
   return String(value) === source ? value : new Written(source);
 };
 
-/** A text of JSON as values, for `written`. */
+/** Parses JSON text into values, for `written`. */
 export const exact = (text) => JSON.parse(text, keep);
 
-/** Values as JSON of several lines, each number with the digits that came. */
+/** Formats values as JSON on several lines, each number with the digits received. */
 export const written = (value, indent = "") => {
   if (value instanceof Written) return value.text;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

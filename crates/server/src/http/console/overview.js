@@ -1,4 +1,4 @@
-// How the governor stands: each component, what it did today, how long it took.
+// The governor's state: each component, today's numbers, and the latencies.
 
 import { call, repeat } from "./api.js";
 import { announce, badge, el, facts, faultLine, foreign, number, setText, table, time } from "./dom.js";

@@ -1,6 +1,6 @@
-//! The OpenAPI document: made from the table of calls and the types that they are read into and answered with.
+//! The OpenAPI document, generated from the table of calls and their request and response types.
 //!
-//! `schemas.rs` has what the derived schemas cannot say.
+//! `schemas.rs` adds what the derived schemas cannot express.
 
 mod schemas;
 
@@ -17,13 +17,13 @@ use crate::calls::{CALLS, Entry, Shape, Spec, Verb};
 use crate::gateway::Scope;
 use rulekeep::status::Health;
 
-/// Where it is served; nobody needs a key for it.
+/// The path of the document, which needs no key.
 pub(super) const PATH: &str = "/openapi.json";
 
-/// The document, as it is served and as it stands under `docs/`.
+/// The document, as served and as stored under `docs/`.
 pub(super) fn document() -> Bytes {
     static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| {
-        // A document that does not serialise would be a fault of this build; its tests read it.
+        // Serialization cannot fail; the tests read the document.
         let mut text = serde_json::to_string_pretty(&made()).unwrap_or_default();
         text.push('\n');
         Bytes::from(text)
@@ -78,10 +78,10 @@ fn made() -> Value {
     })
 }
 
-/// What keys are called in the document.
+/// The name of the security scheme in the document.
 const SCHEME: &str = "apiKey";
 
-/// The first part of a call's name, and what it is about.
+/// The tags: the first part of a call's name, and its subject.
 const TAGS: &[(&str, &str)] = &[
     ("contract", "Parsing, decisions, their records, and the service's health"),
     ("agent", "Agents"),
@@ -142,9 +142,9 @@ fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
     operation
 }
 
-/// The statuses of errors that a call can have.
+/// The error statuses that a call can have.
 fn statuses(spec: &Spec) -> Vec<u16> {
-    // A key of an agent may be for others; one that is no administrator's is refused.
+    // An agent's key may be limited to other agents; a key that is not an admin key is refused.
     let mut statuses = vec![400, 401, 403, 429, 500, 503];
     if spec.verb.has_body() {
         statuses.extend([408, 413, 415]);
@@ -160,7 +160,7 @@ fn statuses(spec: &Spec) -> Vec<u16> {
     statuses
 }
 
-/// A parameter of a path or a query. Nobody writes `null` there.
+/// A parameter of a path or a query, where `null` cannot occur.
 fn parameter(place: &str, name: &str, mut schema: Value, is_required: bool) -> Value {
     not_null(&mut schema);
     let said = match name {
@@ -207,14 +207,14 @@ fn health(schemas: &mut Schemas) -> Value {
     })
 }
 
-/// How well the service works.
+/// The health of the service.
 #[derive(Serialize, ToSchema)]
 pub(super) struct HealthWord {
     pub(super) status: Health,
 }
 
 const JSON: &str = "application/json";
-/// Headers of answers.
+/// Response headers.
 const HEADERS: &[(&str, &str)] = &[
     ("X-Request-Id", "The request's id: the one that it came with, or a new one"),
     ("RateLimit-Policy", "The plan of the key, in the fields of the IETF's draft on rate limits"),
@@ -222,7 +222,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("Idempotent-Replayed", "`true` where it was answered before"),
     ("WWW-Authenticate", "`Bearer`"),
 ];
-/// Statuses of errors.
+/// Error statuses.
 const STATUSES: &[u16] = &[400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503];
 
 fn refusal_name(status: u16) -> String {
@@ -260,7 +260,7 @@ fn refused(status: u16, schemas: &mut Schemas) -> Value {
     answer
 }
 
-/// Which codes come with a status.
+/// The error codes of a status.
 const fn codes(status: u16) -> &'static str {
     match status {
         400 => "INVALID_INPUT, INVALID_INTENT or INVALID_QUERY: a field is missing or malformed",

@@ -1,5 +1,6 @@
-//! The schemas of the document, and what the derived ones cannot say: which fields go together, that an absent field of an
-//! answer is not `null`. And descriptions as people read them who do not write Rust.
+//! The schemas of the OpenAPI document, completed by what derived schemas cannot express: fields that belong
+//! together, and response fields that are absent rather than `null`. Also shortens descriptions for readers who do
+//! not write Rust.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +8,19 @@ use serde_json::{Map, Value, json};
 
 use crate::calls::{Entry, Shape, Spec, together_in};
 
-/// The schemas by their names.
+/// The schemas by name.
 #[derive(Default)]
 pub(super) struct Schemas {
     named: Map<String, Value>,
-    /// Those of requests in which `null` is refused.
+    /// The request schemas in which `null` is refused.
     without_null: BTreeSet<String>,
 }
 
-/// What a request carries.
+/// The fields of a request.
 pub(super) struct Request(Map<String, Value>);
 
 impl Schemas {
-    /// Adds a type and what it consists of; its name.
+    /// Adds a type with the types it consists of. Returns its name.
     pub(super) fn add(&mut self, shape: Shape) -> String {
         let name = (shape.name)().into_owned();
         self.named.insert(name.clone(), json!((shape.schema)()));
@@ -33,7 +34,7 @@ impl Schemas {
         self.named.extend(parts.into_iter().map(|(name, schema)| (name, json!(schema))));
     }
 
-    /// What a call takes, the parameters of its path among them.
+    /// The parameters of a call, including those of its path.
     pub(super) fn request(&mut self, entry: &Entry) -> Request {
         self.add_parts(entry.request);
         let Value::Object(mut schema) = json!((entry.request.schema)()) else { return Request(Map::new()) };
@@ -43,7 +44,7 @@ impl Schemas {
         Request(schema)
     }
 
-    /// Adds the body of a call; its name.
+    /// Adds the body of a call. Returns its name.
     pub(super) fn add_request(&mut self, spec: &Spec, request: Request) -> String {
         let words = spec.method.split('/').flat_map(|word| {
             let (first, rest) = word.split_at(1);
@@ -57,7 +58,7 @@ impl Schemas {
         name
     }
 
-    /// All of them, the rest being said.
+    /// All schemas, with the final adjustments.
     pub(super) fn finished(mut self) -> Value {
         for (name, schema) in &mut self.named {
             plain(schema);
@@ -66,9 +67,9 @@ impl Schemas {
                 fields.extend(more);
             }
             match name.as_str() {
-                // What refuses unknown fields elsewhere does not see the fields of parts.
+                // The keyword that refuses unknown fields elsewhere does not see the fields of included parts.
                 "PreApprovalForm" | "KnownForm" => _ = fields.insert("unevaluatedProperties".to_owned(), json!(false)),
-                // They stand beside a person's word, which are other fields.
+                // They are combined with the fields of a person's statement.
                 "PreApprovalTerms" => _ = fields.remove("additionalProperties"),
                 _ => {}
             }
@@ -81,7 +82,7 @@ impl Schemas {
 }
 
 impl Request {
-    /// Takes out a field that stands elsewhere; its schema.
+    /// Removes a field that is passed elsewhere. Returns its schema.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         if let Some(Value::Array(required)) = self.0.get_mut("required") {
             required.retain(|known| known != name);
@@ -92,7 +93,7 @@ impl Request {
         self.0.get_mut("properties")?.as_object_mut()?.remove(name)
     }
 
-    /// Every field with its schema, and whether it has to be there.
+    /// Every field with its schema, and whether it is required.
     pub(super) fn take_all(self) -> Vec<(String, Value, bool)> {
         let Self(mut schema) = self;
         let required = schema.remove("required").unwrap_or_default();
@@ -106,19 +107,19 @@ impl Request {
         fields.collect()
     }
 
-    /// Whether there is nothing to say.
+    /// Returns whether there are no fields.
     pub(super) fn is_empty(&self) -> bool {
         let has_fields = self.0.get("properties").and_then(Value::as_object).is_some_and(|fields| !fields.is_empty());
         !has_fields && !self.is_required()
     }
 
-    /// Whether a body has to come.
+    /// Returns whether a body is required.
     pub(super) fn is_required(&self) -> bool {
         ["required", "oneOf", "anyOf"].iter().any(|keyword| self.0.contains_key(*keyword))
     }
 }
 
-/// Of each description the first paragraph, in one line and without links.
+/// Reduces each description to its first paragraph, in one line and without links.
 fn plain(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -139,7 +140,7 @@ fn is_of_requests(name: &str) -> bool {
         || matches!(name, "PreApprovalTerms" | "Intent" | "Context")
 }
 
-/// What an answer does not have to say is left out, and not `null`: but for what is erased.
+/// Removes `null` from response fields, which are absent instead; except for erased fields.
 fn without_null(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -158,7 +159,7 @@ fn without_null(schema: &mut Value) {
     }
 }
 
-/// The same schema without `null`.
+/// Removes `null` from a schema.
 pub(super) fn not_null(schema: &mut Value) {
     let Value::Object(fields) = schema else { return };
     if let Some(Value::Array(types)) = fields.get_mut("type") {

@@ -1,4 +1,4 @@
-//! Paths for administrators alone.
+//! Paths that require an admin key.
 
 use super::live::{Ask, Live};
 

@@ -67,7 +67,7 @@ fn a_context_does_not_hide_what_is_asked_for() {
     assert_eq!(live.records("a"), 3);
 }
 
-/// Everything is fine that neither its risk nor its context is against.
+/// Allows everything that neither risk nor context speaks against.
 const WATCHFUL: &str = r#"
 name = "watchful"
 
@@ -127,7 +127,7 @@ fn decision(live: &Live, body: &Value) -> String {
     live.post(PATH, &live.agent, body).ok()["context"]["decision"].as_str().unwrap().to_owned()
 }
 
-/// What is kept of the context of the decision.
+/// The recorded context of a decision.
 fn kept(live: &Live, body: &Value) -> Value {
     let answer = live.post(PATH, &live.agent, body).ok();
     let id = answer["context"]["proofId"].as_str().unwrap();
@@ -190,7 +190,7 @@ fn an_attribute_counts_in_properties_as_it_does_in_the_context() {
             let mut expected = top.clone();
             expected[place] = attributes.clone();
             assert_eq!(kept(&live, &body), expected, "{attributes} in {part}.properties");
-            // `null` says nothing, in either place.
+            // `null` counts as absent in both places.
             for name in attributes.as_object().unwrap().keys() {
                 body["context"][name] = Value::Null;
             }

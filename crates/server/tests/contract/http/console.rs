@@ -1,11 +1,11 @@
-//! What a browser is told of the console's page, without one: `tests/console.rs` has one look at it.
+//! The headers and content of the console's page, without a browser. `tests/console.rs` uses a browser.
 
 use rulekeep_server::http::{Server, console, router};
 
 use super::live::{Ask, Live, NOON, builder};
 use crate::common::Hand;
 
-/// What its answers say beside their type: no less, and nothing wider.
+/// The exact headers of its responses besides the content type.
 const HEADERS: &[(&str, &str)] = &[
     (
         "content-security-policy",

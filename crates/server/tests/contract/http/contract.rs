@@ -1,4 +1,4 @@
-//! The contract's five endpoints, with their methods, parameters, defaults, statuses and bodies.
+//! The five endpoints of the specification, with methods, parameters, defaults, statuses and bodies.
 
 use rulekeep::PolicySet;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn intent_parses_and_answers_the_parse_result() {
     assert!(intent["id"].as_str().unwrap().starts_with("int_"));
     assert_eq!((&intent["agentId"], &intent["context"]["environment"]), (&json!("a"), &json!("production")));
     assert!(answer["confidence"].as_f64().is_some_and(|confidence| (0.0..=1.0).contains(&confidence)));
-    // What is parsed is decided on as it came.
+    // A parse result can be decided unchanged.
     let verdict = live.post("/v1/enforce", &live.agent, &json!({ "intent": intent })).ok();
     assert_eq!(
         live.get(&format!("/v1/proof/records/{}", verdict["proofId"].as_str().unwrap()), &live.agent).ok()["intentId"],

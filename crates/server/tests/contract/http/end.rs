@@ -10,7 +10,7 @@ use rulekeep_server::http::{Server, ServerError, router};
 use super::live::{Ask, Client, Live, NOON, builder, reading, wide};
 use crate::common::{Hand, policies};
 
-/// Waits until that is so.
+/// Waits until the condition holds.
 fn until(mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {
@@ -19,7 +19,7 @@ fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a request by the key was let in.
+/// Returns whether a request with the key has been admitted.
 fn is_used(gateway: &Gateway, id: rulekeep::extension::KeyId) -> bool {
     gateway.keys().list().iter().any(|key| key.id == id && key.last_used_at.is_some())
 }
@@ -57,7 +57,7 @@ fn what_was_asked_in_part_does_not_hold_up_the_end() {
         client.ask(&asked).ok();
         client.send("GET /v1/agents/a HTTP/1.1\r\nX-Slow: ").unwrap();
     }
-    // Who came before has been let in when this one is answered.
+    // When this request is answered, the earlier ones have been admitted.
     live.ask(&asked).ok();
     live.end();
     for client in &mut held {
@@ -72,7 +72,7 @@ fn what_does_not_end_in_time_is_cut_and_said() {
     governor.agents().register(Agent::new("a")).unwrap();
     let gateway = Gateway::new(&governor).unwrap();
     let made = gateway.keys().create(KeyDraft::new(Scope::Agent, wide())).unwrap();
-    // This runtime lives on behind the server.
+    // This runtime outlives the server.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! What every answer carries, and what is answered to what is no request of ours.
+//! The parts common to every response, and the responses to invalid requests.
 
 use rulekeep_server::http::Server;
 use serde_json::json;
@@ -111,7 +111,7 @@ fn head_is_get_without_the_body() {
     client.send(Ask::new("HEAD", "/v1/agents/a").key(&live.agent).bytes()).unwrap();
     let head = client.head().unwrap();
     assert_eq!((head.status, head.header("content-length")), (200, Some(got.body.len().to_string().as_str())));
-    // No byte of a body stands before the next answer.
+    // No byte of a body precedes the next response.
     assert_eq!(client.ask(&Ask::new("GET", "/v1/agents/a").key(&live.agent)).body, got.body);
     client.send(Ask::new("HEAD", "/v1/agents/a").bytes()).unwrap();
     assert_eq!(client.head().unwrap().status, 401);
@@ -152,7 +152,7 @@ fn only_json_is_read() {
 #[test]
 fn what_is_too_large_is_refused_before_it_is_read() {
     let live = Live::new();
-    // The largest body that is read: the rest of it is space.
+    // The largest body that is read, padded with spaces.
     let mut body = reading("a").to_string().into_bytes();
     body.resize(256 << 10, b' ');
     live.ask(&Ask::new("POST", "/v1/enforce").key(&live.agent).raw("application/json", body.clone())).ok();
@@ -160,7 +160,7 @@ fn what_is_too_large_is_refused_before_it_is_read() {
         "POST /v1/enforce HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n",
         live.agent
     );
-    // Announced: no byte of it has to be sent.
+    // Declared only: no byte of it has to be sent.
     let mut client = live.client();
     client.send(format!("{head}Content-Length: {}\r\n\r\n", body.len() + 1)).unwrap();
     let answer = client.answer().unwrap();
@@ -173,7 +173,7 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     client.send("\r\n1\r\n \r\n0\r\n\r\n").unwrap();
     assert_eq!(client.answer().unwrap().refusal(), (413, "PAYLOAD_TOO_LARGE".into()));
     assert_eq!(live.records("a"), 1);
-    // An input has a limit of its own, counted in bytes.
+    // An input has its own limit, counted in bytes.
     let input = |bytes: usize| json!({ "agentId": "a", "input": format!("read {}", "x".repeat(bytes - 5)) });
     live.post("/v1/intent", &live.agent, &input(64 << 10)).ok();
     assert_eq!(
@@ -218,12 +218,12 @@ fn a_document_is_read_up_to_8_mib() {
         ("POST", "/admin/agents/import"),
         ("POST", "/admin/catalogue"),
     ] {
-        // More than other bodies may have: it is read, and faulty.
+        // More than other bodies may have: it is read, and invalid.
         let mut client = live.client();
         client.send(head(method, path, "Content-Length: 400000")).unwrap();
         client.send("[".repeat(400_000)).unwrap();
         assert_eq!(client.answer().unwrap().refusal().0, 400, "{method} {path}");
-        // Announced: no byte of it has to be sent.
+        // Declared only: no byte of it has to be sent.
         let mut client = live.client();
         client.send(head(method, path, &format!("Content-Length: {}", LIMIT + 1))).unwrap();
         let answer = client.answer().unwrap();
@@ -298,7 +298,7 @@ fn what_is_nested_too_deep_is_refused_however_deep() {
     assert_eq!(live.ask(&asked).refusal(), (400, "INVALID_INTENT".into()));
 }
 
-/// A client that sends all of its body before it reads anything, as most do.
+/// A client that sends its whole body before it reads anything, as most do.
 #[test]
 fn a_refusal_reaches_who_is_still_sending_its_body() {
     let live = Live::new();

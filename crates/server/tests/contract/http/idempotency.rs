@@ -1,4 +1,4 @@
-//! A client that asks again gets what was done, and nothing is done twice.
+//! A client that repeats a request gets the first result, and nothing is done twice.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
@@ -87,11 +87,11 @@ fn who_was_refused_may_come_again() {
     let asked = |key: &str, agent: &str| {
         live.ask(&Ask::new("POST", "/v1/enforce").key(key).json(&reading(agent)).header("Idempotency-Key", "k"))
     };
-    // 404, until there is such an agent.
+    // 404, until the agent exists.
     assert_eq!(asked(&live.agent, "c").refusal().0, 404);
     live.governor.agents().register(Agent::new("c").at_tier(Tier::T4)).unwrap();
     asked(&live.agent, "c").ok();
-    // 403, and then about an agent that the key is for.
+    // 403, and then a request about an agent that the key is for.
     let limited = live.key(KeyDraft::new(Scope::Agent, wide()).agent("a").built_intents()).key;
     assert_eq!(asked(limited.expose(), "b").refusal().0, 403);
     asked(limited.expose(), "a").ok();
@@ -123,7 +123,7 @@ fn what_the_store_could_not_do_is_not_kept() {
 #[test]
 fn a_client_that_hangs_up_and_asks_again_gets_the_one_decision() {
     let folder = tempfile::tempdir().unwrap();
-    // Every decision waits for the disk, so that clients have gone before they are answered.
+    // Every decision waits for the disk, so clients disconnect before they are answered.
     let governor = Governor::builder().policies(policies()).durability(Durability::Sync).open(folder.path()).unwrap();
     let live = Live::of(governor, Server::new());
     for round in 1..=20 {
@@ -189,7 +189,7 @@ fn a_secret_is_shown_once_and_what_has_it_made_once() {
     assert_eq!(live.gateway.keys().list().len(), before + 1);
 }
 
-/// What lets an agent act, asked for once.
+/// A request that lets an agent act, made once.
 fn granted<'a>(live: &Live, agent: &str) -> (Ask<'a>, serde_json::Value) {
     asked_once(live, agent, &reading(agent))
 }
@@ -201,7 +201,7 @@ fn asked_once<'a>(live: &Live, idempotency_key: &str, body: &serde_json::Value) 
     (asked, answer)
 }
 
-/// Makes sure that it is not given again, and that it says by which record it was given.
+/// Asserts that the response is not repeated, and that the error names the original record.
 fn is_over(live: &Live, asked: &Ask<'_>, proof_id: &serde_json::Value) {
     let again = live.ask(asked);
     assert_eq!(again.refusal(), (409, "CONFLICT".into()));
@@ -228,7 +228,7 @@ fn a_key_that_ends_while_a_body_comes_is_given_nothing_again() {
         let (most, last) = bytes.split_at(bytes.len() - 1);
         let mut client = live.client();
         client.send(most).unwrap();
-        // Let in by now: another of the same connection's kind was answered behind it.
+        // Admitted by now: a later request on the same kind of connection has been answered.
         assert_eq!(live.ask(&asked).header("idempotent-replayed"), Some("true"));
         end();
         client.send(last).unwrap();

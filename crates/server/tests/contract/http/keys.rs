@@ -1,4 +1,4 @@
-//! Who may ask for what.
+//! The keys that may make each call.
 
 use rulekeep::system::Timestamp;
 use rulekeep_server::gateway::{KeyDraft, Scope};
@@ -8,7 +8,7 @@ use super::live::{Ask, Live, NOON, builder, mailing, reading, wide};
 use crate::common::Hand;
 use rulekeep_server::http::Server;
 
-/// Every path for administrators.
+/// Every path that requires an admin key.
 const ADMINS: &[(&str, &str)] = &[
     ("GET", "/admin/status"),
     ("GET", "/admin/records"),
@@ -68,7 +68,7 @@ const ADMINS: &[(&str, &str)] = &[
     ("POST", "/admin/webhooks/redeliver"),
 ];
 
-/// Those for agents, that need a key all the same.
+/// The paths for agents, which require a key as well.
 const AGENTS: &[(&str, &str)] = &[
     ("POST", "/intent"),
     ("POST", "/enforce"),
@@ -85,7 +85,7 @@ const AGENTS: &[(&str, &str)] = &[
 
 #[test]
 fn the_lists_here_have_every_path() {
-    // The table in the page is made from the calls.
+    // The table in the page is generated from the calls.
     let page = include_str!("../../../../../docs/http.md");
     let paths = page.lines().filter(|line| {
         let path = line.split('`').nth(1).and_then(|row| row.split_once(' '));
@@ -124,7 +124,7 @@ fn no_path_answers_without_an_accepted_key() {
     let mut now = NOON;
     for (method, path) in ADMINS.iter().chain(AGENTS) {
         for authorization in &wrong {
-            // Time for another try by one who was refused before.
+            // Time for another attempt by a rejected caller.
             now += 3_000;
             clock.set(now);
             let path = format!("/v1{path}");
@@ -154,7 +154,7 @@ fn an_agents_key_is_forbidden_every_path_for_administrators_whatever_it_sends() 
         let path = format!("/v1{path}");
         let asked = Ask::new(method, &path).key(&live.agent);
         assert_eq!(live.ask(&asked).refusal(), (403, "FORBIDDEN".into()), "{method} {path}");
-        // It is told so before a body is read: this one never comes.
+        // Refused before a body is read: this body never comes.
         let mut client = live.client();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 5000000\r\n\r\n",
@@ -217,7 +217,7 @@ fn a_key_limited_to_one_agent_reaches_no_other_by_any_path() {
         let (asked, answered) = ask(request);
         assert_eq!(answered.0, 200, "{asked}: {answered:?}");
     }
-    // Said twice, no one of the two is taken.
+    // Given twice, neither value is used.
     for path in [
         "/proof/query?entityId=a&entityId=b",
         "/proof/stats?entityId=a&entityId=b",
@@ -251,7 +251,7 @@ fn a_key_that_is_revoked_over_http_is_refused_from_the_answer_on() {
     assert_eq!(client.ask(&asked).refusal(), (401, "UNAUTHORIZED".into()), "on a connection that was open before");
 }
 
-/// A script whose variable came out empty agrees to more than was meant.
+/// A script with an empty variable would otherwise agree to more than intended.
 #[test]
 fn a_field_without_a_value_is_refused_where_it_would_let_more_through() {
     let live = Live::new();

@@ -1,4 +1,4 @@
-//! Limits of plans over HTTP, on a clock that stands.
+//! Rate limits over HTTP, with a clock that stands still.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! A server on a port of its own, and a client that sends exactly what it is told to.
+//! A server on its own port, and a client that sends exactly the given bytes.
 #![allow(dead_code)] // each test crate uses a part of it
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,14 +18,14 @@ use crate::common::{Hand, policies};
 /// 2027-01-15T12:00:00.000Z.
 pub(crate) const NOON: i64 = 1_800_014_400_000;
 
-/// How long a client waits before it says that nothing comes.
+/// The time after which a client gives up waiting.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Live {
     pub(crate) governor: Governor,
     pub(crate) gateway: Gateway,
     pub(crate) address: SocketAddr,
-    /// A key for everything, and one for all agents; both as good as without limits.
+    /// An admin key, and a key for all agents, both practically without limits.
     pub(crate) admin: String,
     pub(crate) agent: String,
     end: Option<oneshot::Sender<()>>,
@@ -36,13 +36,13 @@ pub(crate) fn builder(clock: &Hand) -> GovernorBuilder {
     Governor::builder().policies(policies()).clock(clock.clone()).durability(Durability::Buffered)
 }
 
-/// As good as no limit.
+/// A plan practically without limits.
 pub(crate) fn wide() -> Plan {
     Plan::enterprise(60_000_000, 1_000_000).unwrap()
 }
 
 impl Live {
-    /// A store in memory with the small policies, the agents `a` and `b` at T4, and a clock that stands.
+    /// A store in memory with the small policies, the agents `a` and `b` at T4, and a clock that stands still.
     pub(crate) fn new() -> Self {
         Self::with(Server::new())
     }
@@ -55,7 +55,7 @@ impl Live {
         Self::mounted(governor, server, router)
     }
 
-    /// With whatever is served of it.
+    /// Serves the given router.
     pub(crate) fn mounted(governor: Governor, server: Server, mount: fn(&Gateway) -> Router) -> Self {
         for agent in ["a", "b"] {
             if governor.agents().get(agent).is_err() {
@@ -78,7 +78,7 @@ impl Live {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 let shutdown = async {
-                    // It is dropped where a test does not end the server itself.
+                    // Dropped if a test does not end the server itself.
                     let _ = ended.await;
                 };
                 server.serve(listener, router, shutdown).await
@@ -95,7 +95,7 @@ impl Live {
         }
     }
 
-    /// How it ended.
+    /// The result of the server's end.
     pub(crate) fn ended(mut self) -> Result<(), ServerError> {
         self.end();
         self.served.take().unwrap().join().unwrap()
@@ -109,7 +109,7 @@ impl Live {
         Client::to(self.address)
     }
 
-    /// One request on a connection of its own.
+    /// Makes a request on its own connection.
     pub(crate) fn ask(&self, asked: &Ask<'_>) -> Answer {
         self.client().ask(asked)
     }
@@ -122,7 +122,7 @@ impl Live {
         self.ask(&Ask::new("POST", path).key(key).json(body))
     }
 
-    /// The records of an agent.
+    /// The number of an agent's records.
     pub(crate) fn records(&self, agent: &str) -> u64 {
         self.governor.stats(agent, ..).unwrap().total_records
     }
@@ -132,13 +132,13 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.end();
         if let Some(served) = self.served.take() {
-            // What went wrong there was asked for by the test that ends it itself.
+            // Errors are for the test that ends the server itself.
             let _ = served.join();
         }
     }
 }
 
-/// A request, as it is written.
+/// A request as written to the connection.
 #[derive(Clone)]
 pub(crate) struct Ask<'a> {
     method: &'a str,
@@ -182,7 +182,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -202,14 +202,14 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The answer, that must be one.
+    /// The body of a successful response.
     pub(crate) fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
         assert_eq!(self.header("content-type"), Some("application/json"));
         self.json()
     }
 
-    /// Status and code of an error; `200` and nothing where it is none.
+    /// Status and code of an error; `200` and an empty code for success.
     pub(crate) fn refusal(&self) -> (u16, String) {
         if self.status == 200 {
             return (200, String::new());
@@ -222,7 +222,7 @@ impl Answer {
     }
 }
 
-/// A connection.
+/// A client connection.
 pub(crate) struct Client<S> {
     pub(crate) stream: BufReader<S>,
 }
@@ -248,7 +248,7 @@ impl<S: Read + Write> Client<S> {
         self.stream.get_mut().flush()
     }
 
-    /// The next answer.
+    /// Reads the next response.
     pub(crate) fn answer(&mut self) -> io::Result<Answer> {
         let mut answer = self.head()?;
         let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
@@ -257,7 +257,7 @@ impl<S: Read + Write> Client<S> {
         Ok(answer)
     }
 
-    /// The next answer's head, its body not read: it has none after HEAD.
+    /// Reads the head of the next response without its body, for HEAD requests.
     pub(crate) fn head(&mut self) -> io::Result<Answer> {
         let line = self.line()?;
         let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -279,7 +279,7 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// Whether the server has closed the connection, with nothing more said before.
+    /// Returns whether the server has closed the connection without sending more.
     pub(crate) fn is_closed(&mut self) -> bool {
         match self.stream.read(&mut [0]) {
             Ok(read) => read == 0,
@@ -295,7 +295,7 @@ pub(crate) fn reading(agent: &str) -> Value {
     } })
 }
 
-/// One that they leave to a person.
+/// An intent that the small policies escalate.
 pub(crate) fn mailing(agent: &str) -> Value {
     json!({ "intent": {
         "agentId": agent, "parsedAction": "send_mail", "riskLevel": "LOW", "requiredCapabilities": ["email:send"],

@@ -1,4 +1,4 @@
-//! The contract over HTTP, and whatever a client may try.
+//! The calls over HTTP, and hostile clients.
 
 mod admin;
 mod authzen;

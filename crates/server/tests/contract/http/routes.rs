@@ -1,4 +1,4 @@
-//! Every other path once, with a right answer.
+//! Every other path once, with a valid response.
 
 use rulekeep::PolicySet;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::live::{Ask, Live, mailing, reading};
 use crate::common::POLICIES;
 
-/// Asks as an administrator; the answer must be one.
+/// Makes requests with an admin key and expects success.
 struct Admin(Live);
 
 impl Admin {
@@ -66,7 +66,7 @@ fn records() {
     assert!(corrected["score"].is_number(), "{corrected}");
 }
 
-/// Without a key for them, checkpoints are refused as the sidecar refuses them.
+/// Without a signing key, checkpoints are refused as in the sidecar.
 #[test]
 fn checkpoints() {
     let admin = Admin(Live::new());

@@ -1,4 +1,4 @@
-//! Nothing that is told to a log has a key in it, at any level.
+//! No log output contains an API key, at any level.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::live::{Ask, Live, reading};
 
-/// Keeps all that is told, by any crate at any level.
+/// Collects all log output of any crate at any level.
 #[derive(Clone, Default)]
 struct All(Arc<Mutex<String>>);
 
@@ -57,7 +57,7 @@ impl Subscriber for All {
 #[test]
 fn no_key_is_in_any_log_at_any_level() {
     let all = All::default();
-    // For every thread of this process: the server's are its own.
+    // For every thread of this process, because the server has its own threads.
     tracing::subscriber::set_global_default(all.clone()).unwrap();
     let live = Live::new();
     let idempotency_key = "idempotency-9f2b7c51";

@@ -1,4 +1,4 @@
-//! Requests that are none, or two in one, and paths that are meant to be read as others.
+//! Malformed requests, two requests in one, and paths that try to be read as others.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use rulekeep_server::http::Server;
 
 use super::live::{Ask, Live, reading};
 
-/// A server that soon closes what says nothing more, so that what comes by then is all that comes.
+/// A server that closes idle connections soon, so that everything it sends has arrived by then.
 fn brief() -> Live {
     let soon = Duration::from_millis(300);
     Live::with(Server::new().header_timeout(soon).body_timeout(soon))
 }
 
-/// The status of each answer that comes to these bytes, and whether the server closes then.
+/// The statuses of all responses to these bytes, and whether the server then closes.
 fn statuses(live: &Live, bytes: impl AsRef<[u8]>) -> (Vec<u16>, bool) {
     let mut client = live.client();
-    // The server may have closed before all is written.
+    // The server may close before everything is written.
     let _ = client.send(bytes);
     let mut found = Vec::new();
     while let Ok(answer) = client.answer() {
@@ -59,7 +59,7 @@ fn a_body_has_one_length() {
     let hidden = String::from_utf8(hidden).unwrap();
     let length = body.len();
     let chunked = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
-    // What follows the body of a request that is read in one way only is not read as a second one.
+    // The text after the body of a request is not read as a second request.
     for (shape, rest) in [
         (format!("Content-Length: {length}\r\nTransfer-Encoding: chunked"), format!("{chunked}{hidden}")),
         (format!("Transfer-Encoding: chunked\r\nContent-Length: {length}"), format!("{chunked}{hidden}")),
@@ -80,7 +80,7 @@ fn a_body_has_one_length() {
         assert!(found.len() <= 1 && is_closed, "{shape:?}: {found:?}");
         assert_eq!(live.records("b"), 0, "{shape:?} let a second request in");
     }
-    // The same is fine where it is said in one way.
+    // The same request is valid if it is unambiguous.
     let once = format!("{}{body}{hidden}", head(&live, &format!("Content-Length: {length}")));
     assert_eq!(statuses(&live, once).0, [200, 200]);
 }

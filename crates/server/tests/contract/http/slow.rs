@@ -1,4 +1,4 @@
-//! Clients that take their time.
+//! Slow clients.
 
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn a_head_that_does_not_come_ends_its_connection_and_holds_up_nobody() {
     }
     live.ask(&asked).ok();
     for client in &mut held {
-        // It may be told why.
+        // The client may be told the reason.
         assert!(client.answer().map_or(408, |answer| answer.status) == 408);
         assert!(client.is_closed());
     }
@@ -38,7 +38,7 @@ fn a_head_that_comes_byte_by_byte_has_no_more_time() {
     let live = Live::with(Server::new().header_timeout(SHORT));
     let mut client = live.client();
     client.send("GET /v1/agents/a HTTP/1.1\r\nHost: x\r\nX-Slow: ").unwrap();
-    // Each byte is one more; what ends this is the server.
+    // Each round sends one more byte; the server ends this.
     let closed = (0..100_000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));
         client.send("x").is_err()

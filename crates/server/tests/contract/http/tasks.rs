@@ -1,4 +1,4 @@
-//! Tasks over HTTP: the runtime opens them by an administrator's key, and agents act under their own.
+//! Tasks over HTTP: the runtime opens them with an admin key, and agents act with keys of their own.
 
 use rulekeep::{Agent, Durability, Governor, Tier};
 use rulekeep_server::gateway::{KeyDraft, Scope};
@@ -10,7 +10,7 @@ use crate::common::Hand;
 
 const WORDS: &str = "Send the agenda to ann@example.com";
 
-/// A server with the recommended policies, and the agents `desk` and `helper`, which may send mails.
+/// A server with the recommended policies, and the agents `desk` and `helper`, which may send mail.
 fn live() -> Live {
     let governor = Governor::builder().clock(Hand::at(NOON)).durability(Durability::Buffered).open_in_memory().unwrap();
     for agent in ["desk", "helper"] {
@@ -42,7 +42,7 @@ fn a_task_is_opened_worked_on_and_closed() {
     assert_eq!(enforce(&live, &live.agent, "desk", &task).ok()["decision"], "ALLOW");
     let call = json!({ "name": "send_email", "arguments": mail("ann@example.com")["arguments"] });
     assert_eq!(post("/observe", json!({ "call": call, "result": null })), json!({}));
-    // Larger than a request may be.
+    // Larger than other requests may be.
     assert_eq!(post("/observe", json!({ "call": call, "result": "word ".repeat(100_000) })), json!({}));
     assert_eq!(post("/say", json!({ "input": "And bob@example.com" }))["mandate"]["words"][1], "And bob@example.com");
     let part = post("/delegate", json!({ "agentId": "helper", "input": WORDS }));
@@ -97,7 +97,7 @@ fn an_intent_that_its_caller_built_needs_a_key_for_that_under_a_task_too() {
     assert_eq!(live.post("/v1/enforce", trusted.expose(), &built).ok()["decision"], "ALLOW");
     let input = json!({ "agentId": "desk", "input": mail("eve@evil.example") });
     let mut parsed = live.post("/v1/intent", limited.expose(), &input).ok()["intent"].clone();
-    // What the parser found counts, whatever its caller makes of it.
+    // The parser's findings count, whatever the caller changes.
     parsed["requiredCapabilities"] = json!(["email:read"]);
     parsed["riskLevel"] = json!("LOW");
     parsed["context"] = json!({});
@@ -107,7 +107,7 @@ fn an_intent_that_its_caller_built_needs_a_key_for_that_under_a_task_too() {
     }
 }
 
-/// An answer under an idempotency key is leave to act, which ends with the task.
+/// A stored response permits an action, and must not outlive its task.
 #[test]
 fn what_was_allowed_under_a_task_is_not_answered_again_once_it_is_over() {
     let live = live();

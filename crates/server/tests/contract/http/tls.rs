@@ -1,4 +1,4 @@
-//! TLS, with a certificate that is made here.
+//! TLS, with a certificate generated here.
 
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 
 use super::live::{Ask, Client, Live, reading};
 
-/// A certificate for `localhost` and its key, in PEM, and the certificate as it is.
+/// A certificate for `localhost` and its key in PEM, and the certificate in DER.
 fn certificate() -> (String, String, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem(), made.cert.der().clone())
@@ -46,11 +46,11 @@ fn requests_are_answered_over_tls() {
         }
     }
     assert_eq!(live.records("a"), 4);
-    // Who speaks no TLS is not served, and ends nothing.
+    // A client that does not speak TLS is not served, and ends nothing.
     let mut plain = live.client();
     plain.send(Ask::new("GET", "/v1/agents/a").key(&live.agent).bytes()).unwrap();
     assert!(plain.answer().is_err());
-    // Nor does who trusts another certificate go on.
+    // A client that trusts another certificate does not continue either.
     let (_, _, other) = self::certificate();
     let mut wary = self::client(&live, &other, &TLS13);
     let asked = Ask::new("GET", "/v1/agents/a").key(&live.agent).bytes();
@@ -58,10 +58,11 @@ fn requests_are_answered_over_tls() {
     client(&live, &trusted, &TLS13).ask(&Ask::new("GET", "/v1/agents/a").key(&live.agent)).ok();
 }
 
-/// The head of a record that begins a handshake, and the first byte of it.
+/// The head of a handshake record, and its first byte.
 const HALF_A_HELLO: [u8; 6] = [0x16, 3, 1, 0x02, 0, 1];
 
-/// Each waits for the place of the one before it, and the last is asked first: by the usual limit that takes too long.
+/// Each client waits for the place of the previous one, and the last is served first: with the default limit this
+/// would take too long.
 #[test]
 fn first_steps_of_tls_that_stall_are_cut_when_their_time_is_over() {
     let (certificate, key, _) = certificate();
@@ -96,7 +97,7 @@ fn first_steps_that_are_not_finished_do_not_hold_up_the_end() {
     let server = Server::new().tls(certificate.as_bytes(), key.as_bytes()).unwrap();
     let live = Live::with(server.drain_timeout(Duration::from_secs(3)));
     let held: Vec<_> = (0..10).map(|_| live.client()).collect();
-    // Who came before has been let in when this one is answered.
+    // When this request is answered, the earlier ones have been admitted.
     client(&live, &trusted, &TLS13).ask(&Ask::new("GET", "/v1/agents/a").key(&live.agent)).ok();
     live.ended().unwrap();
     drop(held);

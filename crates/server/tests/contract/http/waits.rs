@@ -1,4 +1,4 @@
-//! Waiting for people: it holds up nobody else, and not the end.
+//! Waiting for an escalation delays neither other requests nor the end of the server.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::live::{Ask, Client, Live, mailing, reading, wide};
 
-/// Asks for something that a person has to answer.
+/// Makes a request that a reviewer has to answer.
 fn escalated(live: &Live) -> EscalationId {
     let asked = live.post("/v1/enforce", &live.agent, &mailing("a")).ok();
     EscalationId::of(asked["proofId"].as_str().unwrap().parse::<ProofId>().unwrap())
@@ -21,9 +21,9 @@ fn approve(live: &Live, id: EscalationId) {
     live.governor.escalations().approve(id, Review::by("mail-lead")).unwrap();
 }
 
-/// Has so many wait for it, by a key of their own, and comes back when all were let in.
+/// Starts this many waiting clients with a key of their own, and returns when all are admitted.
 fn waiting(live: &Live, id: EscalationId, many: u32) -> Vec<Client<TcpStream>> {
-    // The clock stands, so that what is left of the plan says how many were let in.
+    // The clock stands still, so the remaining allowance shows how many were admitted.
     let burst = 100_000;
     let key = live.key(KeyDraft::new(Scope::Agent, Plan::enterprise(1, burst).unwrap())).key;
     let path = format!("/v1/escalations/{id}/wait");
@@ -57,7 +57,7 @@ fn who_waits_holds_up_nobody_who_waits_for_another() {
     other.send(Ask::new("POST", &path).key(&live.agent).json(&json!({ "timeoutMs": 10_000 })).bytes()).unwrap();
     approve(&live, second);
     assert_eq!(other.answer().unwrap().ok()["state"], "approved");
-    // They wait still: had one of them to end before the other was answered, it would say that nobody has.
+    // They are still waiting: had one ended before the approval, its response would be pending.
     approve(&live, first);
     for mut client in waiting {
         assert_eq!(client.answer().unwrap().ok()["state"], "approved");
@@ -110,7 +110,7 @@ fn who_may_not_see_it_is_refused_while_others_wait_for_it() {
     let id = escalated(&live);
     let others = live.key(KeyDraft::new(Scope::Agent, wide()).agent("b")).key;
     let waiting = waiting(&live, id, 1);
-    // Each for as long as the one above: were they to wait, that one would have ended before, with nobody's answer.
+    // Each for as long as the first: if they waited, the first would end before, unanswered.
     for _ in 0..2 {
         let refused =
             live.post(&format!("/v1/escalations/{id}/wait"), others.expose(), &json!({ "timeoutMs": 10_000 }));

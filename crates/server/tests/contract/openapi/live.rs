@@ -1,4 +1,4 @@
-//! A router that is asked, and whose answers are held against the document that it serves.
+//! A router whose requests and responses are checked against the document that it serves.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,12 +21,12 @@ pub(crate) struct Live {
     router: Router,
     pub(crate) document: Value,
     pub(crate) admin: String,
-    /// The operations that were answered, by the status.
+    /// The operations that were answered, with their status.
     pub(crate) seen: BTreeSet<(String, u16)>,
     validators: HashMap<String, Validator>,
 }
 
-/// What is asked.
+/// A request to make.
 pub(crate) struct Asked<'a> {
     pub(crate) operation: &'a str,
     pub(crate) path: &'a [(&'a str, &'a str)],
@@ -65,7 +65,7 @@ impl Live {
         })
     }
 
-    /// Asks by the administrator's key for what goes well.
+    /// Makes a request with an admin key and expects success.
     pub(crate) fn ask(
         &mut self,
         operation: &str,
@@ -80,12 +80,12 @@ impl Live {
         answer
     }
 
-    /// Asks, and holds what was asked and what is answered against the document.
+    /// Makes a request, and checks it and its response against the document.
     pub(crate) fn check(&mut self, asked: &Asked<'_>) -> (u16, Value) {
         let (method, path, operation) = self.operation(asked.operation);
         if let Some(body) = &asked.body {
             let schema = operation["requestBody"]["content"]["application/json"]["schema"].clone();
-            // What is wrong by the document is asked on purpose, and must be refused.
+            // A request that violates the document is sent on purpose, and must be refused.
             let faults = self.faults(&schema, body);
             let (status, answer) = self.answered(asked, &method, &path, &operation);
             assert!(faults.is_empty() || status != 200, "{} is taken with {body}: {faults:#?}", asked.operation);
@@ -149,7 +149,7 @@ impl Live {
         (status.as_u16(), body)
     }
 
-    /// Method, path and description of an operation.
+    /// The method, path and description of an operation.
     fn operation(&self, id: &str) -> (String, String, Value) {
         for (path, item) in self.document["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
@@ -161,14 +161,14 @@ impl Live {
         panic!("{id} is not described")
     }
 
-    /// Every operation but the document itself.
+    /// Every operation except the document itself.
     pub(crate) fn operations(&self) -> BTreeSet<String> {
         let items = self.document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap());
         let ids = items.map(|(_, operation)| operation["operationId"].as_str().unwrap().to_owned());
         ids.filter(|id| !["openapi", "health"].contains(&id.as_str())).collect()
     }
 
-    /// What a value breaks of a schema of the document.
+    /// The violations of a schema of the document by a value.
     pub(crate) fn faults(&mut self, schema: &Value, value: &Value) -> Vec<String> {
         let whole = json!({ "allOf": [schema], "components": self.document["components"] });
         let validator = self
@@ -178,7 +178,7 @@ impl Live {
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
     }
 
-    /// The fields of a value that a schema does not name, however deep.
+    /// The fields of a value that a schema does not name, at any depth.
     pub(crate) fn undescribed(&self, schema: &Value, value: &Value, place: &str) -> Vec<String> {
         match value {
             Value::Object(fields) => {
@@ -200,7 +200,7 @@ impl Live {
         }
     }
 
-    /// Collects what a schema names; false where it names nothing or says that there may be more.
+    /// Collects the fields that a schema names. Returns false if it names none, or allows further ones.
     fn properties(&self, schema: &Value, known: &mut Map<String, Value>) -> bool {
         let schema = self.resolved(schema);
         if schema.get("additionalProperties").is_some_and(|more| *more != false) {
@@ -212,7 +212,7 @@ impl Live {
         }
         let parts = ["allOf", "oneOf", "anyOf"].iter().filter_map(|part| schema[*part].as_array()).flatten();
         let parts: Vec<&Value> = parts.filter(|part| part.get("$ref").is_some() || part["type"] == "object").collect();
-        // A part that is free makes the whole so.
+        // A part that allows further fields makes the whole allow them.
         parts.into_iter().all(|part| self.properties(part, known)) && known.len() > before
     }
 

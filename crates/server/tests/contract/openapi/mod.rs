@@ -1,4 +1,4 @@
-//! The OpenAPI document: it stands under `docs/` as it is served, and it says of every path what the server does there.
+//! The OpenAPI document: the stored one equals the served one, and it describes what the server does at every path.
 
 mod live;
 mod shapes;
@@ -49,7 +49,7 @@ fn no_path_but_the_document_answers_without_a_key() {
             let path = [("agentId", "a"), ("proofId", "p"), ("id", "i")];
             let (status, answer) =
                 live.check(&Asked { operation: &operation, path: &path, query: "", body: None, key, headers: &[] });
-            // Whoever was refused often has to wait.
+            // A caller with too many rejected keys has to wait.
             assert!(matches!(status, 401 | 429), "{operation}: {status} {answer}");
         }
     }

@@ -1,4 +1,5 @@
-//! The contract's shapes, written out in full: they are read, and come back as they were; and the document takes them.
+//! The shapes of the specification, written out in full: they can be read, are written back unchanged, and match the
+//! document.
 
 use rulekeep::intent::ParseResult;
 use rulekeep::{Enforcement, Intent, ProofRecord};

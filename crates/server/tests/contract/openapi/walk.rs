@@ -1,4 +1,4 @@
-//! Every path, once at the least, with what goes well: answers are as they are described, and nothing more.
+//! Every path at least once with a valid request: responses match their description, without additional fields.
 
 use std::collections::BTreeSet;
 
@@ -270,7 +270,7 @@ fn webhooks(live: &mut Live) {
     live.ask("webhook_readdress", &path, "", json!({ "url": "http://127.0.0.1:9/other" }));
     live.ask("webhook_list", &[], "", None);
     live.ask("webhook_deliveries", &path, "page=1", None);
-    // No endpoint is off, and no event was told: nothing is to be taken up again.
+    // No endpoint is off and no event was sent, so there is nothing to resume.
     let admin = live.admin.clone();
     for (operation, path, body) in [
         ("webhook_resume", &path[..], None),

@@ -1,11 +1,10 @@
-//! Groups, loops, conditions, functions: their keywords are taken away, their
-//! commands stay.
+//! Groups, loops, conditions and functions: their keywords are removed, and their commands are kept.
 
 use super::{Command, DEEPEST, End, Feed, Lexer, State, Variable};
 use crate::parse::format::shell::word::Draft;
 
 impl Lexer<'_> {
-    /// What the first word of a command does to the list, if it is a keyword.
+    /// Applies the first word of a command to the list, if it is a keyword.
     pub(super) fn keyword(&mut self, state: &mut State, depth: usize) {
         let Some(word) = state.command.words.last() else { return };
         if word.quoted || word.dynamic {
@@ -14,13 +13,13 @@ impl Lexer<'_> {
         match word.text.as_str() {
             "if" | "then" | "elif" | "else" | "while" | "until" | "do" | "!" | "{" | "}" | "fi" | "done" => {
                 if state.command.feed != Feed::None {
-                    // What is fed to a group may be read by any command in it.
+                    // Any command in a group may read the group's input.
                     state.fed = true;
                 }
                 let closes = matches!(word.text.as_str(), "}" | "fi" | "done");
                 state.command.words.clear();
                 if closes {
-                    // A pipe behind it takes what the whole group says.
+                    // A pipe after it takes the output of the whole group.
                     state.last = None;
                 }
             }
@@ -50,7 +49,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `(` where a command or a word may begin.
+    /// Reads `(` where a command or a word may start.
     pub(super) fn open_bracket(&mut self, state: &mut State, depth: usize) {
         if state.head {
             self.script.unclear = true;
@@ -76,7 +75,7 @@ impl Lexer<'_> {
             self.arithmetic(depth);
             return;
         }
-        // A bracket behind words is no grammar of the shell; what stands in it is read as commands.
+        // A bracket after words is not shell grammar; its content is read as commands.
         self.script.unclear |= !state.command.words.is_empty();
         let fed = state.fed || state.command.feed != Feed::None;
         if !state.command.words.is_empty() {
@@ -88,18 +87,18 @@ impl Lexer<'_> {
         state.command = Command { at, ..Command::default() };
     }
 
-    /// The commands in brackets, as a list of their own.
+    /// Reads the commands in brackets as a list of their own.
     pub(super) fn bracketed(&mut self, depth: usize, fed: bool) {
         self.at += 1;
         if depth >= DEEPEST {
-            // What lies deeper is read on by the list that holds it.
+            // The surrounding list reads the deeper part.
             self.script.unclear = true;
             return;
         }
         self.list(End::Bracket, depth + 1, fed);
     }
 
-    /// `case x in`: then its first patterns.
+    /// Reads `case x in` and the first patterns.
     fn case(&mut self, state: &mut State, depth: usize) {
         state.command.words.clear();
         state.cases += 1;
@@ -118,7 +117,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Patterns up to their bracket: `a|b)`. They are no commands, but hold substitutions.
+    /// Reads patterns up to their bracket: `a|b)`. They are not commands, but may contain substitutions.
     pub(super) fn patterns(&mut self, state: &mut State, depth: usize) {
         let mut words = Vec::new();
         let mut draft = Draft::default();
@@ -137,7 +136,7 @@ impl Lexer<'_> {
                 Some(b'(' | b'|') => self.at += 1,
                 Some(b'#') => self.skip_line(),
                 Some(b';' | b'&' | b'<' | b'>') if self.peek_at(1) != Some(b'(') => {
-                    // No pattern goes on like that.
+                    // A pattern does not continue like this.
                     self.script.unclear = true;
                     break;
                 }
@@ -171,7 +170,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `for x in a b`: the variable is known where there is one value.
+    /// Reads `for x in a b`: the variable is known if there is a single value.
     pub(super) fn loop_head(&mut self, command: Command) {
         let mut words = command.words.into_iter();
         let Some(name) = words.next() else { return };
@@ -185,7 +184,7 @@ impl Lexer<'_> {
         self.script.others.extend(values);
     }
 
-    /// Whether `((` at this place opens arithmetic: its brackets close together, and soon.
+    /// Returns whether `((` at this place starts arithmetic: its brackets close together, and soon.
     pub(super) fn is_arithmetic(&self) -> bool {
         let bytes = self.text.as_bytes();
         let mut open = 0_usize;
@@ -204,7 +203,7 @@ impl Lexer<'_> {
         false
     }
 
-    /// Arithmetic from its `((` on: no commands but those of its substitutions.
+    /// Reads arithmetic from its `((` on: only its substitutions are commands.
     pub(super) fn arithmetic(&mut self, depth: usize) {
         let mut draft = Draft::default();
         let mut words = Vec::new();
@@ -245,5 +244,5 @@ impl Lexer<'_> {
     }
 }
 
-/// Longest arithmetic that is told from a group in a group.
+/// Maximum length at which arithmetic is distinguished from nested groups, in bytes.
 const LONGEST_ARITHMETIC: usize = 256;

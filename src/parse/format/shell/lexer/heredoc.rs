@@ -1,15 +1,15 @@
-//! Here-documents: their bodies stand behind the line that asks for them.
+//! Here-documents, whose bodies follow the line that asks for them.
 
 use super::Lexer;
 use crate::parse::format::shell::word::Draft;
 
-/// A here-document whose body comes with the next line.
+/// A here-document whose body starts on the next line.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub delimiter: String,
-    /// Substitutions in it are run.
+    /// Set if the substitutions in the body are run.
     pub expands: bool,
-    /// Tabs before its lines are dropped.
+    /// Set if leading tabs of the lines are dropped.
     pub strips: bool,
     pub body: usize,
 }
@@ -47,13 +47,13 @@ impl Lexer<'_> {
         }
     }
 
-    /// Bodies that never came.
+    /// Handles bodies that never came.
     pub(super) fn bodies_at_end(&mut self) {
         self.script.unclear |= !self.pending.is_empty();
         self.pending.clear();
     }
 
-    /// The substitutions of a body.
+    /// Reads the substitutions of a body.
     fn expand(&mut self, start: usize, close: usize, depth: usize) {
         let end = std::mem::replace(&mut self.end, close);
         self.at = start;

@@ -5,7 +5,7 @@ use super::{Lexer, State, Text};
 use crate::parse::format::shell::word::Draft;
 
 impl Lexer<'_> {
-    /// `<name>`: a documentation's placeholder rather than two redirections. Its length.
+    /// The length of `<name>` if it is a documentation placeholder rather than two redirections.
     pub(super) fn placeholder(&self) -> Option<usize> {
         let rest = self.text.get(self.at + 1..self.end)?;
         rest.bytes().next().filter(u8::is_ascii_alphabetic)?;
@@ -18,7 +18,7 @@ impl Lexer<'_> {
         (closes && goes_on).then_some(length + 2)
     }
 
-    /// One redirection, from its `<` or `>` on.
+    /// Reads one redirection, starting at its `<` or `>`.
     pub(super) fn redirection(&mut self, state: &mut State, depth: usize) {
         let start = self.at;
         while matches!(self.peek(), Some(b'<' | b'>')) && self.at - start < 3 {
@@ -56,7 +56,7 @@ impl Lexer<'_> {
         } else if duplicates
             && (word.text == "-" || word.text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()))
         {
-            // Another name of a channel that is open.
+            // Another name of an open descriptor.
         } else {
             if operator.contains('>') {
                 state.command.writes.push(word.clone());

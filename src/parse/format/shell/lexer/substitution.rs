@@ -1,10 +1,10 @@
-//! What `$` and backquotes stand for: commands, variables, arithmetic.
+//! Substitutions by `$` and backquotes: commands, variables, arithmetic.
 
 use super::{DEEPEST, Lexer, Variable};
 use crate::parse::format::shell::word::{Draft, Word, unescaped};
 
 impl Lexer<'_> {
-    /// What follows a `$`. Outside quotes, what it stands for is cut at its blanks.
+    /// Reads what follows a `$`. Outside quotes, the result is split at blanks.
     pub(super) fn dollar(&mut self, draft: &mut Draft, words: &mut Vec<Word>, depth: usize, bare: bool) {
         self.at += 1;
         match self.peek() {
@@ -15,7 +15,7 @@ impl Lexer<'_> {
             Some(b'(') => {
                 let first = self.script.commands.len();
                 if depth >= DEEPEST {
-                    // Read on as part of the list that holds it.
+                    // Read on as part of the surrounding list.
                     self.script.unclear = true;
                     draft.push_unknown("$");
                     if bare {
@@ -73,7 +73,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Puts a known text into the draft, cut at its blanks outside quotes.
+    /// Adds a known text to the draft, split at blanks outside quotes.
     fn put(draft: &mut Draft, words: &mut Vec<Word>, text: Option<&str>, unknown: &str, bare: bool) {
         if text.is_none() && !unknown.is_empty() {
             draft.push_unknown(unknown);
@@ -81,7 +81,7 @@ impl Lexer<'_> {
         Self::put_cut(draft, words, text, bare, "");
     }
 
-    /// The same, cut at these separators, too.
+    /// The same, split at these separators as well.
     fn put_cut(draft: &mut Draft, words: &mut Vec<Word>, text: Option<&str>, bare: bool, separators: &str) {
         let Some(text) = text else { return };
         if !bare {
@@ -99,7 +99,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `${name}`, `${name:-word}` and all that may stand there.
+    /// Reads `${name}`, `${name:-word}` and the other forms.
     fn braced(&mut self, draft: &mut Draft, words: &mut Vec<Word>, depth: usize, bare: bool) {
         self.at += 1;
         let start = self.at;
@@ -109,13 +109,13 @@ impl Lexer<'_> {
         let name = self.text.get(start..self.at).unwrap_or("").to_owned();
         let plain = match (self.peek(), self.peek_at(1), self.peek_at(3)) {
             (Some(b'}'), ..) => 1,
-            // All of an array, or its only value.
+            // All values of an array, or its only value.
             (Some(b'['), Some(b'@' | b'*'), Some(b'}')) => 4,
             _ => 0,
         };
         if plain > 0 && !name.is_empty() {
             self.at += plain;
-            // `"${a[@]}"` keeps its words apart in quotes too.
+            // `"${a[@]}"` keeps its words separate even in quotes.
             self.variable(draft, words, &name, bare || plain == 4);
             return;
         }
@@ -132,7 +132,7 @@ impl Lexer<'_> {
             rest.starts_with(":-") || rest.starts_with('-') || rest.starts_with(":=") || rest.starts_with('=');
         inner.end(&mut inner_words);
         if has_default && !self.variables.contains_key(&name) {
-            // What it says where nothing is set; what is set only running tells.
+            // The default for an unset variable; a set value is known only at run time.
             let skip = if rest.starts_with(':') { 2 } else { 1 };
             let text: Vec<&str> = inner_words.iter().map(|word| word.text.as_str()).collect();
             let text = text.join(" ");
@@ -145,7 +145,7 @@ impl Lexer<'_> {
         draft.push_str(&name);
     }
 
-    /// The inside of `${`, its own substitutions read.
+    /// Reads the inside of `${`, including its substitutions.
     fn read_to_brace(&mut self, inner: &mut Draft, words: &mut Vec<Word>, depth: usize) {
         while let Some(byte) = self.peek() {
             match byte {
@@ -171,7 +171,7 @@ impl Lexer<'_> {
                 b'\'' => {
                     self.at += 1;
                     let rest = self.text.get(self.at..self.end).unwrap_or("");
-                    // A lone quote inside double quotes means itself.
+                    // A lone quote inside double quotes is literal.
                     if let Some(inside) = rest.find(['\'', '}']).and_then(|close| {
                         rest.get(..close).filter(|_| rest.get(close..).is_some_and(|rest| rest.starts_with('\'')))
                     }) {
@@ -193,7 +193,7 @@ impl Lexer<'_> {
         self.script.unclear = true;
     }
 
-    /// `$'...'`
+    /// Reads `$'...'`.
     fn ansi_quoted(&mut self, draft: &mut Draft) {
         self.at += 1;
         let start = self.at;
@@ -212,7 +212,7 @@ impl Lexer<'_> {
         self.at += usize::from(self.peek().is_some());
     }
 
-    /// Backquotes: their inside is a line of its own once its backslashes are taken away.
+    /// Reads backquotes: their content is a line of its own after removing backslashes.
     pub(super) fn backquoted(&mut self, draft: &mut Draft, words: &mut Vec<Word>, depth: usize, bare: bool) {
         self.at += 1;
         let mut inner = String::new();
@@ -243,7 +243,7 @@ impl Lexer<'_> {
         Self::put(draft, words, output.as_deref().map(|text| text.trim_end_matches('\n')), "$", bare);
     }
 
-    /// Reads another text with what is known here.
+    /// Reads another text with the current state.
     fn nested(&mut self, text: &str, depth: usize) {
         let begin = self.at;
         let first = self.script.commands.len();
@@ -269,5 +269,5 @@ impl Lexer<'_> {
     }
 }
 
-/// Separators (`IFS`) at which a variable is cut; what more would come to is not read.
+/// Maximum number of separators (`IFS`) at which a variable is split.
 const MOST_SEPARATORS: usize = 8;

@@ -5,7 +5,7 @@ use crate::parse::format::shell::assigned;
 use crate::parse::format::shell::word::{CLOSE, COMMA, Draft, OPEN, Word};
 
 impl Lexer<'_> {
-    /// One word at the list's place, or several where it expands; keywords steer the list.
+    /// Reads one word at the current place, or several if it expands; keywords control the list.
     pub(super) fn word(&mut self, state: &mut State, depth: usize) {
         let start = self.at;
         let had = state.command.words.len();
@@ -18,14 +18,14 @@ impl Lexer<'_> {
             && !draft.word.quoted
             && is_descriptor(&draft.word.text, draft.braces);
         if is_descriptor && !state.test {
-            // "2>file": a number that belongs to the redirection.
+            // "2>file": the number belongs to the redirection.
             draft = Draft::default();
         }
         draft.end(&mut words);
         state.draft = draft;
         state.command.words = words;
         if self.at == start {
-            // INVARIANT: every turn of the list's loop moves on.
+            // INVARIANT: every round of the list's loop advances.
             self.at += 1;
             self.script.unclear = true;
         }
@@ -33,7 +33,7 @@ impl Lexer<'_> {
             && let [.., before, word] = state.command.words.as_slice()
             && before.placeholder
         {
-            // Should it have been a redirection after all, this is what is written.
+            // If it was a redirection after all, this is the file written.
             state.command.doubtful.push(word.text.clone());
         }
         let begins = state.command.words.len() == had + 1 && only_assigned(state, had);
@@ -49,7 +49,7 @@ impl Lexer<'_> {
         while let Some(byte) = self.peek() {
             match byte {
                 b'<' | b'>' if self.peek_at(1) == Some(b'(') => {
-                    // The file that stands for it is told when it runs.
+                    // The file that it stands for is known only at run time.
                     let is_fed = byte == b'>';
                     self.at += 1;
                     draft.push_unknown("$");
@@ -106,14 +106,14 @@ impl Lexer<'_> {
         }
     }
 
-    /// A run of letters that mean themselves.
+    /// Reads a run of literal characters.
     fn plain(&mut self, draft: &mut Draft) {
         let start = self.at;
         self.at += 1;
         while self.peek().is_some_and(|byte| !is_special(byte)) {
             self.at += 1;
         }
-        // Specials are ASCII, so the cut lies between characters.
+        // Special characters are ASCII, so the cut is at a character boundary.
         draft.push_str(self.text.get(start..self.at).unwrap_or(""));
     }
 
@@ -161,7 +161,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `!(x|y)`, `?(x)` inside a word.
+    /// Reads a pattern group inside a word: `!(x|y)`, `?(x)`.
     fn pattern_group(&mut self, draft: &mut Draft, words: &mut Vec<Word>, depth: usize) {
         let mut open = 0_usize;
         draft.word.wild = true;
@@ -189,7 +189,7 @@ impl Lexer<'_> {
         self.script.unclear = true;
     }
 
-    /// `a=(rm -rf /)`: the words, one blank between them.
+    /// Reads `a=(rm -rf /)`: the words, separated by single blanks.
     fn array(&mut self, draft: &mut Draft, depth: usize) {
         self.at += 1;
         let mut words = Vec::new();
@@ -224,12 +224,12 @@ impl Lexer<'_> {
     }
 }
 
-/// Whether a keyword may stand here: at a command's start.
+/// Returns whether a keyword may stand here: at the start of a command.
 const fn only_assigned(state: &State, had: usize) -> bool {
     had == 0 && !state.head && !state.test
 }
 
-/// What ends a run of plain letters.
+/// Returns whether a byte ends a run of literal characters.
 const fn is_special(byte: u8) -> bool {
     matches!(
         byte,
@@ -257,7 +257,7 @@ const fn is_special(byte: u8) -> bool {
     )
 }
 
-/// `2>`, `{fd}>`.
+/// Returns whether a text is a descriptor: `2>`, `{fd}>`.
 fn is_descriptor(text: &str, braces: bool) -> bool {
     braces && text.starts_with(OPEN) && text.ends_with(CLOSE)
         || !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
