@@ -1,7 +1,5 @@
-//! What `examples/trust_simulation.rs` shows, held.
+//! Agents that game their trust over 400 days end below an honest one.
 
-#[allow(dead_code)] // its `main` is not called here
-#[path = "../../examples/trust_simulation.rs"]
 mod simulation;
 
 use rulekeep::Tier;
