@@ -63,8 +63,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let stats = governor.stats(&agent, ..)?;
         println!("{agent:9}  {} {} at {}, {} records", trust.tier, trust.tier.name(), trust.score, stats.total_records);
     }
-    let newest = &governor.query(&ProofQuery::all().page_size(1))?.items[0];
-    println!("newest record {}: {}, {}", newest.id, newest.decision, newest.hash);
+    for newest in governor.query(&ProofQuery::all().page_size(1))?.items {
+        println!("newest record {}: {}, {}", newest.id, newest.decision, newest.hash);
+    }
     let verification = governor.verify()?;
     println!("{} records, chain intact: {}", verification.records, verification.valid);
     governor.close()?;
