@@ -60,7 +60,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for agent in agents {
         let trust = governor.agents().get(&agent)?.trust;
         let stats = governor.stats(&agent, ..)?;
-        println!("{agent:9}  {} {} at {}, records: {}", trust.tier, trust.tier.name(), trust.score, stats.total_records);
+        let (tier, score) = (trust.tier, trust.score);
+        println!("{agent:9}  {tier} {} at {score}, records: {}", tier.name(), stats.total_records);
     }
     for newest in governor.query(&ProofQuery::all().page_size(1))?.items {
         println!("newest record {}: {}, {}", newest.id, newest.decision, newest.hash);
