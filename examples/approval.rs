@@ -1,6 +1,8 @@
-//! A person in the loop: an agent asks, a reviewer looks and agrees, the agent goes on.
+//! An escalation: an agent asks to pay an invoice, waits, and acts once a reviewer approves.
 //!
-//! `cargo run --release --example approval`
+//! ```text
+//! cargo run --release --example approval
+//! ```
 
 use std::thread;
 use std::time::Duration;
@@ -15,12 +17,7 @@ name = "payments"
 finance = ["ann", "bob"]
 
 [[rule]]
-id = "payments"
-effect = "allow"
-match.capabilities = ["payment:transfer"]
-
-[[rule]]
-id = "money-needs-a-person"
+id = "payments-need-approval"
 effect = "escalate"
 match.capabilities = ["payment:transfer"]
 reviewer = "finance"
@@ -35,19 +32,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_context("invoice", "2026-118");
 
     thread::scope(|scope| {
-        // The runtime waits; whatever comes back is the verdict to act on.
+        // The runtime blocks until a reviewer answers or the time is over. The verdict that comes back is final.
         let clerk = scope.spawn(|| governor.escalations().enforce_or_wait(&intent, Duration::from_secs(60)));
 
-        // The reviewer, somewhere else, sees what waits and answers what was shown.
+        // A reviewer lists what is pending and approves exactly what was shown: the digest binds the approval to it.
         let asked = loop {
             match governor.escalations().pending()?.pop() {
                 Some(asked) => break asked,
                 None => thread::yield_now(),
             }
         };
-        println!("{} asks {}: {}", asked.agent_id, asked.reviewer.as_deref().unwrap_or("anybody"), asked.reason);
+        println!("{} asks {}: {}", asked.agent_id, asked.reviewer.as_deref().unwrap_or("any reviewer"), asked.reason);
         println!("  {}", serde_json::to_string(&asked.intent)?);
-        governor.escalations().approve(asked.id, Review::by("ann").note("the goods have come").of(asked.digest))?;
+        governor.escalations().approve(asked.id, Review::by("ann").note("the goods have arrived").of(asked.digest))?;
 
         let verdict = clerk.join().map_err(|_| "the clerk panicked")??;
         println!("{}: {}", verdict.decision, verdict.reasoning);
@@ -55,9 +52,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(verdict.decision, Decision::Allow);
         governor.report(&verdict.proof_id, Outcome::Success)?;
 
-        // It grants once.
+        // An approval can be claimed once.
         let again = governor.escalations().claim(asked.id, &intent);
-        println!("once more: {}", again.err().map_or("granted?!".to_owned(), |error| error.to_string()));
+        println!(
+            "a second claim: {}",
+            again.map_or_else(|error| error.to_string(), |verdict| verdict.decision.to_string())
+        );
         Ok(())
     })
 }

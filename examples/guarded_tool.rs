@@ -1,5 +1,5 @@
-//! Gating a function call: the tool runs only under a grant, which keeps it within what was decided, and what became of
-//! it is reported.
+//! A guarded function: it runs only under a grant, the grant enforces the constraints of the decision, and the outcome is
+//! reported to the governor.
 //!
 //! ```text
 //! cargo run --release --example guarded_tool
@@ -21,7 +21,7 @@ fn main() -> Result<(), Error> {
     let request =
         json!({ "method": "tools/call", "params": { "name": "send_email", "arguments": letter } }).to_string();
     for agent in ["mailer", "stranger"] {
-        // Decision first, then the call, then the report of its outcome.
+        // Decides, runs the closure if the decision grants it, and reports its outcome.
         match governor.guard(agent, &request, |grant| outbox.send(&grant, &letter)) {
             Ok(done) => println!("{agent}: sent, {}", done.value),
             Err(GuardError::Refused { decided, .. }) => {
@@ -34,16 +34,16 @@ fn main() -> Result<(), Error> {
     governor.close()
 }
 
-/// The tool: letters by recipient.
+/// The tool: a count of letters by recipient.
 #[derive(Default)]
 struct Outbox {
     sent: BTreeMap<String, usize>,
 }
 
 impl Outbox {
-    /// Sends a letter: nobody can call it without a grant, nor beyond what that allows.
+    /// Sends a letter. It takes a grant, so nobody can call it without a decision.
     fn send(&mut self, grant: &Grant, letter: &Value) -> Result<String, Box<dyn std::error::Error>> {
-        // DEGRADE would grant some of what a call needs, and this tool has no lesser form.
+        // After DEGRADE a grant may lack a capability. This tool needs this one.
         grant.check_capability("email:send")?;
         let recipients = letter["recipients"].as_array().ok_or("no recipients")?;
         let recipients: Vec<&str> = recipients.iter().filter_map(Value::as_str).collect();

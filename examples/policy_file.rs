@@ -1,5 +1,5 @@
-//! Policies from a file: load it, ask what it would decide and why, put a new
-//! set in force while running, and see what a mistake in a file looks like.
+//! Policies from a file: load them, explain a decision rule by rule, replace them while running, and list the mistakes of
+//! a file.
 //!
 //! ```text
 //! cargo run --release --example policy_file [-- FILE.toml|FILE.json]
@@ -34,11 +34,11 @@ fn main() -> Result<(), Error> {
         }
     }
 
-    // A new set takes effect with the next decision; this one knows no rule, so it denies.
+    // A new set applies from the next decision on. This one has no rules, so it denies everything.
     governor.policies().load(PolicySet::from_toml("name = \"closed for the night\"")?)?;
     println!("\nat night: {}", governor.enforce(&intents[0])?.reasoning);
 
-    println!("\na file with mistakes:");
+    println!("\nthe problems of a file with mistakes:");
     let mistakes =
         "name = \"m\"\n[[rule]]\nid = \"a\"\neffect = \"alow\"\nmatch.capabilities = [\"payment:trasnfer\"]\n";
     for problem in PolicySet::validate(mistakes, PolicyFormat::Toml) {

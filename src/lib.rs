@@ -289,3 +289,12 @@ pub use {mandate::fuzzing as mandate_fuzzing, store::fuzzing};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The programs in the guides are compiled and run with the doc tests.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../docs/guides/agent-loop.md")]
+    struct AgentLoop;
+    #[doc = include_str!("../docs/guides/first-policy.md")]
+    struct FirstPolicy;
+}

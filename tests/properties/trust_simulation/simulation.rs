@@ -1,16 +1,7 @@
-//! Trust over time: an honest agent beside a careless one and four that play
-//! the system, each in a governor of its own, drawn to an SVG.
-//!
-//! ```text
-//! cargo run --release --example trust_simulation [-- FILE.svg]
-//! ```
-//!
-//! Time and chance are given, so two runs write the same bytes. Exit code: 0, or
-//! 1 when an agent that plays the system ends no lower than the honest one.
+//! Six agents over many days: an honest one, a careless one and four that game their trust. Each acts in a governor of
+//! its own, with a fixed clock and a fixed seed, so that two runs give the same scores.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -18,32 +9,10 @@ use rulekeep::system::{Clock, Timestamp};
 use rulekeep::trust::Score;
 use rulekeep::{Durability, Error, Governor, Intent, Outcome, PolicySet, RiskLevel, Tier};
 
-fn main() -> ExitCode {
-    let file = std::env::args().nth(1).map_or_else(|| PathBuf::from("trust_simulation.svg"), PathBuf::from);
-    match run(&file) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("trust_simulation: {message}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Whether honesty paid best.
-fn run(file: &PathBuf) -> Result<bool, String> {
-    let courses = simulate(DAYS).map_err(|error| format!("{}: {error}", error.code()))?;
-    print!("{}", table(&courses));
-    std::fs::write(file, draw(&courses)).map_err(|error| format!("{}: {error}", file.display()))?;
-    println!("\n{}", file.display());
-    let honest = courses.iter().find(|course| course.character == Character::Honest).map(Course::end);
-    Ok(courses.iter().all(|course| course.character == Character::Honest || Some(course.end()) < honest))
-}
-
-/// How long is looked at.
+/// The length of the simulation, in days.
 pub(crate) const DAYS: usize = 400;
 
-/// How an agent behaves.
+/// The behavior of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Character {
     /// Ten acts a day of all risks up to HIGH, of which one in a thousand fails.
@@ -61,11 +30,11 @@ pub(crate) enum Character {
 }
 
 impl Character {
-    /// All of them, the honest one first.
+    /// Every character, the honest one first.
     pub(crate) const ALL: [Self; 6] =
         [Self::Honest, Self::Careless, Self::Farming, Self::Sleeper, Self::Hoarder, Self::Sybil];
 
-    /// The name in the table and beside the line.
+    /// The name in the table.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Honest => "honest",
@@ -77,7 +46,7 @@ impl Character {
         }
     }
 
-    /// What it does on a day, each act with what becomes of it.
+    /// The acts of a day, each with its fate.
     fn acts(self, day: usize, chance: &mut Chance) -> Vec<(Act, Fate)> {
         use Act::{Customer, Document, Payment, Public, Secret};
         let ordinary =
@@ -95,33 +64,21 @@ impl Character {
         }
     }
 
-    /// How many of the successes that it kept back it reports on a day, the last first.
+    /// The number of kept-back successes that it reports on a day, the newest first.
     const fn reports_late(self, day: usize) -> usize {
         if matches!(self, Self::Hoarder) && day > STRIKE { 10 } else { 0 }
     }
 
-    /// The name that it acts under.
+    /// The name it acts under on a day.
     fn agent(self, day: usize) -> String {
         match self {
             Self::Sybil => format!("{}-{}", self.name(), day / NAME_DAYS),
             _ => self.name().to_owned(),
         }
     }
-
-    const fn colour(self) -> &'static str {
-        // SOURCE: Okabe and Ito's palette, which those who see fewer colours can tell apart.
-        match self {
-            Self::Honest => "#009e73",
-            Self::Careless => "#e69f00",
-            Self::Farming => "#0072b2",
-            Self::Sleeper => "#d55e00",
-            Self::Hoarder => "#56b4e9",
-            Self::Sybil => "#cc79a7",
-        }
-    }
 }
 
-/// What becomes of an act.
+/// The fate of an act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// It succeeds, which is reported at once.
@@ -134,21 +91,21 @@ enum Fate {
 
 /// The day on which the sleeper and the hoarder strike.
 const STRIKE: usize = 300;
-/// How long the sybil keeps a name.
+/// The days after which the sybil changes its name.
 const NAME_DAYS: usize = 14;
 
-/// What an agent's trust came to.
+/// The course of an agent's trust.
 #[derive(Debug, Clone)]
 pub(crate) struct Course {
-    /// Whose.
+    /// The agent.
     pub(crate) character: Character,
-    /// The score at the end of each day, of the name that it then had.
+    /// The score at the end of each day, under the name of that day.
     pub(crate) scores: Vec<Score>,
     /// The tier in force at the end.
     pub(crate) tier: Tier,
-    /// How much it did.
+    /// The number of its acts.
     pub(crate) acts: usize,
-    /// How much of that did harm.
+    /// The number of acts that did harm.
     pub(crate) failures: usize,
 }
 
@@ -204,7 +161,7 @@ fn live(character: Character, days: usize) -> Result<Course, Error> {
     Ok(course)
 }
 
-/// Everything is allowed: what is looked at is trust alone.
+/// Policies that allow every act, so that only trust moves.
 const EVERYTHING: &str = r#"
 name = "everything"
 [[rule]]
@@ -263,51 +220,7 @@ pub(crate) fn table(courses: &[Course]) -> String {
     text
 }
 
-/// The courses as a picture: an SVG document.
-pub(crate) fn draw(courses: &[Course]) -> String {
-    let days = courses.iter().map(|course| course.scores.len()).max().unwrap_or(0).max(1);
-    let x = |day: usize| LEFT + WIDTH * day / days;
-    let y = |score: Score| TOP + HEIGHT - HEIGHT * usize::from(score.get()) / usize::from(Score::MAX.get());
-    let (right, bottom) = (LEFT + WIDTH, TOP + HEIGHT);
-    let mut svg = String::from(HEAD);
-    for &tier in Tier::ALL {
-        let (lowest, height, name) = (tier.lowest(), y(tier.lowest()), tier.name());
-        // Writing to a String cannot fail.
-        let _ = writeln!(svg, r##"<path d="M{LEFT} {height}H{right}" stroke="#d0d0d0"/>"##);
-        let _ = writeln!(svg, r##"<text x="{}" y="{}" fill="#707070">{tier} {name}</text>"##, LEFT + 6, height - 5);
-        let _ = writeln!(svg, r#"<text x="{}" y="{}" text-anchor="end">{lowest}</text>"#, LEFT - 6, height + 4);
-    }
-    let _ = writeln!(svg, r#"<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="black"/>"#);
-    for day in (0..=days).step_by(50) {
-        let _ = writeln!(svg, r#"<text x="{}" y="{}" text-anchor="middle">{day}</text>"#, x(day), bottom + 18);
-    }
-    let _ = writeln!(svg, r#"<text x="{}" y="{}" text-anchor="middle">days</text>"#, LEFT + WIDTH / 2, bottom + 38);
-    for course in courses {
-        let (colour, name) = (course.character.colour(), course.character.name());
-        let points: Vec<String> =
-            (1..).zip(&course.scores).map(|(day, score)| format!("{},{}", x(day), y(*score))).collect();
-        let _ = writeln!(
-            svg,
-            r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"/>"#,
-            points.join(" ")
-        );
-        let _ = writeln!(svg, r#"<text x="{}" y="{}" fill="{colour}">{name}</text>"#, right + 6, y(course.end()) + 4);
-    }
-    svg + "</svg>\n"
-}
-
-const HEAD: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 540" font-family="sans-serif" font-size="13">
-<rect width="960" height="540" fill="white"/>
-<text x="448" y="30" font-size="22" text-anchor="middle">Trust over time</text>
-"#;
-
-/// The plot within the picture.
-const LEFT: usize = 56;
-const TOP: usize = 48;
-const WIDTH: usize = 800;
-const HEIGHT: usize = 440;
-
-/// A clock that shows what it was last set to.
+/// A clock that the simulation sets.
 #[derive(Clone, Default)]
 struct Hand(Arc<AtomicI64>);
 
