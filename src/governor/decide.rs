@@ -378,6 +378,7 @@ impl Governor {
             trust: request.trust,
             risk: request.risk,
             evidence,
+            uses_limits: !charges.is_empty(),
             earns,
             random: random_part(self.inner.entropy.bits()),
         })

@@ -176,7 +176,9 @@ fn apply_one(index: &mut Index, Pending { sequence, at, draft }: &Pending, hash:
     index.see_time(*at);
     match draft {
         Draft::Decision { draft, .. } => {
-            if let Some(used) = UsedLimit::of(*sequence, *at, &draft.evidence) {
+            if draft.uses_limits
+                && let Some(used) = UsedLimit::of(*sequence, *at, &draft.evidence)
+            {
                 index.use_limits(used);
             }
             let facts = RecordFacts {

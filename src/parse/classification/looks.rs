@@ -41,16 +41,16 @@ impl Looks {
         // Whether the current word or address contains a colon.
         let mut after_colon = false;
         for (place, &byte) in bytes.iter().enumerate() {
+            let class = CLASSES.get(usize::from(byte)).copied().unwrap_or(SPECIAL);
+            digits += usize::from(class & DIGIT);
+            run.odd += usize::from(class >> ODD_AT & 1);
+            // In random names letters and digits follow no order that a processor could foresee.
+            if class & SPECIAL == 0 {
+                run.length += 1;
+                continue;
+            }
             match KINDS.get(usize::from(byte)).copied().unwrap_or(Kind::Other) {
-                Kind::Letter => {
-                    run.length += 1;
-                    continue;
-                }
-                Kind::Odd => run.odd += 1,
-                Kind::Digit => {
-                    digits += 1;
-                    run.odd += 1;
-                }
+                Kind::Letter | Kind::Odd | Kind::Digit => {}
                 Kind::Dash => {
                     run.dashes += 1;
                     looks.add(Look::Flag, is_flag(bytes, place));
@@ -60,7 +60,6 @@ impl Looks {
                     let is_word = next.eq_ignore_ascii_case(b"ass")
                         || next.get(..2).is_some_and(|next| next.eq_ignore_ascii_case(b"wd"));
                     looks.add(Look::Password, is_word);
-                    run.odd += usize::from(byte == b'P');
                 }
                 mark => {
                     if matches!(mark, Kind::Colon | Kind::Equals) && !looks.has(Look::Named) {
@@ -164,6 +163,26 @@ const KINDS: [Kind; 256] = {
         byte += 1;
     }
 };
+
+/// Bits of each byte: whether it is a digit, whether keys have it and words do not, and whether more is to be looked at.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match KINDS[byte] {
+            Kind::Letter => 0,
+            Kind::Odd => 1 << ODD_AT,
+            Kind::Digit => 1 << ODD_AT | DIGIT,
+            Kind::LetterP if byte == b'P' as usize => 1 << ODD_AT | SPECIAL,
+            _ => SPECIAL,
+        };
+        byte += 1;
+    }
+    classes
+};
+const DIGIT: u8 = 1;
+const ODD_AT: u32 = 1;
+const SPECIAL: u8 = 4;
 
 /// Whether a text is one word of letters, such as the key of a context: nothing that a pattern matches is so short without
 /// a digit or a mark.

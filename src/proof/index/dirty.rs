@@ -1,6 +1,7 @@
 //! Changes of the index that are not in the view yet, and the blocks that will change next.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use super::posting::{Block, Posting};
 use super::sums::Summary;
@@ -9,12 +10,12 @@ use super::sums::Summary;
 #[derive(Debug, Default)]
 pub(super) struct Dirty {
     /// By list and number: those that changed, and the last ones of lists as long as there is room for them.
-    blocks: HashMap<(u32, u32), Block>,
+    blocks: HashMap<(u32, u32), Block, Numbers>,
     /// Blocks that the view does not have as they are.
-    changed: HashSet<(u32, u32)>,
+    changed: HashSet<(u32, u32), Numbers>,
     /// Blocks that are full since the index was last persisted, and not in the view.
     full: Vec<(u32, u32)>,
-    chunks: HashSet<(u32, u32)>,
+    chunks: HashSet<(u32, u32), Numbers>,
     pages: HashSet<u32>,
     /// About the memory that the changes take.
     bytes: usize,
@@ -71,7 +72,7 @@ impl Dirty {
     pub(super) fn forget(&mut self, is_last: impl Fn((u32, u32)) -> bool) {
         self.blocks.retain(|place, _| is_last(*place));
         if self.blocks.values().map(weight).sum::<usize>() > MOST_LAST {
-            self.blocks = HashMap::new();
+            self.blocks = HashMap::default();
         }
         *self = Self { blocks: std::mem::take(&mut self.blocks), ..Self::default() };
     }
@@ -106,6 +107,27 @@ impl Dirty {
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+type Numbers = BuildHasherDefault<NumberHasher>;
+
+/// Hashes the numbers of lists and blocks. Nobody outside chooses them, so it only has to be fast.
+#[derive(Debug, Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        // The golden ratio, as Fibonacci hashing has it.
+        self.0 = (self.0.rotate_left(32) ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
     }
 }
 

@@ -134,6 +134,7 @@ mod tests {
             trust: TrustSnapshot::new(Score::MAX, Tier::T5),
             risk: RiskLevel::High,
             evidence: Vec::new(),
+            uses_limits: false,
             random: 7,
         };
         Pending { sequence: Sequence::new(place), at, draft: Draft::Decision { id: id(place), draft } }

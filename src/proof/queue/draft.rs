@@ -23,6 +23,8 @@ pub(crate) struct DecisionDraft {
     pub(crate) risk: RiskLevel,
     /// The encoded evidence, see `evidence::encode`.
     pub(crate) evidence: Vec<u8>,
+    /// Whether the evidence has what the decision used of limits.
+    pub(crate) uses_limits: bool,
     /// The risk level that determines the trust a success earns.
     pub(crate) earns: RiskLevel,
     /// The random part of the proof ID.

@@ -201,6 +201,7 @@ mod tests {
             trust: TrustSnapshot::new(Score::MAX, Tier::T5),
             risk: RiskLevel::Low,
             evidence: vec![7; evidence],
+            uses_limits: false,
             random: 1,
         };
         Ok(intake.decide(now, draft, 0)?.unwrap().sequence)

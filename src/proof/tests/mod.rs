@@ -73,6 +73,8 @@ fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> Decis
         trust,
         risk,
         evidence: encode_evidence(9, &"intent", &"detail", &[], None).unwrap(),
+        // Looked for in each, for tests that change the evidence.
+        uses_limits: true,
         random: 5,
     }
 }
