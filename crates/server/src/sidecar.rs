@@ -219,7 +219,7 @@ mod tests {
         let all: Vec<_> = calls::CALLS.iter().map(|entry| entry.spec.method).chain(of_session).collect();
         assert!(all.len() > 60, "{}", all.len());
         for (file, text) in [
-            ("docs/sidecar.md", include_str!("../../../docs/sidecar.md")),
+            ("docs/reference/sidecar.md", include_str!("../../../docs/reference/sidecar.md")),
             ("README.md", include_str!("../../../README.md")),
         ] {
             let missing: Vec<_> = all.iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();

@@ -270,5 +270,5 @@ fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-const POLICY_SCHEMA: &str = include_str!("../../../../docs/policy.schema.json");
-const CASES_SCHEMA: &str = include_str!("../../../../docs/policy-cases.schema.json");
+const POLICY_SCHEMA: &str = include_str!("../../../../docs/reference/policy.schema.json");
+const CASES_SCHEMA: &str = include_str!("../../../../docs/reference/policy-cases.schema.json");

@@ -44,7 +44,7 @@ fn the_commands_in_the_readme_do_what_it_says() {
 
 /// What the commands of a section of the page on HTTP print.
 fn said_by(section: &str) -> String {
-    let page = include_str!("../../../../docs/http.md");
+    let page = include_str!("../../../../docs/reference/http.md");
     let section = page.split(&format!("\n## {section}\n")).nth(1).unwrap();
     let commands = section.split("\n```sh\n").nth(1).unwrap().split("\n```").next().unwrap();
     let before = r#"

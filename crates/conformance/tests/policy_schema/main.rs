@@ -1,5 +1,5 @@
 //! The JSON Schemas of the policy document and of the document of cases: they stand
-//! under `docs/` as they are made here, and they name the fields that the loader
+//! under `docs/reference/` as they are made here, and they name the fields that the loader
 //! takes, no more and no fewer. `RULEKEEP_BLESS=1` writes them anew.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
@@ -25,14 +25,14 @@ use serde_json::{Value, json};
 fn the_schemas_under_docs_are_those_of_the_documents() {
     for (file, schema) in [("policy.schema.json", policy_schema()), ("policy-cases.schema.json", cases_schema())] {
         let made = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
-        let path = Path::new(ROOT).join("docs").join(file);
+        let path = Path::new(ROOT).join("docs/reference").join(file);
         if std::env::var_os("RULEKEEP_BLESS").is_some() {
             std::fs::write(&path, &made).unwrap();
         }
         let stands = std::fs::read_to_string(&path).unwrap();
         assert!(
             stands == made,
-            "docs/{file} is out of date; RULEKEEP_BLESS=1 cargo test -p rulekeep-conformance --test policy_schema writes it"
+            "docs/reference/{file} is out of date; RULEKEEP_BLESS=1 cargo test -p rulekeep-conformance --test policy_schema writes it"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Every call: one type each, with what it is named, where it stands over HTTP, who may make it, and what it does.
 //!
-//! The sidecar, the gateway, the router, the OpenAPI document and the table in `docs/http.md` read [`CALLS`].
+//! The sidecar, the gateway, the router, the OpenAPI document and the table in `docs/reference/http.md` read [`CALLS`].
 //!
 //! | file | calls |
 //! |---|---|
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_table_in_the_page_is_the_one_that_is_served() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/http.md");
         let page = std::fs::read_to_string(path).unwrap();
         let (before, rest) = page.split_once("<!-- calls -->\n").unwrap();
         let (_, after) = rest.split_once("<!-- end -->\n").unwrap();
@@ -205,6 +205,6 @@ mod tests {
         if std::env::var_os("RULEKEEP_BLESS").is_some() {
             std::fs::write(path, &made).unwrap();
         }
-        assert!(page == made || std::env::var_os("RULEKEEP_BLESS").is_some(), "docs/http.md is out of date");
+        assert!(page == made || std::env::var_os("RULEKEEP_BLESS").is_some(), "docs/reference/http.md is out of date");
     }
 }

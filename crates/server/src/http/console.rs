@@ -2,7 +2,7 @@
 //!
 //! The page and its parts stand in `console/`, one file a subject, and are in the program as they are: nothing is built,
 //! and nothing comes from elsewhere. They hold no data, so that no key is asked for them; what they show they fetch with
-//! the key of an administrator, which stays in the page's memory. `docs/console.md` has the rest.
+//! the key of an administrator, which stays in the page's memory. `docs/reference/console.md` has the rest.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The contract over HTTP: a router to mount anywhere, and a server for it.
 //!
-//! `docs/http.md` has the paths, and what is checked in which order.
+//! `docs/reference/http.md` has the paths, and what is checked in which order.
 //!
 //! ```no_run
 //! use rulekeep_server::http::{Server, router};

@@ -4,7 +4,7 @@
 //! What is sent follows from the log: each endpoint has a place in it, and the
 //! place is a state in the log itself, so that a crash neither loses nor invents
 //! an event. Each endpoint has a thread of its own; one that hangs delays nobody.
-//! `docs/webhooks.md` says the rest.
+//! `docs/reference/webhooks.md` says the rest.
 //!
 //! ```
 //! use rulekeep::event::EventType;

@@ -86,7 +86,7 @@ const AGENTS: &[(&str, &str)] = &[
 #[test]
 fn the_lists_here_have_every_path() {
     // The table in the page is made from the calls.
-    let page = include_str!("../../../../../docs/http.md");
+    let page = include_str!("../../../../../docs/reference/http.md");
     let paths = page.lines().filter(|line| {
         let path = line.split('`').nth(1).and_then(|row| row.split_once(' '));
         line.starts_with("| `") && path.is_some_and(|(_, path)| path.starts_with('/'))
