@@ -63,6 +63,9 @@
 #[cfg(feature = "checkpoints")]
 pub mod checkpoint;
 pub mod document;
+#[cfg(test)]
+#[path = "../tests/common/generated.rs"]
+mod generated;
 mod governor;
 mod mandate;
 mod model;
@@ -198,7 +201,7 @@ pub mod maintenance {
 /// Extension points: what crates on top of the library need of it.
 pub mod extension {
     pub use crate::governor::extension::*;
-    pub use crate::model::{KeyId, WebhookId};
+    pub use crate::model::{ERROR_CODES, ErrorCode, KeyId, WebhookId};
 }
 
 /// What the fuzz targets of formats that are not on the public face hold.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::facts::{FACTS_KEY, MAX_FACTS_BYTES};
+use super::context_key::{CALL_ID, PARSED_KEYS, REQUESTED_BY};
+use super::facts::MAX_FACTS_BYTES;
 use super::json::{push_members, push_text, push_texts};
 use super::reserved::{RESERVED, has_reserved};
 use super::{Action, AgentId, Capability, Error, IntentId, InvalidValue, RiskLevel, Timestamp};
@@ -351,12 +352,7 @@ fn check_requesters(context: &Map<String, Value>) -> Result<(), Error> {
     Err(Error::input("context", format!("{REQUESTED_BY}: expected a name or a list of names, such as \"ann\"")))
 }
 
-/// The caller's own id of the request, in a context.
-const CALL_ID: &str = "callId";
 const MAX_CALL_ID_CHARS: usize = 256;
-
-/// Who asked the agent for what it does, in a context.
-const REQUESTED_BY: &str = "requestedBy";
 
 fn json_size(value: &impl Serialize) -> Result<usize, Error> {
     serde_json::to_vec(value)
@@ -426,23 +422,7 @@ fn value_depth(value: &Value, limit: usize) -> usize {
 /// The fields of an intent.
 const FIELDS: &[&str] = &["id", "agentId", "parsedAction", "riskLevel", "requiredCapabilities", "context", "timestamp"];
 
-/// The keys that parsing adds to a context.
-pub(crate) const PARSED_KEYS: &[&str] = &[
-    "dataClassification",
-    "operation",
-    "resource",
-    "target",
-    "recordCount",
-    "amount",
-    "currency",
-    "parseConfidence",
-    "riskFactors",
-    "inputFormat",
-    FACTS_KEY,
-];
-/// The keys of a context by which a caller says more of a request.
-pub(crate) const CALLERS_KEYS: &[&str] = &["environment", REQUESTED_BY, "retryOf", CALL_ID];
-/// The most that they take of an intent's context beyond the caller's, in bytes.
+/// The most that [`PARSED_KEYS`] take of an intent's context beyond the caller's, in bytes.
 const MAX_PARSED_BYTES: usize = 16 * 1024 + MAX_FACTS_BYTES;
 
 /// Most capabilities that one intent may ask for.

@@ -7,7 +7,7 @@
 //! depend on the order of rules, and grants nothing that no rule grants.
 //!
 //! On the way in, over `crate::document`: `document`
-//! and `clauses` (the schema), `value` (constraints), `duration`, `reviewers` (who answers), `alert`,
+//! and `clauses` (the schema), `value` and `known_constraint` (constraints), `duration`, `reviewers` (who answers), `alert`,
 //! `layers` (documents over documents),
 //! `check` (what only the whole set shows, by `cover`), `canonical` (the digest). On the way
 //! of a decision: `rule`, `pattern`, `index` and `numbers` (which rules to look at), `evaluate`,
@@ -31,6 +31,7 @@ mod explain;
 mod fact;
 mod identifier;
 mod index;
+mod known_constraint;
 mod layers;
 mod limit;
 mod naming;
