@@ -1,5 +1,5 @@
-//! Deliveries, verified by hands that are not ours: the library
-//! `standardwebhooks` from `PyPI`, and the code in the README in Python and in Node.
+//! Deliveries, verified by programs that are not ours: the library
+//! `standardwebhooks` from `PyPI`, and the code in Python and Node in `docs/reference/webhooks.md`.
 //!
 //! What is not there on a machine is said on standard error, and the test is
 //! passed over; with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
@@ -137,11 +137,10 @@ fn second_after(request: &Request) -> String {
     (second + 1).to_string()
 }
 
-/// The code of that language in the README's section on webhooks.
-fn of_readme(language: &str) -> String {
-    let readme = include_str!("../../../../README.md");
-    let section = readme.split("\n## Webhooks\n").nth(1).unwrap().split("\n## ").next().unwrap();
-    let code = section.split(&format!("\n```{language}\n")).nth(1).expect("the README has code in that language");
+/// The code of that language in the page on webhooks.
+fn of_page(language: &str) -> String {
+    let page = include_str!("../../../../docs/reference/webhooks.md");
+    let code = page.split(&format!("\n```{language}\n")).nth(1).expect("the page has code in that language");
     code.split("\n```").next().unwrap().to_owned()
 }
 
@@ -161,22 +160,22 @@ print(len(cases), "as expected")
 "#;
 
 #[test]
-fn the_readme_verifies_in_python() {
+fn the_page_verifies_in_python() {
     if !is_there("python3") {
         return;
     }
     // What it refuses is a ValueError, as it says of itself.
-    let program = of_readme("python") + &PYTHON_CASES.replace("except Exception", "except ValueError");
+    let program = of_page("python") + &PYTHON_CASES.replace("except Exception", "except ValueError");
     Cases::new().with_short_secrets().check(Command::new("python3").args(["-c", &program]));
 }
 
 #[test]
-fn the_readme_verifies_in_node() {
+fn the_page_verifies_in_node() {
     if !is_there("node") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let program = of_readme("js")
+    let program = of_page("js")
         + r#"
 import { readFileSync } from "node:fs";
 const [cases, real] = [JSON.parse(readFileSync(0)), Date.now];
