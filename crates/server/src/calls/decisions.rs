@@ -370,7 +370,7 @@ macro_rules! decides {
 
 decides!(
     Enforce,
-    Spec::post("enforce", "/enforce", "Decides on an intent, or on an input, and records the decision")
+    Spec::post("enforce", "/enforce", "Decides on an intent or an input, and records the decision")
         .for_agents()
         .quick(),
     /// A decision; with what was parsed, where it was.
@@ -390,7 +390,7 @@ decides!(
     Spec::post(
         "policy/explain",
         "/admin/policies/explain",
-        "Says what would be decided, and why, rule by rule",
+        "Explains the decision that a request would get, rule by rule",
     ),
     /// What would be decided, and why, rule by rule; with what was parsed, where it was.
     Explained(explanation: Explanation),
@@ -406,7 +406,7 @@ decides!(
 
 decides!(
     Preview,
-    Spec::post("policy/preview", "/admin/policies/preview", "Says what would be decided"),
+    Spec::post("policy/preview", "/admin/policies/preview", "Previews the decision that a request would get"),
     /// What would be decided; with what was parsed, where it was.
     Previewed(preview: rulekeep::preview::Preview),
     task: false,

@@ -11,10 +11,13 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::call::to_bytes;
 use super::params::Params;
 use super::params::given;
+#[cfg(test)]
+use super::spec::Shape;
 use super::spec::Spec;
 use crate::rpc::{Fault, Notification};
 use rulekeep::event::{EventFilter, EventId, EventType, Subscription};
@@ -69,9 +72,9 @@ struct EventParams<'a> {
 }
 
 /// A call on a session's subscriptions, with its parameters as its fields.
-trait SessionCall: DeserializeOwned {
+trait SessionCall: DeserializeOwned + ToSchema {
     const SPEC: Spec;
-    type Answer: Serialize;
+    type Answer: Serialize + ToSchema;
 
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<Self::Answer, Error>;
 }
@@ -80,6 +83,10 @@ trait SessionCall: DeserializeOwned {
 pub(crate) struct SessionEntry {
     pub(crate) spec: &'static Spec,
     pub(crate) run: fn(Params, &mut Subscriptions, &Governor) -> Result<Vec<u8>, Error>,
+    #[cfg(test)]
+    pub(crate) request: Shape,
+    #[cfg(test)]
+    pub(crate) answer: Shape,
 }
 
 impl SessionEntry {
@@ -89,6 +96,10 @@ impl SessionEntry {
             run: |params, subscriptions, governor| {
                 to_bytes(&params.typed::<C>(&C::SPEC)?.run(subscriptions, governor)?)
             },
+            #[cfg(test)]
+            request: Shape::of::<C>(),
+            #[cfg(test)]
+            answer: Shape::of::<C::Answer>(),
         }
     }
 }
@@ -107,7 +118,7 @@ pub(crate) fn find(name: &str) -> Option<&'static SessionEntry> {
 }
 
 /// Which events, and from where on.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Subscribe {
     types: Option<Vec<EventType>>,
@@ -119,8 +130,8 @@ struct Subscribe {
 }
 
 impl SessionCall for Subscribe {
-    const SPEC: Spec =
-        Spec::of_session("event/subscribe", "Tells events from now on, or from one on").queried(&["after"]);
+    const SPEC: Spec = Spec::of_session("event/subscribe", "Subscribes to events, from now on or after a given one")
+        .queried(&["after"]);
     type Answer = SubscriptionRef;
 
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<SubscriptionRef, Error> {
@@ -142,7 +153,7 @@ impl SessionCall for Subscribe {
 }
 
 /// A subscription of this session.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Unsubscribe {
     subscription_id: String,
@@ -164,14 +175,14 @@ impl SessionCall for Unsubscribe {
 }
 
 /// Which subscription it was.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SubscriptionRef {
     subscription_id: String,
 }
 
 /// An event of a named cursor that was dealt with, and all before it.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Acknowledge {
     subscription_id: String,
@@ -180,7 +191,7 @@ struct Acknowledge {
 
 impl SessionCall for Acknowledge {
     const SPEC: Spec =
-        Spec::of_session("event/acknowledge", "Notes that an event was dealt with").queried(&["eventId"]);
+        Spec::of_session("event/acknowledge", "Acknowledges an event and all events before it").queried(&["eventId"]);
     type Answer = Self;
 
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<Self, Error> {
@@ -199,13 +210,13 @@ impl SessionCall for Acknowledge {
 }
 
 /// The name of a cursor, which begins anew.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, ToSchema)]
 struct Forget {
     cursor: String,
 }
 
 impl SessionCall for Forget {
-    const SPEC: Spec = Spec::of_session("event/forget", "Lets a cursor's name begin anew");
+    const SPEC: Spec = Spec::of_session("event/forget", "Forgets a named cursor, so that its name starts anew");
     type Answer = Self;
 
     fn run(self, _: &mut Subscriptions, governor: &Governor) -> Result<Self, Error> {

@@ -1,7 +1,7 @@
 //! Keys, plans and limits in front of a governor, without a transport: a bearer token and a call in, the contract's
 //! answer or error out.
 //!
-//! `docs/reference/http.md` has the whole of it.
+//! `docs/reference/http.md` describes keys, plans and the order of checks.
 //!
 //! ```
 //! use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};

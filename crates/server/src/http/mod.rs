@@ -1,6 +1,6 @@
 //! The contract over HTTP: a router to mount anywhere, and a server for it.
 //!
-//! `docs/reference/http.md` has the paths, and what is checked in which order.
+//! `docs/reference/http.md` has the order of checks and the limits, `docs/reference/calls.md` the paths.
 //!
 //! ```no_run
 //! use rulekeep_server::http::{Server, router};
@@ -25,6 +25,7 @@ mod caller;
 mod connection;
 mod console;
 mod descriptors;
+mod error_code;
 mod handle;
 mod idempotency;
 mod openapi;

@@ -1,10 +1,8 @@
-//! The OpenAPI document: it stands under `docs/` as it is served, and it says of every path what the server does there.
+//! The OpenAPI document: `docs/reference/openapi.json` is what is served, and it describes what the server does on every path.
 
 mod live;
 mod shapes;
 mod walk;
-
-use std::path::Path;
 
 use crate::common::{self, Served, builder};
 use live::{Asked, Live};
@@ -14,15 +12,7 @@ use serde_json::{Value, json};
 fn the_document_under_docs_is_the_one_that_is_served() {
     let live = Live::new(&common::in_memory());
     let served = format!("{}\n", serde_json::to_string_pretty(&live.document).unwrap());
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
-    if std::env::var_os("RULEKEEP_BLESS").is_some() {
-        std::fs::write(&path, &served).unwrap();
-    }
-    let stands = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        stands == served,
-        "docs/reference/openapi.json is out of date; RULEKEEP_BLESS=1 cargo test -p rulekeep-server --test contract openapi writes it"
-    );
+    common::generated::check("openapi.json", &served, "cargo test -p rulekeep-server --test contract openapi");
 }
 
 #[test]
