@@ -117,6 +117,9 @@
 #[cfg(feature = "checkpoints")]
 pub mod checkpoint;
 pub mod document;
+#[cfg(test)]
+#[path = "../tests/common/generated.rs"]
+mod generated;
 mod governor;
 mod mandate;
 mod model;
@@ -277,7 +280,7 @@ pub mod maintenance {
 /// them.
 pub mod extension {
     pub use crate::governor::extension::*;
-    pub use crate::model::{KeyId, WebhookId};
+    pub use crate::model::{ERROR_CODES, ErrorCode, KeyId, WebhookId};
 }
 
 /// Entry points of the fuzz targets for internal formats.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::error_code::{self, ErrorCode};
 use super::{BrokenKind, DenialClass, ProofId, closed_words};
 
 /// A text that is not a valid value of its type, with the form that was expected.
@@ -259,50 +260,38 @@ fn kind_of(id: &str) -> &'static str {
 impl Error {
     /// The error code of the service contract, for example `AGENT_NOT_FOUND`.
     pub const fn code(&self) -> &'static str {
-        match self {
-            Self::InvalidInput { .. } | Self::ExportBroken { .. } | Self::ArchiveBroken { .. } => "INVALID_INPUT",
-            Self::InvalidIntent { .. } => "INVALID_INTENT",
-            Self::AgentNotFound { .. } => "AGENT_NOT_FOUND",
-            Self::Policy { .. } => "POLICY_ERROR",
-            Self::InvalidQuery { .. } => "INVALID_QUERY",
-            Self::ProofNotFound { .. } | Self::ProofElsewhere { .. } | Self::EvidenceErased { .. } => "PROOF_NOT_FOUND",
-            Self::NotFound { .. } => "NOT_FOUND",
-            Self::TaskNotFound { .. } => "TASK_NOT_FOUND",
-            Self::Conflict { .. } => "CONFLICT",
-            Self::PayloadTooLarge { .. } => "PAYLOAD_TOO_LARGE",
-            Self::Unauthorized { .. } => "UNAUTHORIZED",
-            Self::RateLimited { .. } => "RATE_LIMITED",
-            Self::Forbidden { .. } => "FORBIDDEN",
-            Self::ChainBroken { .. } | Self::Contradicted { .. } => "CHAIN_BROKEN",
-            Self::StorageUnavailable { .. } => "STORAGE_UNAVAILABLE",
-            Self::NotBuilt { .. } => "NOT_IMPLEMENTED",
-            Self::Internal { .. } => "INTERNAL",
-        }
+        self.kind().code
     }
 
     /// The HTTP status of the error code.
     pub const fn http_status(&self) -> u16 {
+        self.kind().http_status
+    }
+
+    /// The code with its status, its meaning and what the caller can do.
+    const fn kind(&self) -> ErrorCode {
         match self {
-            Self::InvalidInput { .. }
-            | Self::InvalidIntent { .. }
-            | Self::InvalidQuery { .. }
-            | Self::ExportBroken { .. }
-            | Self::ArchiveBroken { .. } => 400,
-            Self::Unauthorized { .. } => 401,
-            Self::Forbidden { .. } => 403,
-            Self::AgentNotFound { .. }
-            | Self::ProofNotFound { .. }
-            | Self::ProofElsewhere { .. }
-            | Self::EvidenceErased { .. }
-            | Self::TaskNotFound { .. }
-            | Self::NotFound { .. } => 404,
-            Self::Conflict { .. } => 409,
-            Self::PayloadTooLarge { .. } => 413,
-            Self::Policy { .. } => 422,
-            Self::RateLimited { .. } => 429,
-            Self::Internal { .. } => 500,
-            Self::NotBuilt { .. } => 501,
-            Self::ChainBroken { .. } | Self::Contradicted { .. } | Self::StorageUnavailable { .. } => 503,
+            Self::InvalidInput { .. } | Self::ExportBroken { .. } | Self::ArchiveBroken { .. } => {
+                error_code::INVALID_INPUT
+            }
+            Self::InvalidIntent { .. } => error_code::INVALID_INTENT,
+            Self::InvalidQuery { .. } => error_code::INVALID_QUERY,
+            Self::Unauthorized { .. } => error_code::UNAUTHORIZED,
+            Self::Forbidden { .. } => error_code::FORBIDDEN,
+            Self::AgentNotFound { .. } => error_code::AGENT_NOT_FOUND,
+            Self::ProofNotFound { .. } | Self::ProofElsewhere { .. } | Self::EvidenceErased { .. } => {
+                error_code::PROOF_NOT_FOUND
+            }
+            Self::TaskNotFound { .. } => error_code::TASK_NOT_FOUND,
+            Self::NotFound { .. } => error_code::NOT_FOUND,
+            Self::Conflict { .. } => error_code::CONFLICT,
+            Self::PayloadTooLarge { .. } => error_code::PAYLOAD_TOO_LARGE,
+            Self::Policy { .. } => error_code::POLICY_ERROR,
+            Self::RateLimited { .. } => error_code::RATE_LIMITED,
+            Self::Internal { .. } => error_code::INTERNAL,
+            Self::NotBuilt { .. } => error_code::NOT_IMPLEMENTED,
+            Self::ChainBroken { .. } | Self::Contradicted { .. } => error_code::CHAIN_BROKEN,
+            Self::StorageUnavailable { .. } => error_code::STORAGE_UNAVAILABLE,
         }
     }
 

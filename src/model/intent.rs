@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::facts::{FACTS_KEY, MAX_FACTS_BYTES};
+use super::context_key::{CALL_ID, PARSED_KEYS, REQUESTED_BY};
+use super::facts::MAX_FACTS_BYTES;
 use super::json::{push_members, push_text, push_texts};
 use super::reserved::{RESERVED, has_reserved};
 use super::{Action, AgentId, Capability, Error, IntentId, InvalidValue, RiskLevel, Timestamp};
@@ -365,12 +366,7 @@ fn check_requesters(context: &Map<String, Value>) -> Result<(), Error> {
     Err(Error::input("context", format!("{REQUESTED_BY}: expected a name or a list of names, such as \"ann\"")))
 }
 
-/// Context key of the caller's idempotency key for the request.
-const CALL_ID: &str = "callId";
 const MAX_CALL_ID_CHARS: usize = 256;
-
-/// Context key of the people who asked the agent to act.
-const REQUESTED_BY: &str = "requestedBy";
 
 fn json_size(value: &impl Serialize) -> Result<usize, Error> {
     serde_json::to_vec(value)
@@ -439,22 +435,6 @@ fn value_depth(value: &Value, limit: usize) -> usize {
 /// The field names of an intent.
 const FIELDS: &[&str] = &["id", "agentId", "parsedAction", "riskLevel", "requiredCapabilities", "context", "timestamp"];
 
-/// The context keys that parsing adds.
-pub(crate) const PARSED_KEYS: &[&str] = &[
-    "dataClassification",
-    "operation",
-    "resource",
-    "target",
-    "recordCount",
-    "amount",
-    "currency",
-    "parseConfidence",
-    "riskFactors",
-    "inputFormat",
-    FACTS_KEY,
-];
-/// The context keys with a meaning that a caller may set.
-pub(crate) const CALLERS_KEYS: &[&str] = &["environment", REQUESTED_BY, "retryOf", CALL_ID];
 /// Maximum size of the keys that parsing adds, in bytes beyond the caller's context.
 const MAX_PARSED_BYTES: usize = 16 * 1024 + MAX_FACTS_BYTES;
 

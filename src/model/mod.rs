@@ -8,10 +8,12 @@ mod agent;
 mod capability;
 mod classification;
 mod constraints;
+pub(crate) mod context_key;
 mod cursor;
 mod decision;
 mod enforcement;
 mod error;
+mod error_code;
 mod escalation;
 mod event;
 mod facts;
@@ -46,6 +48,7 @@ pub use cursor::{Order, ProofCursor};
 pub use decision::{Decision, Outcome, OutcomeReport};
 pub use enforcement::{DenialClass, Enforcement, InputEnforcement};
 pub use error::{Error, InvalidValue, Problem, Severity, excerpt};
+pub use error_code::{ERROR_CODES, ErrorCode};
 pub use escalation::{
     ApprovalOffer, Escalation, EscalationPage, EscalationQuery, EscalationState, Resolved, Review, ReviewNeed, Vote,
 };
@@ -82,11 +85,12 @@ pub use verification::{
 };
 
 pub(crate) use agent::{AgentProfile, checked_person};
+pub(crate) use context_key::{CALLERS_KEYS, PARSED_KEYS};
 pub(crate) use cursor::CursorPlace;
 pub(crate) use escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, EscalationRecord, LimitCharge};
 pub(crate) use facts::{FACTS_KEY, MAX_FACTS_BYTES};
+pub(crate) use intent::{IntentStamp, check_context};
 pub use intent::json_depth;
-pub(crate) use intent::{CALLERS_KEYS, IntentStamp, PARSED_KEYS, check_context};
 pub(crate) use preapproval::{GRANT_PREFIX, is_grant_counter};
 pub use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;

@@ -28,6 +28,7 @@ mod explain;
 mod fact;
 mod identifier;
 mod index;
+mod known_constraint;
 mod layers;
 mod limit;
 mod naming;

@@ -4,6 +4,7 @@
 use serde_json::{Map, Number, Value as Json};
 use strsim::osa_distance;
 
+use super::known_constraint::{KNOWN, NAMES};
 use crate::document::{Node, Report, Value};
 use crate::model::hides_or_breaks;
 use crate::model::{Constraints, Timestamp, excerpt};
@@ -24,7 +25,7 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
         if field.name == "expiresAt" {
             value = in_utc(&value);
         }
-        if let Some(meant) = slip(&field.name, KNOWN) {
+        if let Some(meant) = slip(&field.name, NAMES) {
             let name = excerpt(&field.name);
             report.warn(field.at, &path, format!("{name:?} is a key of your own; did you mean {meant:?}?"));
         }
@@ -39,20 +40,13 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
 /// Returns whether it is known which of two values of a constraint is tighter. Unknown for a document's own keys,
 /// where a smaller number may be the looser one.
 pub(super) fn has_direction(name: &str) -> bool {
-    KNOWN.contains(&name)
+    KNOWN.iter().any(|known| known.name == name)
 }
 
 /// The value that a known constraint expects, if the given value is not valid for it.
 fn misfit(name: &str, value: &Json) -> Option<&'static str> {
-    let is_text_list = || value.as_array().is_some_and(|items| items.iter().all(Json::is_string));
-    match name {
-        "maxRecords" | "maxUses" | "timeoutMs" => (!value.is_u64()).then_some("a whole number from 0"),
-        "maxAmount" => (!value.as_f64().is_some_and(|amount| amount >= 0.0)).then_some("a number from 0"),
-        "readOnly" => (!value.is_boolean()).then_some("true or false"),
-        "allowedTargets" | "allowedHosts" | "redactFields" => (!is_text_list()).then_some("a list of strings"),
-        "expiresAt" => (!value.is_string()).then_some("a timestamp with an offset, for example 2026-01-31T09:30:00Z"),
-        _ => None,
-    }
+    let known = KNOWN.iter().find(|known| known.name == name)?;
+    (!known.kind.fits(value)).then(|| known.kind.expected())
 }
 
 /// The known key that another one differs from by a letter, by case or by underscores only.
@@ -117,18 +111,6 @@ fn float(number: f64) -> Json {
     Number::from_f64(number).map_or(Json::Null, Json::Number)
 }
 
-/// The keys that `misfit` knows.
-const KNOWN: &[&str] = &[
-    "maxRecords",
-    "maxUses",
-    "timeoutMs",
-    "maxAmount",
-    "readOnly",
-    "allowedTargets",
-    "allowedHosts",
-    "redactFields",
-    "expiresAt",
-];
 const LONGEST_SLIP: usize = 32;
 /// 2^53 - 1. Beyond it, different numbers compare equal when they are merged.
 const LARGEST_EXACT: u64 = (1 << 53) - 1;

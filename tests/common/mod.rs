@@ -6,6 +6,8 @@
 #![allow(dead_code)] // every test crate has its own copy of this module and uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot go on fails its test
 
+pub(crate) mod generated;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};

@@ -7,6 +7,15 @@ use crate::calls::{self, Entry, Params};
 use crate::gateway::{Admitted, Gateway, Made};
 use rulekeep::Error;
 
+/// The calls that `rulekeep`'s daemon opens on its socket for agents, without a key: reporting and waiting. None of them
+/// answers an escalation or changes a rule.
+pub const AGENT_SOCKET_CALLS: &[&str] =
+    &["catalogue/list", "escalation/claim", "escalation/get", "escalation/wait", "outcome/report", "task/observe"];
+
+/// The calls that the daemon answers itself on that socket, in a narrower form.
+#[cfg(test)]
+pub(crate) const NARROWED_CALLS: &[&str] = &["catalogue/load", "catalogue/pin", "enforce", "escalation/approve"];
+
 /// The calls that the other side of a connection may make.
 #[derive(Clone)]
 pub enum Access {

@@ -18,6 +18,9 @@
 mod access;
 mod calls;
 pub mod gateway;
+#[cfg(test)]
+#[path = "../../../tests/common/generated.rs"]
+mod generated;
 pub mod http;
 mod rpc;
 pub mod sidecar;
@@ -25,5 +28,10 @@ mod strict;
 mod telemetry;
 pub mod webhooks;
 
-pub use access::{Access, call};
+pub use access::{AGENT_SOCKET_CALLS, Access, call};
 pub use calls::call_text;
+
+/// The code in the page on webhooks is compiled and run with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/reference/webhooks.md")]
+struct WebhooksPage;

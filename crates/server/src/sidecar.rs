@@ -207,22 +207,3 @@ fn one(response: &Response<'_>) -> Option<String> {
     // Responses consist of JSON values and texts, which always serialize.
     serde_json::to_string(response).ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_call_has_its_row_in_the_documents() {
-        let of_session = events::CALLS.iter().map(|entry| entry.spec.method);
-        let all: Vec<_> = calls::CALLS.iter().map(|entry| entry.spec.method).chain(of_session).collect();
-        assert!(all.len() > 60, "{}", all.len());
-        for (file, text) in [
-            ("docs/sidecar.md", include_str!("../../../docs/sidecar.md")),
-            ("README.md", include_str!("../../../README.md")),
-        ] {
-            let missing: Vec<_> = all.iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
-            assert!(missing.is_empty(), "{file} lacks {missing:?}");
-        }
-    }
-}

@@ -30,6 +30,8 @@ use error::Fault;
 pub(crate) use error::{ConditionError, EvaluationError};
 use evaluate::Run;
 use facts::Facts;
+#[cfg(all(test, not(conformance)))]
+pub(super) use names::described;
 use tree::{Kind, Node};
 use types::Type;
 use value::Value;

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod conditions;
+mod context_page;
 mod evaluation;
 mod facts;
 mod forms;

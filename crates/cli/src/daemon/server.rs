@@ -17,17 +17,12 @@ use std::time::{Duration, Instant};
 
 use rulekeep::{Agent, Error, Tier};
 use rulekeep_server::gateway::Gateway;
-use rulekeep_server::{Access, sidecar};
+use rulekeep_server::{AGENT_SOCKET_CALLS, Access, sidecar};
 use serde_json::{Map, Value, json};
 
 use super::pins::Pins;
 use crate::home::Home;
 use crate::hook::engine::{Engine, HOST_USER};
-
-/// The calls that agents may make: deciding, reporting and waiting, but not answering an escalation or changing a
-/// rule.
-const AGENT_CALLS: &[&str] =
-    &["catalogue/list", "escalation/claim", "escalation/get", "escalation/wait", "outcome/report", "task/observe"];
 
 /// Largest number of connections at a time, over both sockets.
 const MOST_CONNECTIONS: usize = 1024;
@@ -135,7 +130,7 @@ impl Server {
 
     fn serve(&self, stream: &UnixStream, side: Side) -> std::io::Result<()> {
         let access = match side {
-            Side::Agents => Access::Only(AGENT_CALLS),
+            Side::Agents => Access::Only(AGENT_SOCKET_CALLS),
             Side::Operators => Access::Reading,
         };
         let asked = Asked::default();

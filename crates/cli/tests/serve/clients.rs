@@ -1,6 +1,6 @@
-//! A live `serve`, used by hands that are not ours: the README's commands of
-//! curl as they stand there, and the clients of `examples/clients` in Python
-//! and in Node, also through a line that loses an answer.
+//! A live `serve`, used by programs that are not ours: the commands of curl in
+//! `docs/reference/http.md`, and the clients of `examples/clients` in Python
+//! and in Node, also over a connection that loses an answer.
 //!
 //! And what `serve` does where the process may open few files, and when it is asked to end twice.
 //!
@@ -19,18 +19,13 @@ use crate::programs::{self, SOON, is_there};
 use serde_json::Value;
 
 #[test]
-fn the_commands_in_the_readme_do_what_it_says() {
+fn the_first_session_does_what_the_page_says() {
     if !["bash", "curl", "jq"].into_iter().all(is_there) {
         return;
     }
-    let readme = include_str!("../../../../README.md");
-    let section = readme.split("\n## Over HTTP\n").nth(1).unwrap().split("\n## ").next().unwrap();
-    let mut blocks = section.split("\n```sh\n").skip(1).map(|block| block.split("\n```").next().unwrap());
-    let commands = blocks.find(|block| block.contains("curl ")).expect("the README has commands of curl");
-
     let serve = Serve::start();
     let mut bash = Command::new("bash");
-    bash.args(["-euo", "pipefail", "-c", commands]).env("URL", &serve.url).env("ADMIN", &serve.admin);
+    bash.args(["-euo", "pipefail", "-c", commands("First session")]).env("URL", &serve.url).env("ADMIN", &serve.admin);
     let said = programs::succeeded(&mut bash, &[], SOON);
     let answers: Vec<Value> = serde_json::Deserializer::from_str(&said).into_iter().collect::<Result<_, _>>().unwrap();
     let [registered, verdict, recorded, page, status] = answers.as_slice() else { panic!("{said}") };
@@ -42,11 +37,16 @@ fn the_commands_in_the_readme_do_what_it_says() {
     serve.end();
 }
 
-/// What the commands of a section of the page on HTTP print.
-fn said_by(section: &str) -> String {
-    let page = include_str!("../../../../docs/http.md");
+/// The commands of a section of the page on HTTP.
+fn commands(section: &str) -> &'static str {
+    let page = include_str!("../../../../docs/reference/http.md");
     let section = page.split(&format!("\n## {section}\n")).nth(1).unwrap();
-    let commands = section.split("\n```sh\n").nth(1).unwrap().split("\n```").next().unwrap();
+    let mut blocks = section.split("\n```sh\n").skip(1).map(|block| block.split("\n```").next().unwrap());
+    blocks.find(|block| block.contains("curl ")).expect("the section has commands of curl")
+}
+
+/// What the commands of a section of the page print.
+fn said_by(section: &str) -> String {
     let before = r#"
         admin="Authorization: Bearer $ADMIN"
         curl -sS -H "$admin" "$URL/admin/agents" --json '{"agentId": "support-7", "tier": "T4"}' >/dev/null
@@ -55,7 +55,7 @@ fn said_by(section: &str) -> String {
     "#;
     let serve = Serve::start();
     let mut bash = Command::new("bash");
-    bash.args(["-euo", "pipefail", "-c", &format!("{before}\n{commands}")]);
+    bash.args(["-euo", "pipefail", "-c", &format!("{before}\n{}", commands(section))]);
     let said = programs::succeeded(bash.env("URL", &serve.url).env("ADMIN", &serve.admin), &[], SOON);
     serve.end();
     said
@@ -66,7 +66,7 @@ fn the_way_from_a_question_to_its_claim_is_as_the_page_says() {
     if !["bash", "curl", "jq"].into_iter().all(is_there) {
         return;
     }
-    let said = said_by("A question, a person, an answer");
+    let said = said_by("Escalation");
     let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
     assert_eq!(answers.next().unwrap().unwrap()["rules"], 1, "{said}");
     let states = &said[answers.byte_offset()..];
@@ -78,7 +78,7 @@ fn the_way_of_a_task_is_as_the_page_says() {
     if !["bash", "curl", "jq"].into_iter().all(is_there) {
         return;
     }
-    let said = said_by("A task from its words to its end");
+    let said = said_by("Task");
     assert_eq!(said.split_whitespace().collect::<String>(), "ALLOW{}ESCALATEclosed");
 }
 

@@ -6,6 +6,8 @@
 #![allow(dead_code)] // the fields are read by serde and schemars alone
 
 mod cases;
+#[path = "../../../../tests/common/generated.rs"]
+mod generated;
 mod policy;
 mod words;
 
@@ -25,17 +27,12 @@ use serde_json::{Value, json};
 fn the_committed_schemas_are_those_of_the_documents() {
     for (file, schema) in [("policy.schema.json", policy_schema()), ("policy-cases.schema.json", cases_schema())] {
         let made = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
-        for folder in ["docs", "crates/cli/src/policy"] {
-            let path = Path::new(ROOT).join(folder).join(file);
-            if std::env::var_os("RULEKEEP_BLESS").is_some() {
-                std::fs::write(&path, &made).unwrap();
-            }
-            let committed = std::fs::read_to_string(&path).unwrap();
-            assert!(
-                committed == made,
-                "{folder}/{file} is out of date; RULEKEEP_BLESS=1 cargo test -p rulekeep-conformance --test policy_schema writes it"
-            );
-        }
+        generated::check(file, &made, "cargo test -p rulekeep-conformance --test policy_schema");
+        generated::check(
+            &format!("../../crates/cli/src/policy/{file}"),
+            &made,
+            "cargo test -p rulekeep-conformance --test policy_schema",
+        );
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) struct Get {
 
 impl Call for Get {
     const SPEC: Spec =
-        Spec::get("agent/get", "/agents/{agentId}", "Reads an agent's trust").for_agents().errors(&[404]);
+        Spec::get("agent/get", "/agents/{agentId}", "Returns an agent's score and tier").for_agents().errors(&[404]);
     type Answer = AgentTrust;
 
     fn subject(&self) -> Subject<'_> {
@@ -161,9 +161,8 @@ enum Clear {
 }
 
 impl Call for Update {
-    const SPEC: Spec =
-        Spec::of(Verb::Patch, "agent/update", "/admin/agents/{agentId}", "Changes what is said of an agent")
-            .errors(&[404, 409]);
+    const SPEC: Spec = Spec::of(Verb::Patch, "agent/update", "/admin/agents/{agentId}", "Changes an agent's profile")
+        .errors(&[404, 409]);
     type Answer = AgentInfo;
 
     fn run(self, gateway: &Gateway) -> Result<AgentInfo, Error> {
@@ -226,7 +225,7 @@ macro_rules! changes_state {
 }
 
 changes_state!(Suspend, "agent/suspend", "/admin/agents/{agentId}/suspend", "Suspends an agent", suspend);
-changes_state!(Resume, "agent/resume", "/admin/agents/{agentId}/resume", "Lets an agent act again", resume);
+changes_state!(Resume, "agent/resume", "/admin/agents/{agentId}/resume", "Resumes a suspended agent", resume);
 changes_state!(Retire, "agent/retire", "/admin/agents/{agentId}/retire", "Retires an agent for good", retire);
 
 /// No parameters.
@@ -234,7 +233,7 @@ changes_state!(Retire, "agent/retire", "/admin/agents/{agentId}/retire", "Retire
 pub(super) struct Export {}
 
 impl Call for Export {
-    const SPEC: Spec = Spec::get("agent/export", "/admin/agents/export", "Writes every agent as a line");
+    const SPEC: Spec = Spec::get("agent/export", "/admin/agents/export", "Exports every agent, one a line");
     type Answer = AgentExport;
 
     fn run(self, gateway: &Gateway) -> Result<AgentExport, Error> {

@@ -17,7 +17,8 @@ use rulekeep::proof::ProofId;
 pub(super) struct Create {}
 
 impl Call for Create {
-    const SPEC: Spec = Spec::post("checkpoint/create", "/admin/checkpoints", "Makes a checkpoint").errors(&[409]);
+    const SPEC: Spec =
+        Spec::post("checkpoint/create", "/admin/checkpoints", "Creates a signed checkpoint").errors(&[409]);
     type Answer = CheckpointNote;
 
     fn run(self, gateway: &Gateway) -> Result<CheckpointNote, Error> {

@@ -373,7 +373,7 @@ macro_rules! decides {
 
 decides!(
     Enforce,
-    Spec::post("enforce", "/enforce", "Decides on an intent, or on an input, and records the decision")
+    Spec::post("enforce", "/enforce", "Decides on an intent or an input, and records the decision")
         .for_agents()
         .quick(),
     /// A decision, with the parsed intent if an input was given.
@@ -393,7 +393,7 @@ decides!(
     Spec::post(
         "policy/explain",
         "/admin/policies/explain",
-        "Says what would be decided, and why, rule by rule",
+        "Explains the decision that a request would get, rule by rule",
     ),
     /// A preview of a decision with the result of each rule, and the parsed intent if an input was given.
     Explained(explanation: Explanation),
@@ -409,7 +409,7 @@ decides!(
 
 decides!(
     Preview,
-    Spec::post("policy/preview", "/admin/policies/preview", "Says what would be decided"),
+    Spec::post("policy/preview", "/admin/policies/preview", "Previews the decision that a request would get"),
     /// A preview of a decision, with the parsed intent if an input was given.
     Previewed(preview: rulekeep::preview::Preview),
     task: false,

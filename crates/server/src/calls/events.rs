@@ -10,10 +10,13 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::call::to_bytes;
 use super::params::Params;
 use super::params::given;
+#[cfg(test)]
+use super::spec::Shape;
 use super::spec::Spec;
 use crate::rpc::{Fault, Notification};
 use rulekeep::event::{EventFilter, EventId, EventType, Subscription};
@@ -68,9 +71,9 @@ struct EventParams<'a> {
 }
 
 /// A call on a session's subscriptions, with its parameters as fields.
-trait SessionCall: DeserializeOwned {
+trait SessionCall: DeserializeOwned + ToSchema {
     const SPEC: Spec;
-    type Answer: Serialize;
+    type Answer: Serialize + ToSchema;
 
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<Self::Answer, Error>;
 }
@@ -79,6 +82,10 @@ trait SessionCall: DeserializeOwned {
 pub(crate) struct SessionEntry {
     pub(crate) spec: &'static Spec,
     pub(crate) run: fn(Params, &mut Subscriptions, &Governor) -> Result<Vec<u8>, Error>,
+    #[cfg(test)]
+    pub(crate) request: Shape,
+    #[cfg(test)]
+    pub(crate) answer: Shape,
 }
 
 impl SessionEntry {
@@ -88,6 +95,10 @@ impl SessionEntry {
             run: |params, subscriptions, governor| {
                 to_bytes(&params.typed::<C>(&C::SPEC)?.run(subscriptions, governor)?)
             },
+            #[cfg(test)]
+            request: Shape::of::<C>(),
+            #[cfg(test)]
+            answer: Shape::of::<C::Answer>(),
         }
     }
 }
@@ -106,7 +117,7 @@ pub(crate) fn find(name: &str) -> Option<&'static SessionEntry> {
 }
 
 /// The events to subscribe to, and the start.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Subscribe {
     types: Option<Vec<EventType>>,
@@ -118,8 +129,8 @@ struct Subscribe {
 }
 
 impl SessionCall for Subscribe {
-    const SPEC: Spec =
-        Spec::of_session("event/subscribe", "Tells events from now on, or from one on").queried(&["after"]);
+    const SPEC: Spec = Spec::of_session("event/subscribe", "Subscribes to events, from now on or after a given one")
+        .queried(&["after"]);
     type Answer = SubscriptionRef;
 
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<SubscriptionRef, Error> {
@@ -141,7 +152,7 @@ impl SessionCall for Subscribe {
 }
 
 /// A subscription of this session to end.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Unsubscribe {
     subscription_id: String,
@@ -163,14 +174,14 @@ impl SessionCall for Unsubscribe {
 }
 
 /// The id of the subscription.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SubscriptionRef {
     subscription_id: String,
 }
 
 /// An event of a named cursor that has been processed, with all events before it.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Acknowledge {
     subscription_id: String,
@@ -179,7 +190,7 @@ struct Acknowledge {
 
 impl SessionCall for Acknowledge {
     const SPEC: Spec =
-        Spec::of_session("event/acknowledge", "Notes that an event was dealt with").queried(&["eventId"]);
+        Spec::of_session("event/acknowledge", "Acknowledges an event and all events before it").queried(&["eventId"]);
     type Answer = Self;
 
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<Self, Error> {
@@ -198,13 +209,13 @@ impl SessionCall for Acknowledge {
 }
 
 /// The name of a cursor to reset.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, ToSchema)]
 struct Forget {
     cursor: String,
 }
 
 impl SessionCall for Forget {
-    const SPEC: Spec = Spec::of_session("event/forget", "Lets a cursor's name begin anew");
+    const SPEC: Spec = Spec::of_session("event/forget", "Forgets a named cursor, so that its name starts anew");
     type Answer = Self;
 
     fn run(self, _: &mut Subscriptions, governor: &Governor) -> Result<Self, Error> {

@@ -36,7 +36,7 @@ pub(super) struct Create {
 }
 
 impl Call for Create {
-    const SPEC: Spec = Spec::post("key/create", "/admin/keys", "Makes a key, whose text is in this answer alone")
+    const SPEC: Spec = Spec::post("key/create", "/admin/keys", "Creates an API key; only this answer has its text")
         .no_null()
         .secret()
         .errors(&[409]);
@@ -74,7 +74,7 @@ fn plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error> {
 pub(super) struct List {}
 
 impl Call for List {
-    const SPEC: Spec = Spec::get("key/list", "/admin/keys", "Lists the keys");
+    const SPEC: Spec = Spec::get("key/list", "/admin/keys", "Lists the API keys");
     type Answer = KeyList;
 
     fn run(self, gateway: &Gateway) -> Result<KeyList, Error> {
@@ -95,7 +95,7 @@ pub(super) struct Revoke {
 }
 
 impl Call for Revoke {
-    const SPEC: Spec = Spec::of(Verb::Delete, "key/revoke", "/admin/keys/{id}", "Revokes a key").errors(&[404]);
+    const SPEC: Spec = Spec::of(Verb::Delete, "key/revoke", "/admin/keys/{id}", "Revokes an API key").errors(&[404]);
     type Answer = KeyInfo;
 
     fn run(self, gateway: &Gateway) -> Result<KeyInfo, Error> {

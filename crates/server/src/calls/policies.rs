@@ -27,7 +27,8 @@ pub(super) struct Validate {
 
 impl Call for Validate {
     const SPEC: Spec =
-        Spec::post("policy/validate", "/admin/policies/validate", "Says what is wrong with a policy document").large();
+        Spec::post("policy/validate", "/admin/policies/validate", "Checks a policy document and lists its problems")
+            .large();
     type Answer = PoliciesValidated;
 
     fn run(self, _: &Gateway) -> Result<PoliciesValidated, Error> {
@@ -95,7 +96,7 @@ pub(super) struct PoliciesLoaded {
 pub(super) struct Get {}
 
 impl Call for Get {
-    const SPEC: Spec = Spec::get("policy/get", "/admin/policies", "Reads the policy set in force");
+    const SPEC: Spec = Spec::get("policy/get", "/admin/policies", "Returns the policy set in force");
     type Answer = PoliciesShown;
 
     fn run(self, gateway: &Gateway) -> Result<PoliciesShown, Error> {
@@ -131,11 +132,14 @@ pub(super) struct Replay {
 }
 
 impl Call for Replay {
-    const SPEC: Spec =
-        Spec::post("policy/replay", "/admin/policies/replay", "Decides the past again by a candidate set")
-            .large()
-            .errors(&[404, 422])
-            .queried(&["agentId", "from", "to"]);
+    const SPEC: Spec = Spec::post(
+        "policy/replay",
+        "/admin/policies/replay",
+        "Decides past requests again under a candidate policy set",
+    )
+    .large()
+    .errors(&[404, 422])
+    .queried(&["agentId", "from", "to"]);
     type Answer = Replayed;
 
     fn together() -> Value {
@@ -169,10 +173,13 @@ pub(super) struct Shadow {
 }
 
 impl Call for Shadow {
-    const SPEC: Spec =
-        Spec::post("policy/shadow", "/admin/policies/shadow", "Sets a set into the shadow, and says what it came to")
-            .large()
-            .errors(&[422]);
+    const SPEC: Spec = Spec::post(
+        "policy/shadow",
+        "/admin/policies/shadow",
+        "Sets or clears the shadow policy set, and reports its differences",
+    )
+    .large()
+    .errors(&[422]);
     type Answer = Shadowed;
 
     /// Under `allOf`, because all of them may be absent.

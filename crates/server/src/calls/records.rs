@@ -87,7 +87,7 @@ impl Read for Query {
 
 impl Call for Query {
     const SPEC: Spec =
-        Spec::get("proof/query", "/proof/query", "Reads the records of an agent").for_agents().queried(QUERIED);
+        Spec::get("proof/query", "/proof/query", "Lists the proof records of an agent").for_agents().queried(QUERIED);
     type Answer = ProofPage;
 
     fn together() -> Value {
@@ -109,7 +109,8 @@ impl Call for Query {
 pub(super) struct List(RecordsForm);
 
 impl Call for List {
-    const SPEC: Spec = Spec::get("proof/list", "/admin/records", "Reads the records of all agents").queried(QUERIED);
+    const SPEC: Spec =
+        Spec::get("proof/list", "/admin/records", "Lists the proof records of all agents").queried(QUERIED);
     type Answer = ProofPage;
 
     fn run(self, gateway: &Gateway) -> Result<ProofPage, Error> {
@@ -123,9 +124,12 @@ impl Call for List {
 pub(super) struct Open(RecordsForm);
 
 impl Call for Open {
-    const SPEC: Spec =
-        Spec::get("proof/open", "/admin/records/open", "Reads what was granted or asked and has no outcome yet")
-            .queried(QUERIED);
+    const SPEC: Spec = Spec::get(
+        "proof/open",
+        "/admin/records/open",
+        "Lists the records that were not denied and have no outcome yet",
+    )
+    .queried(QUERIED);
     type Answer = ProofPage;
 
     fn run(self, gateway: &Gateway) -> Result<ProofPage, Error> {
@@ -148,7 +152,9 @@ pub(super) struct Stats {
 
 impl Call for Stats {
     const SPEC: Spec =
-        Spec::get("proof/stats", "/proof/stats", "Counts the records of an agent").for_agents().queried(QUERIED);
+        Spec::get("proof/stats", "/proof/stats", "Returns statistics over the proof records of an agent")
+            .for_agents()
+            .queried(QUERIED);
     type Answer = ProofStats;
 
     fn subject(&self) -> Subject<'_> {
@@ -173,7 +179,8 @@ pub(super) struct Get {
 }
 
 impl Call for Get {
-    const SPEC: Spec = Spec::get("proof/get", "/proof/records/{proofId}", "Reads a record").for_agents().errors(&[404]);
+    const SPEC: Spec =
+        Spec::get("proof/get", "/proof/records/{proofId}", "Returns a proof record").for_agents().errors(&[404]);
     type Answer = ShownRecord;
 
     fn subject(&self) -> Subject<'_> {
@@ -265,7 +272,7 @@ impl Read for Report {
 }
 
 impl Call for Report {
-    const SPEC: Spec = Spec::post("outcome/report", "/proof/outcome", "Reports what became of an action")
+    const SPEC: Spec = Spec::post("outcome/report", "/proof/outcome", "Reports the outcome of a decided action")
         .for_agents()
         .errors(&[404, 409]);
     type Answer = ProofRecord;
@@ -357,7 +364,7 @@ impl Call for Verify {
 pub(super) struct Status {}
 
 impl Call for Status {
-    const SPEC: Spec = Spec::get("admin/status", "/admin/status", "Says how the service does");
+    const SPEC: Spec = Spec::get("admin/status", "/admin/status", "Returns the service's health and metrics");
     type Answer = SystemStatus;
 
     fn run(self, gateway: &Gateway) -> Result<SystemStatus, Error> {

@@ -53,7 +53,7 @@ enum TrustedValue {
 }
 
 impl Call for Open {
-    const SPEC: Spec = Spec::post("task/open", "/admin/tasks", "Opens a task with its user's words as its mandate")
+    const SPEC: Spec = Spec::post("task/open", "/admin/tasks", "Opens a task with the user's words as its mandate")
         .no_null()
         .errors(&[404]);
     type Answer = OpenedTask;
@@ -76,7 +76,7 @@ pub(super) struct Get {
 }
 
 impl Call for Get {
-    const SPEC: Spec = Spec::get("task/get", "/admin/tasks/{taskId}", "Reads a task").errors(&[404]);
+    const SPEC: Spec = Spec::get("task/get", "/admin/tasks/{taskId}", "Returns a task").errors(&[404]);
     type Answer = TaskInfo;
 
     fn run(self, gateway: &Gateway) -> Result<TaskInfo, Error> {
@@ -112,7 +112,7 @@ impl Read for Observe {
 
 impl Call for Observe {
     const SPEC: Spec =
-        Spec::post("task/observe", "/admin/tasks/{taskId}/observe", "Takes in what a call under a task returned")
+        Spec::post("task/observe", "/admin/tasks/{taskId}/observe", "Records the result of a call under a task")
             .large()
             .errors(&[404]);
     type Answer = Observed;
@@ -171,7 +171,7 @@ impl Call for Delegate {
     const SPEC: Spec = Spec::post(
         "task/delegate",
         "/admin/tasks/{taskId}/delegate",
-        "Opens a task that is never wider than its parent",
+        "Delegates a part of a task, never wider than the task itself",
     )
     .errors(&[404]);
     type Answer = OpenedTask;
@@ -193,7 +193,7 @@ pub(super) struct Close {
 
 impl Call for Close {
     const SPEC: Spec =
-        Spec::post("task/close", "/admin/tasks/{taskId}/close", "Closes a task and those delegated from it")
+        Spec::post("task/close", "/admin/tasks/{taskId}/close", "Closes a task and the tasks delegated from it")
             .errors(&[404]);
     type Answer = TaskInfo;
 

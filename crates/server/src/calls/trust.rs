@@ -26,7 +26,7 @@ pub(super) struct History {
 }
 
 impl Call for History {
-    const SPEC: Spec = Spec::get("trust/history", "/agents/{agentId}/trust", "Reads how an agent's trust came about")
+    const SPEC: Spec = Spec::get("trust/history", "/agents/{agentId}/trust", "Lists the changes of an agent's trust")
         .for_agents()
         .errors(&[404])
         .queried(&["agentId", "page", "pageSize"]);
@@ -74,7 +74,7 @@ pub(super) struct Correct {
 }
 
 impl Call for Correct {
-    const SPEC: Spec = Spec::post("trust/correct", "/admin/trust/correct", "Says that a reported SUCCESS was none")
+    const SPEC: Spec = Spec::post("trust/correct", "/admin/trust/correct", "Corrects a reported SUCCESS that was none")
         .errors(&[404, 409]);
     type Answer = TrustSnapshot;
 
@@ -89,7 +89,7 @@ pub(super) struct Verify {}
 
 impl Call for Verify {
     const SPEC: Spec =
-        Spec::get("trust/verify", "/admin/trust/verification", "Verifies that trust is what the log says")
+        Spec::get("trust/verify", "/admin/trust/verification", "Verifies every agent's trust against the log")
             .errors(&[409]);
     type Answer = TrustCheck;
 

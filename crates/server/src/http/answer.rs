@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::error_code::{METHOD_NOT_ALLOWED, REQUEST_TIMEOUT, UNSUPPORTED_MEDIA_TYPE};
 use crate::gateway::Allowance;
 use rulekeep::Error;
 
@@ -40,9 +41,9 @@ impl Refusal {
         match self {
             Self::Of(error) => error.code(),
             Self::Path => "NOT_FOUND",
-            Self::Method => "METHOD_NOT_ALLOWED",
-            Self::MediaType | Self::Coding => "UNSUPPORTED_MEDIA_TYPE",
-            Self::Slow => "REQUEST_TIMEOUT",
+            Self::Method => METHOD_NOT_ALLOWED.code,
+            Self::MediaType | Self::Coding => UNSUPPORTED_MEDIA_TYPE.code,
+            Self::Slow => REQUEST_TIMEOUT.code,
         }
     }
 

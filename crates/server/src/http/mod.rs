@@ -25,6 +25,7 @@ mod caller;
 mod connection;
 mod console;
 mod descriptors;
+mod error_code;
 mod handle;
 mod idempotency;
 mod openapi;

@@ -139,10 +139,9 @@ fn second_after(request: &Request) -> String {
 }
 
 /// The code for a language in the README's section on webhooks.
-fn of_readme(language: &str) -> String {
-    let readme = include_str!("../../../../README.md");
-    let section = readme.split("\n## Webhooks\n").nth(1).unwrap().split("\n## ").next().unwrap();
-    let code = section.split(&format!("\n```{language}\n")).nth(1).expect("the README has code in that language");
+fn of_page(language: &str) -> String {
+    let page = include_str!("../../../../docs/reference/webhooks.md");
+    let code = page.split(&format!("\n```{language}\n")).nth(1).expect("the page has code in that language");
     code.split("\n```").next().unwrap().to_owned()
 }
 
@@ -162,22 +161,22 @@ print(len(cases), "as expected")
 "#;
 
 #[test]
-fn the_readme_verifies_in_python() {
+fn the_page_verifies_in_python() {
     if !is_there("python3") {
         return;
     }
     // Its errors are ValueErrors, as documented.
-    let program = of_readme("python") + &PYTHON_CASES.replace("except Exception", "except ValueError");
+    let program = of_page("python") + &PYTHON_CASES.replace("except Exception", "except ValueError");
     Cases::new().with_short_secrets().check(Command::new("python3").args(["-c", &program]));
 }
 
 #[test]
-fn the_readme_verifies_in_node() {
+fn the_page_verifies_in_node() {
     if !is_there("node") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let program = of_readme("js")
+    let program = of_page("js")
         + r#"
 import { readFileSync } from "node:fs";
 const [cases, real] = [JSON.parse(readFileSync(0)), Date.now];

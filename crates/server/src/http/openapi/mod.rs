@@ -2,6 +2,8 @@
 //!
 //! `schemas.rs` adds what the derived schemas cannot express.
 
+#[cfg(test)]
+mod page;
 mod schemas;
 
 use std::sync::LazyLock;
@@ -12,7 +14,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use self::schemas::{Schemas, not_null};
-use super::{BASE, HEALTH, authzen};
+use super::{BASE, HEALTH, authzen, error_code};
 use crate::calls::{CALLS, Entry, Shape, Spec, Verb};
 use crate::gateway::Scope;
 use rulekeep::status::Health;
@@ -55,8 +57,8 @@ fn made() -> Value {
         "info": {
             "title": "Rulekeep",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Governance of software agents: what an agent asks is parsed, decided by policy and trust, and \
-                            recorded in a hash-linked log.",
+            "description": "Governance of software agents: requests are parsed, decided by policy and trust, and recorded \
+                            in a hash-linked log.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "servers": [{ "url": "/", "description": "Where this document is served" }],
@@ -72,7 +74,7 @@ fn made() -> Value {
                 "type": "http",
                 "scheme": "bearer",
                 "bearerFormat": "rkp_<scope>_<72 hex digits>",
-                "description": "An API key. What it permits is its scope, `agent` or `admin`, and the agents that it is for.",
+                "description": "An API key. It permits what its scope, `agent` or `admin`, and its list of agents permit.",
             } },
         },
     })
@@ -83,16 +85,17 @@ const SCHEME: &str = "apiKey";
 
 /// The tags: the first part of a call's name, and its subject.
 const TAGS: &[(&str, &str)] = &[
-    ("contract", "Parsing, decisions, their records, and the service's health"),
+    ("contract", "Decisions, their records, and the service's health"),
     ("agent", "Agents"),
     ("trust", "Trust"),
-    ("escalation", "What people decide"),
-    ("proof", "The log"),
+    ("escalation", "Escalations and pre-approvals"),
+    ("proof", "The proof log"),
     ("checkpoint", "Signed checkpoints of the log"),
     ("task", "Tasks"),
-    ("stop", "Stops"),
+    ("stop", "Kill switches"),
+    ("clock", "The clock"),
     ("policy", "Policies"),
-    ("catalogue", "Tools"),
+    ("catalogue", "The catalogue of tools"),
     ("key", "API keys"),
     ("webhook", "Webhooks"),
     ("access", "OpenID AuthZEN"),
@@ -125,7 +128,7 @@ fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
         let name = schemas.add_request(spec, request);
         operation["requestBody"] = json!({ "content": json_content(&name), "required": is_required });
     }
-    let mut answer = answered("What was asked for", &schemas.add(entry.answer));
+    let mut answer = answered("The answer", &schemas.add(entry.answer));
     for name in ["RateLimit-Policy", "RateLimit"] {
         answer["headers"][name] = header_ref(name);
     }
@@ -180,7 +183,7 @@ fn parameter(place: &str, name: &str, mut schema: Value, is_required: bool) -> V
 fn itself() -> Value {
     json!({
         "operationId": "openapi",
-        "summary": "This document",
+        "summary": "Returns this document",
         "description": "Needs no key.",
         "tags": ["contract"],
         "security": [{}],
@@ -196,13 +199,13 @@ fn health(schemas: &mut Schemas) -> Value {
     let name = schemas.add(Shape::of::<HealthWord>());
     json!({
         "operationId": "health",
-        "summary": "The service's health, in a word",
+        "summary": "Returns the service's health in one word",
         "description": "Needs no key.",
         "tags": ["contract"],
         "security": [{}],
         "responses": {
-            "200": answered("It governs", &name),
-            "503": answered("It governs nothing", &name),
+            "200": answered("Healthy or degraded: the service decides", &name),
+            "503": answered("Unhealthy: the service may not decide", &name),
         },
     })
 }
@@ -216,10 +219,10 @@ pub(super) struct HealthWord {
 const JSON: &str = "application/json";
 /// Response headers.
 const HEADERS: &[(&str, &str)] = &[
-    ("X-Request-Id", "The request's id: the one that it came with, or a new one"),
-    ("RateLimit-Policy", "The plan of the key, in the fields of the IETF's draft on rate limits"),
-    ("RateLimit", "What the key may still do, likewise"),
-    ("Idempotent-Replayed", "`true` where it was answered before"),
+    ("X-Request-Id", "The id of the request: the client's own, or a new one"),
+    ("RateLimit-Policy", "The plan of the key, as in the IETF draft on rate limit headers"),
+    ("RateLimit", "The remaining requests of the key, as in the same draft"),
+    ("Idempotent-Replayed", "`true` when the answer is a stored one"),
     ("WWW-Authenticate", "`Bearer`"),
 ];
 /// Error statuses.
@@ -246,7 +249,7 @@ fn answered(description: &str, schema: &str) -> Value {
 }
 
 fn refused(status: u16, schemas: &mut Schemas) -> Value {
-    let mut answer = answered(codes(status), &schemas.add(Shape::of::<super::answer::ErrorBody>()));
+    let mut answer = answered(&codes(status), &schemas.add(Shape::of::<super::answer::ErrorBody>()));
     let problem = schemas.add(Shape::of::<super::answer::ProblemDetails>());
     answer["content"]["application/problem+json"] = json_content(&problem)[JSON].take();
     match status {
@@ -261,24 +264,9 @@ fn refused(status: u16, schemas: &mut Schemas) -> Value {
 }
 
 /// The error codes of a status.
-const fn codes(status: u16) -> &'static str {
-    match status {
-        400 => "INVALID_INPUT, INVALID_INTENT or INVALID_QUERY: a field is missing or malformed",
-        401 => "UNAUTHORIZED: the key is missing, or none that holds",
-        403 => "FORBIDDEN: the key does not permit it",
-        404 => "AGENT_NOT_FOUND, PROOF_NOT_FOUND, TASK_NOT_FOUND or NOT_FOUND: there is nothing of that name",
-        408 => "REQUEST_TIMEOUT: the body did not come in time",
-        409 => {
-            "CONFLICT: it contradicts what stands, or what was answered under the idempotency key is not answered again"
-        }
-        413 => "PAYLOAD_TOO_LARGE: the input, the context or the body is",
-        415 => "UNSUPPORTED_MEDIA_TYPE: the body is not announced as JSON in UTF-8",
-        422 => "POLICY_ERROR: the policy set does not load, or its evaluation failed",
-        429 => "RATE_LIMITED: more requests than the key's plan has room for",
-        500 => "INTERNAL: a fault of the service",
-        501 => "NOT_IMPLEMENTED: this service was built without what it needs",
-        _ => "STORAGE_UNAVAILABLE or CHAIN_BROKEN: the log cannot be written",
-    }
+fn codes(status: u16) -> String {
+    let codes = error_code::all().into_iter().filter(|code| code.http_status == status);
+    codes.map(|code| format!("{}: {}", code.code, code.meaning)).collect::<Vec<_>>().join(" ")
 }
 
 fn request_id() -> Value {
@@ -286,7 +274,7 @@ fn request_id() -> Value {
         "name": "X-Request-Id",
         "in": "header",
         "required": false,
-        "description": "Comes back in the answer, where it has 1 to 128 visible characters",
+        "description": "Returned in the answer if it has 1 to 128 visible ASCII characters",
         "schema": { "type": "string" },
     })
 }
@@ -296,7 +284,7 @@ fn idempotency_key() -> Value {
         "name": "Idempotency-Key",
         "in": "header",
         "required": false,
-        "description": "With the same one, the same request is answered again for a day, and done once",
+        "description": "A repeated request with the same key gets the first answer for a day, and is done once",
         "schema": { "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" },
     })
 }

@@ -41,7 +41,7 @@ fn the_page_and_its_parts_hold_a_browser_to_the_strict_policy() {
 
 #[test]
 fn the_manual_has_the_headers_that_are_sent() {
-    let manual: Vec<&str> = include_str!("../../../../../docs/console.md").split_whitespace().collect();
+    let manual: Vec<&str> = include_str!("../../../../../docs/reference/console.md").split_whitespace().collect();
     let manual = manual.join(" ").to_lowercase();
     for (name, value) in HEADERS {
         assert!(manual.contains(&format!("`{name}: {}`", value.to_lowercase())), "{name}");

@@ -86,10 +86,10 @@ const AGENTS: &[(&str, &str)] = &[
 #[test]
 fn the_lists_here_have_every_path() {
     // The table in the page is generated from the calls.
-    let page = include_str!("../../../../../docs/http.md");
+    let page = include_str!("../../../../../docs/reference/calls.md");
     let paths = page.lines().filter(|line| {
-        let path = line.split('`').nth(1).and_then(|row| row.split_once(' '));
-        line.starts_with("| `") && path.is_some_and(|(_, path)| path.starts_with('/'))
+        let http = line.split('`').nth(3).and_then(|cell| cell.split_once(' '));
+        line.starts_with("| `") && http.is_some_and(|(_, path)| path.starts_with('/'))
     });
     assert_eq!(paths.count(), ADMINS.len() + AGENTS.len());
 }

@@ -4,8 +4,6 @@ mod live;
 mod shapes;
 mod walk;
 
-use std::path::Path;
-
 use crate::common::{self, Served, builder};
 use live::{Asked, Live};
 use serde_json::{Value, json};
@@ -14,15 +12,7 @@ use serde_json::{Value, json};
 fn the_document_under_docs_is_the_one_that_is_served() {
     let live = Live::new(&common::in_memory());
     let served = format!("{}\n", serde_json::to_string_pretty(&live.document).unwrap());
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
-    if std::env::var_os("RULEKEEP_BLESS").is_some() {
-        std::fs::write(&path, &served).unwrap();
-    }
-    let stands = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        stands == served,
-        "docs/openapi.json is out of date; RULEKEEP_BLESS=1 cargo test -p rulekeep-server --test contract openapi writes it"
-    );
+    common::generated::check("openapi.json", &served, "cargo test -p rulekeep-server --test contract openapi");
 }
 
 #[test]
