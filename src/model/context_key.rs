@@ -4,7 +4,7 @@ use super::FACTS_KEY;
 
 /// The caller's own id of the request, in a context.
 pub(super) const CALL_ID: &str = "callId";
-/// Who asked the agent for what it does, in a context.
+/// Context key of the people who asked the agent to act.
 pub(super) const REQUESTED_BY: &str = "requestedBy";
 
 /// Defines a list of keys; their descriptions are for the page `docs/reference/context.md` alone.

@@ -10,7 +10,7 @@ pub struct ErrorCode {
     pub http_status: u16,
     /// The meaning, as sentences.
     pub meaning: &'static str,
-    /// What the caller can do, as sentences.
+    /// The remedy: sentences that tell the caller what to do.
     pub remedy: &'static str,
 }
 

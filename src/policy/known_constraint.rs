@@ -43,10 +43,10 @@ impl ConstraintKind {
 pub(super) struct KnownConstraint {
     pub(super) name: &'static str,
     pub(super) kind: ConstraintKind,
-    /// What it limits, its unit among it.
+    /// The quantity that the constraint limits, with its unit.
     #[cfg(test)]
     pub(super) meaning: &'static str,
-    /// What refuses an action beyond it.
+    /// The part that refuses an action beyond the constraint.
     #[cfg(test)]
     pub(super) enforced_by: &'static str,
     /// The value that stands where two rules set it.

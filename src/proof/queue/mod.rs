@@ -369,7 +369,7 @@ impl Queue {
     }
 }
 
-/// What a buffer for evidence holds without growing: most evidence is shorter.
+/// Capacity of a new evidence buffer in bytes. Most evidence is shorter.
 const BUFFER_BYTES: usize = 1024;
-/// Buffers that are kept: as many as a full queue of ordinary decisions has.
+/// Most buffers that are kept: as many as a full queue of ordinary decisions has.
 const MOST_BUFFERS: usize = 4096;
