@@ -1,4 +1,4 @@
-// Writes what commands do by their public descriptions, a line `program subcommand<TAB>description`:
+// Writes the public descriptions of commands, a line `program subcommand<TAB>description` each:
 //   node descriptions.mjs FOLDER_OF_SPECS INDEX_OF_PACKAGES
 import fs from "node:fs";
 import path from "node:path";

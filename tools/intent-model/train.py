@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the table of words that requests are read by, from the labelled rows in data/intents.
+"""Trains the parser's table of words from the labeled rows in data/intents.
 
     tools/intent-model/train [--without AUTHOR] [--share SHARE] [--out FILE]
 
@@ -33,20 +33,20 @@ RESOURCES = (
 RISKS = dict(L=0, M=1, H=2, C=3)
 RISK_NAMES = dict(LOW=0, MEDIUM=1, HIGH=2, CRITICAL=3)
 COLUMNS = OPERATIONS + RESOURCES + ["none", "medium", "high", "critical"]
-SPARSENESS = 0.02  # the weight of the squared weights in what is minimized
-HYPERNYMS = 0.2  # what a hypernym counts beside the word itself
-ROUNDS = 40  # steps of the optimizer, which stops it before it knows the rows by heart
-RELATIVES = 0.4  # what a word of the same root counts beside the word itself
-REAL = 4.0  # what a request of real users counts beside one that was written for this purpose
-ASIDE = ("bazaar", "people", "kit", "quay", "shelf")  # authors that confidence is fitted on, by a model that has not seen them
-VALUES = {"emailaddress", "url", "filepath", "quotation", "codespan", "0", "$"}  # what stands for a value in a clause
-LEAST_PAIRS = 2  # how often a pair of words must occur to be learned
-PAIRS = 1.0  # what a pair of words is worth beside a word that was not met
+SPARSENESS = 0.02  # factor of the squared weights in the loss
+HYPERNYMS = 0.2  # weight of a hypernym relative to the word itself
+ROUNDS = 40  # steps of the optimizer; more would overfit the rows
+RELATIVES = 0.4  # weight of a word of the same root relative to the word itself
+REAL = 4.0  # weight of a real user's request relative to one written for this purpose
+ASIDE = ("bazaar", "people", "kit", "quay", "shelf")  # confidence is fitted on rows of these authors, by a model trained without them
+VALUES = {"emailaddress", "url", "filepath", "quotation", "codespan", "0", "$"}  # tokens that replace a value in a clause
+LEAST_PAIRS = 2  # occurrences that a pair of words needs to be learned
+PAIRS = 1.0  # weight of a pair of words relative to an unknown word
 MOST_BYTES = 1_500_000
 
 
 def rows_of(path):
-    """The labelled rows of a file: text, capabilities (primary first), risk, other accepted primaries."""
+    """The labeled rows of a file: text, capabilities (primary first), risk, other accepted primaries."""
     group, rows = None, []
     for line in open(path, encoding="utf8"):
         line = line.strip()
@@ -67,21 +67,21 @@ def rows_of(path):
 
 
 def open_rows():
-    """The rows to learn from."""
+    """The training rows."""
     rows = [row for path in sorted(glob.glob(os.path.join(DATA, "open", "*.txt"))) for row in rows_of(path)]
     kept = 0
     for line in open(os.path.join(DATA, "bfcl-labelled.jsonl"), encoding="utf8"):
         row = json.loads(line)
         if row["capabilities"][0] == "information:read" and not row["group"].startswith("bfcl/multi"):
             kept += 1
-            if kept % 4:  # most of that benchmark asks for facts: a quarter of those is enough
+            if kept % 4:  # most rows of that benchmark ask for facts; a quarter of these is enough
                 continue
         rows.append(dict(text=row["text"], capabilities=row["capabilities"][:1], risk=None, accepted=[], by="bfcl", weight=0.5))
     return [row for row in rows if not row["capabilities"][0].startswith("unknown")]
 
 
 def data_digest():
-    """SHA-256 over everything that the table is trained on."""
+    """SHA-256 over the training data."""
     digest = hashlib.sha256()
     for path in sorted(glob.glob(os.path.join(DATA, "open", "*.txt"))) + [os.path.join(DATA, "bfcl-labelled.jsonl")]:
         digest.update(os.path.basename(path).encode() + b"\0" + open(path, "rb").read())
@@ -95,7 +95,7 @@ NO_VERBS = set(
 
 
 def verbs_of(rows):
-    """The words that may open an order: verbs that are no likelier nouns, and what rows open with."""
+    """Words that can begin a request: verbs that are not more likely nouns, and the first words of rows."""
     counts = {pos: wn.counts(pos) for pos in ("verb", "noun", "adj")}
     first = collections.Counter()
     for row in rows:
@@ -115,7 +115,7 @@ def verbs_of(rows):
 
 
 def cut(rows, verbs, work):
-    """Adds to each row its clauses, as the parser cuts them."""
+    """Adds to each row its clauses, as the parser splits them."""
     path = os.path.join(work, "verbs.txt")
     open(path, "w").write("\n".join(sorted(verbs)))
     lines = "\n".join(json.dumps(row["text"]) for row in rows)
@@ -145,7 +145,7 @@ def of_word(word):
 
 @functools.lru_cache(None)
 def of_head(word, is_verb):
-    """The features of the verb that opens what is asked, or of the first word where none does."""
+    """The features of the verb that begins the request, or of the first word if there is none."""
     if not is_verb:
         return collections.Counter({"<" + word: 1.0, "<s=" + base(word): 1.0})
     found = collections.Counter({"^" + word: 1.0, "^s=" + base(word): 1.0})
@@ -213,7 +213,7 @@ def log_softmax(scores):
 
 
 class Model:
-    """What is fitted to the rows: the logit, and a logistic regression for each risk level from MEDIUM up."""
+    """The fitted model: the logit, and a logistic regression for each risk level from MEDIUM up."""
 
     def fit(self, rows):
         self.pairs = sorted({row["capabilities"][0] for row in rows})
@@ -227,7 +227,7 @@ class Model:
                 owner.append(at)
         several = [at for at in of_row if len(of_row[at]) > 1]
         whole = [features([w for c in rows[at]["clauses"] for w in c["words"]], None) for at in several]
-        # A pair that was met once tells nothing that its words do not.
+        # A pair that occurs once adds nothing to its words.
         pairs = collections.Counter(name for found in clauses for name in found if name.startswith("b="))
         once = {name for name, count in pairs.items() if count < LEAST_PAIRS}
         self.names = DictVectorizer()
@@ -247,7 +247,7 @@ class Model:
             for at in several:
                 free = set(of_row[at])
                 for capability in (c for c in rows[at]["capabilities"] if c in place):
-                    # A clause that carries another capability already would have to fit far better.
+                    # A clause that already has another capability must fit much better.
                     best = max(of_row[at], key=lambda clause: likely[clause, place[capability]] - 3 * (clause not in free))
                     if best in free:
                         free.discard(best)
@@ -270,7 +270,7 @@ class Model:
         own = sp.csr_matrix(
             (np.ones(len(risks)), (range(len(risks)), [place[row["capabilities"][0]] for _, row in risks])), (len(risks), len(place))
         )
-        # Which address, file or sum it is tells the facts of a request; that there is one tells no risk.
+        # The presence of an address, file or sum does not determine the risk.
         tells = np.array([0.0 if VALUES & set(name[2:].split(" ")) else 1.0 for name in self.names.get_feature_names_out()])
         X = sp.hstack([X[[clause for clause, _ in risks]] @ sp.diags(tells), own * 0.5]).tocsr()
         levels = np.array([row["risk"] for _, row in risks])
@@ -309,13 +309,13 @@ class Model:
 
 
 def size(row):
-    """How much a row can say: its largest distance from the mean of its kind."""
+    """The information in a row: its largest distance from the mean of its kind."""
     o, r = row[: len(OPERATIONS)], row[len(OPERATIONS) : len(OPERATIONS) + len(RESOURCES)]
     return max(np.abs(o - o.mean()).max(), np.abs(r - r.mean()).max(), 0.5 * np.abs(row[-4:]).max())
 
 
 def kept(keys, rows):
-    """The keys that fit into the table: every word and most pairs that were met, then what is likeliest to be met and says most."""
+    """The keys that fit into the table: every word and most pairs of the rows, then the most likely and informative others."""
     met, opened = collections.Counter(), collections.Counter()
     for row in rows:
         for clause in row["clauses"]:
@@ -335,15 +335,15 @@ def kept(keys, rows):
             return np.inf
         return size(keys[key]) * np.log1p(familiar[key.lstrip("^<")] + 20 * opened[key]) / 4
 
-    # A word that may open an order is known by its row as a head: those of the commoner verbs stay.
+    # Words that can begin a request have a row as a head; the rows of the more common verbs are kept.
     order = sorted(keys, key=lambda key: (-worth(key), key))
     room = MOST_BYTES // (len(COLUMNS) + 8)  # some eight bytes a key go into the index
     return sorted(order[:room], key=lambda key: key.encode())
 
 
 def calibration(model, rows):
-    """By what scores are multiplied, fitted by log loss on authors that the model has not seen; and for a likelihood of 0, 0.1, ...
-    1 of the best capability the share that is right."""
+    """The factor of scores, fitted by log loss on authors that the model was not trained on; and for a likelihood of 0, 0.1, ...
+    1 of the best capability, the share of correct readings."""
     place = {pair: at for at, pair in enumerate(model.pairs)}
     single = [row for row in rows if len(row["clauses"]) == 1 and row["capabilities"][0] in place]
     S = model.logit.scores(model.names.transform([features(r["clauses"][0]["words"], r["clauses"][0]["head"]) for r in single]).tocsr())
@@ -363,7 +363,7 @@ def write(model, rows, verbs, calibrated, out, work):
     table = model.table(seen, verbs)
     names = kept(table, rows)
     W = np.array([table[name] for name in names])
-    # Few weights are large: those are cut so that the others are kept more exactly.
+    # Few weights are large. These are clipped, so that the others are stored more exactly.
     scale, risk_scale = np.quantile(np.abs(W[:, :-3]).max(1), 0.999) / 127, np.quantile(np.abs(W[:, -3:]).max(1), 0.999) / 127
     W[:, :-3] /= scale
     W[:, -3:] /= risk_scale
@@ -397,7 +397,7 @@ def main():
     cut(rows, verbs, work)
     rows = [row for row in rows if row["clauses"]]
     print(f"{len(rows)} rows, {len(verbs)} verbs")
-    # Confidence is fitted on authors that the model has not seen.
+    # Confidence is fitted on authors that the model was not trained on.
     authors = sorted({row["by"] for row in rows if row["by"] != "bfcl"})
     aside = set(ASIDE) & set(authors) or set(authors[:1])
     trial = Model().fit([row for row in rows if row["by"] not in aside])

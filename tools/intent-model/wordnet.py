@@ -9,7 +9,7 @@ FOLDER = os.environ["WORDNET_DICT"]
 
 
 def index(pos):
-    """For each word: the offsets of its senses, the commonest first; and how many senses were met in tagged texts."""
+    """For each word: the offsets of its senses, the most common first; and the number of senses that occur in tagged texts."""
     found = {}
     for line in open(os.path.join(FOLDER, "index." + pos), encoding="utf8"):
         if not line.startswith(" "):
@@ -20,7 +20,7 @@ def index(pos):
 
 
 def data(pos):
-    """For each sense: its lexicographer file, the senses above it, its words, and for each word what is derived from it."""
+    """For each sense: its lexicographer file, the senses above it, its words, and for each word its derivations."""
     found = {}
     for line in open(os.path.join(FOLDER, "data." + pos), encoding="utf8"):
         if line.startswith(" "):
@@ -50,7 +50,7 @@ ENDINGS = {
 
 
 def counts(pos):
-    """For each word: how many senses it has, and how many of them were met in tagged texts."""
+    """For each word: the number of its senses, and of those that occur in tagged texts."""
     return {word: (len(senses), tagged) for word, (senses, tagged) in INDEX[pos].items()}
 
 
@@ -60,7 +60,7 @@ def words():
 
 @functools.lru_cache(None)
 def lemma(word, pos):
-    """The base form of a word, where there is one of this kind."""
+    """The base form of a word of this kind, if there is one."""
     known = INDEX[pos]
     if word in known:
         return word
@@ -77,7 +77,7 @@ def lemma(word, pos):
 
 @functools.lru_cache(None)
 def hypernyms(word, pos):
-    """The senses above a word's three commonest ones, weighed by how near they are, and its lexicographer files."""
+    """The senses above a word's three most common ones, weighted by distance, and its lexicographer files."""
     base = lemma(word, pos)
     found = {}
     for rank, sense in enumerate(INDEX[pos].get(base, ([], 0))[0][:3]) if base else ():
@@ -98,7 +98,7 @@ def hypernyms(word, pos):
 
 @functools.lru_cache(None)
 def relatives(word):
-    """The verbs and nouns that share a root with one of a word's three commonest senses: "deletion" and "delete"."""
+    """The verbs and nouns that share a root with one of a word's three most common senses: "deletion" and "delete"."""
     found = set()
     for pos, other in (("noun", "v"), ("verb", "n")):
         base = lemma(word, pos)
