@@ -60,7 +60,7 @@ impl From<Failure> for Failed {
         let next = match failure.code.as_str() {
             "AGENT_NOT_FOUND" => "; agents are listed by: rulekeep agents list",
             "CHAIN_BROKEN" => "; rulekeep log verify says where",
-            "ESCALATION_NOT_FOUND" => "; escalations are listed by: rulekeep escalations list",
+            "PROOF_NOT_FOUND" if is_escalation(&failure) => "; escalations are listed by: rulekeep escalations list",
             "PROOF_NOT_FOUND" => "; records are listed by: rulekeep log query",
             "UNAUTHORIZED" => "; set RULEKEEP_OPERATOR_KEY to a key of the scope admin that was not revoked",
             "UNREACHABLE" => "; whether the daemon runs is shown by: rulekeep status",
@@ -68,6 +68,11 @@ impl From<Failure> for Failed {
         };
         Self { exit, message: format!("{failure}{next}") }
     }
+}
+
+/// The id that was not found is an escalation's, not a record's.
+fn is_escalation(failure: &Failure) -> bool {
+    failure.details["proofId"].as_str().is_some_and(|id| id.starts_with("esc_"))
 }
 
 impl From<rulekeep::Error> for Failed {

@@ -66,6 +66,13 @@ fn mistyped_filters_are_errors() {
     }
     let said = place.fails(1, &["log", "query", "--agent", "suport-1"]);
     assert!(said.contains("AGENT_NOT_FOUND") && said.contains("rulekeep agents list"), "{said}");
+    for (command, list) in [
+        (["escalations", "show", "esc_01m89vy2x6z7e9r8r000000003"], "rulekeep escalations list"),
+        (["log", "show", "prf_01m89vy2x6z7e9r8r000000003"], "rulekeep log query"),
+    ] {
+        let said = place.fails(1, &command);
+        assert!(said.contains("PROOF_NOT_FOUND") && said.contains(list), "{command:?}: {said}");
+    }
     place.fails(2, &["escalations", "list", "--state", "open"]);
 }
 
