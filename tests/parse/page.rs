@@ -1,10 +1,11 @@
-//! What docs/reference/parsing.md shows: the rows that it adds, and the explanation that it prints.
+//! Tests of docs/reference/parsing.md (its rows and its explanation) and of the context keys in docs/reference/context.md.
 
 use rulekeep::RiskLevel;
 use rulekeep::intent::Parser;
 use serde_json::Map;
 
 const PAGE: &str = include_str!("../../docs/reference/parsing.md");
+const CONTEXT_PAGE: &str = include_str!("../../docs/reference/context.md");
 
 fn blocks(language: &str) -> Vec<&'static str> {
     PAGE.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix(language)).collect()
@@ -48,8 +49,8 @@ fn every_context_key_of_the_page_can_come_out() {
     let parsed = parser
         .parse_text(&"a".parse().unwrap(), "Send $20 to all 300 customers at bob@example.com", &Map::new())
         .unwrap();
-    let table = PAGE.split("### What a parse puts into the context").nth(1).unwrap();
-    let table = table.split("###").next().unwrap();
+    let table = CONTEXT_PAGE.split("## Keys that parsing adds").nth(1).unwrap();
+    let table = table.split("##").next().unwrap();
     let keys: Vec<&str> = table
         .lines()
         .filter_map(|line| line.strip_prefix("| `"))

@@ -29,7 +29,7 @@ fn who_plays_the_system_ends_below_the_honest() {
     assert!(hoarder[300..].is_sorted_by(|one, next| one >= next), "what it kept back lifts it no more");
     assert!(hoarder.last() < sleeper.last());
 
-    // The scores that docs/reference/trust.md prints.
+    // The scores in docs/reference/trust.md.
     let ends: Vec<u16> = courses.iter().map(|course| course.end().get()).collect();
     assert_eq!(ends, [1000, 320, 649, 737, 200, 209], "{}", simulation::table(&courses));
 }

@@ -117,7 +117,7 @@ class _Part:
 
 
 class Agents(_Part):
-    """The agents. Further parameters are those of the call in ``docs/reference/sidecar.md``."""
+    """The agents. ``docs/reference/calls.md`` lists the parameters of each call."""
 
     def register(self, agent_id: str, **params: Any) -> dict[str, Any]:
         """Registers an agent, perhaps at a ``tier`` or a ``score``."""
