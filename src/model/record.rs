@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
     AgentId, Checked, Decision, IntentId, InvalidValue, Outcome, ProofCursor, ProofId, RiskLevel, Score, Sequence,
-    Tier, Timestamp,
+    Tier, Timestamp, sha256,
 };
 
 /// A SHA-256 digest, written `sha256:<64 hex digits>`.
@@ -24,6 +24,16 @@ impl Digest {
     /// A digest of the given bytes.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
+    }
+
+    /// The digest of some bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(sha256::of(bytes))
+    }
+
+    /// The digest of some parts, one after the other.
+    pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
+        Self(sha256::of_parts(parts))
     }
 
     /// The digest of 64 lower-case hex digits.
