@@ -40,12 +40,18 @@ impl Looks {
         let mut run = Run::default();
         // Whether a colon stands in the word or address.
         let mut after_colon = false;
-        for (place, &byte) in bytes.iter().enumerate() {
-            match KINDS.get(usize::from(byte)).copied().unwrap_or(Kind::Other) {
-                Kind::Letter => {
-                    run.length += 1;
-                    continue;
-                }
+        let kind = |byte: u8| KINDS.get(usize::from(byte)).copied().unwrap_or(Kind::Other);
+        let is_letter = |byte: u8| matches!(kind(byte), Kind::Letter);
+        let mut rest = 0;
+        loop {
+            // Most bytes are letters, of which only the number counts.
+            let letters = bytes.get(rest..).unwrap_or(&[]).iter().take_while(|byte| is_letter(**byte)).count();
+            let place = rest + letters;
+            run.length += letters;
+            let Some(&byte) = bytes.get(place) else { break };
+            rest = place + 1;
+            match kind(byte) {
+                Kind::Letter => {}
                 Kind::Odd => run.odd += 1,
                 Kind::Digit => {
                     digits += 1;
