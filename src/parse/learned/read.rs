@@ -85,14 +85,18 @@ pub(crate) struct Weighed<'t> {
 pub(crate) fn weigh<'t>(clause: &Clause<'_>, table: &'t IntentTable) -> Weighed<'t> {
     let mut rows: SmallVec<[KeyRow<'_>; 32]> = SmallVec::new();
     let mut known = 0_u32;
-    let mut before: Option<&str> = None;
+    let (mut before, mut pair): (Option<&str>, _) = (None, String::with_capacity(USUAL_PAIR));
     for (place, word) in clause.words.iter().enumerate() {
         if let Some(row) = table.word(word) {
             rows.push(KeyRow { place, is_pair: false, row });
             known += 1;
         }
-        if let Some(row) = before.and_then(|before| table.pair(before, word)) {
-            rows.push(KeyRow { place, is_pair: true, row });
+        if let Some(before) = before {
+            pair.clear();
+            pair.extend([before, " ", *word]);
+            if let Some(row) = table.row(&pair) {
+                rows.push(KeyRow { place, is_pair: true, row });
+            }
         }
         before = Some(word);
     }
@@ -270,6 +274,8 @@ const LEAST_MEDIUM: f64 = 0.5;
 const LEAST_HIGH: f64 = 0.3;
 /// How likely another capability must be to be named.
 const LEAST_OTHER: f64 = 0.05;
+/// Bytes that most pairs of words fit in.
+const USUAL_PAIR: usize = 48;
 /// Keys that an explanation names.
 const MOST_TOLD: usize = 3;
 /// Other capabilities that are named.
