@@ -129,7 +129,7 @@ impl Weighed<'_> {
             resource: candidate.resource,
             sure: table.sure(sure),
             none: likely.none,
-            risk: level(self.risk(table, &likely)),
+            risk: level(self.risk(table, &likely, sure)),
             others: others(table, &likely, best),
             told_operation: first(&operations),
             told_resource: first(&resources),
@@ -140,9 +140,9 @@ impl Weighed<'_> {
 }
 
 impl Weighed<'_> {
-    /// The probabilities of at least MEDIUM, HIGH and CRITICAL, averaged over the plausible capabilities.
-    fn risk(&self, table: &IntentTable, likely: &Likely) -> [f64; 3] {
-        let most = likely.of.iter().copied().fold(0.0, f64::max);
+    /// The probabilities of at least MEDIUM, HIGH and CRITICAL, averaged over the plausible capabilities; `most` is the
+    /// probability of the likeliest one.
+    fn risk(&self, table: &IntentTable, likely: &Likely, most: f64) -> [f64; 3] {
         let (mut levels, mut total) = ([0.0; 3], 0.0);
         for (candidate, &likely) in table.candidates().iter().zip(&likely.of) {
             if likely >= most * LEAST_COUNTED {
@@ -193,7 +193,10 @@ fn others(table: &IntentTable, likely: &Likely, best: usize) -> Vec<(Resource, O
         .iter()
         .zip(&likely.of)
         .enumerate()
-        .filter(|&(place, (_, &likely))| place != best && likely / asks >= LEAST_OTHER)
+        // Most are too unlikely by far, and need no division to tell.
+        .filter(|&(place, (_, &likely))| {
+            place != best && likely >= asks * (LEAST_OTHER / 2.0) && likely / asks >= LEAST_OTHER
+        })
         .map(|(_, (one, &likely))| (one.resource, one.operation, likely))
         .collect();
     others.sort_by(|one, other| other.2.total_cmp(&one.2));

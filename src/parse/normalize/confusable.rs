@@ -133,11 +133,9 @@ impl List {
             text.get(place..behind).is_some_and(|here| here.eq_ignore_ascii_case(word))
                 && !text.get(behind).is_some_and(is_part)
         };
-        let mut before = &b' ';
-        text.iter().enumerate().any(|(place, byte)| {
-            let may_begin = self.initials & Self::initial(*byte) != 0 && !is_part(before);
-            before = byte;
-            may_begin && self.words.iter().any(|word| stands_at(place, word.as_bytes()))
+        text.iter().enumerate().filter(|(_, byte)| self.initials & Self::initial(**byte) != 0).any(|(place, _)| {
+            let is_inside = place.checked_sub(1).and_then(|before| text.get(before)).is_some_and(is_part);
+            !is_inside && self.words.iter().any(|word| stands_at(place, word.as_bytes()))
         })
     }
 }

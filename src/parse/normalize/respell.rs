@@ -261,7 +261,7 @@ impl Work<'_, '_> {
     /// "d e l e t e": single letters in a row.
     fn spelled_out(&mut self, index: usize) -> Option<(String, usize)> {
         let single = |place: usize| {
-            self.chunks.get(place).and_then(|chunk| chunk.lower.as_deref()).filter(|word| word.chars().count() == 1)
+            self.chunks.get(place).and_then(|chunk| chunk.lower.as_deref()).filter(|word| is_single(word))
         };
         // Only where the row begins: each row is looked at once.
         if single(index).is_none() || index >= 2 && single(index - 2).is_some() {
@@ -304,16 +304,24 @@ impl Work<'_, '_> {
 
 /// Words and what stands between them, by turns.
 fn chunks<'a>(text: &'a str, structured: bool, lexicon: &Lexicon) -> Vec<Chunk<'a>> {
-    let divides = |c: char| {
-        c.is_whitespace()
-            || matches!(c, '"' | ',' | ';' | '?' | '`' | '[' | ']' | '{' | '}' | '<' | '>' | ')')
-            || structured && matches!(c, ':' | '_' | '.')
-    };
     let is_ascii = text.is_ascii();
+    // Of ASCII byte by byte, which is the same and faster.
+    let reach = |text: &str, divides: bool| {
+        let is_end = |byte: &u8| {
+            let [plain, between_marks] = DIVIDERS.get(usize::from(*byte)).copied().unwrap_or_default();
+            (if structured { between_marks } else { plain }) == divides
+        };
+        let place = if is_ascii {
+            text.as_bytes().iter().position(is_end)
+        } else {
+            text.find(|c| parts_words(c, structured) == divides)
+        };
+        place.unwrap_or(text.len())
+    };
     let mut found = Vec::with_capacity(text.len() / 3 + 2);
     let mut rest = text;
     while !rest.is_empty() {
-        let end = first(rest, is_ascii, divides);
+        let end = reach(rest, true);
         let (word, after) = rest.split_at(end);
         // Marks around a word are no part of it, but "$end" and "de!ete" have theirs inside.
         let open =
@@ -322,7 +330,7 @@ fn chunks<'a>(text: &'a str, structured: bool, lexicon: &Lexicon) -> Vec<Chunk<'
         let core = if core.len() < 2 { core.trim_start_matches(|c: char| c.is_ascii_punctuation()) } else { core };
         let lead = if core.is_empty() { 0 } else { word.len() - open.len() };
         let (before, tail) = (word.get(..lead).unwrap_or(""), word.get(lead + core.len()..).unwrap_or(""));
-        let gap = first(after, is_ascii, |c| !divides(c));
+        let gap = reach(after, false);
         let (between, next) = after.split_at(gap);
         if !before.is_empty() {
             found.push(Chunk { text: "", lower: None, known: true });
@@ -340,10 +348,27 @@ fn chunks<'a>(text: &'a str, structured: bool, lexicon: &Lexicon) -> Vec<Chunk<'
     found
 }
 
-/// The place of the first wanted character, or the end. Of ASCII byte by byte, which is the same and faster.
-fn first(text: &str, is_ascii: bool, wanted: impl Fn(char) -> bool) -> usize {
-    let place = if is_ascii { text.bytes().position(|byte| wanted(char::from(byte))) } else { text.find(wanted) };
-    place.unwrap_or(text.len())
+/// Whether a character parts words, in structured text or outside.
+const fn parts_words(c: char, structured: bool) -> bool {
+    c.is_whitespace()
+        || matches!(c, '"' | ',' | ';' | '?' | '`' | '[' | ']' | '{' | '}' | '<' | '>' | ')')
+        || structured && matches!(c, ':' | '_' | '.')
+}
+
+/// The same of each character of ASCII: outside structured text and in it.
+const DIVIDERS: [[bool; 2]; 128] = {
+    let mut dividers = [[false; 2]; 128];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        dividers[byte as usize] = [parts_words(byte as char, false), parts_words(byte as char, true)];
+        byte += 1;
+    }
+    dividers
+};
+
+fn is_single(word: &str) -> bool {
+    let mut letters = word.chars();
+    letters.next().is_some() && letters.next().is_none()
 }
 
 fn lowered(word: &str) -> Cow<'_, str> {
