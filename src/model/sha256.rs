@@ -1,5 +1,5 @@
-//! SHA-256 of bytes that are in memory as a whole. The log hashes every entry four times and more, mostly a few blocks, for
-//! which the state and buffer of a streaming hasher are a notable part of the time.
+//! SHA-256 of bytes that are in memory as a whole. The log hashes every entry four times and more. Most messages are a few
+//! blocks long, so the state and buffer of a streaming hasher would take a notable part of the time.
 
 use sha2::block_api::compress256;
 use sha2::{Digest as _, Sha256};

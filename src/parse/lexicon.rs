@@ -25,7 +25,7 @@ pub(crate) struct Lexicon {
     pub(crate) programs: Programs,
     /// The trained word table.
     table: Option<Arc<IntentTable>>,
-    /// What the names of tools were read as by this lexicon.
+    /// The acts that names of tools were read as by this lexicon.
     pub(crate) names: ReadNames,
 }
 
@@ -145,8 +145,8 @@ impl Lexicon {
     }
 }
 
-/// What the names of tools were read as. An agent calls the same few tools again and again, and a name is read as a whole
-/// sentence is. A clone knows no names.
+/// A cache of the acts that names of tools were read as. Agents call the same few tools again and again, and reading a
+/// name costs as much as reading a sentence. A clone is empty.
 #[derive(Debug, Default)]
 pub(crate) struct ReadNames(
     // Held to look up or to add a name. Names come from requests, hence the hash that is keyed at random.
@@ -160,7 +160,7 @@ impl Clone for ReadNames {
 }
 
 impl ReadNames {
-    /// The acts of a name, as they were read before or as `read` reads them.
+    /// Returns the acts of a name, from the cache or from `read`.
     pub(crate) fn acts(&self, name: &str, read: impl FnOnce() -> Vec<Act>) -> Vec<Act> {
         if !is_plain_name(name) {
             return read();
@@ -178,7 +178,7 @@ impl ReadNames {
     }
 }
 
-/// Whether a name looks like that of a tool. Neither sentences nor keys are remembered.
+/// Returns whether a name looks like that of a tool. Neither sentences nor keys are remembered.
 fn is_plain_name(name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/');
     let digits = name.bytes().filter(u8::is_ascii_digit).count();

@@ -14,7 +14,7 @@ pub(crate) fn acts(tool: &str, lexicon: &Lexicon) -> Vec<Act> {
     acts.into_iter().map(|act| act.told_by(tool).named_by(tool)).collect()
 }
 
-/// The same of a tool that is called: its name is remembered, unlike texts of a request that may be names.
+/// Returns the acts of a called tool. Its name is remembered, unlike other texts of a request that may be names.
 pub(super) fn acts_of_called(tool: &str, lexicon: &Lexicon) -> Vec<Act> {
     lexicon.names.acts(tool, || acts(tool, lexicon))
 }

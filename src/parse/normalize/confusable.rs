@@ -107,36 +107,45 @@ pub(crate) fn says(text: &str, name: &str) -> bool {
 struct List {
     set: WordSet,
     words: Vec<String>,
-    /// The letters that its words begin with: a bit each.
-    initials: u32,
+    /// The bytes that its words begin with, in either case.
+    begins: [bool; 256],
 }
 
 impl List {
     fn of(words: &str) -> Self {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let initials =
-            words.iter().filter_map(|word| word.bytes().next()).map(Self::initial).fold(0, |all, one| all | one);
-        Self { set: words.iter().cloned().collect(), words, initials }
+        let mut begins = [false; 256];
+        for first in words.iter().filter_map(|word| word.bytes().next()) {
+            for byte in [first.to_ascii_lowercase(), first.to_ascii_uppercase()] {
+                begins[usize::from(byte)] = true;
+            }
+        }
+        Self { set: words.iter().cloned().collect(), words, begins }
     }
 
-    /// The bit of a letter, in whatever case.
-    const fn initial(byte: u8) -> u32 {
-        let place = (byte | 0x20).wrapping_sub(b'a');
-        if place < 26 { 1 << place } else { 0 }
-    }
-
-    /// Whether one of its words stands in the text, with no letter, digit or `_` of ASCII before or behind it.
+    /// Returns whether one of its words stands in the text, with no letter, digit or `_` of ASCII before or behind it.
     fn is_in(&self, text: &[u8]) -> bool {
+        let mut at = 0;
+        while let Some(rest) = text.get(at..) {
+            let Some(step) = rest.iter().position(|byte| self.begins[usize::from(*byte)]) else { return false };
+            at += step;
+            if self.begins_at(text, at) {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    }
+
+    fn begins_at(&self, text: &[u8], place: usize) -> bool {
         let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let stands_at = |place: usize, word: &[u8]| {
+        let stands = |word: &[u8]| {
             let behind = place + word.len();
             text.get(place..behind).is_some_and(|here| here.eq_ignore_ascii_case(word))
                 && !text.get(behind).is_some_and(is_part)
         };
-        text.iter().enumerate().filter(|(_, byte)| self.initials & Self::initial(**byte) != 0).any(|(place, _)| {
-            let is_inside = place.checked_sub(1).and_then(|before| text.get(before)).is_some_and(is_part);
-            !is_inside && self.words.iter().any(|word| stands_at(place, word.as_bytes()))
-        })
+        let is_inside = place.checked_sub(1).and_then(|before| text.get(before)).is_some_and(is_part);
+        !is_inside && self.words.iter().any(|word| stands(word.as_bytes()))
     }
 }
 

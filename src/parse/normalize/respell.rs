@@ -348,14 +348,14 @@ fn chunks<'a>(text: &'a str, structured: bool, lexicon: &Lexicon) -> Vec<Chunk<'
     found
 }
 
-/// Whether a character parts words, in structured text or outside.
+/// Returns whether a character separates words, in structured text or outside.
 const fn parts_words(c: char, structured: bool) -> bool {
     c.is_whitespace()
         || matches!(c, '"' | ',' | ';' | '?' | '`' | '[' | ']' | '{' | '}' | '<' | '>' | ')')
         || structured && matches!(c, ':' | '_' | '.')
 }
 
-/// The same of each character of ASCII: outside structured text and in it.
+/// The results of [`parts_words`] for each ASCII character: outside structured text, and in it.
 const DIVIDERS: [[bool; 2]; 128] = {
     let mut dividers = [[false; 2]; 128];
     let mut byte = 0_u8;

@@ -17,7 +17,7 @@ pub(super) fn read(
 ) -> Option<CanonicalRecord<'_>> {
     let mut rest = Rest(body);
     rest.literal(b"{\"decision\":\"")?;
-    let decision = rest.word(Decision::ALL, |word| word.as_str())?;
+    let decision = rest.word(Decision::ALL, Decision::as_str)?;
     rest.literal(b",\"entityId\":\"")?;
     let entity = rest.text()?.plain()?;
     rest.literal(b",\"evidenceHash\":\"sha256:")?;
@@ -31,13 +31,13 @@ pub(super) fn read(
     rest.literal(b"\",\"reasoning\":\"")?;
     let reasoning = rest.text()?;
     rest.literal(b",\"riskLevel\":\"")?;
-    let risk_level = rest.word(RiskLevel::ALL, |word| word.as_str())?;
+    let risk_level = rest.word(RiskLevel::ALL, RiskLevel::as_str)?;
     rest.literal(b",\"timestamp\":\"")?;
     let timestamp = Timestamp::read_written(rest.take()?)?;
     rest.literal(b"\",\"trustScore\":")?;
     let trust_score = Score::try_from(rest.number()?).ok()?;
     rest.literal(b",\"trustTier\":\"")?;
-    let trust_tier = rest.word(Tier::ALL, |word| word.as_str())?;
+    let trust_tier = rest.word(Tier::ALL, Tier::as_str)?;
     rest.literal(b"}")?;
     if !rest.0.is_empty() {
         return None;
