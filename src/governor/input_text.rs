@@ -261,22 +261,26 @@ impl Marks {
     }
 
     fn of_member(&self, name: &str, value: &Value) -> u64 {
-        self.0.hash_one((name, self.of_value(value)))
+        let mut hasher = self.0.build_hasher();
+        name.hash(&mut hasher);
+        self.put(value, &mut hasher);
+        hasher.finish()
     }
 
-    fn of_value(&self, value: &Value) -> u64 {
-        let mut hasher = self.0.build_hasher();
-        std::mem::discriminant(value).hash(&mut hasher);
+    fn put(&self, value: &Value, hasher: &mut impl Hasher) {
+        std::mem::discriminant(value).hash(hasher);
         match value {
             Value::Null => {}
-            Value::Bool(value) => value.hash(&mut hasher),
-            // 80.0 equals 80, because clients in other languages may send back the other form.
-            Value::Number(_) => super::escalations::plain(value).hash(&mut hasher),
-            Value::String(text) => text.hash(&mut hasher),
-            Value::Array(items) => items.iter().for_each(|item| hasher.write_u64(self.of_value(item))),
+            Value::Bool(value) => value.hash(hasher),
+            // 80.0 is 80, for a client in another language sends back the other.
+            Value::Number(_) => super::escalations::plain(value).hash(hasher),
+            Value::String(text) => text.hash(hasher),
+            Value::Array(items) => {
+                hasher.write_usize(items.len());
+                items.iter().for_each(|item| self.put(item, hasher));
+            }
             Value::Object(members) => hasher.write_u64(self.of_members(members)),
         }
-        hasher.finish()
     }
 }
 

@@ -30,6 +30,7 @@ mod retention;
 mod risk;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
+mod sha256;
 mod status;
 mod task;
 mod time;
@@ -89,8 +90,8 @@ pub(crate) use context_key::{CALLERS_KEYS, PARSED_KEYS};
 pub(crate) use cursor::CursorPlace;
 pub(crate) use escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, EscalationRecord, LimitCharge};
 pub(crate) use facts::{FACTS_KEY, MAX_FACTS_BYTES};
-pub(crate) use intent::{IntentStamp, check_context};
 pub use intent::json_depth;
+pub(crate) use intent::{IntentStamp, check_context};
 pub(crate) use preapproval::{GRANT_PREFIX, is_grant_counter};
 pub use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
     AgentId, Checked, Decision, IntentId, InvalidValue, Outcome, ProofCursor, ProofId, RiskLevel, Score, Sequence,
-    Tier, Timestamp,
+    Tier, Timestamp, sha256,
 };
 
 /// A SHA-256 digest, written `sha256:<64 hex digits>`.
@@ -26,21 +26,31 @@ impl Digest {
         Self(bytes)
     }
 
-    /// Reads 64 lowercase hex digits.
+    /// The digest of some bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(sha256::of(bytes))
+    }
+
+    /// The digest of some parts, one after the other.
+    pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
+        Self(sha256::of_parts(parts))
+    }
+
+    /// The digest of 64 lower-case hex digits.
     pub(crate) fn read_hex(digits: &[u8; 64]) -> Option<Self> {
-        let mut is_hex = true;
-        // Branch-free, so the compiler can vectorize it.
-        let values = digits.map(|digit| {
-            let (decimal, letter) = (digit.wrapping_sub(b'0'), digit.wrapping_sub(b'a'));
-            is_hex &= decimal < 10 || letter < 6;
-            if decimal < 10 { decimal } else { letter.wrapping_add(10) }
-        });
+        // Neither a table nor a branch for a digit, so that the compiler works on sixteen at once. A digit is right if its
+        // value is below 16 and is spelled as that digit.
+        let (mut values, mut wrong) = ([0; 64], 0);
+        for (value, digit) in values.iter_mut().zip(digits) {
+            *value = (digit & 15) + if *digit >= b'@' { 9 } else { 0 };
+            wrong |= (spelled(*value) ^ digit) | (*value & 16);
+        }
         let (pairs, _) = values.as_chunks::<2>();
         let mut bytes = [0; 32];
         for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
             *byte = high << 4 | low;
         }
-        is_hex.then_some(Self(bytes))
+        (wrong == 0).then_some(Self(bytes))
     }
 
     /// The 32 bytes of the digest.
@@ -50,17 +60,23 @@ impl Digest {
 
     /// The digest as text.
     pub(crate) fn written(&self) -> [u8; 71] {
+        let mut spelling = [0; 64];
+        let (pairs, _) = spelling.as_chunks_mut::<2>();
+        for (pair, byte) in pairs.iter_mut().zip(self.0) {
+            *pair = [spelled(byte >> 4), spelled(byte & 15)];
+        }
         let mut text = [0; 71];
         let (prefix, digits) = text.split_at_mut(b"sha256:".len());
         prefix.copy_from_slice(b"sha256:");
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
-            pair.copy_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-        }
+        digits.copy_from_slice(&spelling);
         text
     }
 }
 
-const HEX: [u8; 16] = *b"0123456789abcdef";
+/// The lower-case hex digit of a value below 16.
+const fn spelled(value: u8) -> u8 {
+    value.wrapping_add(b'0').wrapping_add(if value > 9 { b'a' - b'9' - 1 } else { 0 })
+}
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

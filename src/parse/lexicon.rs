@@ -2,7 +2,8 @@
 //! It is built once per process.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use crate::model::{Error, Operation, Resource};
 
@@ -10,6 +11,7 @@ use super::document::Document;
 use super::language::is_danger;
 use super::learned::{IntentTable, Vocabulary as _};
 use super::programs::Programs;
+use super::reading::Act;
 use super::roles::Roles;
 use super::sign::Sign;
 use super::table::Table;
@@ -23,6 +25,8 @@ pub(crate) struct Lexicon {
     pub(crate) programs: Programs,
     /// The trained word table.
     table: Option<Arc<IntentTable>>,
+    /// The acts that names of tools were read as by this lexicon.
+    pub(crate) names: ReadNames,
 }
 
 impl Lexicon {
@@ -53,7 +57,7 @@ impl Lexicon {
 
     /// Returns the same lexicon with another word table.
     pub(crate) fn with_table(self, table: Arc<IntentTable>) -> Self {
-        Self { table: Some(table), ..self }
+        Self { table: Some(table), names: ReadNames::default(), ..self }
     }
 
     /// The sign that a lower-case word shows.
@@ -141,7 +145,54 @@ impl Lexicon {
     }
 }
 
-/// A cue of several words: the words after the first.
+/// A cache of the acts that names of tools were read as. Agents call the same few tools again and again, and reading a
+/// name costs as much as reading a sentence. A clone is empty.
+#[derive(Debug, Default)]
+pub(crate) struct ReadNames(
+    // Held to look up or to add a name. Names come from requests, hence the hash that is keyed at random.
+    RwLock<HashMap<Box<str>, Arc<[Act]>>>,
+);
+
+impl Clone for ReadNames {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl ReadNames {
+    /// Returns the acts of a name, from the cache or from `read`.
+    pub(crate) fn acts(&self, name: &str, read: impl FnOnce() -> Vec<Act>) -> Vec<Act> {
+        if !is_plain_name(name) {
+            return read();
+        }
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).map(Arc::clone);
+        if let Some(known) = known {
+            return known.to_vec();
+        }
+        let acts = read();
+        let mut names = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if names.len() < MOST_NAMES {
+            names.insert(name.into(), acts.as_slice().into());
+        }
+        acts
+    }
+}
+
+/// Returns whether a name looks like that of a tool. Neither sentences nor keys are remembered.
+fn is_plain_name(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/');
+    let digits = name.bytes().filter(u8::is_ascii_digit).count();
+    name.len() <= LONGEST_NAME && digits <= MOST_DIGITS && name.bytes().all(is_part)
+}
+
+/// Names of tools that are remembered, at the most.
+const MOST_NAMES: usize = 1024;
+/// Longest name that is remembered, in bytes.
+const LONGEST_NAME: usize = 64;
+/// Most digits of a name that is remembered: keys have more.
+const MOST_DIGITS: usize = 2;
+
+/// A cue of several words: what follows the first.
 #[derive(Debug, Clone)]
 pub(crate) struct Phrase {
     pub rest: Box<[Box<str>]>,
@@ -175,6 +226,18 @@ mod tests {
     #[test]
     fn the_builtin_lexicon_reads() {
         assert!(Lexicon::shared().is_ok(), "{:?}", Lexicon::shared().err());
+    }
+
+    #[test]
+    fn a_name_is_read_once_and_by_its_own_table() {
+        let names = ReadNames::default();
+        let once = || names.acts("send_email", || vec![Act::unknown()]);
+        assert_eq!(once().len(), 1);
+        assert_eq!(names.acts("send_email", Vec::new).len(), 1, "as it was read before");
+        assert_eq!(names.clone().acts("send_email", Vec::new).len(), 0, "another table reads for itself");
+        for name in ["x".repeat(LONGEST_NAME + 1).as_str(), "two words", "ghp_1a2b3c"] {
+            assert_eq!([names.acts(name, || vec![Act::unknown()]).len(), names.acts(name, Vec::new).len()], [1, 0]);
+        }
     }
 
     #[test]

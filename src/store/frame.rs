@@ -17,8 +17,6 @@
 //! evidence can be erased and the journal still verifies. No frame ends in a zero byte, so a write that was cut short
 //! is visible against the zeros that filled the space before.
 
-use sha2::{Digest as _, Sha256};
-
 use crate::model::{Digest, Sequence, closed_words};
 
 closed_words! {
@@ -305,15 +303,11 @@ pub(super) fn checksum(header: &[u8], link: &[u8], body: &[u8]) -> u32 {
 
 /// SHA-256 of a body. For a decision this is the hash of its record.
 pub(crate) fn digest(body: &[u8]) -> Digest {
-    Digest::new(Sha256::digest(body).into())
+    Digest::of(body)
 }
 
 pub(super) fn link(previous: &Digest, header: &[u8], digest: &Digest) -> Digest {
-    let mut hash = Sha256::new();
-    hash.update(previous.as_bytes());
-    hash.update(header);
-    hash.update(digest.as_bytes());
-    Digest::new(hash.finalize().into())
+    Digest::of_parts(&[previous.as_bytes(), header, digest.as_bytes()])
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl Served {
         governor.agents().register(Agent::new(AGENT).at_tier(Tier::T4)).expect("the agent is new");
         let gateway = Gateway::new(&governor).expect("keys");
         let plan = Plan::enterprise(60_000_000, 1_000_000).expect("within what can be agreed on");
-        let key = gateway.keys().create(KeyDraft::new(Scope::Agent, plan).agent(AGENT)).expect("a key");
+        let key = gateway.keys().create(KeyDraft::new(Scope::Agent, plan).agent(AGENT).built_intents()).expect("a key");
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
         let serve = |router| {
             let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");

@@ -14,7 +14,12 @@ pub(crate) fn acts(tool: &str, lexicon: &Lexicon) -> Vec<Act> {
     acts.into_iter().map(|act| act.told_by(tool).named_by(tool)).collect()
 }
 
-/// Reads `git_push` as `git push`, if the program table has that command.
+/// Returns the acts of a called tool. Its name is remembered, unlike other texts of a request that may be names.
+pub(super) fn acts_of_called(tool: &str, lexicon: &Lexicon) -> Vec<Act> {
+    lexicon.names.acts(tool, || acts(tool, lexicon))
+}
+
+/// `git_push` is what `git push` is, where the program's table is sure of it.
 fn of_program(tool: &str, lexicon: &Lexicon) -> Option<Vec<Act>> {
     let words = name::words(own_part(tool).unwrap_or(tool));
     let is_program = words.len() > 1 && words.first().is_some_and(|first| tools().name_word("programs", first));

@@ -1,11 +1,11 @@
 //! The danger floor: words of destruction, money, rights, secrets and concealment. No learned weight can rate a
 //! clause that orders one of them below MEDIUM.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::parse::learned::Clause;
 use crate::parse::roles::Role;
+use crate::parse::table::Words;
 
 /// The place of the first danger word that a clause orders, or names as an act.
 pub(super) fn of(clause: &Clause<'_>) -> Option<usize> {
@@ -45,11 +45,27 @@ fn ends(clause: &Clause<'_>, place: usize) -> bool {
     place + 1 == clause.words.len() || clause.has(place + 1, Role::Ends)
 }
 
-/// The words of the floor that start with this letter.
-pub(crate) fn floor_words(initial: u8) -> impl Iterator<Item = &'static str> {
+/// The words of the floor that begin with this letter, each with its letters.
+pub(crate) fn floor_words(initial: u8) -> impl Iterator<Item = (&'static str, Letters)> {
     let place = initial.checked_sub(b'a').map(usize::from);
     let words = place.and_then(|place| FLOOR.by_initial.get(place));
-    words.into_iter().flatten().map(String::as_str)
+    words.into_iter().flatten().map(|(word, letters)| (word.as_str(), *letters))
+}
+
+/// The lower-case letters that a word has: a bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Letters(u32);
+
+impl Letters {
+    pub(crate) fn of(word: &str) -> Self {
+        let places = word.bytes().filter(u8::is_ascii_lowercase).map(|byte| u32::from(byte - b'a'));
+        Self(places.fold(0, |letters, place| letters | 1 << place))
+    }
+
+    /// Number of letters that one word has and the other has not. An edit changes it by two at most.
+    pub(crate) const fn apart(self, other: Self) -> u32 {
+        (self.0 ^ other.0).count_ones()
+    }
 }
 
 /// The grammatical form of a word of the floor.
@@ -68,16 +84,16 @@ enum Form {
 
 #[derive(Default)]
 struct Floor {
-    forms: HashMap<String, Form>,
-    /// All words, by first letter.
-    by_initial: [Vec<String>; 26],
+    forms: Words<Form>,
+    /// All of them, by first letter.
+    by_initial: [Vec<(String, Letters)>; 26],
 }
 
 impl Floor {
     fn add(&mut self, word: String, form: Form) {
         let place = word.bytes().next().and_then(|initial| initial.checked_sub(b'a')).map(usize::from);
         if let Some(list) = place.and_then(|place| self.by_initial.get_mut(place)) {
-            list.push(word.clone());
+            list.push((word.clone(), Letters::of(&word)));
         }
         self.forms.entry(word).or_insert(form);
     }

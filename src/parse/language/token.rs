@@ -271,6 +271,10 @@ fn is_inside_number(text: &str, place: usize) -> bool {
 /// The kind of a chunk without blanks, if its shape shows it.
 pub(crate) fn classify(chunk: &str) -> Option<Kind> {
     let first = chunk.chars().next()?;
+    if chunk.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        // Whatever has a shape has a mark or a digit.
+        return None;
+    }
     if (first.is_ascii_digit() || (matches!(first, '$' | '€' | '£') && chunk.len() > first.len_utf8()))
         && let Some(number) = number(chunk)
     {

@@ -85,14 +85,18 @@ pub(crate) struct Weighed<'t> {
 pub(crate) fn weigh<'t>(clause: &Clause<'_>, table: &'t IntentTable) -> Weighed<'t> {
     let mut rows: SmallVec<[KeyRow<'_>; 32]> = SmallVec::new();
     let mut known = 0_u32;
-    let mut before: Option<&str> = None;
+    let (mut before, mut pair): (Option<&str>, _) = (None, String::with_capacity(USUAL_PAIR));
     for (place, word) in clause.words.iter().enumerate() {
         if let Some(row) = table.word(word) {
             rows.push(KeyRow { place, is_pair: false, row });
             known += 1;
         }
-        if let Some(row) = before.and_then(|before| table.pair(before, word)) {
-            rows.push(KeyRow { place, is_pair: true, row });
+        if let Some(before) = before {
+            pair.clear();
+            pair.extend([before, " ", *word]);
+            if let Some(row) = table.row(&pair) {
+                rows.push(KeyRow { place, is_pair: true, row });
+            }
         }
         before = Some(word);
     }
@@ -125,7 +129,7 @@ impl Weighed<'_> {
             resource: candidate.resource,
             sure: table.sure(sure),
             none: likely.none,
-            risk: level(self.risk(table, &likely)),
+            risk: level(self.risk(table, &likely, sure)),
             others: others(table, &likely, best),
             told_operation: first(&operations),
             told_resource: first(&resources),
@@ -136,9 +140,9 @@ impl Weighed<'_> {
 }
 
 impl Weighed<'_> {
-    /// The probabilities of at least MEDIUM, HIGH and CRITICAL, averaged over the plausible capabilities.
-    fn risk(&self, table: &IntentTable, likely: &Likely) -> [f64; 3] {
-        let most = likely.of.iter().copied().fold(0.0, f64::max);
+    /// The probabilities of at least MEDIUM, HIGH and CRITICAL, averaged over the plausible capabilities; `most` is the
+    /// probability of the likeliest one.
+    fn risk(&self, table: &IntentTable, likely: &Likely, most: f64) -> [f64; 3] {
         let (mut levels, mut total) = ([0.0; 3], 0.0);
         for (candidate, &likely) in table.candidates().iter().zip(&likely.of) {
             if likely >= most * LEAST_COUNTED {
@@ -189,7 +193,10 @@ fn others(table: &IntentTable, likely: &Likely, best: usize) -> Vec<(Resource, O
         .iter()
         .zip(&likely.of)
         .enumerate()
-        .filter(|&(place, (_, &likely))| place != best && likely / asks >= LEAST_OTHER)
+        // Most are too unlikely by far, and need no division to tell.
+        .filter(|&(place, (_, &likely))| {
+            place != best && likely >= asks * (LEAST_OTHER / 2.0) && likely / asks >= LEAST_OTHER
+        })
         .map(|(_, (one, &likely))| (one.resource, one.operation, likely))
         .collect();
     others.sort_by(|one, other| other.2.total_cmp(&one.2));
@@ -270,7 +277,9 @@ const LEAST_MEDIUM: f64 = 0.5;
 const LEAST_HIGH: f64 = 0.3;
 /// The minimum probability of another capability that is listed.
 const LEAST_OTHER: f64 = 0.05;
-/// Maximum number of keys in an explanation.
+/// Bytes that most pairs of words fit in.
+const USUAL_PAIR: usize = 48;
+/// Keys that an explanation names.
 const MOST_TOLD: usize = 3;
 /// Maximum number of other capabilities.
 const MOST_OTHERS: usize = 4;

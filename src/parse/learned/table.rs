@@ -349,29 +349,26 @@ impl IntentTable {
         joined([mark.encode_utf8(&mut [0; 4]), word], |key| self.row(key))
     }
 
-    /// The row of two words in this order.
-    pub(super) fn pair(&self, one: &str, other: &str) -> Option<&[i8]> {
-        joined([one, " ", other], |key| self.row(key))
-    }
-
-    /// The probabilities of each candidate and of asking for nothing, for a clause of `words` words with these sums.
+    /// Where a clause of `words` words with these sums stands, for each candidate and for none.
     pub(super) fn likely(&self, sums: &Sums, words: usize) -> Likely {
-        let unit = self.file.header.scale / root(words);
-        let column = |place: usize| f64::from(sums.get(place).copied().unwrap_or_default()) * unit;
-        let mut scores: Vec<f64> = self
-            .file
-            .candidates
-            .iter()
-            .map(|one| column(one.operation_column) + column(one.resource_column) + one.bias)
-            .chain(std::iter::once(column(NONE) + self.file.header.none))
-            .map(|score| score * self.file.header.sharpness)
-            .collect();
+        let header = &self.file.header;
+        let unit = header.scale / root(words);
+        let columns = sums.map(|sum| f64::from(sum) * unit);
+        let column = |place: usize| columns.get(place).copied().unwrap_or_default();
+        let candidates = &self.file.candidates;
+        let mut scores = Vec::with_capacity(candidates.len() + 1);
+        scores.extend(
+            candidates
+                .iter()
+                .map(|one| (column(one.operation_column) + column(one.resource_column) + one.bias) * header.sharpness),
+        );
+        scores.push((column(NONE) + header.none) * header.sharpness);
         let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mut total = 0.0;
+        // Apart from the sum, whose order counts, so that the compiler takes several at once.
         for score in &mut scores {
             *score = exp(*score - most);
-            total += *score;
         }
+        let total = scores.iter().fold(0.0, |total, score| total + score);
         for score in &mut scores {
             *score /= total;
         }
@@ -496,15 +493,13 @@ fn exp(x: f64) -> f64 {
     // e^x = (e^(x/1024))^1024, the inner one by its series; the error is below 1e-12 where it matters.
     const THIRD: f64 = 1.0 / 3.0;
     const FIFTH: f64 = 1.0 / 5.0;
-    if x < LEAST_EXPONENT {
-        return 0.0;
-    }
+    let is_nothing = x < LEAST_EXPONENT;
     let x = x.min(-LEAST_EXPONENT) * (1.0 / 1024.0);
     let mut power = 1.0 + x * (1.0 + x * 0.5 * (1.0 + x * THIRD * (1.0 + x * 0.25 * (1.0 + x * FIFTH))));
     for _ in 0..10 {
         power *= power;
     }
-    power
+    if is_nothing { 0.0 } else { power }
 }
 
 /// Below this exponent a power of `e` is less than a millionth and counts as zero.

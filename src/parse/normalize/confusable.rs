@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-use regex::Regex;
 use serde::Deserialize;
 
 use crate::parse::lexicon::Lexicon;
@@ -98,30 +97,59 @@ pub(super) fn holds(name: &str, word: &str) -> bool {
     WORDS.get(name).is_some_and(|list| list.set.contains(word))
 }
 
-/// Returns whether a text contains a word of a list of the data file, ignoring case.
+/// Whether a text has a word of a list of the data file, in whatever case. Only for lists whose words are made of letters,
+/// digits, `-` and `_`, and begin with a letter.
 pub(crate) fn says(text: &str, name: &str) -> bool {
-    WORDS.get(name).and_then(|list| list.form.as_ref()).is_some_and(|form| form.is_match(text))
+    WORDS.get(name).is_some_and(|list| list.is_in(text.as_bytes()))
 }
 
 /// A word list of the data file.
 struct List {
     set: WordSet,
-    /// Matches any of the words in a text; only for the lists that are searched in texts.
-    form: Option<Regex>,
+    words: Vec<String>,
+    /// The bytes that its words begin with, in either case.
+    begins: [bool; 256],
 }
 
 impl List {
-    fn of(name: &str, words: &str) -> Self {
-        let words: Vec<&str> = words.split_whitespace().collect();
-        let form = SAID.contains(&name).then(|| Regex::new(&format!(r"(?i-u)\b(?:{})\b", words.join("|"))).ok());
-        Self { set: words.into_iter().map(str::to_owned).collect(), form: form.flatten() }
+    fn of(words: &str) -> Self {
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let mut begins = [false; 256];
+        for first in words.iter().filter_map(|word| word.bytes().next()) {
+            for byte in [first.to_ascii_lowercase(), first.to_ascii_uppercase()] {
+                begins[usize::from(byte)] = true;
+            }
+        }
+        Self { set: words.iter().cloned().collect(), words, begins }
+    }
+
+    /// Returns whether one of its words stands in the text, with no letter, digit or `_` of ASCII before or behind it.
+    fn is_in(&self, text: &[u8]) -> bool {
+        let mut at = 0;
+        while let Some(rest) = text.get(at..) {
+            let Some(step) = rest.iter().position(|byte| self.begins[usize::from(*byte)]) else { return false };
+            at += step;
+            if self.begins_at(text, at) {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    }
+
+    fn begins_at(&self, text: &[u8], place: usize) -> bool {
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let stands = |word: &[u8]| {
+            let behind = place + word.len();
+            text.get(place..behind).is_some_and(|here| here.eq_ignore_ascii_case(word))
+                && !text.get(behind).is_some_and(is_part)
+        };
+        let is_inside = place.checked_sub(1).and_then(|before| text.get(before)).is_some_and(is_part);
+        !is_inside && self.words.iter().any(|word| stands(word.as_bytes()))
     }
 }
 
-/// The lists that are searched in whole texts.
-const SAID: [&str; 3] = ["rotated", "reversed", "asks_of_code"];
-
-/// The letters that a digit or mark can stand for in a word.
+/// The letters that a digit or mark stands for in a word.
 pub(super) fn leet(c: char) -> &'static str {
     DOCUMENT.leet.get(&c).map_or("", String::as_str)
 }
@@ -182,7 +210,7 @@ static DOCUMENT: LazyLock<Document> =
 static ALIKE: LazyLock<HashMap<char, char>> = LazyLock::new(|| by_letter(&DOCUMENT.alike));
 static STROKED: LazyLock<HashMap<char, char>> = LazyLock::new(|| by_letter(&DOCUMENT.stroked));
 static WORDS: LazyLock<Words<List>> =
-    LazyLock::new(|| DOCUMENT.words.iter().map(|(name, words)| (name.clone(), List::of(name, words))).collect());
+    LazyLock::new(|| DOCUMENT.words.iter().map(|(name, words)| (name.clone(), List::of(words))).collect());
 
 fn by_letter(letters: &BTreeMap<char, String>) -> HashMap<char, char> {
     letters.iter().flat_map(|(&latin, alike)| alike.chars().map(move |c| (c, latin))).collect()
@@ -199,6 +227,20 @@ mod tests {
         assert!(says("a ROT13 text", "rotated") && says("read it, backwards", "reversed"));
         assert!(!says("a reversal of rot130", "rotated") && !says("a reversal", "reversed"));
         assert!(says("what does it mean?", "asks_of_code"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn words_are_found_in_a_text_as_by_a_pattern(
+            parts in proptest::collection::vec("[ -~]{0,4}|_|\\PC|(?i)(rot13|rot-13|caesar|reverse|reversed|mirrored|plain)", 0..6), name in 0_usize..3,
+        ) {
+            let (name, text) = (["rotated", "reversed", "asks_of_code"][name], parts.concat());
+            let words: Vec<&str> = DOCUMENT.words[name].split_whitespace().collect();
+            let pattern = regex::Regex::new(&format!(r"(?i-u)\b(?:{})\b", words.join("|"))).unwrap();
+            proptest::prop_assert_eq!(says(&text, name), pattern.is_match(&text), "{}", text);
+            proptest::prop_assert!(words.iter().all(|word| word.starts_with(|c: char| c.is_ascii_lowercase())
+                && word.ends_with(|c: char| c.is_ascii_alphanumeric())));
+        }
     }
 
     #[test]

@@ -91,11 +91,24 @@ fn rewritten(text: &str, lexicon: &Lexicon, rewrite: impl Fn(&str) -> String) ->
     out
 }
 
-const fn is_digit_of_64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+fn is_digit_of_64(byte: u8) -> bool {
+    DIGITS_OF_64.get(usize::from(byte)).is_some_and(|is_one| *is_one)
 }
 
-/// The end of a run that continues over lines.
+/// The digits of base64, in either of its alphabets.
+const DIGITS_OF_64: [bool; 256] = {
+    let mut digits = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        digits[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+        if byte == u8::MAX {
+            break digits;
+        }
+        byte += 1;
+    }
+};
+
+/// The end of a run that goes on over lines.
 fn whole_lines(text: &str, start: usize, first_end: usize) -> usize {
     let line = first_end - start;
     let mut end = first_end;

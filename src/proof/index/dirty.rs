@@ -71,7 +71,7 @@ impl Dirty {
     /// they take too much memory.
     pub(super) fn forget(&mut self, is_last: impl Fn((u32, u32)) -> bool) {
         self.blocks.retain(|place, _| is_last(*place));
-        if self.blocks.values().map(weight).sum::<usize>() > MOST_LAST {
+        if self.blocks.values().map(Block::bytes).sum::<usize>() > MOST_LAST {
             self.blocks = HashMap::default();
         }
         *self = Self { blocks: std::mem::take(&mut self.blocks), ..Self::default() };
@@ -136,7 +136,7 @@ fn weight(block: &Block) -> usize {
 }
 
 /// Memory that the last blocks of all lists may take while they have not changed; tests want to see them go.
-const MOST_LAST: usize = if cfg!(test) { 32 << 10 } else { 8 << 20 };
+const MOST_LAST: usize = if cfg!(test) { 32 << 10 } else { 12 << 20 };
 /// Summaries under one key.
 pub(super) const CHUNK: u32 = 8;
 /// Entities under one key.

@@ -149,11 +149,20 @@ impl Block {
     pub(super) const CAPACITY: usize = 512;
 
     pub(super) fn push(&mut self, posting: Posting) {
-        if self.postings.len() < FEW {
-            // Most lists stay short, so capacity grows by two at first, and doubles only later.
-            self.postings.reserve_exact(usize::from(self.postings.len() == self.postings.capacity()) * 2);
+        if self.postings.len() == self.postings.capacity() {
+            // Most lists stay short. Longer ones grow in two steps, for many sizes would leave holes in the heap.
+            self.postings.reserve_exact(match self.postings.len() {
+                0..FEW => 2,
+                FEW..MIDDLE => MIDDLE - self.postings.len(),
+                len => Self::CAPACITY.saturating_sub(len).max(1),
+            });
         }
         self.postings.push(posting);
+    }
+
+    /// Memory that the block takes, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.postings.capacity() * Posting::BYTES
     }
 
     pub(super) fn postings(&self) -> &[Posting] {
@@ -243,6 +252,8 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// Number of postings for which a block that is no short list any more has room at first.
+const MIDDLE: usize = 64;
 /// Number of postings above which a list gets blocks of its own.
 pub(super) const FEW: usize = 8;
 

@@ -121,7 +121,7 @@ pub(crate) fn encode(
 
 /// Returns the digest that goes into the record.
 pub(crate) fn digest(bytes: &[u8]) -> Digest {
-    Digest::new(Sha256::digest(bytes).into())
+    Digest::of(bytes)
 }
 
 /// Decodes stored evidence; `None` if the bytes are malformed.

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::record::CanonicalRecord;
-use crate::model::{AgentId, Digest, IntentId, ProofId, Score, Timestamp};
+use crate::model::{AgentId, Decision, Digest, IntentId, ProofId, RiskLevel, Score, Tier, Timestamp};
 
 /// Reads the body of a decision's entry; `None` if it is not in the canonical form. `known` may supply the entity's
 /// ID without parsing it; the reasoning is left empty unless `wants_reasoning`.
@@ -17,7 +17,7 @@ pub(super) fn read(
 ) -> Option<CanonicalRecord<'_>> {
     let mut rest = Rest(body);
     rest.literal(b"{\"decision\":\"")?;
-    let decision = rest.word()?.parse().ok()?;
+    let decision = rest.word(Decision::ALL, Decision::as_str)?;
     rest.literal(b",\"entityId\":\"")?;
     let entity = rest.text()?.plain()?;
     rest.literal(b",\"evidenceHash\":\"sha256:")?;
@@ -31,13 +31,13 @@ pub(super) fn read(
     rest.literal(b"\",\"reasoning\":\"")?;
     let reasoning = rest.text()?;
     rest.literal(b",\"riskLevel\":\"")?;
-    let risk_level = rest.word()?.parse().ok()?;
+    let risk_level = rest.word(RiskLevel::ALL, RiskLevel::as_str)?;
     rest.literal(b",\"timestamp\":\"")?;
     let timestamp = Timestamp::read_written(rest.take()?)?;
     rest.literal(b"\",\"trustScore\":")?;
     let trust_score = Score::try_from(rest.number()?).ok()?;
     rest.literal(b",\"trustTier\":\"")?;
-    let trust_tier = rest.word()?.parse().ok()?;
+    let trust_tier = rest.word(Tier::ALL, Tier::as_str)?;
     rest.literal(b"}")?;
     if !rest.0.is_empty() {
         return None;
@@ -80,7 +80,29 @@ impl<'a> Text<'a> {
 }
 
 fn ends_run(byte: u8) -> bool {
-    byte == b'"' || byte == b'\\' || byte < 0x20
+    // Without a branch, so that the compiler compares many bytes at once.
+    (byte == b'"') | (byte == b'\\') | (byte < b' ')
+}
+
+/// Number of bytes before the first quote, backslash or control character; `None` if there is none of these.
+fn run_length(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHS: u64 = ONES << 7;
+    let (chunks, _) = bytes.as_chunks::<32>();
+    let has_end = |chunk: &&[u8; 32]| chunk.iter().fold(false, |any, byte| any | ends_run(*byte));
+    let mut at = 32 * chunks.iter().take_while(|chunk| !has_end(chunk)).count();
+    let (words, _) = bytes.get(at..)?.as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        // The high bit of the first byte that is below `limit` is set, and none before it.
+        let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHS;
+        let ends = below(word, 0x20) | below(word ^ (ONES * 0x22), 1) | below(word ^ (ONES * 0x5c), 1);
+        if ends != 0 {
+            return Some(at + ends.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    Some(at + bytes.get(at..)?.iter().position(|byte| ends_run(*byte))?)
 }
 
 /// The bytes not read yet.
@@ -102,14 +124,7 @@ impl<'a> Rest<'a> {
         let mut has_escapes = false;
         let mut at = 0;
         loop {
-            // Only quotes, backslashes and control characters can end the run. Scans sixteen bytes at once.
-            let (chunks, _) = self.0.get(at..)?.as_chunks::<16>();
-            at += 16
-                * chunks
-                    .iter()
-                    .take_while(|chunk| !chunk.iter().fold(false, |any, byte| any | ends_run(*byte)))
-                    .count();
-            at += self.0.get(at..)?.iter().position(|byte| ends_run(*byte))?;
+            at += run_length(self.0.get(at..)?)?;
             match self.0.get(at..)? {
                 [b'"', rest @ ..] => {
                     let written = std::str::from_utf8(self.0.get(..at)?).ok()?;
@@ -125,9 +140,12 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Reads a short word and its closing quote.
-    fn word(&mut self) -> Option<&'a str> {
-        self.text()?.plain()
+    /// Reads one of these words and its closing quote.
+    fn word<T: Copy>(&mut self, words: &[T], as_str: impl Fn(T) -> &'static str) -> Option<T> {
+        words.iter().copied().find(|word| {
+            let behind = self.0.strip_prefix(as_str(*word).as_bytes()).and_then(|rest| rest.strip_prefix(b"\""));
+            behind.map(|rest| self.0 = rest).is_some()
+        })
     }
 
     /// Reads a number of at most four digits, without leading zeros.
@@ -184,6 +202,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_end_of_a_run_is_found_as_byte_by_byte(
+            bytes in proptest::collection::vec(prop_oneof![20 => any::<u8>().prop_map(|byte| byte | 0x80), 20 => b'#'..=b'[', 1 => any::<u8>()], 0..120),
+        ) {
+            prop_assert_eq!(run_length(&bytes), bytes.iter().position(|byte| ends_run(*byte)));
+        }
+
         #[test]
         fn what_is_written_is_read_by_hand_as_serde_reads_it(body in body()) {
             // Control characters are written as `\u00..`; these, and escapes in an ID, are left to `serde`.

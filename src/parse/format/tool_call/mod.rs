@@ -218,7 +218,7 @@ impl<'l> Reader<'l> {
                 all.known = all.known.or(Some(known));
                 continue;
             }
-            let acts = tool_name::acts(name, self.lexicon);
+            let acts = tool_name::acts_of_called(name, self.lexicon);
             if acts.is_empty() {
                 all.acts.push(Act::unknown().told_by(name));
             }
