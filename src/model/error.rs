@@ -9,7 +9,7 @@ use super::{BrokenKind, DenialClass, ProofId, closed_words};
 
 /// A text that is not a valid value of its type, with the form that was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{value:?} is no {what}: expected {expected}")]
+#[error("{value:?} is not a valid {what}: expected {expected}")]
 pub struct InvalidValue {
     what: &'static str,
     value: String,
@@ -144,7 +144,7 @@ pub enum Error {
         place: String,
     },
     /// Nothing has this id: no webhook endpoint, API key or event.
-    #[error("there is no {what} {id}")]
+    #[error("there is not a valid {what} {id}")]
     NotFound {
         /// The kind of thing requested.
         what: &'static str,

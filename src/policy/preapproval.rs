@@ -253,7 +253,7 @@ fn pattern(text: &str) -> Result<CapabilityPattern, Error> {
     let form = "resource:operation, of which one half may be *, such as payment:*";
     let (resource, operation) = text.split_once(':').ok_or_else(|| wrong(form))?;
     let filled = match (resource, operation) {
-        ("*", "*") => return Err(wrong("a pre-approval that names something; *:* is everything")),
+        ("*", "*") => return Err(wrong("a narrower pattern: *:* covers everything")),
         ("*", word) => format!("a:{word}"),
         (word, "*") => format!("{word}:a"),
         _ => text.to_owned(),
@@ -280,7 +280,7 @@ fn is_target(text: &str) -> Result<(), &'static str> {
     // "https://bank.example*" would also match https://bank.example.evil.example.
     let after_scheme = start.split_once("://").map(|(_, rest)| rest);
     if start.len() < text.len() && after_scheme.is_some_and(|rest| !rest.contains('/')) {
-        return Err("ends within the name of a host: expected a / behind it");
+        return Err("ends within a host name: expected a / after it");
     }
     Ok(())
 }
@@ -427,7 +427,7 @@ mod tests {
             (json!({ "rules": [] }), "rules: expected 1 to 100, found 0"),
             (json!({ "targets": ["*"] }), "targets: \"*\" names no target"),
             (json!({ "targets": ["a*b"] }), "targets: \"a*b\" has a * that is not at its end"),
-            (json!({ "targets": ["a\u{7}"] }), "targets: \"a\\u{7}\" is no target"),
+            (json!({ "targets": ["a\u{7}"] }), "targets: \"a\\u{7}\" is not a valid target"),
             (
                 json!({ "targets": ["https://bank.example*"] }),
                 "targets: \"https://bank.example*\" ends within the name",

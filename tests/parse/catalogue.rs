@@ -84,7 +84,7 @@ mod forms {
         let deep = (0..100).fold(json!({}), |inner, _| json!({ "x": inner }));
         let many: Vec<Value> = (0..=10_000).map(|place| json!({ "name": format!("tool_{place}") })).collect();
         for (value, expected) in [
-            (json!([good, good]), "stands twice"),
+            (json!([good, good]), "occurs twice"),
             (json!([good, 7]), "tool 2: expected an object"),
             (json!([good, {}]), "tool 2: name is missing"),
             (json!([good, { "name": "" }]), "1 to 256 bytes"),

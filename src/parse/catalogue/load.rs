@@ -67,7 +67,7 @@ pub(super) fn definitions<'v>(value: &'v Value, server: Option<&'v str>) -> Resu
     let mut names = HashSet::new();
     for definition in &found {
         if !names.insert(definition.name) {
-            return Err(Error::input("tools", format!("the tool {} stands twice", shown(definition.name))));
+            return Err(Error::input("tools", format!("the tool {} occurs twice", shown(definition.name))));
         }
     }
     if found.len() > MOST_TOOLS {

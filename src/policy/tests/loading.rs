@@ -71,7 +71,7 @@ fn each_problem_has_its_place_and_says_what_was_meant() {
         ),
         (
             rule("effect = \"allow\"\nmatch = { capabilities = [\"crm:export\"] }"),
-            "5:27 error unknown capability \"crm:export\"; a word of your own must stand in the document's vocabulary (rule \"a\", match.capabilities)",
+            "5:27 error unknown capability \"crm:export\"; declare your own words in the document's vocabulary (rule \"a\", match.capabilities)",
         ),
         (
             rule("effect = \"allow\"\nmatch = { capability = [\"email:read\"] }"),
@@ -91,7 +91,7 @@ fn each_problem_has_its_place_and_says_what_was_meant() {
         ),
         (
             rule("effect = \"allow\"\nmatch = { agents = [] }"),
-            "5:20 error an empty list names nothing; leave the field out to mean anything (rule \"a\", match.agents)",
+            "5:20 error an empty list matches nothing; omit the field to match anything (rule \"a\", match.agents)",
         ),
         (rule("effect = \"degrade\""), "2:1 error a rule that says degrade needs a field \"to\" (rule \"a\", to)"),
         (
@@ -120,7 +120,7 @@ fn each_problem_has_its_place_and_says_what_was_meant() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"Ä\"\neffect = \"allow\"".to_owned(),
-            "3:6 error \"Ä\" is no rule id: expected lower-case letters, digits and . _ - that start with a letter or digit (rule number 1, id)",
+            "3:6 error \"Ä\" is not a valid rule id: expected lower-case letters, digits and . _ - that start with a letter or digit (rule number 1, id)",
         ),
         (
             "name = \"t\"\n[[rule]]\neffect = \"allow\"".to_owned(),
@@ -146,7 +146,7 @@ fn each_problem_has_its_place_and_says_what_was_meant() {
             rule(
                 "effect = \"allow\"\nlet = { total = \"double(context.amount)\" }\nwhen = \"total < 9.0\"\nlimit = { sum = \"total\", max = 5, per = \"1h\" }",
             ),
-            "7:17 error sum names a key of the context, and \"total\" is a name under let, which a limit does not look at; name the key that it reads (rule \"a\", limit.sum)",
+            "7:17 error sum names a key of the context, and \"total\" is a name under let, which limits do not read; name the context key itself (rule \"a\", limit.sum)",
         ),
         (
             rule("effect = \"allow\"\nwhen = \"context.a == 1 and context.b == 2\""),
@@ -178,7 +178,7 @@ fn what_probably_was_not_meant_is_warned_of() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"",
-            "1:1 warning the policy can grant nothing: no rule that grants can match, or denies cover all",
+            "1:1 warning the policy can grant nothing: no granting rule can match, or deny rules cover them all",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nconstraints = { maxRecord = 5 }",
@@ -202,15 +202,15 @@ fn what_probably_was_not_meant_is_warned_of() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.groups = [\"on call\"]",
-            "5:17 warning \"on call\" has a blank: no label or group has one (rule \"a\", match.groups)",
+            "5:17 warning \"on call\" has a space, which no label or group has (rule \"a\", match.groups)",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.paths = [\" /srv/*\"]",
-            "5:16 warning \" /srv/*\" begins or ends with a blank: nothing is called so (rule \"a\", match.paths)",
+            "5:16 warning \" /srv/*\" begins or ends with a space, so it never matches (rule \"a\", match.paths)",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.capabilities = [\"email:send\"]\nmatch.context = [{ key = \"target\", matches = \"@ours$\" }]",
-            "2:1 warning the key \"target\" is for people to read; name who may be sent to under match.recipients (rule \"a\", match.context)",
+            "2:1 warning the key \"target\" is informational; list the permitted recipients under match.recipients (rule \"a\", match.context)",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nwhen = \"context.amount < 5.0\"",
@@ -222,7 +222,7 @@ fn what_probably_was_not_meant_is_warned_of() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"degrade\"\nto = [\"email:read\"]\nmatch.capabilities = [\"payment:*\"]",
-            "5:6 warning this rule leaves nothing of what it matches: name something that it matches, or say deny (rule \"a\", to)",
+            "5:6 warning this rule grants nothing of what it matches: list some of it under to, or use effect = \"deny\" (rule \"a\", to)",
         ),
     ] {
         assert!(problems(document).contains(&expected.to_owned()), "{document}: {:?}", problems(document));
@@ -259,7 +259,7 @@ fn json_problems_have_the_place_of_their_value() {
     assert_eq!((found[0].0, found[0].1), (2, 61));
     assert!(found[0].2.contains("did you mean \"email:send\"?"));
     assert_eq!((found[1].0, found[1].1), (3, 33));
-    assert!(found[1].2.contains("the field \"id\" stands twice"));
+    assert!(found[1].2.contains("the field \"id\" occurs twice"));
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn a_rule_that_no_request_can_match_and_a_tier_without_a_grant_are_told() {
         warnings(&[never, high]),
         [
             "no rule grants anything to agents at T0, T1, nor asks a person for them",
-            "this rule can never match: what it names is more sensitive than its classification (rule \"n\")",
+            "this rule can never match: what it names is more sensitive than its classification range allows (rule \"n\")",
         ]
     );
 }
@@ -444,7 +444,7 @@ fn a_condition_that_never_holds_grants_nothing() {
     for condition in ["when = '1 == 2'", "when = 'false'", "unless = 'true'"] {
         let text = format!("name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\n{condition}");
         let found = problems(&text);
-        let is_told = found.iter().any(|one| one.contains("whatever is asked; the rule never matches (rule \"a\","));
+        let is_told = found.iter().any(|one| one.contains("whatever the request; the rule never matches (rule \"a\","));
         assert!(is_told, "{found:?}");
         assert!(!PolicySet::from_toml(&text).unwrap().grants_something(), "{condition}");
         // And it covers nothing.
@@ -463,9 +463,9 @@ fn a_degrade_that_leaves_nothing_is_told() {
     assert_eq!(
         of_two(degrade, deny)[..3],
         [
-            "the policy can grant nothing: no rule that grants can match, or denies cover all",
+            "the policy can grant nothing: no granting rule can match, or deny rules cover them all",
             "this degrade leaves nothing: the deny \"two\" on line 7 covers what remains (rule \"one\")",
-            "file:read can never remain, for the rule does not match it (rule \"one\", to)",
+            "file:read can never be granted: the rule does not match it (rule \"one\", to)",
         ]
     );
     let none = degrade.replace("\"payment:read\", ", "");
@@ -495,7 +495,7 @@ fn an_allow_that_always_asks_is_told() {
     let allow = "effect = \"allow\"\nmatch = { agents = [\"a\"], capabilities = [\"payment:transfer\"] }";
     assert_eq!(
         of_two(asks, allow),
-        ["this allow never grants without a person: the escalate \"one\" on line 2 covers it (rule \"two\")"]
+        ["this allow never grants without an approval: the escalate \"one\" on line 2 covers it (rule \"two\")"]
     );
     // An approval is bound to these constraints.
     assert_eq!(of_two(asks, &format!("{allow}\nconstraints.maxAmount = 5")), Vec::<String>::new());
@@ -517,7 +517,7 @@ fn a_rule_below_the_risk_of_what_it_names_is_told() {
             "effect = \"allow\"\nmatch = {{ capabilities = [\"{capability}\"], risk = {{ max = \"{most}\" }} }}"
         );
         let expected: Vec<String> = least
-            .map(|least| format!("this rule can never match but where a tool's risk is overridden: what it names is {least} at least, its risk ends at {most} (rule \"one\")"))
+            .map(|least| format!("this rule can match only when a tool's risk is overridden: its match implies risk {least} or higher, and its range ends at {most} (rule \"one\")"))
             .into_iter()
             .collect();
         let found = of_two(&allow, "effect = \"deny\"\nmatch.capabilities = [\"web:send\"]");

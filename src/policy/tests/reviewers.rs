@@ -148,9 +148,9 @@ fn each_problem_of_reviewers_has_its_place() {
         ("reviewers = { x = [7] }".to_owned(), "2:20 error expected a string, found a number"),
         (
             "reviewers = { x = [\"ann\", \"ＡＮＮ\"] }".to_owned(),
-            "2:27 error \"ＡＮＮ\" is the same person as \"ann\", which stands there already",
+            "2:27 error \"ＡＮＮ\" is the same person as \"ann\", which is listed already",
         ),
-        ("reviewers = { x = [\" ann\"] }".to_owned(), "2:20 error \" ann\" has blanks around it"),
+        ("reviewers = { x = [\" ann\"] }".to_owned(), "2:20 error \" ann\" has spaces around it"),
         ("reviewers = { x = [\"a\\u0007\"] }".to_owned(), "2:20 error expected a text without control characters"),
         (format!("reviewers = {{ x = [\"{long}\"] }}"), "2:20 error expected at most 256 characters"),
         ("reviwers = {}".to_owned(), "2:1 error unknown field \"reviwers\"; did you mean \"reviewers\"?"),
@@ -163,7 +163,7 @@ fn each_problem_of_reviewers_has_its_place() {
     assert!(message.contains("expected from 1 to 100 people, found 101"), "{message}");
     let text = "{\"name\": \"t\", \"reviewers\": {\"x\": [\"a\"], \"x\": [\"b\"]}}";
     let Err(Error::Policy { message, .. }) = PolicySet::from_json(text) else { panic!("it loads") };
-    assert!(message.contains("stands twice"), "{message}");
+    assert!(message.contains("occurs twice"), "{message}");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn each_problem_of_approvals_and_expiries_has_its_place() {
     let escalate = |lines: &str| document(&format!("effect = \"escalate\"\nreviewer = \"x\"\n{lines}"));
     let no_duration = |text: &str| {
         format!(
-            "7:11 error {text:?} is no duration: expected one whole number from 1 and s, m, h or d, such as \"90m\", at most 31d (rule \"a\", expires)"
+            "7:11 error {text:?} is not a valid duration: expected one whole number from 1 and s, m, h or d, such as \"90m\", at most 31d (rule \"a\", expires)"
         )
     };
     for (document, expected) in [

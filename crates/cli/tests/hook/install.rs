@@ -188,10 +188,10 @@ fn settings_that_cannot_be_edited_safely_are_refused_and_stay() {
         (Host::Claude, "{\"model\": \"opus\"", "settings.json:1:1"),
         (Host::Claude, "\u{FEFF}{}", "settings.json:1:1"),
         (Host::Claude, "[]", "no JSON object"),
-        (Host::Claude, "{\"hooks\": []}", "\"hooks\" is no JSON object"),
+        (Host::Claude, "{\"hooks\": []}", "\"hooks\" is not a valid JSON object"),
         (Host::Claude, "{\"hooks\": {\"PreToolUse\": {}}}", "\"PreToolUse\" are no list"),
-        (Host::Claude, "{\"hooks\": {}, \"hooks\": {\"PreToolUse\": []}}", "\"hooks\" stands twice"),
-        (Host::Claude, "{\"hooks\": {\"Stop\": [], \"Stop\": []}}", "\"Stop\" stands twice"),
+        (Host::Claude, "{\"hooks\": {}, \"hooks\": {\"PreToolUse\": []}}", "\"hooks\" occurs twice"),
+        (Host::Claude, "{\"hooks\": {\"Stop\": [], \"Stop\": []}}", "\"Stop\" occurs twice"),
         (Host::Codex, "{\"version\": 1, \"hooks\": {}}", "\"version\" makes the host ignore the whole file"),
         (Host::Opencode, "export const mine = 1", "no plugin that rulekeep wrote"),
     ] {

@@ -276,7 +276,7 @@ fn a_malformed_document_is_refused_with_its_place() {
         ),
         (
             "[[case]]\nname = \"a\"\nintent = { action = \"b\", capabilities = [\"email\"] }\nexpect = { decision = \"DENY\" }",
-            "line 3 column 42: \"email\" is no capability",
+            "line 3 column 42: \"email\" is not a valid capability",
         ),
         (
             "[[case]]\nname = \"a\"\nexpect = { decision = \"DENY\" }",
@@ -292,7 +292,7 @@ fn a_malformed_document_is_refused_with_its_place() {
         ),
         (
             "[[case]]\nname = \"a\"\ninput = \"x\"\nnow = \"soon\"\nexpect = { decision = \"DENY\" }",
-            "line 4 column 7: \"soon\" is no timestamp",
+            "line 4 column 7: \"soon\" is not a valid timestamp",
         ),
         (
             "[[case]]\nname = \"a\"\nintent = { action = \"b\", capabilities = [\"web:read\"], context = { environment = 1 } }\nexpect = { decision = \"DENY\" }",

@@ -80,7 +80,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         let mut object = Map::new();
         while let Some((key, Unique(value))) = access.next_entry::<String, Unique>()? {
             if object.insert(key, value).is_some() {
-                return Err(A::Error::custom("a key stands twice in an object"));
+                return Err(A::Error::custom("a key occurs twice in an object"));
             }
         }
         Ok(Unique(Value::Object(object)))

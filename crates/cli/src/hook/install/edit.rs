@@ -47,7 +47,7 @@ pub(super) fn with_entries(layout: &Layout, form: &Entries, text: &str, command:
         object.append("version", 1usize.into());
     }
     refuse_twice(&object, "hooks")?;
-    let hooks = object.object_value_or_create("hooks").ok_or("the field \"hooks\" is no JSON object")?;
+    let hooks = object.object_value_or_create("hooks").ok_or("the field \"hooks\" is not a valid JSON object")?;
     // Removes entries of another version, or for events that this version does not use.
     for (name, list) in lists(&hooks)? {
         let event = layout.events.iter().find(|event| event.name == name);
@@ -126,7 +126,7 @@ const PLUGIN_COMMAND: &str = "const command = ";
 fn refuse_twice(object: &CstObject, name: &str) -> Result<(), String> {
     match object.properties().iter().filter(|property| property.decoded_name().as_deref() == Some(name)).count() {
         0 | 1 => Ok(()),
-        _ => Err(format!("the field {name:?} stands twice; remove one")),
+        _ => Err(format!("the field {name:?} occurs twice; remove one")),
     }
 }
 
