@@ -198,7 +198,10 @@ impl Tools<'_> {
         for (key, ruling) in rulings {
             let (state, cause) = match &ruling {
                 Some(ruling) => (state_of(ruling)?, if ruling.is_override() { "overridden" } else { "pinned" }),
-                None => (StateDraft::new(format!("{KEY_PREFIX}{key}"), NOTHING.to_owned()), "settled no more"),
+                None => (
+                    StateDraft::new(format!("{KEY_PREFIX}{key}"), NOTHING.to_owned()),
+                    "no longer pinned or overridden",
+                ),
             };
             last = Some(self.governor.set_state(state, cause)?);
         }

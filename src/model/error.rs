@@ -106,7 +106,7 @@ pub enum Error {
         message: String,
     },
     /// No agent with this id is registered.
-    #[error("no agent {agent_id:?} is registered; register it, or build the governor with auto-registration")]
+    #[error("no agent {agent_id:?} is registered; check the id, or register the agent first")]
     AgentNotFound {
         /// The requested id.
         agent_id: String,
@@ -226,7 +226,7 @@ pub enum Error {
         found: String,
     },
     /// An archive file is damaged or was changed.
-    #[error("the archive does not hold: {message}")]
+    #[error("the archive does not verify: {message}")]
     ArchiveBroken {
         /// The expected and the actual content.
         message: String,

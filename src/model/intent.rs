@@ -375,7 +375,7 @@ const REQUESTED_BY: &str = "requestedBy";
 fn json_size(value: &impl Serialize) -> Result<usize, Error> {
     serde_json::to_vec(value)
         .map(|json| json.len())
-        .map_err(|error| Error::Internal { message: format!("context does not serialise: {error}") })
+        .map_err(|error| Error::Internal { message: format!("context cannot be serialized: {error}") })
 }
 
 /// An upper bound of [`json_size`], computed without serializing.

@@ -167,7 +167,7 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
         && let Some(deny) = coverers.find(Effect::Deny, &Reach::granted_by(rule)?, any)
     {
         let (id, line) = (&deny.id, deny.line);
-        return Some(format!("this degrade leaves nothing: the deny {id:?} on line {line} covers what remains"));
+        return Some(format!("this degrade grants nothing: the deny {id:?} on line {line} covers what remains"));
     }
     // Constraints and limits apply to what the reviewer approves.
     if effect == Effect::Allow
@@ -176,7 +176,9 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
         && let Some(asks) = coverers.find(Effect::Escalate, &reach, any)
     {
         let (id, line) = (&asks.id, asks.line);
-        return Some(format!("this allow never grants without an approval: the escalate {id:?} on line {line} covers it"));
+        return Some(format!(
+            "this allow never grants without an approval: the escalate {id:?} on line {line} covers it"
+        ));
     }
     // Of two equal rules the earlier one is kept.
     let is_kept = |other: usize, known: &Rule| {

@@ -181,7 +181,9 @@ fn globs(node: Node, field: &str, report: &mut Report<'_>) -> Vec<String> {
 fn warn_of_idle_name(at: usize, field: &str, text: &str, report: &mut Report<'_>) {
     let message = if let Some(rest) = text.strip_prefix('!') {
         let clause = field.trim_start_matches("match.").trim_start_matches("not.");
-        format!("{text:?} is matched literally and excludes nothing; to exclude it, write match.not.{clause} = [{rest:?}]")
+        format!(
+            "{text:?} is matched literally and excludes nothing; to exclude it, write match.not.{clause} = [{rest:?}]"
+        )
     } else if text.trim() != text {
         format!("{text:?} begins or ends with a space, so it never matches")
     } else if text.contains(char::is_whitespace) && (field.ends_with("labels") || field.ends_with("groups")) {
@@ -222,7 +224,11 @@ fn environment(node: Node, field: &str, report: &mut Report<'_>) -> Vec<Box<str>
         let word = report.line(item, field, MAX_GLOB_CHARS)?;
         if word.contains('*') {
             // It would be compared literally, and a deny would let the other environments pass.
-            report.error(at, field, format!("expected an environment's name, found the pattern {word:?}; list each name"));
+            report.error(
+                at,
+                field,
+                format!("expected an environment's name, found the pattern {word:?}; list each name"),
+            );
             return None;
         }
         if word.starts_with('!') {

@@ -116,7 +116,11 @@ impl RuleReader<'_> {
             match at {
                 Some(at) if !fits => {
                     let whom = goes_with.iter().map(|effect| effect.as_str()).collect::<Vec<_>>().join(" or ");
-                    report.error(at, field, format!("a rule with effect {effect} cannot have {field}; it belongs to {whom}"));
+                    report.error(
+                        at,
+                        field,
+                        format!("a rule with effect {effect} cannot have {field}; it belongs to {whom}"),
+                    );
                 }
                 None if fits && is_needed => {
                     report.error(fields.at, field, format!("a rule with effect {effect} needs a field {field:?}"));

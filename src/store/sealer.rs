@@ -116,10 +116,10 @@ fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
     put(files, &sealed::frames_path(number), &frames)?;
     drop(frames);
     files.sync_dir(Path::new(segment::FOLDER))?;
-    let read = SealedFile::open(files, number)?.ok_or_else(|| io::Error::other("what was sealed does not hold"))?;
+    let read = SealedFile::open(files, number)?.ok_or_else(|| io::Error::other("the sealed segment is invalid"))?;
     let file: Arc<dyn StoreFile> = Arc::new(read);
     if !holds_the_same(&*file, &*full.file)? {
-        return Err(io::Error::other("what was sealed is not what it was"));
+        return Err(io::Error::other("the sealed segment differs from the original"));
     }
     if !is_there()? {
         return Err(elsewhere());

@@ -51,7 +51,7 @@ fn the_stopped_are_denied_and_told_who_stopped_them_and_why() {
     let denied = enforced(&governor, "a");
     assert_eq!(denied.decision, Decision::Deny);
     assert!(denied.granted_capabilities.is_empty());
-    for part in ["agent a was stopped by ann: it mails key", &report.id.to_string(), "only an operator"] {
+    for part in ["for agent a was set by ann: it mails key", &report.id.to_string(), "only an operator"] {
         assert!(denied.reasoning.contains(part), "{} lacks {part:?}", denied.reasoning);
     }
     assert!(!denied.reasoning.contains("AAAAAAAA"), "{}", denied.reasoning);
@@ -179,7 +179,7 @@ fn lifting_lets_act_again_unless_another_stop_covers_the_same() {
     let first = governor.kill_switch().set(agent("a"), "ann", "one").unwrap().id;
     let second = governor.kill_switch().set(agent("a"), "bob", "two").unwrap().id;
     let all = governor.kill_switch().set(KillSwitchScope::All, "cal", "three").unwrap().id;
-    assert!(enforced(&governor, "a").reasoning.contains("every agent was stopped by cal"));
+    assert!(enforced(&governor, "a").reasoning.contains("for every agent was set by cal"));
     governor.kill_switch().lift(&all, "cal", "").unwrap();
     assert!(enforced(&governor, "a").reasoning.contains("by ann"));
     governor.kill_switch().lift(&first, "cal", "").unwrap();

@@ -678,7 +678,7 @@ mod what_is_said_to_an_operator {
                 "the server answered with an error \"Method not found\"",
             ),
             (json!({}), "found an empty object"),
-            (json!({ "tools": {} }), "`tools` is no list"),
+            (json!({ "tools": {} }), "`tools` is not a list"),
             (json!({ "result": { "resources": [] } }), "found an object with \"resources\""),
         ] {
             let error = governor().tools().load(&value, None).unwrap_err().to_string();

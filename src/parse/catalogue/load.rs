@@ -100,7 +100,7 @@ fn expect_tools(whole: &Value, list: &Value) -> Result<(), Error> {
         return Err(Error::input("tools", format!("the server answered with an error{said}; {EXPECTED}")));
     }
     let found = match fields.get("tools") {
-        Some(_) => "`tools` is no list".to_owned(),
+        Some(_) => "`tools` is not a list".to_owned(),
         None if fields.is_empty() => "an empty object".to_owned(),
         None => {
             let keys: Vec<String> = fields.keys().take(MOST_KEYS_SHOWN).map(|key| shown(key)).collect();

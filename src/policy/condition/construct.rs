@@ -241,7 +241,12 @@ fn matches(at: usize, of: Typed, pattern: &Typed) -> Result<Typed> {
                 format!("the pattern needs more than {MAX_PATTERN_BYTES} bytes"),
             ));
         }
-        Err(_) => return Err(ConditionError::new(at_pattern, "the pattern is not a regular expression that runs in linear time")),
+        Err(_) => {
+            return Err(ConditionError::new(
+                at_pattern,
+                "the pattern is not a regular expression that runs in linear time",
+            ));
+        }
     };
     let facts = Facts::over([&of]);
     finish(at, Kind::Matches(Box::new(of.node), pattern), Type::Bool, facts)

@@ -73,10 +73,7 @@ fn each_problem_of_an_alert_has_its_place() {
             "on = \"denials\"",
             "5:1 error an alert on 5 occurrences needs a field \"per\", such as \"10m\" (alert \"a\", per)",
         ),
-        (
-            "on = \"critical\"\nper = \"1h\"",
-            "8:7 error an alert with a count of 1 cannot have per (alert \"a\", per)",
-        ),
+        ("on = \"critical\"\nper = \"1h\"", "8:7 error an alert with a count of 1 cannot have per (alert \"a\", per)"),
         ("on = \"tier\"", "5:1 error an alert on tier needs a field \"below\" (alert \"a\", below)"),
         (
             "on = \"tier\"\nbelow = \"T0\"",

@@ -93,18 +93,18 @@ fn each_problem_has_its_place_and_says_what_was_meant() {
             rule("effect = \"allow\"\nmatch = { agents = [] }"),
             "5:20 error an empty list matches nothing; omit the field to match anything (rule \"a\", match.agents)",
         ),
-        (rule("effect = \"degrade\""), "2:1 error a rule that says degrade needs a field \"to\" (rule \"a\", to)"),
+        (rule("effect = \"degrade\""), "2:1 error a rule with effect degrade needs a field \"to\" (rule \"a\", to)"),
         (
             rule("effect = \"escalate\""),
-            "2:1 error a rule that says escalate needs a field \"reviewer\" (rule \"a\", reviewer)",
+            "2:1 error a rule with effect escalate needs a field \"reviewer\" (rule \"a\", reviewer)",
         ),
         (
             rule("effect = \"deny\"\nreviewer = \"me\""),
-            "5:12 error a rule that says deny has no reviewer; it goes with escalate (rule \"a\", reviewer)",
+            "5:12 error a rule with effect deny cannot have reviewer; it belongs to escalate (rule \"a\", reviewer)",
         ),
         (
             rule("effect = \"deny\"\nconstraints = { maxRecords = 1 }"),
-            "5:15 error a rule that says deny has no constraints; it goes with allow or degrade (rule \"a\", constraints)",
+            "5:15 error a rule with effect deny cannot have constraints; it belongs to allow or degrade (rule \"a\", constraints)",
         ),
         (
             rule("effect = \"allow\"\nconstraints = { maxRecords = -1 }"),
@@ -140,7 +140,7 @@ fn each_problem_has_its_place_and_says_what_was_meant() {
         ),
         (
             rule("effect = \"allow\"\nlimit = { sum = \"double(context.amount)\", max = 5, per = \"1h\" }"),
-            "5:17 error sum names a key of the context, and no expression: \"double(context.amount)\" would never be there (rule \"a\", limit.sum)",
+            "5:17 error sum names a key of the context, not an expression: the context never has the key \"double(context.amount)\" (rule \"a\", limit.sum)",
         ),
         (
             rule(
@@ -194,11 +194,11 @@ fn what_probably_was_not_meant_is_warned_of() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.labels = [\"!ci\"]",
-            "5:17 warning \"!ci\" is looked for as it stands and excludes nothing; match.not.labels = [\"ci\"] excludes (rule \"a\", match.labels)",
+            "5:17 warning \"!ci\" is matched literally and excludes nothing; to exclude it, write match.not.labels = [\"ci\"] (rule \"a\", match.labels)",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.environment = [\"!production\"]",
-            "5:22 warning \"!production\" is looked for as it stands and excludes nothing; match.not.environment = [\"production\"] excludes (rule \"a\", match.environment)",
+            "5:22 warning \"!production\" is matched literally and excludes nothing; to exclude it, write match.not.environment = [\"production\"] (rule \"a\", match.environment)",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.groups = [\"on call\"]",
@@ -214,7 +214,7 @@ fn what_probably_was_not_meant_is_warned_of() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nwhen = \"context.amount < 5.0\"",
-            "2:1 warning the condition fails where a request has no context.amount, which can be POLICY_ERROR; ask has(context.amount) first (rule \"a\")",
+            "2:1 warning the condition fails for a request without context.amount, which can cause POLICY_ERROR; test has(context.amount) first (rule \"a\")",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nwhen = \"has(context.record_count) && context.record_count < 5\"",
@@ -365,9 +365,9 @@ fn a_rule_that_another_covers_is_told() {
     assert_eq!(
         warnings(&[wide, narrow, asks, reads, again]),
         [
-            "this rule says nothing that \"wide\" on line 2 does not say (rule \"narrow\")",
+            "this rule is redundant: \"wide\" on line 2 covers it (rule \"narrow\")",
             "this escalate never decides anything: the deny \"wide\" on line 2 covers it (rule \"asks\")",
-            "this rule says nothing that \"reads\" on line 15 does not say (rule \"again\")",
+            "this rule is redundant: \"reads\" on line 15 covers it (rule \"again\")",
         ]
     );
     let first = "id = \"a\"\neffect = \"allow\"\nmatch.capabilities = [\"file:read\"]";
@@ -389,7 +389,7 @@ fn a_rule_that_no_request_can_match_and_a_tier_without_a_grant_are_told() {
     assert_eq!(
         warnings(&[never, high]),
         [
-            "no rule grants anything to agents at T0, T1, nor asks a person for them",
+            "no rule grants anything to agents at T0, T1 or escalates their requests",
             "this rule can never match: what it names is more sensitive than its classification range allows (rule \"n\")",
         ]
     );
@@ -464,13 +464,13 @@ fn a_degrade_that_leaves_nothing_is_told() {
         of_two(degrade, deny)[..3],
         [
             "the policy can grant nothing: no granting rule can match, or deny rules cover them all",
-            "this degrade leaves nothing: the deny \"two\" on line 7 covers what remains (rule \"one\")",
+            "this degrade grants nothing: the deny \"two\" on line 7 covers what remains (rule \"one\")",
             "file:read can never be granted: the rule does not match it (rule \"one\", to)",
         ]
     );
     let none = degrade.replace("\"payment:read\", ", "");
     let text = format!("name = \"t\"\n[[rule]]\nid = \"one\"\n{none}");
-    assert!(problems(&text)[1].contains("this rule leaves nothing of what it matches"));
+    assert!(problems(&text)[1].contains("this rule grants nothing of what it matches"));
     assert!(!PolicySet::from_toml(&text).unwrap().grants_something());
 }
 
@@ -481,8 +481,8 @@ fn a_tier_that_denies_close_is_told() {
     assert_eq!(
         of_two(allow, deny),
         [
-            "denies cover all that rules grant to agents at T0, T1, or ask a person for",
-            "this rule says nothing that \"one\" on line 2 does not say (rule \"rest\")"
+            "deny rules cover everything that rules grant to agents at T0, T1 or escalate",
+            "this rule is redundant: \"one\" on line 2 covers it (rule \"rest\")"
         ]
     );
     let in_part = of_two(allow, &format!("{deny}\nmatch.capabilities = [\"web:*\"]"));
@@ -533,13 +533,13 @@ fn a_rule_with_words_of_its_own_says_something() {
     for own in ["reason = \"Read the wiki.\"", "severity = \"CRITICAL\""] {
         assert_eq!(of_two(wide, &format!("{own}\n{narrow}")), Vec::<String>::new(), "{own}");
     }
-    let idle = "this rule says nothing that \"one\" on line 2 does not say (rule \"two\")";
+    let idle = "this rule is redundant: \"one\" on line 2 covers it (rule \"two\")";
     for same in ["", "reason = \"Closed.\"\n"] {
         assert_eq!(of_two(wide, &format!("{same}{narrow}")), [idle]);
     }
     // Of two equal rules, the one with a reason of its own is kept.
     let twin = "effect = \"deny\"\nmatch.capabilities = [\"file:*\"]";
-    assert_eq!(of_two(twin, wide), ["this rule says nothing that \"two\" on line 6 does not say (rule \"one\")"]);
+    assert_eq!(of_two(twin, wide), ["this rule is redundant: \"two\" on line 6 covers it (rule \"one\")"]);
     let (first, second) = (
         "effect = \"allow\"\nreason = \"Ours.\"\nmatch.capabilities = [\"file:read\"]",
         "effect = \"allow\"\nmatch.capabilities = [\"file:*\"]",
@@ -557,7 +557,7 @@ fn warnings_of_layers_name_their_document() {
     assert_eq!(
         told,
         [
-            "p.toml (document 1): this rule says nothing that \"all\" on line 2 does not say (rule \"files\")",
+            "p.toml (document 1): this rule is redundant: \"all\" on line 2 covers it (rule \"files\")",
             "the allow \"web\" at p.toml (document 2) line 6 grants nothing by itself: an earlier document does not name its capabilities under delegates",
             "the allow \"files\" at p.toml (document 1) line 5 never grants anything: the deny \"no-files\" at p.toml (document 2) line 2 covers it",
         ]

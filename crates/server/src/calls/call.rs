@@ -110,7 +110,7 @@ pub(crate) fn to_bytes(answer: &impl Serialize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::with_capacity(USUAL_ANSWER);
     match serde_json::to_writer(&mut bytes, answer) {
         Ok(()) => Ok(bytes),
-        Err(error) => Err(Error::Internal { message: format!("an answer does not serialise: {error}") }),
+        Err(error) => Err(Error::Internal { message: format!("an answer cannot be serialized: {error}") }),
     }
 }
 

@@ -343,7 +343,7 @@ fn record_end(governor: &Governor, entry: &Entry, cause: &str) -> Result<(), Err
 
 fn keep(governor: &Governor, record: &KeyRecord, cause: &str) -> Result<(), Error> {
     let value = serde_json::to_string(record)
-        .map_err(|error| Error::Internal { message: format!("a key does not serialise: {error}") })?;
+        .map_err(|error| Error::Internal { message: format!("a key cannot be serialized: {error}") })?;
     Extension::of(governor).keep(key_of(record.id), value, cause, Wait::OnDisk)
 }
 

@@ -353,7 +353,7 @@ fn still_ending(id: WebhookId) -> Error {
 
 fn keep_record(governor: &Governor, record: &EndpointRecord, cause: &str) -> Result<(), Error> {
     let value = serde_json::to_string(record)
-        .map_err(|error| Error::Internal { message: format!("an endpoint does not serialise: {error}") })?;
+        .map_err(|error| Error::Internal { message: format!("an endpoint cannot be serialized: {error}") })?;
     Extension::of(governor).keep(format!("{ENDPOINT}{}", record.id), value, cause, Wait::Committed)
 }
 

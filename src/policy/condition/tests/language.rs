@@ -96,7 +96,10 @@ fn what_fails_says_what_where_and_of_which_types_but_no_value() {
         ("-(-9223372036854775808) == 1", r#"the result is out of range at byte 0, "-(-9223372036854775808) == 1""#),
         ("int(1e300) == 1", r#"the result is out of range at byte 0, "int(1e300) == 1""#),
         ("int(context.secret) == 1", r#"the text is not a valid int at byte 0, "int(context.secret) == 1""#),
-        ("timestamp(context.secret) < now", r#"the text is not a valid timestamp at byte 0, "timestamp(context.secret) < now""#),
+        (
+            "timestamp(context.secret) < now",
+            r#"the text is not a valid timestamp at byte 0, "timestamp(context.secret) < now""#,
+        ),
         ("now + duration('200000h') * 1 > now", "at byte 26: * does not take duration and int"),
         ("context.many.all(x, x == 0)", r#"more than 256 items at byte 13, "all(x, x == 0)""#),
         (

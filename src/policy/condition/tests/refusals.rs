@@ -158,9 +158,9 @@ fn the_cost_and_the_depth_of_bindings_count_where_they_are_used() {
 #[test]
 fn words_of_a_closed_list_are_not_mistaken() {
     for (source, said) in [
-        ("intent.risk < 'HIGH'", "have no order"),
-        ("'LOW' <= intent.risk", "have no order"),
-        ("intent.risk == 'SEVERE'", "known are LOW, MEDIUM, HIGH, CRITICAL"),
+        ("intent.risk < 'HIGH'", "without an order"),
+        ("'LOW' <= intent.risk", "without an order"),
+        ("intent.risk == 'SEVERE'", "expected one of LOW, MEDIUM, HIGH, CRITICAL"),
         ("intent.risk in ['LOW', 'high']", "did you mean \"HIGH\""),
         ("trust.tier == 'T9'", "is not one of its values"),
         ("trust.tier >= 'T33'", "is not one of its values"),
