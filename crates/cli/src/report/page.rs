@@ -54,8 +54,7 @@ fn verdict(report: &Report<'_>) -> String {
             format!("<p class=\"verdict bad\"><b>The log does not verify.</b> {}</p>\n", text(&broken.to_string()))
         }
         (None, Some(_)) => {
-            "<p class=\"verdict good\"><b>The log verifies</b>, and holds everything that the checkpoint \
-             signs for, unchanged.</p>\n"
+            "<p class=\"verdict good\"><b>The log verifies</b>, and contains everything that the checkpoint covers, unchanged.</p>\n"
                 .to_owned()
         }
         (None, None) => {
@@ -263,7 +262,7 @@ fn verification(report: &Report<'_>) -> String {
         let holds = if found.valid { "holds" } else { "not confirmed: the log does not verify" };
         rows.push(("Checkpoint", holds.to_owned()));
         rows.push(("Signed by", format!("<code>{}</code>", text(&key.to_string()))));
-        rows.push(("Entries signed for", count(checkpoint.size())));
+        rows.push(("Entries covered", count(checkpoint.size())));
         rows.push(("Root of the Merkle tree", format!("<code>{}</code>", checkpoint.root())));
         note = format!("<pre>{}</pre>\n", signed.lines().map(text).collect::<Vec<_>>().join("\n"));
     } else {

@@ -12,6 +12,7 @@ fn an_approval_binds_to_what_was_shown() {
     let id = place.id("esc_");
     let shown = place.ok(&["escalations", "show", id]);
     assert!(shown.contains("Pay 5000 dollars to account 123") && shown.contains("digest"), "{shown}");
+    assert!(shown.contains("1 approval by ") && shown.contains("would grant") && !shown.contains("{\n"), "{shown}");
     let other = format!("sha256:{}", "0".repeat(64));
     place.fails(1, &["escalations", "approve", id, "--digest", &other]);
     let output = place.run(&["escalations", "approve", id, "--note", "as agreed", "--json"]);

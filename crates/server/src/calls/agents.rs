@@ -161,9 +161,8 @@ enum Clear {
 }
 
 impl Call for Update {
-    const SPEC: Spec =
-        Spec::of(Verb::Patch, "agent/update", "/admin/agents/{agentId}", "Changes what is said of an agent")
-            .errors(&[404, 409]);
+    const SPEC: Spec = Spec::of(Verb::Patch, "agent/update", "/admin/agents/{agentId}", "Changes an agent's profile")
+        .errors(&[404, 409]);
     type Answer = AgentInfo;
 
     fn run(self, gateway: &Gateway) -> Result<AgentInfo, Error> {
@@ -234,7 +233,7 @@ changes_state!(Retire, "agent/retire", "/admin/agents/{agentId}/retire", "Retire
 pub(super) struct Export {}
 
 impl Call for Export {
-    const SPEC: Spec = Spec::get("agent/export", "/admin/agents/export", "Writes every agent as a line");
+    const SPEC: Spec = Spec::get("agent/export", "/admin/agents/export", "Exports every agent, one line each");
     type Answer = AgentExport;
 
     fn run(self, gateway: &Gateway) -> Result<AgentExport, Error> {

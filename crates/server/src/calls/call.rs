@@ -175,7 +175,7 @@ impl Wait {
     pub(crate) fn check_line(&self) -> Result<(), Error> {
         match self.timeout_ms {
             Some(timeout) if timeout > LONGEST_LINE => {
-                let message = format!("expected at most {LONGEST_LINE}: lines behind it wait as long");
+                let message = format!("expected at most {LONGEST_LINE}: later lines wait as long");
                 Err(Error::input("timeoutMs", message))
             }
             _ => Ok(()),

@@ -17,7 +17,8 @@ use rulekeep::proof::ProofId;
 pub(super) struct Create {}
 
 impl Call for Create {
-    const SPEC: Spec = Spec::post("checkpoint/create", "/admin/checkpoints", "Makes a checkpoint").errors(&[409]);
+    const SPEC: Spec =
+        Spec::post("checkpoint/create", "/admin/checkpoints", "Creates a signed checkpoint").errors(&[409]);
     type Answer = CheckpointNote;
 
     fn run(self, gateway: &Gateway) -> Result<CheckpointNote, Error> {
@@ -41,7 +42,7 @@ impl Call for Prove {
     const SPEC: Spec = Spec::post(
         "checkpoint/prove",
         "/admin/checkpoints/proof",
-        "Proves that a record is in the log, or that the log only grew",
+        "Proves that a record is in the log, or that a later log extends an earlier one",
     )
     .errors(&[404, 409]);
     type Answer = CheckpointProof;

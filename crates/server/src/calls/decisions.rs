@@ -82,7 +82,10 @@ impl Asked {
         if let Some(call_id) = self.call_id {
             let known = context.insert("callId".to_owned(), Value::String(call_id.clone()));
             if known.is_some_and(|known| known != call_id.as_str()) {
-                return Err(Error::input("input.callId", "expected the one that the context has, or none there"));
+                return Err(Error::input(
+                    "input.callId",
+                    "expected the same value as in the context, or none in the context",
+                ));
             }
         }
         Ok((self.text, context))
@@ -393,7 +396,7 @@ decides!(
     Spec::post(
         "policy/explain",
         "/admin/policies/explain",
-        "Says what would be decided, and why, rule by rule",
+        "Explains a decision rule by rule, without recording it",
     ),
     /// A preview of a decision with the result of each rule, and the parsed intent if an input was given.
     Explained(explanation: Explanation),
@@ -409,7 +412,7 @@ decides!(
 
 decides!(
     Preview,
-    Spec::post("policy/preview", "/admin/policies/preview", "Says what would be decided"),
+    Spec::post("policy/preview", "/admin/policies/preview", "Previews a decision without recording it"),
     /// A preview of a decision, with the parsed intent if an input was given.
     Previewed(preview: rulekeep::preview::Preview),
     task: false,

@@ -71,7 +71,7 @@ impl Call for Get {
 
 impl Call for Wait {
     const SPEC: Spec =
-        Spec::post("escalation/wait", "/escalations/{id}/wait", "Waits until an escalation is answered or has expired")
+        Spec::post("escalation/wait", "/escalations/{id}/wait", "Waits until an escalation is answered or expires")
             .for_agents()
             .errors(&[404]);
     type Answer = Escalation;
@@ -100,7 +100,7 @@ pub(super) struct Claim {
 }
 
 impl Call for Claim {
-    const SPEC: Spec = Spec::post("escalation/claim", "/escalations/{id}/claim", "Takes up what was approved, once")
+    const SPEC: Spec = Spec::post("escalation/claim", "/escalations/{id}/claim", "Claims an approval, once")
         .for_agents()
         .errors(&[404, 409, 422]);
     type Answer = Enforcement;
@@ -154,13 +154,13 @@ macro_rules! answers {
 }
 
 answers!(
-    Approve, "escalation/approve", "/admin/escalations/{id}/approve", "Agrees to an escalation", approve,
+    Approve, "escalation/approve", "/admin/escalations/{id}/approve", "Approves an escalation", approve,
     {
         /// Whether the approval extends the task's mandate instead of applying to this call only.
         for_task: Option<bool>
     }
 );
-answers!(Reject, "escalation/reject", "/admin/escalations/{id}/reject", "Refuses an escalation", reject, {});
+answers!(Reject, "escalation/reject", "/admin/escalations/{id}/reject", "Rejects an escalation", reject, {});
 
 /// The result of a reviewer's answer.
 #[derive(Serialize, ToSchema)]
@@ -232,14 +232,14 @@ impl Read for Grant {
         let mut terms = Value::Object(terms);
         in_whole_numbers(&mut terms);
         let terms = serde_json::from_value(terms)
-            .map_err(|error| Error::input("params", format!("these are no terms of a class: {error}")))?;
+            .map_err(|error| Error::input("params", format!("these are not valid terms of a pre-approval: {error}")))?;
         Ok(Self::Class(PreApprovalForm { terms, person }))
     }
 }
 
 impl Call for Grant {
-    const SPEC: Spec = Spec::post("escalation/grant", "/admin/grants", "Agrees to a class of actions beforehand")
-        .errors(&[404, 409, 422]);
+    const SPEC: Spec =
+        Spec::post("escalation/grant", "/admin/grants", "Pre-approves a class of actions").errors(&[404, 409, 422]);
     type Answer = Granted;
 
     fn run(self, gateway: &Gateway) -> Result<Granted, Error> {
@@ -287,8 +287,7 @@ pub(super) struct Granted {
 pub(super) struct Grants {}
 
 impl Call for Grants {
-    const SPEC: Spec =
-        Spec::get("escalation/grants", "/admin/grants", "Lists the classes of actions that are agreed to");
+    const SPEC: Spec = Spec::get("escalation/grants", "/admin/grants", "Lists the pre-approvals");
     type Answer = GrantList;
 
     fn run(self, gateway: &Gateway) -> Result<GrantList, Error> {
@@ -313,8 +312,8 @@ pub(super) struct Revoke {
 }
 
 impl Call for Revoke {
-    const SPEC: Spec = Spec::post("escalation/revoke", "/admin/grants/{id}/revoke", "Takes back what was agreed to")
-        .errors(&[404, 409]);
+    const SPEC: Spec =
+        Spec::post("escalation/revoke", "/admin/grants/{id}/revoke", "Revokes a pre-approval").errors(&[404, 409]);
     type Answer = GrantId;
 
     fn run(self, gateway: &Gateway) -> Result<GrantId, Error> {

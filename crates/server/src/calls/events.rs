@@ -119,7 +119,7 @@ struct Subscribe {
 
 impl SessionCall for Subscribe {
     const SPEC: Spec =
-        Spec::of_session("event/subscribe", "Tells events from now on, or from one on").queried(&["after"]);
+        Spec::of_session("event/subscribe", "Subscribes to events, from now on or after an event").queried(&["after"]);
     type Answer = SubscriptionRef;
 
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<SubscriptionRef, Error> {
@@ -178,8 +178,7 @@ struct Acknowledge {
 }
 
 impl SessionCall for Acknowledge {
-    const SPEC: Spec =
-        Spec::of_session("event/acknowledge", "Notes that an event was dealt with").queried(&["eventId"]);
+    const SPEC: Spec = Spec::of_session("event/acknowledge", "Acknowledges an event").queried(&["eventId"]);
     type Answer = Self;
 
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<Self, Error> {
@@ -190,7 +189,7 @@ impl SessionCall for Acknowledge {
         };
         let last = *live.shared.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.place() < event.place()) {
-            return Err(Error::query("eventId", format!("{event} was not told by {id}")));
+            return Err(Error::query("eventId", format!("{event} was not delivered by {id}")));
         }
         Extension::of(governor).acknowledge(reader, *event)?;
         Ok(self)
@@ -204,7 +203,7 @@ struct Forget {
 }
 
 impl SessionCall for Forget {
-    const SPEC: Spec = Spec::of_session("event/forget", "Lets a cursor's name begin anew");
+    const SPEC: Spec = Spec::of_session("event/forget", "Deletes a cursor");
     type Answer = Self;
 
     fn run(self, _: &mut Subscriptions, governor: &Governor) -> Result<Self, Error> {

@@ -36,10 +36,11 @@ pub(super) struct Create {
 }
 
 impl Call for Create {
-    const SPEC: Spec = Spec::post("key/create", "/admin/keys", "Makes a key, whose text is in this answer alone")
-        .no_null()
-        .secret()
-        .errors(&[409]);
+    const SPEC: Spec =
+        Spec::post("key/create", "/admin/keys", "Creates an API key, whose text is only in this response")
+            .no_null()
+            .secret()
+            .errors(&[409]);
     type Answer = NewKey;
 
     fn together() -> Value {
@@ -51,7 +52,7 @@ impl Call for Create {
 
     fn run(self, gateway: &Gateway) -> Result<NewKey, Error> {
         if self.agents.as_ref().is_some_and(Vec::is_empty) {
-            return Err(Error::input("agents", "expected one at the least; without the field it is a key for all"));
+            return Err(Error::input("agents", "expected at least one; omit the field for a key for all agents"));
         }
         let mut draft = given(KeyDraft::new(self.scope, self.plan), self.name, KeyDraft::name);
         draft = given(draft, self.expires_at, KeyDraft::expires_at);
@@ -74,7 +75,7 @@ fn plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error> {
 pub(super) struct List {}
 
 impl Call for List {
-    const SPEC: Spec = Spec::get("key/list", "/admin/keys", "Lists the keys");
+    const SPEC: Spec = Spec::get("key/list", "/admin/keys", "Lists the API keys");
     type Answer = KeyList;
 
     fn run(self, gateway: &Gateway) -> Result<KeyList, Error> {
@@ -95,7 +96,7 @@ pub(super) struct Revoke {
 }
 
 impl Call for Revoke {
-    const SPEC: Spec = Spec::of(Verb::Delete, "key/revoke", "/admin/keys/{id}", "Revokes a key").errors(&[404]);
+    const SPEC: Spec = Spec::of(Verb::Delete, "key/revoke", "/admin/keys/{id}", "Revokes an API key").errors(&[404]);
     type Answer = KeyInfo;
 
     fn run(self, gateway: &Gateway) -> Result<KeyInfo, Error> {

@@ -28,7 +28,8 @@ pub(super) struct Set {
 }
 
 impl Call for Set {
-    const SPEC: Spec = Spec::post("stop/set", "/admin/stops", "Stops an agent, a group or all").errors(&[404, 409]);
+    const SPEC: Spec = Spec::post("stop/set", "/admin/stops", "Sets a kill switch for an agent, a group or all agents")
+        .errors(&[404, 409]);
     type Answer = KillSwitchReport;
 
     fn together() -> Value {
@@ -66,7 +67,7 @@ pub(super) struct Lift {
 }
 
 impl Call for Lift {
-    const SPEC: Spec = Spec::post("stop/lift", "/admin/stops/{id}/lift", "Lifts a stop").errors(&[404, 409]);
+    const SPEC: Spec = Spec::post("stop/lift", "/admin/stops/{id}/lift", "Lifts a kill switch").errors(&[404, 409]);
     type Answer = LiftedStop;
 
     fn run(self, gateway: &Gateway) -> Result<LiftedStop, Error> {
@@ -80,7 +81,7 @@ impl Call for Lift {
 pub(super) struct List {}
 
 impl Call for List {
-    const SPEC: Spec = Spec::get("stop/list", "/admin/stops", "Lists the stops in force");
+    const SPEC: Spec = Spec::get("stop/list", "/admin/stops", "Lists the kill switches that are set");
     type Answer = Stops;
 
     fn run(self, gateway: &Gateway) -> Result<Stops, Error> {

@@ -26,8 +26,7 @@ pub(super) struct Validate {
 }
 
 impl Call for Validate {
-    const SPEC: Spec =
-        Spec::post("policy/validate", "/admin/policies/validate", "Says what is wrong with a policy document").large();
+    const SPEC: Spec = Spec::post("policy/validate", "/admin/policies/validate", "Validates a policy document").large();
     type Answer = PoliciesValidated;
 
     fn run(self, _: &Gateway) -> Result<PoliciesValidated, Error> {
@@ -58,9 +57,8 @@ pub(super) struct Load {
 }
 
 impl Call for Load {
-    const SPEC: Spec = Spec::of(Verb::Put, "policy/load", "/admin/policies", "Puts another policy set into force")
-        .large()
-        .errors(&[409, 422]);
+    const SPEC: Spec =
+        Spec::of(Verb::Put, "policy/load", "/admin/policies", "Loads a policy set").large().errors(&[409, 422]);
     type Answer = PoliciesLoaded;
 
     fn together() -> Value {
@@ -132,7 +130,7 @@ pub(super) struct Replay {
 
 impl Call for Replay {
     const SPEC: Spec =
-        Spec::post("policy/replay", "/admin/policies/replay", "Decides the past again by a candidate set")
+        Spec::post("policy/replay", "/admin/policies/replay", "Replays past decisions under a candidate policy set")
             .large()
             .errors(&[404, 422])
             .queried(&["agentId", "from", "to"]);
@@ -169,10 +167,13 @@ pub(super) struct Shadow {
 }
 
 impl Call for Shadow {
-    const SPEC: Spec =
-        Spec::post("policy/shadow", "/admin/policies/shadow", "Sets a set into the shadow, and says what it came to")
-            .large()
-            .errors(&[422]);
+    const SPEC: Spec = Spec::post(
+        "policy/shadow",
+        "/admin/policies/shadow",
+        "Sets or clears the shadow policy set, and reports its results",
+    )
+    .large()
+    .errors(&[422]);
     type Answer = Shadowed;
 
     /// Under `allOf`, because all of them may be absent.

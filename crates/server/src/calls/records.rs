@@ -123,9 +123,12 @@ impl Call for List {
 pub(super) struct Open(RecordsForm);
 
 impl Call for Open {
-    const SPEC: Spec =
-        Spec::get("proof/open", "/admin/records/open", "Reads what was granted or asked and has no outcome yet")
-            .queried(QUERIED);
+    const SPEC: Spec = Spec::get(
+        "proof/open",
+        "/admin/records/open",
+        "Lists the decisions that were granted or escalated and have no outcome yet",
+    )
+    .queried(QUERIED);
     type Answer = ProofPage;
 
     fn run(self, gateway: &Gateway) -> Result<ProofPage, Error> {
@@ -265,7 +268,7 @@ impl Read for Report {
 }
 
 impl Call for Report {
-    const SPEC: Spec = Spec::post("outcome/report", "/proof/outcome", "Reports what became of an action")
+    const SPEC: Spec = Spec::post("outcome/report", "/proof/outcome", "Reports the outcome of an action")
         .for_agents()
         .errors(&[404, 409]);
     type Answer = ProofRecord;
@@ -341,7 +344,7 @@ impl Call for Verify {
         let log = gateway.governor().log();
         let (note, key) = match (self.checkpoint, self.checkpoint_key) {
             (None, None) => return log.verify(&VerifyOptions::new()),
-            (None, Some(_)) => return Err(Error::input("checkpointKey", "expected a checkpoint too, which it signed")),
+            (None, Some(_)) => return Err(Error::input("checkpointKey", "expected a checkpoint that this key signed")),
             (Some(note), None) => (note, log.checkpoint_key()?),
             (Some(note), Some(key)) => {
                 let key: Result<VerifierKey, _> = key.parse();
@@ -357,7 +360,7 @@ impl Call for Verify {
 pub(super) struct Status {}
 
 impl Call for Status {
-    const SPEC: Spec = Spec::get("admin/status", "/admin/status", "Says how the service does");
+    const SPEC: Spec = Spec::get("admin/status", "/admin/status", "Reports the service's health and metrics");
     type Answer = SystemStatus;
 
     fn run(self, gateway: &Gateway) -> Result<SystemStatus, Error> {

@@ -112,7 +112,7 @@ impl Read for Observe {
 
 impl Call for Observe {
     const SPEC: Spec =
-        Spec::post("task/observe", "/admin/tasks/{taskId}/observe", "Takes in what a call under a task returned")
+        Spec::post("task/observe", "/admin/tasks/{taskId}/observe", "Records the result of a call under a task")
             .large()
             .errors(&[404]);
     type Answer = Observed;
@@ -140,7 +140,7 @@ pub(super) struct Say {
 
 impl Call for Say {
     const SPEC: Spec =
-        Spec::post("task/say", "/admin/tasks/{taskId}/say", "Adds further words of the user to a task").errors(&[404]);
+        Spec::post("task/say", "/admin/tasks/{taskId}/say", "Adds the user's further words to a task").errors(&[404]);
     type Answer = Said;
 
     fn run(self, gateway: &Gateway) -> Result<Said, Error> {

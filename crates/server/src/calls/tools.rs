@@ -50,8 +50,9 @@ pub(super) struct Load {
 }
 
 impl Call for Load {
-    const SPEC: Spec =
-        Spec::post("catalogue/load", "/admin/catalogue", "Takes in tools as they are defined").large().errors(&[409]);
+    const SPEC: Spec = Spec::post("catalogue/load", "/admin/catalogue", "Loads tool definitions into the catalogue")
+        .large()
+        .errors(&[409]);
     type Answer = CatalogueReport;
 
     fn together() -> Value {
@@ -77,7 +78,7 @@ impl Call for Load {
 pub(super) struct List {}
 
 impl Call for List {
-    const SPEC: Spec = Spec::get("catalogue/list", "/admin/catalogue", "Lists the tools that are known");
+    const SPEC: Spec = Spec::get("catalogue/list", "/admin/catalogue", "Lists the tools in the catalogue");
     type Answer = Tools;
 
     fn run(self, gateway: &Gateway) -> Result<Tools, Error> {
@@ -132,9 +133,10 @@ impl Read for Override {
 }
 
 impl Call for Override {
-    const SPEC: Spec = Spec::post("catalogue/override", "/admin/catalogue/override", "Says what a tool is")
-        .large()
-        .errors(&[404, 409]);
+    const SPEC: Spec =
+        Spec::post("catalogue/override", "/admin/catalogue/override", "Overrides the classification of a tool")
+            .large()
+            .errors(&[404, 409]);
     type Answer = ChangedTools;
 
     fn run(self, gateway: &Gateway) -> Result<ChangedTools, Error> {
@@ -247,7 +249,8 @@ pub(super) enum ChangedTools {
 impl ChangedTools {
     fn one(gateway: &Gateway, change: ToolChange) -> Result<Self, Error> {
         let mut tools = gateway.governor().tools().change(&[change])?;
-        let tool = tools.pop().ok_or_else(|| Error::Internal { message: "a change of a tool gave none".to_owned() })?;
+        let tool =
+            tools.pop().ok_or_else(|| Error::Internal { message: "a tool change returned no tool".to_owned() })?;
         Ok(Self::One(tool))
     }
 
@@ -266,8 +269,8 @@ pub(super) struct Remove {
 }
 
 impl Call for Remove {
-    const SPEC: Spec =
-        Spec::post("catalogue/remove", "/admin/catalogue/remove", "Takes a tool out").errors(&[404, 409]);
+    const SPEC: Spec = Spec::post("catalogue/remove", "/admin/catalogue/remove", "Removes a tool from the catalogue")
+        .errors(&[404, 409]);
     type Answer = ToolClassification;
 
     fn run(self, gateway: &Gateway) -> Result<ToolClassification, Error> {

@@ -26,7 +26,7 @@ pub(super) struct History {
 }
 
 impl Call for History {
-    const SPEC: Spec = Spec::get("trust/history", "/agents/{agentId}/trust", "Reads how an agent's trust came about")
+    const SPEC: Spec = Spec::get("trust/history", "/agents/{agentId}/trust", "Reads an agent's trust history")
         .for_agents()
         .errors(&[404])
         .queried(&["agentId", "page", "pageSize"]);
@@ -74,8 +74,9 @@ pub(super) struct Correct {
 }
 
 impl Call for Correct {
-    const SPEC: Spec = Spec::post("trust/correct", "/admin/trust/correct", "Says that a reported SUCCESS was none")
-        .errors(&[404, 409]);
+    const SPEC: Spec =
+        Spec::post("trust/correct", "/admin/trust/correct", "Corrects a reported SUCCESS that was a failure")
+            .errors(&[404, 409]);
     type Answer = TrustSnapshot;
 
     fn run(self, gateway: &Gateway) -> Result<TrustSnapshot, Error> {
@@ -89,7 +90,7 @@ pub(super) struct Verify {}
 
 impl Call for Verify {
     const SPEC: Spec =
-        Spec::get("trust/verify", "/admin/trust/verification", "Verifies that trust is what the log says")
+        Spec::get("trust/verify", "/admin/trust/verification", "Verifies the trust of all agents against the log")
             .errors(&[409]);
     type Answer = TrustCheck;
 

@@ -33,7 +33,7 @@ pub(super) struct Add {
 
 impl Call for Add {
     const SPEC: Spec =
-        Spec::post("webhook/add", "/admin/webhooks", "Adds an endpoint, whose secret is in this answer alone")
+        Spec::post("webhook/add", "/admin/webhooks", "Adds a webhook endpoint, whose secret is only in this response")
             .no_null()
             .secret()
             .errors(&[409]);
@@ -51,7 +51,7 @@ impl Call for Add {
 pub(super) struct List {}
 
 impl Call for List {
-    const SPEC: Spec = Spec::get("webhook/list", "/admin/webhooks", "Lists the endpoints of webhooks").errors(&[409]);
+    const SPEC: Spec = Spec::get("webhook/list", "/admin/webhooks", "Lists the webhook endpoints").errors(&[409]);
     type Answer = EndpointList;
 
     fn run(self, gateway: &Gateway) -> Result<EndpointList, Error> {
@@ -78,8 +78,8 @@ pub(super) struct Remove {
 }
 
 impl Call for Remove {
-    const SPEC: Spec =
-        Spec::of(Verb::Delete, "webhook/remove", "/admin/webhooks/{id}", "Removes an endpoint").errors(&[404, 409]);
+    const SPEC: Spec = Spec::of(Verb::Delete, "webhook/remove", "/admin/webhooks/{id}", "Removes a webhook endpoint")
+        .errors(&[404, 409]);
     type Answer = WebhookRef;
 
     fn run(self, gateway: &Gateway) -> Result<WebhookRef, Error> {
@@ -101,9 +101,10 @@ pub(super) struct Rotate {
 const OVERLAP: u64 = 24 * 3600;
 
 impl Call for Rotate {
-    const SPEC: Spec = Spec::post("webhook/rotate", "/admin/webhooks/{id}/rotate", "Gives an endpoint a new secret")
-        .secret()
-        .errors(&[404, 409]);
+    const SPEC: Spec =
+        Spec::post("webhook/rotate", "/admin/webhooks/{id}/rotate", "Rotates the secret of a webhook endpoint")
+            .secret()
+            .errors(&[404, 409]);
     type Answer = WebhookSecret;
 
     fn run(self, gateway: &Gateway) -> Result<WebhookSecret, Error> {
@@ -129,7 +130,7 @@ pub(super) struct Readdress {
 
 impl Call for Readdress {
     const SPEC: Spec =
-        Spec::post("webhook/readdress", "/admin/webhooks/{id}/readdress", "Gives an endpoint another address")
+        Spec::post("webhook/readdress", "/admin/webhooks/{id}/readdress", "Changes the URL of a webhook endpoint")
             .errors(&[404, 409]);
     type Answer = WebhookRef;
 
@@ -147,7 +148,7 @@ pub(super) struct Resume {
 
 impl Call for Resume {
     const SPEC: Spec =
-        Spec::post("webhook/resume", "/admin/webhooks/{id}/resume", "Sends again to an endpoint that is off or broken")
+        Spec::post("webhook/resume", "/admin/webhooks/{id}/resume", "Resumes a webhook endpoint that is off or broken")
             .errors(&[404, 409]);
     type Answer = WebhookRef;
 
@@ -172,7 +173,7 @@ impl Call for Deliveries {
     const SPEC: Spec = Spec::get(
         "webhook/deliveries",
         "/admin/webhooks/{id}/deliveries",
-        "Reads what was sent to an endpoint last, or what was given up",
+        "Lists the last deliveries to an endpoint, or the parked ones",
     )
     .errors(&[404, 409]);
     type Answer = DeliveryPage;
@@ -185,7 +186,7 @@ impl Call for Deliveries {
         match self.state.as_deref() {
             None => gateway.webhooks().deliveries(self.id, page),
             Some("parked") => gateway.webhooks().parked(self.id, page),
-            Some(_) => Err(Error::input("state", "expected parked, or none for the last attempts")),
+            Some(_) => Err(Error::input("state", "expected parked; omit it for the last attempts")),
         }
     }
 }
@@ -201,7 +202,7 @@ pub(super) struct Redeliver {
 
 impl Call for Redeliver {
     const SPEC: Spec =
-        Spec::post("webhook/redeliver", "/admin/webhooks/redeliver", "Sends an event once more").errors(&[404, 409]);
+        Spec::post("webhook/redeliver", "/admin/webhooks/redeliver", "Redelivers an event").errors(&[404, 409]);
     type Answer = Redelivered;
 
     fn run(self, gateway: &Gateway) -> Result<Redelivered, Error> {

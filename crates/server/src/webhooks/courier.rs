@@ -116,7 +116,7 @@ impl Courier {
         let (id, cursor) = (backlog.record.id, backlog.outbox.cursor());
         let ended = || (backlog.has_ended && !backlog.is_stopped).then_some("its thread has ended");
         if let Some(why) = backlog.failure.as_deref().or_else(ended) {
-            return Some(format!("webhook {id} is told nothing: {why}"));
+            return Some(format!("webhook {id} receives nothing: {why}"));
         }
         if let Some(why) = &cursor.off {
             return Some(format!("webhook {id} is off: {why}"));
@@ -124,7 +124,7 @@ impl Courier {
         let parked = backlog.outbox.parked().len();
         cursor
             .failing
-            .then(|| format!("webhook {id} is failing: {parked} events were given up, and none arrived since"))
+            .then(|| format!("webhook {id} is failing: {parked} events were parked, and none was delivered since"))
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -260,7 +260,7 @@ impl Courier {
         drop(backlog);
         if secrets.is_empty() {
             // Nothing is sent unsigned.
-            return Err(Error::Conflict { message: "no secret of it is in force: rotate it".to_owned() });
+            return Err(Error::Conflict { message: "it has no valid secret: rotate it".to_owned() });
         }
         let (secrets, event): (Vec<&Secret>, _) = (secrets.iter().collect(), told.event.to_string());
         let began = Instant::now();

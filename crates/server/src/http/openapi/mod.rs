@@ -55,8 +55,7 @@ fn made() -> Value {
         "info": {
             "title": "Rulekeep",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Governance of software agents: what an agent asks is parsed, decided by policy and trust, and \
-                            recorded in a hash-linked log.",
+            "description": "Governance of software agents: each request is parsed, decided by policy and trust, and recorded in a hash-linked log.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "servers": [{ "url": "/", "description": "Where this document is served" }],
@@ -72,7 +71,7 @@ fn made() -> Value {
                 "type": "http",
                 "scheme": "bearer",
                 "bearerFormat": "rkp_<scope>_<72 hex digits>",
-                "description": "An API key. What it permits is its scope, `agent` or `admin`, and the agents that it is for.",
+                "description": "An API key. Its scope, `agent` or `admin`, and its agents limit what it permits.",
             } },
         },
     })
@@ -86,7 +85,7 @@ const TAGS: &[(&str, &str)] = &[
     ("contract", "Parsing, decisions, their records, and the service's health"),
     ("agent", "Agents"),
     ("trust", "Trust"),
-    ("escalation", "What people decide"),
+    ("escalation", "Escalations and pre-approvals"),
     ("proof", "The log"),
     ("checkpoint", "Signed checkpoints of the log"),
     ("task", "Tasks"),
@@ -101,7 +100,7 @@ const TAGS: &[(&str, &str)] = &[
 fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
     let spec = entry.spec;
     let needs = match spec.scope {
-        Scope::Agent => "Needs a key of the scope `agent`, for the agent that it concerns, or `admin`.",
+        Scope::Agent => "Needs a key of the scope `agent` for the agent concerned, or of the scope `admin`.",
         Scope::Admin => "Needs a key of the scope `admin`.",
     };
     let mut request = schemas.request(entry);
@@ -125,7 +124,7 @@ fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
         let name = schemas.add_request(spec, request);
         operation["requestBody"] = json!({ "content": json_content(&name), "required": is_required });
     }
-    let mut answer = answered("What was asked for", &schemas.add(entry.answer));
+    let mut answer = answered("Success", &schemas.add(entry.answer));
     for name in ["RateLimit-Policy", "RateLimit"] {
         answer["headers"][name] = header_ref(name);
     }
@@ -167,7 +166,7 @@ fn parameter(place: &str, name: &str, mut schema: Value, is_required: bool) -> V
         "agentId" if place == "path" => Some(json!("The agent")),
         "proofId" if place == "path" => Some(json!("The record")),
         "taskId" if place == "path" => Some(json!("The task")),
-        _ if place == "path" => Some(json!("Which one")),
+        _ if place == "path" => Some(json!("Its id")),
         _ => schema.as_object_mut().and_then(|schema| schema.remove("description")),
     };
     let mut parameter = json!({ "name": name, "in": place, "required": is_required, "schema": schema });
@@ -196,13 +195,13 @@ fn health(schemas: &mut Schemas) -> Value {
     let name = schemas.add(Shape::of::<HealthWord>());
     json!({
         "operationId": "health",
-        "summary": "The service's health, in a word",
+        "summary": "The service's health, as one word",
         "description": "Needs no key.",
         "tags": ["contract"],
         "security": [{}],
         "responses": {
-            "200": answered("It governs", &name),
-            "503": answered("It governs nothing", &name),
+            "200": answered("The service makes decisions", &name),
+            "503": answered("The service makes no decisions", &name),
         },
     })
 }
@@ -216,10 +215,10 @@ pub(super) struct HealthWord {
 const JSON: &str = "application/json";
 /// Response headers.
 const HEADERS: &[(&str, &str)] = &[
-    ("X-Request-Id", "The request's id: the one that it came with, or a new one"),
-    ("RateLimit-Policy", "The plan of the key, in the fields of the IETF's draft on rate limits"),
-    ("RateLimit", "What the key may still do, likewise"),
-    ("Idempotent-Replayed", "`true` where it was answered before"),
+    ("X-Request-Id", "The request's id: the caller's, or a new one"),
+    ("RateLimit-Policy", "The key's plan, in the format of the IETF draft on rate limit headers"),
+    ("RateLimit", "The key's remaining requests, in the same format"),
+    ("Idempotent-Replayed", "`true` if this is a stored response"),
     ("WWW-Authenticate", "`Bearer`"),
 ];
 /// Error statuses.
@@ -264,17 +263,17 @@ fn refused(status: u16, schemas: &mut Schemas) -> Value {
 const fn codes(status: u16) -> &'static str {
     match status {
         400 => "INVALID_INPUT, INVALID_INTENT or INVALID_QUERY: a field is missing or malformed",
-        401 => "UNAUTHORIZED: the key is missing, or none that holds",
+        401 => "UNAUTHORIZED: the key is missing or invalid",
         403 => "FORBIDDEN: the key does not permit it",
-        404 => "AGENT_NOT_FOUND, PROOF_NOT_FOUND, TASK_NOT_FOUND or NOT_FOUND: there is nothing of that name",
-        408 => "REQUEST_TIMEOUT: the body did not come in time",
+        404 => "AGENT_NOT_FOUND, PROOF_NOT_FOUND, TASK_NOT_FOUND or NOT_FOUND: the object does not exist",
+        408 => "REQUEST_TIMEOUT: the body did not arrive in time",
         409 => {
-            "CONFLICT: it contradicts what stands, or what was answered under the idempotency key is not answered again"
+            "CONFLICT: the request contradicts the current state, or the stored response of the idempotency key is no longer valid"
         }
-        413 => "PAYLOAD_TOO_LARGE: the input, the context or the body is",
+        413 => "PAYLOAD_TOO_LARGE: the input, the context or the body is too large",
         415 => "UNSUPPORTED_MEDIA_TYPE: the body is not announced as JSON in UTF-8",
         422 => "POLICY_ERROR: the policy set does not load, or its evaluation failed",
-        429 => "RATE_LIMITED: more requests than the key's plan has room for",
+        429 => "RATE_LIMITED: more requests than the key's plan permits",
         500 => "INTERNAL: a fault of the service",
         501 => "NOT_IMPLEMENTED: this service was built without what it needs",
         _ => "STORAGE_UNAVAILABLE or CHAIN_BROKEN: the log cannot be written",
@@ -286,7 +285,7 @@ fn request_id() -> Value {
         "name": "X-Request-Id",
         "in": "header",
         "required": false,
-        "description": "Comes back in the answer, where it has 1 to 128 visible characters",
+        "description": "Returned in the response if it has 1 to 128 visible characters",
         "schema": { "type": "string" },
     })
 }
@@ -296,7 +295,7 @@ fn idempotency_key() -> Value {
         "name": "Idempotency-Key",
         "in": "header",
         "required": false,
-        "description": "With the same one, the same request is answered again for a day, and done once",
+        "description": "A repeated request with the same key gets the stored response for a day and is carried out once",
         "schema": { "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" },
     })
 }
