@@ -182,7 +182,8 @@ impl Inputs {
     /// Like [`Inputs::bound`], but refuses intents that their caller built.
     pub(super) fn parsed<'a>(&self, intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
         let Some(bound) = self.bound_of(&intent) else {
-            let message = "this API key can enforce an input or an intent that was parsed recently for the agent, but no intent that its caller built; use a key with builtIntents";
+            let message = "this API key can enforce an input or an intent that was parsed recently for the agent, but \
+                           no intent that its caller built; use a key with builtIntents";
             return Err(Error::Forbidden { message: message.to_owned() });
         };
         self.bound_by(&bound, intent)

@@ -107,12 +107,14 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
     let policies_changed = found.behind.contains_key(PolicyState::KEY);
     let suspend_all = options.suspend_all || found.is_contradicted || policies_changed || !policies_are_known;
     if found.is_contradicted {
-        let note = "HEAD, CHECKPOINT, the index or the given checkpoint contradicts the journal: entries were rewritten, so every agent was suspended";
+        let note = "HEAD, CHECKPOINT, the index or the given checkpoint contradicts the journal: entries were \
+                    rewritten, so every agent was suspended";
         carried.notes.push(note.to_owned());
     }
     if let Some(first) = found.first_unconfirmed {
         carried.notes.push(format!(
-            "the entries from {first} on are unconfirmed: only their restrictions were carried over; if somebody may have removed a suspension from them, suspend all agents"
+            "the entries from {first} on are unconfirmed: only their restrictions were carried over; if somebody may \
+             have removed a suspension from them, suspend all agents"
         ));
     }
     if let Some(policies) = found.good.get(PolicyState::KEY) {
@@ -122,11 +124,13 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
     } else {
         let state = states::draft(PolicyState::KEY, &PolicyState::of(&PolicySet::from_toml(NOTHING)?)?)?;
         carried.states.push((state, "no confirmed entry says which policy set was in force".to_owned()));
-        let note = "no confirmed entry says which policy set was in force: everything is denied until one is loaded, and every agent was suspended";
+        let note = "no confirmed entry says which policy set was in force: everything is denied until one is loaded, \
+                    and every agent was suspended";
         carried.notes.push(note.to_owned());
     }
     if policies_are_known && policies_changed {
-        let note = "unconfirmed entries put a policy set in force that may be stricter: the set before it was carried over, and every agent was suspended; load the right set, then resume the agents";
+        let note = "unconfirmed entries put a policy set in force that may be stricter: the set before it was carried \
+                    over, and every agent was suspended; load the right set, then resume the agents";
         carried.notes.push(note.to_owned());
     }
     let keys = found.good.keys().chain(found.behind.keys().filter(|key| !found.good.contains_key(*key)));

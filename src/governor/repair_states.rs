@@ -84,7 +84,8 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut RepairStates) {
     }
     if told > 0 {
         carried.notes.push(format!(
-            "{told} webhook endpoints receive the events of the new log, but not the undelivered and parked events of the broken one"
+            "{told} webhook endpoints receive the events of the new log, but not the undelivered and parked events of \
+             the broken one"
         ));
     }
 }
@@ -150,7 +151,8 @@ pub(super) fn tools(found: &FoundStates, carried: &mut RepairStates) -> Result<(
     }
     if disputed > 0 {
         carried.notes.push(format!(
-            "the pins and overrides of {disputed} tools are unconfirmed: every call of these tools is at least HIGH until they are pinned or overridden again"
+            "the pins and overrides of {disputed} tools are unconfirmed: every call of these tools is at least HIGH \
+             until they are pinned or overridden again"
         ));
     }
     Ok(())

@@ -28,7 +28,8 @@ impl Undecided {
             .map(|failure| format!("rule {:?} at {}, {}", failure.rule, failure.place, failure.message))
             .collect();
         let message = format!(
-            "policy {policies:?}: the decision depends on a condition that failed: {}; send the values it reads, or fix the rule",
+            "policy {policies:?}: the decision depends on a condition that failed: {}; send the values it reads, or \
+             fix the rule",
             told.join("; ")
         );
         Error::Policy { message, problems: Vec::new(), proof_id: None }

@@ -285,7 +285,8 @@ fn too_low_a_risk(rule: &Rule) -> Option<String> {
     }
     let least = rule.matches.capabilities.iter().map(least_risk).min().filter(|least| *least > most)?;
     Some(format!(
-        "this rule can match only when a tool's risk is overridden: its match implies risk {least} or higher, and its range ends at {most}"
+        "this rule can match only when a tool's risk is overridden: its match implies risk {least} or higher, and its \
+         range ends at {most}"
     ))
 }
 

@@ -207,7 +207,8 @@ fn warn_of_keys(matches: &Match, conditions: &Conditions, at: usize, report: &mu
         .collect::<BTreeSet<_>>()
     {
         let message = format!(
-            "the condition fails for a request without context.{key}, which can cause POLICY_ERROR; test has(context.{key}) first"
+            "the condition fails for a request without context.{key}, which can cause POLICY_ERROR; test \
+             has(context.{key}) first"
         );
         report.warn(at, "", message);
     }

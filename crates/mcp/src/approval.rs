@@ -99,7 +99,8 @@ impl Waiting {
     /// Builds the refusal that tells the client to repeat the call later.
     pub(crate) fn ticket(&self) -> Refusal {
         let reasoning = format!(
-            "a reviewer has to approve this call, and nobody has answered yet. The ticket is {}. Repeat the same call with the same arguments later: it is carried out once it is approved.",
+            "a reviewer has to approve this call, and nobody has answered yet. The ticket is {}. Repeat the same call \
+             with the same arguments later: it is carried out once it is approved.",
             self.asked.id
         );
         Refusal::new("escalated", reasoning)

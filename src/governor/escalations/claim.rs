@@ -163,7 +163,8 @@ impl Governor {
         }
         if !self.is_of_asked_text(intent, &record) {
             return Err(conflict(format!(
-                "{id} was approved for another request text than this intent was parsed from; parse the approved text and pass its intent"
+                "{id} was approved for another request text than this intent was parsed from; parse the approved text \
+                 and pass its intent"
             )));
         }
         if let AskedEvidence::Lost(why) = self.asked_evidence(&record)? {

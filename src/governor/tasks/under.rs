@@ -134,7 +134,8 @@ impl<'a> Under<'a> {
                 if task.finding.is_inside() {
                     if let Some(guard) = &task.guard {
                         let more = format!(
-                            " A result under the task contains instructions to the agent ({guard:?}): the risk is raised by one level."
+                            " A result under the task contains instructions to the agent ({guard:?}): the risk is \
+                             raised by one level."
                         );
                         verdict.reasoning.push_str(&more);
                     }
@@ -212,7 +213,8 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
             format!("Denied: the user asked {said:?}, and nothing in that asks for {call}. A retry cannot help.")
         }
         FaultKind::Exfiltration => format!(
-            "Denied: {argument} {value:?} contains data that {} returned, for a recipient that neither the user's words {said:?} nor a trusted value names. A retry cannot help.",
+            "Denied: {argument} {value:?} contains data that {} returned, for a recipient that neither the user's \
+             words {said:?} nor a trusted value names. A retry cannot help.",
             match &fault.origin {
                 Origin::Observed(place) => &*place.tool,
                 Origin::Nowhere => "a result",
@@ -228,7 +230,8 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
             stand
         ),
         FaultKind::Unread => format!(
-            "Escalated: not all of {call} could be read, so it cannot be checked against the user's words {said:?}.{more}"
+            "Escalated: not all of {call} could be read, so it cannot be checked against the user's words \
+             {said:?}.{more}"
         ),
         FaultKind::Repeated => {
             format!("Escalated: the user asked {said:?}; {call} was already made with these values.{more}")

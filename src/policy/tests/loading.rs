@@ -517,7 +517,12 @@ fn a_rule_below_the_risk_of_what_it_names_is_told() {
             "effect = \"allow\"\nmatch = {{ capabilities = [\"{capability}\"], risk = {{ max = \"{most}\" }} }}"
         );
         let expected: Vec<String> = least
-            .map(|least| format!("this rule can match only when a tool's risk is overridden: its match implies risk {least} or higher, and its range ends at {most} (rule \"one\")"))
+            .map(|least| {
+                format!(
+                    "this rule can match only when a tool's risk is overridden: its match implies risk \
+                                  {least} or higher, and its range ends at {most} (rule \"one\")"
+                )
+            })
             .into_iter()
             .collect();
         let found = of_two(&allow, "effect = \"deny\"\nmatch.capabilities = [\"web:send\"]");

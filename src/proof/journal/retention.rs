@@ -96,7 +96,8 @@ fn place_of(repair: &RepairEntry) -> String {
 /// The message for callers of a frozen log.
 pub(crate) fn frozen(cause: &str, at: Timestamp) -> String {
     format!(
-        "the log was frozen for good at {at} ({cause}): it can be read and verified but not written; start another log in another folder"
+        "the log was frozen for good at {at} ({cause}): it can be read and verified but not written; start another \
+         log in another folder"
     )
 }
 

@@ -69,7 +69,10 @@ pub(super) fn prove(options: &Prove) -> Result<ExitCode, Failed> {
 /// Adds where a key is set to the failure of a log without a checkpoint key.
 fn with_advice(mut failure: Failure) -> Failure {
     if failure.message.contains("no checkpoint key") {
-        failure.message.push_str("; set one under [checkpoints] in the home's config.toml, or for a folder with --store, --checkpoint-name and --checkpoint-seed");
+        failure.message.push_str(
+            "; set one under [checkpoints] in the home's config.toml, or for a folder with \
+                                  --store, --checkpoint-name and --checkpoint-seed",
+        );
     }
     failure
 }

@@ -193,14 +193,17 @@ impl Kept {
             return conflict("this idempotency key was used with another body before".to_owned());
         }
         let Some(answer) = &self.answer else {
-            let message = "this request was already carried out under this idempotency key, and its secret is shown only once; if the secret is lost, revoke or remove the object and ask again with another key";
+            let message = "this request was already carried out under this idempotency key, and its secret is shown \
+                           only once; if the secret is lost, revoke or remove the object and ask again with another \
+                           key";
             return conflict(message.to_owned());
         };
         if let (Some(first), Some(why)) =
             (self.granted.first(), Extension::of(governor).change_since(&self.standing, &self.granted))
         {
             return conflict(format!(
-                "this idempotency key was granted by {first}, but {why} since then, so the grant is no longer valid; ask again with another key"
+                "this idempotency key was granted by {first}, but {why} since then, so the grant is no longer valid; \
+                 ask again with another key"
             ));
         }
         if let (Some(first), Some(task)) = (self.granted.first(), self.task)

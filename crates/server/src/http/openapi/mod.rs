@@ -55,7 +55,8 @@ fn made() -> Value {
         "info": {
             "title": "Rulekeep",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Governance of software agents: each request is parsed, decided by policy and trust, and recorded in a hash-linked log.",
+            "description": "Governance of software agents: each request is parsed, decided by policy and trust, and \
+                            recorded in a hash-linked log.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "servers": [{ "url": "/", "description": "Where this document is served" }],
@@ -268,7 +269,8 @@ const fn codes(status: u16) -> &'static str {
         404 => "AGENT_NOT_FOUND, PROOF_NOT_FOUND, TASK_NOT_FOUND or NOT_FOUND: the object does not exist",
         408 => "REQUEST_TIMEOUT: the body did not arrive in time",
         409 => {
-            "CONFLICT: the request contradicts the current state, or the stored response of the idempotency key is no longer valid"
+            "CONFLICT: the request contradicts the current state, or the stored response of the idempotency key is no \
+             longer valid"
         }
         413 => "PAYLOAD_TOO_LARGE: the input, the context or the body is too large",
         415 => "UNSUPPORTED_MEDIA_TYPE: the body is not announced as JSON in UTF-8",
@@ -295,7 +297,8 @@ fn idempotency_key() -> Value {
         "name": "Idempotency-Key",
         "in": "header",
         "required": false,
-        "description": "A repeated request with the same key gets the stored response for a day and is carried out once",
+        "description": "A repeated request with the same key gets the stored response for a day and is carried out \
+                        once",
         "schema": { "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" },
     })
 }
