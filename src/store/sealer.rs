@@ -105,7 +105,7 @@ fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
     let number = full.header.number;
     let is_there =
         || Ok::<_, io::Error>(files.open(&Segment::path(number), OpenMode::Read)?.identity()? == full.file.identity()?);
-    let elsewhere = || io::Error::other("another file stands in the segment's place");
+    let elsewhere = || io::Error::other("another file has the segment's name");
     if !is_there()? {
         return Err(elsewhere());
     }

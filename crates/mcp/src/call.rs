@@ -152,7 +152,7 @@ impl ToolCall {
         let escalation = tokio::select! {
             escalation = governance.escalation(id, governance.options.wait) => escalation,
             () = self.context.ct.cancelled() => {
-                return Looked::Refused(Refusal::new("declined", "the client cancelled the call"));
+                return Looked::Refused(Refusal::new("declined", "the client canceled the call"));
             }
         };
         let escalation = match escalation {

@@ -193,7 +193,7 @@ impl Upstream {
                 answer = &mut handle.rx => {
                     return answer.unwrap_or(Err(ServiceError::TransportClosed)).map(complete);
                 }
-                () = context.ct.cancelled() => break "the client cancelled the request",
+                () = context.ct.cancelled() => break "the client canceled the request",
                 () = &mut expired => break "the time that the decision allows is over",
             }
         };

@@ -37,7 +37,7 @@ fn each_decision_names_its_rules_and_the_way_on() {
         (
             &["email:read", "email:send"],
             Decision::Degrade,
-            "Degraded: email:read granted by rule \"reads\" at line 2 (Reading is harmless); email:send denied by rule \"no-mail\" at line 14. Go on with email:read alone.",
+            "Degraded: email:read granted by rule \"reads\" at line 2 (Reading is harmless); email:send denied by rule \"no-mail\" at line 14. Continue with email:read only.",
         ),
         (
             &["email:send"],
@@ -47,7 +47,7 @@ fn each_decision_names_its_rules_and_the_way_on() {
         (
             &["payment:transfer", "email:send"],
             Decision::Deny,
-            "Denied: email:send denied by rule \"no-mail\" at line 14; payment:transfer subject to approval by finance-lead under rule \"money\" at line 8 (Refunds move money). Ask for payment:transfer apart to have finance-lead decide.",
+            "Denied: email:send denied by rule \"no-mail\" at line 14; payment:transfer subject to approval by finance-lead under rule \"money\" at line 8 (Refunds move money). Request payment:transfer separately to have finance-lead decide.",
         ),
     ] {
         let verdict = decide(&policies, &intent("do_it", capabilities));

@@ -220,8 +220,7 @@ fn escalations(found: &Escalations, report: &Report<'_>) -> String {
         states.map(|(name, number)| row(name, &format!("{} ({})", count(*number), share(*number, total)))).collect();
     let times: String = times.iter().map(|(name, value)| row(name, value)).collect();
     format!(
-        "<div class=\"columns\"><table>\n{states}</table>\n<table>\n{times}</table></div>\n<p class=\"small\">Asked in \
-         the period, as they stand at the end of the log. Response times are those of approvals and rejections by \
+        "<div class=\"columns\"><table>\n{states}</table>\n<table>\n{times}</table></div>\n<p class=\"small\">Escalations opened in the period, in their state at the end of the log. Response times are those of approvals and rejections by \
          reviewers.</p>\n"
     )
 }

@@ -171,7 +171,7 @@ impl Call for Delegate {
     const SPEC: Spec = Spec::post(
         "task/delegate",
         "/admin/tasks/{taskId}/delegate",
-        "Opens a task that is never wider than its parent",
+        "Delegates a task, with a mandate no wider than its parent's",
     )
     .errors(&[404]);
     type Answer = OpenedTask;

@@ -146,7 +146,7 @@ impl Call for Evaluate {
     const SPEC: Spec = Spec::post(
         "access/evaluation",
         "/access/v1/evaluation",
-        "Decides as OpenID AuthZEN 1.0 asks, and records the decision",
+        "Decides on an OpenID AuthZEN 1.0 evaluation, and records the decision",
     )
     .for_agents()
     .quick()
@@ -227,7 +227,7 @@ impl Call for EvaluateEach {
     const SPEC: Spec = Spec::post(
         "access/evaluations",
         "/access/v1/evaluations",
-        "Decides on several in one request, each as if it had been asked alone",
+        "Decides on several AuthZEN evaluations, each as if it were requested alone",
     )
     .for_agents()
     .errors(&[404, 422]);
