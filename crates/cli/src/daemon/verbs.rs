@@ -89,7 +89,12 @@ pub(crate) fn down(_options: &DownOptions) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     };
     let client = Client::operating(&home)?;
-    client.call("daemon/stop", json!({}))?;
+    // The daemon may end before it has answered.
+    if let Err(failure) = client.call("daemon/stop", json!({}))
+        && failure.code != "UNREACHABLE"
+    {
+        return Err(failure.into());
+    }
     if !client.has_ended(LONGEST_START) {
         let log = home.daemon_log();
         return Err(format!("process {pid} has not ended within {LONGEST_START:?}; {} may say why", log.display()));

@@ -187,13 +187,13 @@ fn settings_that_cannot_be_edited_safely_are_refused_and_stay() {
         (Host::Claude, "{\n  \"model\": opus\n}", "settings.json:2:12"),
         (Host::Claude, "{\"model\": \"opus\"", "settings.json:1:1"),
         (Host::Claude, "\u{FEFF}{}", "settings.json:1:1"),
-        (Host::Claude, "[]", "no JSON object"),
+        (Host::Claude, "[]", "not a JSON object"),
         (Host::Claude, "{\"hooks\": []}", "\"hooks\" is not a JSON object"),
         (Host::Claude, "{\"hooks\": {\"PreToolUse\": {}}}", "\"PreToolUse\" are not a list"),
         (Host::Claude, "{\"hooks\": {}, \"hooks\": {\"PreToolUse\": []}}", "\"hooks\" occurs twice"),
         (Host::Claude, "{\"hooks\": {\"Stop\": [], \"Stop\": []}}", "\"Stop\" occurs twice"),
         (Host::Codex, "{\"version\": 1, \"hooks\": {}}", "\"version\" makes the host ignore the whole file"),
-        (Host::Opencode, "export const mine = 1", "no plugin that rulekeep wrote"),
+        (Host::Opencode, "export const mine = 1", "rulekeep did not write this plugin"),
     ] {
         let file = match host {
             Host::Claude => ".claude/settings.json",

@@ -423,7 +423,7 @@ fn a_case_below_the_risk_of_what_it_asks_is_warned_of() {
     let report = run(MAIL, &SENDS.replace("email:send", "payment:transfer").replace("ALLOW", "DENY"));
     let warning = report.cases[0].warning.as_deref().unwrap();
     assert!(warning.starts_with("the case states risk LOW, but a governor rates the request "), "{warning}");
-    assert!(report.to_string().contains("warning (line 2): \"T3 sends\": the case says"), "{report}");
+    assert!(report.to_string().contains("warning (line 2): \"T3 sends\": the case states"), "{report}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn an_export_is_imported_again_and_never_written_over() {
     assert_eq!(place.json(&["log", "verify", "again"])["headHash"], report["headHash"]);
     let before = fs::read(place.work().join("log.jsonl")).unwrap();
     let said = place.fails(1, &["log", "export", "--to", "log.jsonl"]);
-    assert!(said.contains("is there already"), "{said}");
+    assert!(said.contains("exists already"), "{said}");
     assert_eq!(fs::read(place.work().join("log.jsonl")).unwrap(), before);
 }
 
