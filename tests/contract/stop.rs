@@ -132,7 +132,7 @@ fn a_stop_of_a_closed_log_is_in_force_and_says_that_it_is_not_recorded() {
     governor.close().unwrap();
     let error = governor.kill_switch().set(agent("a"), "ann", "").unwrap_err();
     assert_eq!(error.code(), "STORAGE_UNAVAILABLE");
-    assert!(error.to_string().contains("in force, but not recorded and gone after a restart"), "{error}");
+    assert!(error.to_string().contains("in force, but it is not recorded and is lost on a restart"), "{error}");
     assert_eq!(governor.kill_switch().list().len(), 1);
     // It cannot be lifted unrecorded either.
     assert_eq!(
@@ -314,7 +314,7 @@ fn a_suspension_that_cannot_be_recorded_is_in_force_and_says_so() {
     governor.close().unwrap();
     let error = governor.agents().suspend("a", "").unwrap_err();
     assert_eq!(error.code(), "STORAGE_UNAVAILABLE");
-    assert!(error.to_string().contains("denied everything, which is not recorded"), "{error}");
+    assert!(error.to_string().contains("denied everything, but its suspension is not recorded"), "{error}");
 }
 
 fn rounds() -> usize {

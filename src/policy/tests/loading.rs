@@ -486,7 +486,7 @@ fn a_tier_that_denies_close_is_told() {
         ]
     );
     let in_part = of_two(allow, &format!("{deny}\nmatch.capabilities = [\"web:*\"]"));
-    assert!(!in_part.iter().any(|message| message.contains("denies cover")), "{in_part:?}");
+    assert!(!in_part.iter().any(|message| message.contains("deny rules cover")), "{in_part:?}");
 }
 
 #[test]

@@ -204,7 +204,7 @@ def signing_in_by_keyboard(page):
     shot(page, "signin")
     assert page.focused().get_attribute("id") == "key"
     page.press("no key at all", Keys.ENTER)
-    page.until(lambda: "no API key" in page.text("#login-error"), "that it is no key")
+    page.until(lambda: "not an API key" in page.text("#login-error"), "that it is no key")
     # What was typed is selected, so that it is typed over.
     page.press("rkp_admin_" + "0" * 72, Keys.ENTER)
     page.until(lambda: "refused" in page.text("#login-error"), "that the key is refused")
@@ -521,7 +521,7 @@ def a_lost_connection(page):
     page.one("#reviewer").send_keys("mail-lead")
     connection(page, False)
     page.button("Approve", "dialog").click()
-    page.until(lambda: "send it once more" in page.text("#review-error"), "that no answer came")
+    page.until(lambda: "Send it again" in page.text("#review-error"), "that no answer came")
     connection(page, True)
     page.button("Approve", "dialog").click()
     page.until(lambda: "state is now approved" in page.text("dialog"), "the approval")
