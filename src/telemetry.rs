@@ -103,7 +103,7 @@ impl Work {
                 parent: &self.span,
                 tracing::Level::INFO,
                 { rulekeep.escalation.id = %escalation_id, rulekeep.proof.id = %proof_id },
-                "a person is asked"
+                "a request is escalated"
             );
         }
     }
@@ -159,7 +159,7 @@ pub(crate) fn describe() {
         use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
         describe_counter!("rulekeep.decisions", "Decisions in the log, by verdict and effective risk.");
         describe_counter!("rulekeep.proof.records", "Proof records that were added to the log.");
-        describe_gauge!("rulekeep.escalations.pending", "Escalations that wait for people.");
-        describe_histogram!("rulekeep.enforce.duration", Unit::Seconds, "How long enforcements took.");
+        describe_gauge!("rulekeep.escalations.pending", "Pending escalations.");
+        describe_histogram!("rulekeep.enforce.duration", Unit::Seconds, "Duration of enforcement.");
     }
 }

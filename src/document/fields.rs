@@ -35,10 +35,10 @@ impl Fields {
             let path = format!("{path}{}", excerpt(name));
             if !known.contains(&name) {
                 let meant = did_you_mean(name, known.iter().copied());
-                let meant = if meant.is_empty() { format!("; known are {}", known.join(", ")) } else { meant };
+                let meant = if meant.is_empty() { format!("; expected one of {}", known.join(", ")) } else { meant };
                 report.error(field.at, &path, format!("unknown field {:?}{meant}", excerpt(name)));
             } else if fields.iter().any(|earlier| earlier.name == name) {
-                report.error(field.at, &path, format!("the field {name:?} stands twice"));
+                report.error(field.at, &path, format!("the field {name:?} occurs twice"));
             } else {
                 fields.push(field);
             }

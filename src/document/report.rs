@@ -99,7 +99,7 @@ impl<'a> Report<'a> {
         let before = self.problems.len();
         let items = self.list(node, field);
         if items.is_empty() && self.problems.len() == before {
-            self.error(at, field, "an empty list names nothing; leave the field out to mean anything");
+            self.error(at, field, "an empty list matches nothing; omit the field to match anything");
         }
         items
     }

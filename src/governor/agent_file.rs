@@ -38,7 +38,7 @@ impl Agents<'_> {
         let count = cells.len() as u64;
         let mut write = |line: Result<String, serde_json::Error>| {
             let line =
-                line.map_err(|error| Error::Internal { message: format!("an agent does not serialise: {error}") })?;
+                line.map_err(|error| Error::Internal { message: format!("an agent cannot be serialized: {error}") })?;
             writeln!(out, "{line}").map_err(|error| Error::storage(format!("cannot write the agents: {error}")))
         };
         let manifest = Manifest { rulekeep_agents: FORMAT, agents: Some(count), exported_at: Some(now) };

@@ -178,8 +178,9 @@ impl Agents<'_> {
         });
         match changed {
             Err(error) if halts && cell.read().state == AgentState::Active => {
-                let standing =
-                    format!("agent {agent_id} is denied everything, which is not recorded and gone after a restart");
+                let standing = format!(
+                    "agent {agent_id} is denied everything, but its suspension is not recorded and is lost on a restart"
+                );
                 Err(with_context(error, &standing))
             }
             Err(error) if !halts => Err(error),

@@ -51,9 +51,10 @@ impl Governor {
         let id = IntentId::of_call(&intent.agent_id, call_id);
         match intent.id.filter(|known| *known != id) {
             None => Ok(Some(id)),
-            Some(_) => {
-                Err(Error::intent("context.callId", "expected it with the input that was parsed, or without an id"))
-            }
+            Some(_) => Err(Error::intent(
+                "context.callId",
+                "expected it together with the parsed input, or an intent without an id",
+            )),
         }
     }
 
@@ -106,7 +107,7 @@ impl Governor {
     fn digest_of_call(&self, intent: &Intent) -> Result<Digest, Error> {
         let bare = Intent { id: None, timestamp: None, ..intent.clone() };
         let json = serde_json::to_vec(&bare)
-            .map_err(|error| Error::Internal { message: format!("an intent does not serialise: {error}") })?;
+            .map_err(|error| Error::Internal { message: format!("an intent cannot be serialized: {error}") })?;
         let text = self.inner.inputs.digest_of(intent).unwrap_or(Digest::ZERO);
         Ok(Digest::new(Sha256::new().chain_update(text.as_bytes()).chain_update(json).finalize().into()))
     }

@@ -185,7 +185,7 @@ impl Tools<'_> {
 
     fn change_one(self, change: ToolChange) -> Result<ToolClassification, Error> {
         let mut tools = self.change(&[change])?;
-        tools.pop().ok_or_else(|| Error::Internal { message: "a change of a tool gave none".to_owned() })
+        tools.pop().ok_or_else(|| Error::Internal { message: "a tool change returned no tool".to_owned() })
     }
 
     /// Replaces the catalogue once the operator's changes are recorded.
@@ -198,7 +198,10 @@ impl Tools<'_> {
         for (key, ruling) in rulings {
             let (state, cause) = match &ruling {
                 Some(ruling) => (state_of(ruling)?, if ruling.is_override() { "overridden" } else { "pinned" }),
-                None => (StateDraft::new(format!("{KEY_PREFIX}{key}"), NOTHING.to_owned()), "settled no more"),
+                None => (
+                    StateDraft::new(format!("{KEY_PREFIX}{key}"), NOTHING.to_owned()),
+                    "no longer pinned or overridden",
+                ),
             };
             last = Some(self.governor.set_state(state, cause)?);
         }

@@ -71,12 +71,12 @@ impl Checkpoints {
     pub(super) fn failure(&self) -> Option<String> {
         let regular = self.regular();
         let has_ended = regular.background.as_ref().is_some_and(|background| !background.is_alive());
-        regular.failed.clone().or_else(|| has_ended.then(|| "the thread that makes them has ended".to_owned()))
+        regular.failed.clone().or_else(|| has_ended.then(|| "the checkpoint thread has ended".to_owned()))
     }
 
     fn key(&self) -> Result<&CheckpointKey, Error> {
         self.key.as_ref().ok_or_else(|| Error::Conflict {
-            message: "this governor signs no checkpoints: give it a key, GovernorBuilder::checkpoints".to_owned(),
+            message: "no checkpoint key is configured, which checkpoints and proofs are signed with".to_owned(),
         })
     }
 }
@@ -135,7 +135,7 @@ pub fn verify_signed_archive(file: impl AsRef<Path>, key: &VerifierKey) -> Resul
     let note = report.checkpoint.as_deref().ok_or_else(|| broken("it is not signed".to_owned()))?;
     let checkpoint = Checkpoint::open(note, key).map_err(|error| broken(error.to_string()))?;
     if (checkpoint.size(), checkpoint.root()) != (report.entries, report.root) {
-        return Err(broken("its checkpoint is of other entries".to_owned()));
+        return Err(broken("its checkpoint covers other entries".to_owned()));
     }
     Ok(report)
 }
@@ -187,12 +187,12 @@ impl Log<'_> {
     pub fn prove_consistency(self, old_size: u64, new_size: u64) -> Result<String, Error> {
         let (size, _) = self.governor.inner.log.tree_head()?;
         if new_size > size {
-            return Err(Error::query("toSize", format!("is {new_size}, and the log has {size} entries")));
+            return Err(Error::query("toSize", format!("is {new_size}, but the log has {size} entries")));
         }
         if old_size > new_size {
             return Err(Error::query(
                 "fromSize",
-                format!("is {old_size}, and toSize is {new_size}: give the earlier one first"),
+                format!("is {old_size}, which is after toSize {new_size}: give the earlier size first"),
             ));
         }
         let path = self.governor.inner.log.consistency(old_size, new_size)?;
@@ -223,7 +223,7 @@ impl Log<'_> {
         let message = match kind {
             BrokenKind::Missing => format!("the log had {expected} by the checkpoint, and has {found}"),
             _ => format!(
-                "the log had the {expected} by the checkpoint, and has {found}: it was rewritten, or is another one"
+                "the log had the {expected} by the checkpoint, and has {found}: it was rewritten, or is another log"
             ),
         };
         Err(Error::Contradicted { kind, message })

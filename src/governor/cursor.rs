@@ -70,7 +70,8 @@ impl Cursors {
     fn take(&self, name: &str) -> Result<Reader, Error> {
         let mut readers = self.readers();
         if readers.by_name.contains_key(name) {
-            let message = format!("the cursor {name:?} is being read: drop that subscription, or take another name");
+            let message =
+                format!("the cursor {name:?} is in use: drop the subscription that reads it, or use another name");
             return Err(Error::Conflict { message });
         }
         readers.last += 1;
@@ -148,7 +149,7 @@ impl Log<'_> {
     pub fn cursor(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
         let name = checked_person("cursor", name)?;
         if format!("{KEY_PREFIX}{name}") == alerts::PLACE_KEY {
-            return Err(Error::input("cursor", "expected another name: this one is kept for alert rules"));
+            return Err(Error::input("cursor", "expected another name: this one is reserved for alert rules"));
         }
         let reader = self.governor.inner.cursors.take(&name)?;
         match self.read_on(&name, filter) {
@@ -206,7 +207,7 @@ impl Log<'_> {
         let mut cursors = self.governor.inner.cursors.lock();
         let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };
         let (now, state) = (self.governor.inner.clock.now(), state_of(name, place)?);
-        let sequence = self.governor.inner.log.queue().set_state(now, state, "a cursor begins".to_owned())?;
+        let sequence = self.governor.inner.log.queue().set_state(now, state, "a cursor was created".to_owned())?;
         vacant.insert(Kept::written(place));
         drop(cursors);
         self.governor.inner.log.settle(sequence)

@@ -293,14 +293,16 @@ impl Governor {
         let refused = |expected: String| Error::intent("context.retryOf", expected);
         let earlier: ProofId = value
             .as_str()
-            .ok_or_else(|| refused("expected the id of a proof record, as text".to_owned()))?
+            .ok_or_else(|| refused("expected the id of a proof record, as a string".to_owned()))?
             .parse()
             .map_err(|error: InvalidValue| refused(error.to_string()))?;
         match self.inner.log.facts(&earlier) {
             Ok(facts) if facts.entity == intent.agent_id => Ok(Some(earlier)),
             // The archive is known, but not the agent of the record.
             Err(Error::ProofElsewhere { .. }) => Ok(Some(earlier)),
-            Ok(_) | Err(Error::ProofNotFound { .. }) => Err(refused(format!("{earlier} is no record of this agent's"))),
+            Ok(_) | Err(Error::ProofNotFound { .. }) => {
+                Err(refused(format!("{earlier} is not a record of this agent")))
+            }
             Err(error) => Err(error),
         }
     }
@@ -367,7 +369,7 @@ impl Governor {
         };
         let buffer = self.inner.log.queue().buffer();
         let evidence = encode_evidence(buffer, bits, intent, |out| detail.write(out), &charges, kept.input.as_ref())
-            .map_err(|_| internal("the evidence does not serialise"))?;
+            .map_err(|_| internal("the evidence cannot be serialized"))?;
         Ok(DecisionDraft {
             entity: request.intent.agent_id.clone(),
             intent: origin.stamp.id.ok_or_else(|| internal("an intent without an id"))?,

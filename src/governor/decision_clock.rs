@@ -60,7 +60,7 @@ impl DecisionClock {
         }
         let shown = self.system.now().as_millis();
         let differs = differs(shown, shown - ahead, "the time since boot");
-        Err(Error::storage(format!("{differs}; set it right, or confirm it (Log::accept_clock, clock/accept)")))
+        Err(Error::storage(format!("{differs}; correct the clock, or confirm its time with clock/accept")))
     }
 
     /// Warnings about the clock, and whether each degrades the log's health.
@@ -75,7 +75,7 @@ impl DecisionClock {
             warnings.push((differs(shown, shown - ahead, "the time since boot"), true));
         }
         if last.saturating_sub(shown) > MOST_AWAY {
-            let by = "the last entry of the log, which decides until the clock has passed it";
+            let by = "the last entry of the log, whose time is used until the clock has passed it";
             warnings.push((differs(shown, last, by), true));
         }
         if let Some((last, days)) = gap {
@@ -171,7 +171,7 @@ impl Log<'_> {
 
 fn differs(shown: i64, expected: i64, by: &str) -> String {
     let [shown, expected] = [shown, expected].map(Timestamp::from_millis);
-    format!("the clock shows {shown}, and {expected} was expected by {by}")
+    format!("the clock shows {shown}, but {expected} was expected from {by}")
 }
 
 /// Deviation in milliseconds above which a warning is raised.

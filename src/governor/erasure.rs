@@ -42,8 +42,7 @@ impl Log<'_> {
             return Err(Error::input("proofIds", format!("expected at most {MOST_IDS} ids at once")));
         }
         if let Some(asked) = self.governor.pending_in(selection) {
-            let message =
-                format!("{asked} waits for a person, who answers what its evidence shows; have it answered first");
+            let message = format!("{asked} is pending, and its reviewer needs the evidence; have it answered first");
             return Err(Error::Conflict { message });
         }
         let (retention, now) = (self.governor.inner.retention, self.governor.inner.clock.now());

@@ -216,7 +216,7 @@ impl Subscription {
             return Err(Error::Conflict { message: "only events of a named cursor can be acknowledged".to_owned() });
         };
         if self.told.is_none_or(|told| told.place() < event.place()) {
-            return Err(Error::query("event", format!("{event} was not told by this subscription")));
+            return Err(Error::query("event", format!("{event} was not delivered by this subscription")));
         }
         let closed = || Error::storage("it is closed; open it again");
         self.governor.upgrade().ok_or_else(closed)?.acknowledge(reader, *event)
@@ -297,7 +297,7 @@ impl Subscription {
 
     /// Skips up to and including an event of the log.
     fn pass(&mut self, after: EventId) -> Result<(), Error> {
-        let unknown = || Error::query("after", format!("this log tells no event {after}"));
+        let unknown = || Error::query("after", format!("this log has no event {after}"));
         let is_there = self.feed.behind() > 0;
         let details = &mut self.details;
         let read = match self.feed.next(Some(Instant::now()), |frame| events_of_entry(frame, &|_| true, details)) {

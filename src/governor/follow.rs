@@ -95,7 +95,7 @@ impl Governor {
         started.map(drop).map_err(|error| {
             let mut state = self.inner.following.lock();
             (state.works, state.failure) = (false, Some(error.to_string()));
-            Error::storage(format!("alerts cannot be looked for: {error}"))
+            Error::storage(format!("alert rules cannot be evaluated: {error}"))
         })
     }
 
@@ -108,7 +108,7 @@ impl Governor {
     }
 
     fn note_place(&self, state: &mut State, from: Option<Sequence>) -> Result<(), Error> {
-        self.inner.log.queue().note(self.inner.clock.now(), place_of(from)?, "alerts are looked for")?;
+        self.inner.log.queue().note(self.inner.clock.now(), place_of(from)?, "alert rules were evaluated")?;
         state.from = from;
         Ok(())
     }
@@ -181,7 +181,7 @@ struct Sight<'a> {
 impl Follower {
     fn run(mut self) {
         // The default result, also if the thread panics.
-        let over = Over::Failed("the thread that looks for them has failed".to_owned());
+        let over = Over::Failed("the alert thread has failed".to_owned());
         let mut ending = Ending { governor: Weak::clone(&self.governor), over };
         ending.over = self.follow();
     }
@@ -429,7 +429,7 @@ mod tests {
             denied(&governor);
             until(|| governor.inner.following.failure().is_some_and(|why| why.contains("injected fault")));
             let warnings = governor.status().warnings;
-            assert!(warnings.iter().any(|warning| warning.contains("are not looked for")), "{warnings:?}");
+            assert!(warnings.iter().any(|warning| warning.contains("are not evaluated")), "{warnings:?}");
             faulty.relieve();
             until(|| governor.inner.following.failure().is_none());
         }
@@ -475,7 +475,7 @@ mod tests {
     fn a_thread_that_fails_shows_in_the_status_until_another_works() {
         let governor = Governor::builder().policies(policies()).open_in_memory().unwrap();
         assert_eq!(governor.status().components.gateway, Health::Degraded, "the policies grant nothing");
-        let said = || governor.status().warnings.into_iter().find(|warning| warning.contains("alerts"));
+        let said = || governor.status().warnings.into_iter().find(|warning| warning.contains("alert rules"));
         assert_eq!(said(), None);
         let over = Over::Failed("the journal cannot be read".to_owned());
         let failing = Ending { governor: Arc::downgrade(&governor.inner), over };

@@ -155,7 +155,7 @@ impl Inputs {
             }
         };
         let bound = Bound::of(intent, of_parsed)
-            .map_err(|error| Error::Internal { message: format!("an intent does not serialise: {error}") })?;
+            .map_err(|error| Error::Internal { message: format!("an intent cannot be serialized: {error}") })?;
         self.lock().keep(id, parsed, Kept { text, bound: Arc::new(bound) });
         Ok(())
     }
@@ -182,8 +182,8 @@ impl Inputs {
     /// Like [`Inputs::bound`], but refuses intents that their caller built.
     pub(super) fn parsed<'a>(&self, intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
         let Some(bound) = self.bound_of(&intent) else {
-            let message = "this API key enforces an input, or an intent that was parsed for the agent lately, and none \
-                           that its caller built; a key with builtIntents does";
+            let message = "this API key can enforce an input or an intent that was parsed recently for the agent, but \
+                           no intent that its caller built; use a key with builtIntents";
             return Err(Error::Forbidden { message: message.to_owned() });
         };
         self.bound_by(&bound, intent)
@@ -352,7 +352,7 @@ impl Governor {
         if has_secrets(&intent.context) {
             let stamped = Intent { id: stamp.id, timestamp: stamp.timestamp, ..intent.clone() };
             let mut value = serde_json::to_value(stamped)
-                .map_err(|_| Error::Internal { message: "the intent does not serialize".to_owned() })?;
+                .map_err(|_| Error::Internal { message: "the intent cannot be serialized".to_owned() })?;
             if let Some(context) = value.get_mut("context") {
                 concealer.conceal(context);
             }

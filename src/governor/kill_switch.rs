@@ -44,21 +44,23 @@ impl KillSwitch<'_> {
         let stop = KillSwitchEntry::new(KillSwitchId::new(at, self.governor.inner.entropy.bits()), scope, by, note, at);
         let (id, scope) = (stop.id, stop.scope.clone());
         let change =
-            ChangeDraft { state: state_of(&stop)?, cause: cause("stopped", &stop.by, &stop.note), trust: None };
+            ChangeDraft { state: state_of(&stop)?, cause: cause("kill switch set", &stop.by, &stop.note), trust: None };
 
         let turn = self.governor.inner.stops.turn();
         let epoch = self.governor.inner.stops.set(stop);
         let ordered = self.governor.inner.log.queue().stop(at, epoch, change);
         drop(turn);
         ordered.and_then(|sequence| self.governor.inner.log.settle(sequence)).map_err(|error| {
-            with_context(error, &format!("the stop {id} is in force, but not recorded and gone after a restart"))
+            with_context(
+                error,
+                &format!("the kill switch {id} is in force, but it is not recorded and is lost on a restart"),
+            )
         })?;
 
         let died = self.governor.after_stop(&scope);
-        let (open, open_total) = self
-            .governor
-            .open_of(&scope, 0, MOST_TOLD)
-            .map_err(|error| with_context(error, &format!("the stop {id} is in force, what is open cannot be told")))?;
+        let (open, open_total) = self.governor.open_of(&scope, 0, MOST_TOLD).map_err(|error| {
+            with_context(error, &format!("the kill switch {id} is in force, but the open actions cannot be read"))
+        })?;
         Ok(KillSwitchReport::new(id, open, open_total, died))
     }
 
@@ -78,14 +80,14 @@ impl KillSwitch<'_> {
             self.governor.inner.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
         };
         let Some(stop) = stop else {
-            return Err(Error::Conflict { message: format!("no stop {id} is in force") });
+            return Err(Error::Conflict { message: format!("no kill switch {id} is set") });
         };
         let at = self.governor.inner.clock.now();
         let lifted = KillSwitchState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
         let sequence = self.governor.inner.log.queue().set_state(
             at,
             lifted.draft(*id)?,
-            cause("lifted", &lifted.by, &lifted.note),
+            cause("kill switch lifted", &lifted.by, &lifted.note),
         )?;
         self.governor.inner.log.settle(sequence)?;
         let _turn = self.governor.inner.stops.turn();
@@ -120,7 +122,7 @@ impl Governor {
             KillSwitchScope::Agent(id) => agent.agent_id == *id,
             KillSwitchScope::Group(group) => agent.traits().groups.contains(group),
         };
-        self.end_pre_approvals_of(scope, "it was stopped");
+        self.end_pre_approvals_of(scope, ENDED_BY_KILL_SWITCH);
         self.end_escalations(
             |asked| self.registered(&asked.agent_id).is_ok_and(|cell| covers(&cell.read())),
             ENDED_BY_KILL_SWITCH,
@@ -289,10 +291,8 @@ impl KillSwitchTable {
             Denial::KillSwitch(stop) => stop,
         };
         let KillSwitchEntry { id, scope, by, note, .. } = stop;
-        let is = if matches!(scope, KillSwitchScope::All) { "every agent was" } else { "was" };
-        let whom = if matches!(scope, KillSwitchScope::All) { String::new() } else { format!("{scope} ") };
         let why = if note.is_empty() { String::new() } else { format!(": {note}") };
-        Some(format!("Denied: {whom}{is} stopped by {by}{why} ({id}); only an operator can lift that."))
+        Some(format!("Denied: the kill switch {id} for {scope} was set by {by}{why}; only an operator can lift it."))
     }
 
     fn look_up(&mut self) {

@@ -107,14 +107,14 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
     let policies_changed = found.behind.contains_key(PolicyState::KEY);
     let suspend_all = options.suspend_all || found.is_contradicted || policies_changed || !policies_are_known;
     if found.is_contradicted {
-        let note = "a witness (HEAD, CHECKPOINT, the index or the checkpoint that was given) names other entries than the \
-                    journal has: entries were rewritten, and every agent is suspended";
+        let note = "HEAD, CHECKPOINT, the index or the given checkpoint contradicts the journal: entries were \
+                    rewritten, so every agent was suspended";
         carried.notes.push(note.to_owned());
     }
     if let Some(first) = found.first_unconfirmed {
         carried.notes.push(format!(
-            "no witness confirms the entries from {first} on: what they say is believed where it tightens; a suspension \
-             that somebody took out of them is not known, so suspend all agents where that may be"
+            "the entries from {first} on are unconfirmed: only their restrictions were carried over; if somebody may \
+             have removed a suspension from them, suspend all agents"
         ));
     }
     if let Some(policies) = found.good.get(PolicyState::KEY) {
@@ -123,14 +123,14 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
         carried.states.push((state, "carried over by a repair".to_owned()));
     } else {
         let state = states::draft(PolicyState::KEY, &PolicyState::of(&PolicySet::from_toml(NOTHING)?)?)?;
-        carried.states.push((state, "no entry that is believed says which set was in force".to_owned()));
-        let note = "no entry that is believed says which policy set was in force: everything is denied until one is loaded, \
-                    and every agent is suspended";
+        carried.states.push((state, "no confirmed entry says which policy set was in force".to_owned()));
+        let note = "no confirmed entry says which policy set was in force: everything is denied until one is loaded, \
+                    and every agent was suspended";
         carried.notes.push(note.to_owned());
     }
     if policies_are_known && policies_changed {
-        let note = "a policy set was put in force in entries that are not believed, which may be stricter: the one before \
-                    it was taken over, and every agent is suspended; load the right one, then resume them";
+        let note = "unconfirmed entries put a policy set in force that may be stricter: the set before it was carried \
+                    over, and every agent was suspended; load the right set, then resume the agents";
         carried.notes.push(note.to_owned());
     }
     let keys = found.good.keys().chain(found.behind.keys().filter(|key| !found.good.contains_key(*key)));
@@ -139,7 +139,7 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
         let behind: Vec<AgentRecord> = found.behind.get(key).into_iter().flatten().filter_map(read).collect();
         let good = found.good.get(key).and_then(read);
         let Some(known) = good.clone().or_else(|| behind.last().cloned()) else {
-            carried.notes.push(format!("the state {key:?} cannot be read and was not taken over"));
+            carried.notes.push(format!("the state {key:?} cannot be read and was not carried over"));
             continue;
         };
         let record = tightened(&known, &behind, suspend_all || good.is_none());
@@ -149,7 +149,7 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
         let cause = if good.as_ref() == Some(&record) {
             "carried over by a repair"
         } else {
-            "carried over by a repair, tighter than the last entry that held says"
+            "carried over by a repair, with restrictions from unconfirmed entries"
         };
         carried.states.push((agents::state_of(&record)?, cause.to_owned()));
         carried.agents += 1;
@@ -157,7 +157,7 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
     let (stops, unreadable) = kill_switch::carried(found)?;
     carried.states.extend(stops.into_iter().map(|state| (state, "carried over by a repair".to_owned())));
     for key in unreadable {
-        carried.notes.push(format!("the state {key:?} cannot be read and was not taken over"));
+        carried.notes.push(format!("the state {key:?} cannot be read and was not carried over"));
     }
     repair_states::escalations(found, &mut carried)?;
     repair_states::endpoints(found, &mut carried);

@@ -16,12 +16,14 @@ const CAUSE: &str = "carried over by a repair";
 /// Takes over the trust model, first because later trust entries depend on it.
 pub(super) fn trust_model(found: &FoundStates, carried: &mut RepairStates) {
     if found.behind.contains_key(MODEL_KEY) {
-        carried.notes.push("a trust model was set in entries that are not believed: set it again".to_owned());
+        carried
+            .notes
+            .push("a trust model was set in unconfirmed entries and was not carried over: set it again".to_owned());
     }
     let Some(value) = found.good.get(MODEL_KEY) else { return };
     match serde_json::from_slice(value).map(TrustModel::checked) {
         Ok(Ok(_)) => push(carried, MODEL_KEY.to_owned(), String::from_utf8_lossy(value).into_owned()),
-        _ => carried.notes.push(format!("the state {MODEL_KEY:?} cannot be read and was not taken over")),
+        _ => carried.notes.push(format!("the state {MODEL_KEY:?} cannot be read and was not carried over")),
     }
 }
 
@@ -31,7 +33,7 @@ pub(super) fn escalations(found: &FoundStates, carried: &mut RepairStates) -> Re
     let mut ended = 0_u64;
     for (key, value) in found.good.iter().filter(|(key, _)| key.starts_with(escalations::KEY_PREFIX)) {
         let Ok(record) = serde_json::from_slice::<EscalationRecord>(value) else {
-            carried.notes.push(format!("the state {key:?} cannot be read and was not taken over"));
+            carried.notes.push(format!("the state {key:?} cannot be read and was not carried over"));
             continue;
         };
         if let Some(state) = escalations::ended_by(&record, "the log broke and was repaired; ask again")? {
@@ -40,9 +42,7 @@ pub(super) fn escalations(found: &FoundStates, carried: &mut RepairStates) -> Re
         }
     }
     if ended > 0 {
-        carried
-            .notes
-            .push(format!("{ended} requests waited for a person, or were approved and not taken up: they ended"));
+        carried.notes.push(format!("{ended} pending escalations and unclaimed approvals ended"));
     }
     Ok(())
 }
@@ -59,7 +59,7 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut RepairStates) {
             continue;
         }
         if !field(value, "url").is_string() {
-            carried.notes.push(format!("the endpoint {id} cannot be read and was not taken over: add it again"));
+            carried.notes.push(format!("the endpoint {id} cannot be read and was not carried over: add it again"));
             continue;
         }
         let place = format!("{ENDPOINT_PLACE}{id}");
@@ -80,12 +80,12 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut RepairStates) {
     };
     for (key, _) in found.behind.iter().filter(is_disbelieved) {
         let id = key.strip_prefix(ENDPOINT).unwrap_or(key);
-        carried.notes.push(format!("the endpoint {id} cannot be believed and was not taken over: add it again"));
+        carried.notes.push(format!("the endpoint {id} is unconfirmed and was not carried over: add it again"));
     }
     if told > 0 {
         carried.notes.push(format!(
-            "{told} endpoints of webhooks are told what the new log tells; what they had still to be told of the broken \
-             one, and what was parked, they are not"
+            "{told} webhook endpoints receive the events of the new log, but not the undelivered and parked events of \
+             the broken one"
         ));
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn keys(found: &FoundStates, carried: &mut RepairStates) {
     if disbelieved > 0 {
         carried
             .notes
-            .push(format!("{disbelieved} API keys cannot be believed and were not taken over: make them again"));
+            .push(format!("{disbelieved} API keys are unconfirmed and were not carried over: create them again"));
     }
 }
 
@@ -118,9 +118,9 @@ pub(super) fn cursors(found: &FoundStates, carried: &mut RepairStates) {
         begun += 1;
     }
     if begun > 0 {
-        carried.notes.push(format!(
-            "{begun} cursors begin with the new log; what they had not read of the broken one they miss"
-        ));
+        carried
+            .notes
+            .push(format!("{begun} cursors start at the new log and miss the unread events of the broken one"));
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) fn tools(found: &FoundStates, carried: &mut RepairStates) -> Result<(
     for key in keys.filter(|key| key.starts_with(catalogue::KEY_PREFIX)) {
         let mut read = |value: &Vec<u8>| {
             catalogue::read(key, value).unwrap_or_else(|_| {
-                carried.notes.push(format!("the state {key:?} cannot be read and was not taken over"));
+                carried.notes.push(format!("the state {key:?} cannot be read and was not carried over"));
                 None
             })
         };
@@ -151,8 +151,8 @@ pub(super) fn tools(found: &FoundStates, carried: &mut RepairStates) -> Result<(
     }
     if disputed > 0 {
         carried.notes.push(format!(
-            "what is settled of {disputed} tools cannot be believed: every call of them is at least HIGH until they are \
-             pinned or overridden again"
+            "the pins and overrides of {disputed} tools are unconfirmed: every call of these tools is at least HIGH \
+             until they are pinned or overridden again"
         ));
     }
     Ok(())

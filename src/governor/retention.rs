@@ -130,7 +130,7 @@ impl Log<'_> {
             }
             let noted = self.governor.inner.log.archived_sha256(archive.from, archive.entries);
             if noted.is_some_and(|noted| noted != archive.sha256) {
-                let message = format!("{:?} is not the file that the log wrote: its SHA-256 is another", archive.file);
+                let message = format!("{:?} is not the file that the log wrote: its SHA-256 differs", archive.file);
                 return Err(Error::ArchiveBroken { message });
             }
             records += archive.records;
@@ -153,7 +153,7 @@ impl Log<'_> {
 impl Governor {
     /// Enqueues every state again, so that archiving loses none, and returns their keys.
     fn rerecord(&self, at: Timestamp) -> Result<BTreeSet<String>, Error> {
-        const CAUSE: &str = "stated again before an archive";
+        const CAUSE: &str = "recorded again before an archive";
         let mut keys = BTreeSet::new();
         for cell in self.inner.ledger.all_to_come() {
             // Held so that no change happens meanwhile.

@@ -107,7 +107,7 @@ impl Shadow {
             Err(error) => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
                 let subject = error.to_string();
-                let message = format!("the set in the shadow fails: {subject}");
+                let message = format!("the shadow set fails: {subject}");
                 let alert = Alert::new(AlertKind::ShadowError, RiskLevel::Low, Some(agent_id), message);
                 return Some((alert.about(vec![enforcement.proof_id]), subject));
             }
@@ -145,7 +145,7 @@ impl Shadow {
             AlertKind::ShadowDiffers,
             RiskLevel::Low,
             Some(agent_id),
-            format!("the set in the shadow decides {subject}"),
+            format!("the shadow set decides {subject}"),
         );
         Some((alert.about(vec![enforcement.proof_id]), subject))
     }

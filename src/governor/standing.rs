@@ -35,7 +35,7 @@ impl Governor {
         }
         let interventions = self.inner.stops.interventions();
         if interventions.changes() != then.changes {
-            return Some("policies were loaded, or the pre-approval was taken back,");
+            return Some("policies were loaded or the pre-approval was revoked");
         }
         if interventions.count() == then.interventions {
             return None;
@@ -43,7 +43,7 @@ impl Governor {
         let is_halted = |id| {
             self.inner.log.facts(id).map_or(true, |facts| interventions.is_since(then.interventions, &facts.entity))
         };
-        granted.iter().any(is_halted).then_some("a stop, a suspension or another change of the agent came")
+        granted.iter().any(is_halted).then_some("the agent was stopped by a kill switch, suspended or changed")
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn draft(key: impl Into<String>, value: &impl Serialize) -> Result<St
     let key = key.into();
     match serde_json::to_string(value) {
         Ok(text) => Ok(StateDraft::new(key, text)),
-        Err(error) => Err(Error::Internal { message: format!("the state {key:?} does not serialise: {error}") }),
+        Err(error) => Err(Error::Internal { message: format!("the state {key:?} cannot be serialized: {error}") }),
     }
 }
 

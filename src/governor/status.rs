@@ -82,25 +82,26 @@ impl Governor {
         let policies = self.policies().current();
         if !policies.grants_something() {
             let name = policies.name();
-            warnings.push(format!("the policy set {name:?} grants nothing: everything is denied or asks a person"));
+            warnings.push(format!("the policy set {name:?} grants nothing: everything is denied or escalated"));
         }
         if self.inner.approvals.is_unwatched() {
-            warnings
-                .push("escalations end only when somebody looks: the thread that ends them does not run".to_owned());
+            warnings.push(
+                "escalations expire only when they are read: the thread that expires them does not run".to_owned(),
+            );
         }
         if let Some(why) = self.inner.following.failure() {
-            warnings.push(format!("alerts on denials, attempts and falls of trust are not looked for: {why}"));
+            warnings.push(format!("alert rules on denials, attempts and lost tiers are not evaluated: {why}"));
         }
         warnings.extend(self.inner.extensions.problems());
         let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(ToString::to_string));
         let refusing = refusing.or_else(|| self.inner.clock.check().err().map(|error| error.to_string()));
         match (refusing, probe) {
             (Some(refusing), _) => {
-                warnings.push(format!("nothing is decided: {refusing}"));
+                warnings.push(format!("no decision can be made: {refusing}"));
                 return Health::Unhealthy;
             }
             (None, Ok(Probe::Stuck)) => {
-                warnings.push(format!("nothing was written for {} s: the disk hangs", PATIENCE.as_secs()));
+                warnings.push(format!("the disk does not respond: nothing was written for {} s", PATIENCE.as_secs()));
                 return Health::Unhealthy;
             }
             (None, Ok(Probe::Crowded)) => {
@@ -115,10 +116,14 @@ impl Governor {
     fn tell_stops(&self, warnings: &mut Vec<String>) {
         let stops = self.kill_switch().list();
         let told = stops.iter().rev().take(MOST_STOPS);
-        warnings.extend(told.map(|KillSwitchEntry { id, scope, by, .. }| format!("{scope} is stopped by {by} ({id})")));
+        warnings.extend(
+            told.map(|KillSwitchEntry { id, scope, by, .. }| {
+                format!("the kill switch {id} for {scope} was set by {by}")
+            }),
+        );
         let rest = stops.len().saturating_sub(MOST_STOPS);
         if rest > 0 {
-            warnings.push(format!("{rest} more stops are in force"));
+            warnings.push(format!("{rest} more kill switches are set"));
         }
     }
 
@@ -132,7 +137,7 @@ impl Governor {
         for cell in self.inner.ledger.sample(self.inner.entropy.bits()) {
             let agent = cell.read();
             if harmed(&agent) {
-                warnings.push(format!("the trust that is kept of agent {} cannot be", agent.agent_id));
+                warnings.push(format!("the stored trust of agent {} is invalid", agent.agent_id));
                 return Health::Unhealthy;
             }
         }
@@ -149,8 +154,7 @@ impl Governor {
         warnings.extend(clock.into_iter().map(|(warning, _)| warning));
         if log.erased_evidence > 0 {
             warnings.push(format!(
-                "evidence of {} records stood in files although it had been erased, as after a restored backup; it was \
-                 erased again",
+                "erased evidence of {} records was found in files, as after restoring a backup; it was erased again",
                 log.erased_evidence
             ));
         }
@@ -165,7 +169,10 @@ impl Governor {
         // A closed log cannot be queried.
         let is_lost = log.view_lost || (probe.is_ok() && !self.inner.log.view_answers());
         if is_lost {
-            warnings.push("the view cannot be kept on disk: it is in memory, and made anew at each opening".to_owned());
+            warnings.push(
+                "the index cannot be stored on disk: it is kept in memory and rebuilt each time the store is opened"
+                    .to_owned(),
+            );
         }
         degraded_if(is_lost)
     }
@@ -274,7 +281,7 @@ mod tests {
         assert!(governor.inner.approvals.watch.set(Some(background)).is_ok(), "nothing was asked yet");
         let status = governor.status();
         assert_eq!((status.status, status.components.gateway), (Health::Degraded, Health::Degraded));
-        assert!(status.warnings[0].contains("the thread that ends them"), "{:?}", status.warnings);
+        assert!(status.warnings[0].contains("the thread that expires them"), "{:?}", status.warnings);
     }
 
     #[test]
@@ -291,8 +298,8 @@ mod tests {
             .collect();
         let status = governor.status();
         assert_eq!((status.status, status.warnings.len()), (Health::Healthy, 6), "{:?}", status.warnings);
-        assert_eq!(status.warnings[0], format!("agent a6 is stopped by ann ({})", ids[6]));
-        assert_eq!(status.warnings[5], "2 more stops are in force");
+        assert_eq!(status.warnings[0], format!("the kill switch {} for agent a6 was set by ann", ids[6]));
+        assert_eq!(status.warnings[5], "2 more kill switches are set");
         for id in &ids {
             governor.kill_switch().lift(id, "ann", "").unwrap();
         }

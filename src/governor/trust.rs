@@ -74,7 +74,7 @@ impl Trust<'_> {
     /// cannot be recorded.
     pub fn adjust(self, agent_id: &str, score: Score, note: &str) -> Result<AgentInfo, Error> {
         if note.trim().is_empty() {
-            return Err(Error::input("note", "expected why the score is set"));
+            return Err(Error::input("note", "expected the reason for the new score"));
         }
         let note = &checked_note(note)?;
         self.governor.inner.log.wait_verified()?;
@@ -105,7 +105,7 @@ impl Trust<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn correct(self, proof_id: &ProofId, note: &str) -> Result<TrustSnapshot, Error> {
         if note.trim().is_empty() {
-            return Err(Error::input("note", "expected why the outcome was wrong"));
+            return Err(Error::input("note", "expected the reason for the correction"));
         }
         let note = &checked_note(note)?;
         self.governor.inner.log.wait_verified()?;
@@ -195,7 +195,7 @@ impl Governor {
     pub(super) fn said_of_ceiling(profile: &AgentProfile, ceiling: Score) -> String {
         match profile.observability {
             Some(observability) if profile.ceiling != Some(ceiling) => {
-                format!("the ceiling that its observability {observability} brings")
+                format!("the ceiling for its observability {observability}")
             }
             _ => "the agent's ceiling".to_owned(),
         }

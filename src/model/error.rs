@@ -10,7 +10,7 @@ use super::{BrokenKind, DenialClass, ProofId, closed_words};
 
 /// A text that is not a valid value of its type, with the form that was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{value:?} is no {what}: expected {expected}")]
+#[error("{value:?} is not a valid {what}: expected {expected}")]
 pub struct InvalidValue {
     what: &'static str,
     value: String,
@@ -107,7 +107,7 @@ pub enum Error {
         message: String,
     },
     /// No agent with this id is registered.
-    #[error("no agent {agent_id:?} is registered; register it, or build the governor with auto-registration")]
+    #[error("no agent {agent_id:?} is registered; check the id, or register the agent first")]
     AgentNotFound {
         /// The requested id.
         agent_id: String,
@@ -145,7 +145,7 @@ pub enum Error {
         place: String,
     },
     /// Nothing has this id: no webhook endpoint, API key or event.
-    #[error("there is no {what} {id}")]
+    #[error("there is not a valid {what} {id}")]
     NotFound {
         /// The kind of thing requested.
         what: &'static str,
@@ -227,7 +227,7 @@ pub enum Error {
         found: String,
     },
     /// An archive file is damaged or was changed.
-    #[error("the archive does not hold: {message}")]
+    #[error("the archive does not verify: {message}")]
     ArchiveBroken {
         /// The expected and the actual content.
         message: String,

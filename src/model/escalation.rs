@@ -25,7 +25,9 @@ closed_words! {
 pub(crate) const ANYBODY: &str = "anybody";
 
 /// The logged reason of escalations that a kill switch ended.
-pub(crate) const ENDED_BY_KILL_SWITCH: &str = "it was stopped";
+pub(crate) const ENDED_BY_KILL_SWITCH: &str = "a kill switch was set";
+/// The text that stands for [`ENDED_BY_KILL_SWITCH`] in older logs.
+pub(crate) const ENDED_BY_KILL_SWITCH_BEFORE: &str = "it was stopped";
 
 /// A request that is only permitted if a reviewer approves it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -34,7 +34,7 @@ impl AgentId {
         Err(InvalidValue::new(
             "agentId",
             &self.0,
-            "no blank or invisible character at its ends, and none that turns text",
+            "no blank or invisible character at either end, and no character that changes the text direction",
         ))
     }
 }
@@ -191,7 +191,7 @@ prefixed_id! {
 
 prefixed_id! {
     /// A kill switch's identifier: `stp_` and a ULID.
-    KillSwitchId, "stp_", "stop id"
+    KillSwitchId, "stp_", "kill switch id"
 }
 
 prefixed_id! {

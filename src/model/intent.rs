@@ -371,7 +371,7 @@ const MAX_CALL_ID_CHARS: usize = 256;
 fn json_size(value: &impl Serialize) -> Result<usize, Error> {
     serde_json::to_vec(value)
         .map(|json| json.len())
-        .map_err(|error| Error::Internal { message: format!("context does not serialise: {error}") })
+        .map_err(|error| Error::Internal { message: format!("context cannot be serialized: {error}") })
 }
 
 /// An upper bound of [`json_size`], computed without serializing.

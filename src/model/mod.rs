@@ -88,7 +88,9 @@ pub use verification::{
 pub(crate) use agent::{AgentProfile, checked_person};
 pub(crate) use context_key::{CALLERS_KEYS, PARSED_KEYS};
 pub(crate) use cursor::CursorPlace;
-pub(crate) use escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, EscalationRecord, LimitCharge};
+pub(crate) use escalation::{
+    ANYBODY, ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE, EscalationRecord, LimitCharge,
+};
 pub(crate) use facts::{FACTS_KEY, MAX_FACTS_BYTES};
 pub use intent::json_depth;
 pub(crate) use intent::{IntentStamp, check_context};

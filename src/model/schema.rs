@@ -36,10 +36,10 @@ described! {
         "An agent's identifier, chosen by the caller: 1 to 256 characters, not blank, none a control character.",
     ).max_length(Some(AgentId::MAX_CHARS)).examples([json!("support-1")]);
     Label => text(r"^[^\s\x00-\x1f\x7f-\x9f]{1,128}$", "A label or group: 1 to 128 characters without blanks.");
-    Action => text("^[a-z][a-z0-9_]{0,127}$", "A normalised action name.").examples([json!("send_email")]);
+    Action => text("^[a-z][a-z0-9_]{0,127}$", "A normalized action name.").examples([json!("send_email")]);
     Capability => text(
         "^[a-z][a-z0-9_.-]*:[a-z][a-z0-9_.-]*$",
-        "What an action needs to be allowed, as resource:operation.",
+        "A right that an action needs, as resource:operation.",
     ).max_length(Some(128)).examples([json!("email:send")]);
     Digest => text("^sha256:[0-9a-f]{64}$", "A SHA-256 digest.");
     Timestamp => ObjectBuilder::new().schema_type(Type::String)
@@ -53,18 +53,18 @@ described! {
     EventId => id("evt_", "An event's identifier.");
     EscalationId => id("esc_", "An escalation's identifier.");
     PreApprovalId => id("apv_", "The identifier of the pre-approval.");
-    KillSwitchId as "StopId" => id("stp_", "A stop's identifier.");
+    KillSwitchId as "StopId" => id("stp_", "A kill switch's identifier.");
     WebhookId => id("whk_", "The identifier of a webhook's endpoint.");
     TaskId => id("tsk_", "A task's identifier.");
     KeyId => id("key_", "An API key's identifier, which is no secret.");
     Constraints => free("Limits attached to a grant, for example maxRecords and timeoutMs.");
-    Context => free("Whatever the caller knows; at most 64 KiB of JSON, 32 levels deep. Parsing adds keys.").property(
+    Context => free("Context from the caller; at most 64 KiB of JSON, 32 levels deep. Parsing adds keys.").property(
         "environment",
         ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null]))
-            .description(Some("Where it is done, for example production.")),
+            .description(Some("Where the action runs, for example production.")),
     );
     KillSwitchScope as "KillSwitchScope" => ObjectBuilder::new()
-        .description(Some("Who is stopped: one of the three."))
+        .description(Some("The agents that the kill switch covers: one of the three."))
         .property("all", ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])))
         .property("agentId", AgentId::schema())
         .property("group", Label::schema());

@@ -244,7 +244,7 @@ mod tests {
     fn a_faulty_lexicon_says_what_was_expected() {
         for (text, expected) in [
             ("[[cues]]\nsign = \"loud\"\nwords = \"zap\"", "expected one of override conceal"),
-            ("[simple]\n\"file:read low read_file\" = \"zap\"", "\"low\" is no level; expected LOW, MEDIUM"),
+            ("[simple]\n\"file:read low read_file\" = \"zap\"", "\"low\" is not a risk level; expected LOW, MEDIUM"),
             ("[[cues]]\nsign = \"bulk\"\nwords = \"\"", "group 1: words is empty"),
         ] {
             let error = read(text).unwrap_err().to_string();

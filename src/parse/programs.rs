@@ -221,7 +221,7 @@ impl CommandRule {
             .collect::<Result<Vec<_>, Error>>()?;
         let (verb, noun) = action.split_once('_').ok_or_else(faulty)?;
         let risk = risk.parse().map_err(|_| {
-            let message = format!("{text:?}: {risk:?} is no level; expected LOW, MEDIUM, HIGH or CRITICAL");
+            let message = format!("{text:?}: {risk:?} is not a risk level; expected LOW, MEDIUM, HIGH or CRITICAL");
             Error::input("program", message)
         })?;
         Ok(Self { capabilities, risk, verb: verb.into(), noun: noun.into(), signs })

@@ -171,9 +171,9 @@ fn alert(node: Node, report: &mut Report<'_>) -> Option<AlertRule> {
     // A count that could not be read has been reported already.
     let count = count.map_or(Some(on.usual_count()), |count| u32::try_from(count?).ok())?;
     match (per_at, count) {
-        (Some(at), 1) => report.error(at, "per", "an alert on one happening has no per; it goes with a count above 1"),
+        (Some(at), 1) => report.error(at, "per", "an alert with a count of 1 cannot have per"),
         (None, 2..) => {
-            let message = format!("an alert on {count} happenings needs a field \"per\", such as \"10m\"");
+            let message = format!("an alert on {count} occurrences needs a field \"per\", such as \"10m\"");
             report.error(count_at.unwrap_or(at), "per", message);
         }
         _ => {}
@@ -185,19 +185,19 @@ fn alert(node: Node, report: &mut Report<'_>) -> Option<AlertRule> {
         (None, AlertOn::Tier) => report.error(at, "below", "an alert on tier needs a field \"below\""),
         (Some(_), AlertOn::Tier) | (None, _) => {}
         (Some(place), _) => {
-            report.error(place, "below", format!("an alert on {on} has no below; it goes with tier"));
+            report.error(place, "below", format!("an alert on {on} cannot have below; it belongs to an alert on tier"));
         }
     }
     if let Some(place) = match_at
         && !on.is_about_agents()
     {
-        report.error(place, "match", format!("an alert on {on} has no match, for it is about no agent"));
+        report.error(place, "match", format!("an alert on {on} cannot have match: it is not about an agent"));
     }
     if let Some(place) = count_at
         && on == AlertOn::Chain
         && count > 1
     {
-        report.error(place, "count", "an alert on chain has no count above 1, for a chain breaks once");
+        report.error(place, "count", "an alert on chain cannot have a count above 1: a chain breaks once");
     }
     let per = per.map_or(Some(None), |per| per.map(Some))?;
     Some(AlertRule { id: id?.into(), on, count, per, below, severity, cooldown: cooldown?, agents, labels, groups })
@@ -207,7 +207,7 @@ fn alert(node: Node, report: &mut Report<'_>) -> Option<AlertRule> {
 fn names(node: Node, report: &mut Report<'_>) -> Option<[Names; 3]> {
     let mut fields = Fields::of(node, "match.", MATCH_FIELDS, report)?;
     if fields.was_empty {
-        report.error(fields.at, "match", "an empty match says nothing; leave the field out to mean any agent");
+        report.error(fields.at, "match", "an empty match limits nothing; omit the field to match any agent");
     }
     Some(["agents", "labels", "groups"].map(|name| fields.read_with(name, report, clauses::names).unwrap_or_default()))
 }

@@ -28,7 +28,8 @@ impl Undecided {
             .map(|failure| format!("rule {:?} at {}, {}", failure.rule, failure.place, failure.message))
             .collect();
         let message = format!(
-            "policy {policies:?}: the decision hangs on a condition that failed: {}; send what it needs, or have the rule mended",
+            "policy {policies:?}: the decision depends on a condition that failed: {}; send the values it reads, or \
+             fix the rule",
             told.join("; ")
         );
         Error::Policy { message, problems: Vec::new(), proof_id: None }
@@ -179,7 +180,7 @@ impl Engine {
         }
         for failure in failures.iter().take(MOST_TOLD) {
             let told = format!(
-                " The condition of rule {:?} at {} failed ({}), which changes nothing here.",
+                " The condition of rule {:?} at {} failed ({}), which does not affect this decision.",
                 failure.rule, failure.place, failure.message
             );
             verdict.reasoning.push_str(&told);

@@ -38,7 +38,7 @@ pub(super) fn warnings_of_all(rules: &[&Rule], delegates: &[Vec<CapabilityPatter
     let rules = &opening(rules.iter().copied(), delegates)[..];
     if !is_something_open(rules) {
         return vec![warning(
-            "the policy can grant nothing: no rule that grants can match, or denies cover all".to_owned(),
+            "the policy can grant nothing: no granting rule can match, or deny rules cover them all".to_owned(),
         )];
     }
     closed_tiers(rules).into_iter().map(warning).collect()
@@ -148,7 +148,7 @@ fn warn_of_idle_rules(rules: &[Rule], report: &mut Report<'_>) {
 fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<String> {
     if !can_match(rule) {
         // A condition that never holds has its own warning.
-        let message = "this rule can never match: what it names is more sensitive than its classification";
+        let message = "this rule can never match: what it names is more sensitive than its classification range allows";
         return (!is_matchable(rule)).then(|| message.to_owned());
     }
     if let Some(message) = too_low_a_risk(rule) {
@@ -167,7 +167,7 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
         && let Some(deny) = coverers.find(Effect::Deny, &Reach::granted_by(rule)?, any)
     {
         let (id, line) = (&deny.id, deny.line);
-        return Some(format!("this degrade leaves nothing: the deny {id:?} on line {line} covers what remains"));
+        return Some(format!("this degrade grants nothing: the deny {id:?} on line {line} covers what remains"));
     }
     // Constraints and limits apply to what the reviewer approves.
     if effect == Effect::Allow
@@ -176,7 +176,9 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
         && let Some(asks) = coverers.find(Effect::Escalate, &reach, any)
     {
         let (id, line) = (&asks.id, asks.line);
-        return Some(format!("this allow never grants without a person: the escalate {id:?} on line {line} covers it"));
+        return Some(format!(
+            "this allow never grants without an approval: the escalate {id:?} on line {line} covers it"
+        ));
     }
     // Of two equal rules the earlier one is kept.
     let is_kept = |other: usize, known: &Rule| {
@@ -188,7 +190,7 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
         other != number && comes_in_time(other) && says_as_much(known, rule) && !is_kept(other, known)
     };
     let known = coverers.find(effect, &reach, silences)?;
-    Some(format!("this rule says nothing that {:?} on line {} does not say", known.id, known.line))
+    Some(format!("this rule is redundant: {:?} on line {} covers it", known.id, known.line))
 }
 
 const fn does(effect: Effect) -> &'static str {
@@ -230,10 +232,10 @@ fn closed_tiers(rules: &[&Rule]) -> Vec<String> {
     let listed = |tiers: &[Tier]| tiers.iter().map(|tier| tier.as_str()).collect::<Vec<_>>().join(", ");
     let mut told = Vec::new();
     if !left_out.is_empty() {
-        told.push(format!("no rule grants anything to agents at {}, nor asks a person for them", listed(&left_out)));
+        told.push(format!("no rule grants anything to agents at {} or escalates their requests", listed(&left_out)));
     }
     if !denied.is_empty() {
-        told.push(format!("denies cover all that rules grant to agents at {}, or ask a person for", listed(&denied)));
+        told.push(format!("deny rules cover everything that rules grant to agents at {} or escalate", listed(&denied)));
     }
     told
 }
@@ -283,7 +285,8 @@ fn too_low_a_risk(rule: &Rule) -> Option<String> {
     }
     let least = rule.matches.capabilities.iter().map(least_risk).min().filter(|least| *least > most)?;
     Some(format!(
-        "this rule can never match but where a tool's risk is overridden: what it names is {least} at least, its risk ends at {most}"
+        "this rule can match only when a tool's risk is overridden: its match implies risk {least} or higher, and its \
+         range ends at {most}"
     ))
 }
 

@@ -31,7 +31,7 @@ pub(super) fn read(
         let at = node.at;
         let mut fields = Fields::of(node, "match.not.", NAMED_FIELDS, report)?;
         if fields.was_empty {
-            report.error(at, "match.not", "an empty table excludes nothing; name what must not be");
+            report.error(at, "match.not", "an empty table excludes nothing; name what to exclude");
         }
         let clauses = named_clauses(&mut fields, "match.not.actions", patterns, report);
         Some(Box::new(Exclusion { clauses, allows: false }))
@@ -138,7 +138,7 @@ impl Vocabulary {
         Err(unknown(if !meant.is_empty() {
             meant
         } else if is_word(resource) && is_word(operation) {
-            "; a word of your own must stand in the document's vocabulary".to_owned()
+            "; declare your own words in the document's vocabulary".to_owned()
         } else {
             "; each half is a word or *".to_owned()
         }))
@@ -181,11 +181,13 @@ fn globs(node: Node, field: &str, report: &mut Report<'_>) -> Vec<String> {
 fn warn_of_idle_name(at: usize, field: &str, text: &str, report: &mut Report<'_>) {
     let message = if let Some(rest) = text.strip_prefix('!') {
         let clause = field.trim_start_matches("match.").trim_start_matches("not.");
-        format!("{text:?} is looked for as it stands and excludes nothing; match.not.{clause} = [{rest:?}] excludes")
+        format!(
+            "{text:?} is matched literally and excludes nothing; to exclude it, write match.not.{clause} = [{rest:?}]"
+        )
     } else if text.trim() != text {
-        format!("{text:?} begins or ends with a blank: nothing is called so")
+        format!("{text:?} begins or ends with a space, so it never matches")
     } else if text.contains(char::is_whitespace) && (field.ends_with("labels") || field.ends_with("groups")) {
-        format!("{text:?} has a blank: no label or group has one")
+        format!("{text:?} has a space, which no label or group has")
     } else {
         return;
     };
@@ -200,7 +202,7 @@ where
     let at = node.at;
     let mut fields = Fields::of(node, path, &["min", "max"], report)?;
     if fields.was_empty {
-        report.error(at, path.trim_end_matches('.'), "an empty range says nothing; give min, max or both");
+        report.error(at, path.trim_end_matches('.'), "an empty range limits nothing; give min, max or both");
     }
     let max_at = fields.place("max").unwrap_or(at);
     let (min, max) = (fields.word("min", all, report), fields.word("max", all, report));
@@ -222,7 +224,11 @@ fn environment(node: Node, field: &str, report: &mut Report<'_>) -> Vec<Box<str>
         let word = report.line(item, field, MAX_GLOB_CHARS)?;
         if word.contains('*') {
             // It would be compared literally, and a deny would let the other environments pass.
-            report.error(at, field, format!("expected an environment's name, found the pattern {word:?}; name each"));
+            report.error(
+                at,
+                field,
+                format!("expected an environment's name, found the pattern {word:?}; list each name"),
+            );
             return None;
         }
         if word.starts_with('!') {

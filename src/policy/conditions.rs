@@ -174,7 +174,7 @@ fn compiled(node: Node, name: &str, bindings: &Bindings, report: &mut Report<'_>
         Ok(condition) => {
             if let Some(holds) = condition.constant() {
                 let so = if holds == (name == "unless") { "; the rule never matches" } else { "" };
-                report.warn(at, name, format!("this condition is always {holds}, whatever is asked{so}"));
+                report.warn(at, name, format!("this condition is always {holds}, whatever the request{so}"));
             }
             Some(condition)
         }

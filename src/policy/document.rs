@@ -48,7 +48,7 @@ impl Document {
         }
         let (singular, plural) = (fields.take("rule"), fields.take("rules"));
         if let (Some(_), Some(second)) = (&singular, &plural) {
-            report.error(second.at, "rules", "rules stand under both \"rule\" and \"rules\"; keep one of the two");
+            report.error(second.at, "rules", "rules are listed under both \"rule\" and \"rules\"; keep one of the two");
         }
         let mut patterns = HashMap::new();
         for list in [singular, plural].into_iter().flatten() {
@@ -116,10 +116,14 @@ impl RuleReader<'_> {
             match at {
                 Some(at) if !fits => {
                     let whom = goes_with.iter().map(|effect| effect.as_str()).collect::<Vec<_>>().join(" or ");
-                    report.error(at, field, format!("a rule that says {effect} has no {field}; it goes with {whom}"));
+                    report.error(
+                        at,
+                        field,
+                        format!("a rule with effect {effect} cannot have {field}; it belongs to {whom}"),
+                    );
                 }
                 None if fits && is_needed => {
-                    report.error(fields.at, field, format!("a rule that says {effect} needs a field {field:?}"));
+                    report.error(fields.at, field, format!("a rule with effect {effect} needs a field {field:?}"));
                 }
                 _ => {}
             }
@@ -175,12 +179,12 @@ fn warn_of_idle_remains(
 ) {
     let remains = |left: &CapabilityPattern| matched.is_empty() || matched.iter().any(|pattern| pattern.meets(left));
     if !to.is_empty() && !to.iter().any(remains) {
-        let message = "this rule leaves nothing of what it matches: name something that it matches, or say deny";
+        let message = "this rule grants nothing of what it matches: list some of it under to, or use effect = \"deny\"";
         report.warn(to_at.unwrap_or_default(), "to", message);
         return;
     }
     for idle in to.iter().filter(|left| !remains(left)) {
-        let message = format!("{idle} can never remain, for the rule does not match it");
+        let message = format!("{idle} can never be granted: the rule does not match it");
         report.warn(to_at.unwrap_or_default(), "to", message);
     }
 }
@@ -203,7 +207,8 @@ fn warn_of_keys(matches: &Match, conditions: &Conditions, at: usize, report: &mu
         .collect::<BTreeSet<_>>()
     {
         let message = format!(
-            "the condition fails where a request has no context.{key}, which can be POLICY_ERROR; ask has(context.{key}) first"
+            "the condition fails for a request without context.{key}, which can cause POLICY_ERROR; test \
+             has(context.{key}) first"
         );
         report.warn(at, "", message);
     }
@@ -217,7 +222,7 @@ fn warn_of_the_first_target(effect: Effect, matches: &Match, at: usize, report: 
     };
     let may_send = matches.capabilities.is_empty() || matches.capabilities.iter().any(sends);
     if effect == Effect::Allow && may_send && is_on("target") && !is_on("facts.recipients") {
-        let message = "the key \"target\" is for people to read; name who may be sent to under match.recipients";
+        let message = "the key \"target\" is informational; list the permitted recipients under match.recipients";
         report.warn(at, "match.context", message);
     }
 }

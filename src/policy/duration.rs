@@ -22,7 +22,7 @@ pub(super) fn millis(text: &str, what: &str) -> Result<i64, String> {
     let wrong = || {
         let text = crate::model::excerpt(text);
         format!(
-            "{text:?} is no {what}: expected one whole number from 1 and s, m, h or d, such as \"90m\", at most 31d"
+            "{text:?} is not a valid {what}: expected one whole number from 1 and s, m, h or d, such as \"90m\", at most 31d"
         )
     };
     let unit = match text.chars().last() {

@@ -63,7 +63,7 @@ impl Examples {
                     report.error(example.at, &field, format!("the rule does not match this example: {why}"));
                 }
                 Ok(None) if !example.must_match => {
-                    report.error(example.at, &field, "the rule matches this example, which it must not");
+                    report.error(example.at, &field, "the rule matches this example, but must not");
                 }
                 Ok(_) => {}
             }

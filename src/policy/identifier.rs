@@ -10,7 +10,7 @@ pub(super) fn id(fields: &mut Fields, what: &str, report: &mut Report<'_>) -> Op
         return Some(id);
     }
     let expected = "lower-case letters, digits and . _ - that start with a letter or digit";
-    report.error(at.unwrap_or(fields.at), "id", format!("{id:?} is no {what} id: expected {expected}"));
+    report.error(at.unwrap_or(fields.at), "id", format!("{id:?} is not a valid {what} id: expected {expected}"));
     None
 }
 

@@ -76,7 +76,7 @@ fn refuse_other_constraints(earlier: &[Rule], later: &mut [Rule]) -> Vec<Problem
         let Some((key, other)) = other else { continue };
         let why = format!("constraints.{key} differs from that of the rule {:?} of an earlier document", other.id);
         let message = format!(
-            "the {} {:?} grants nothing and denies what it matches: {why}, and nobody can tell which of the two is tighter",
+            "the {} {:?} grants nothing and denies what it matches: {why}, and neither of the two is clearly tighter",
             rule.effect, rule.id
         );
         warnings.push(Problem::new(rule.line, 1, Severity::Warning, message));

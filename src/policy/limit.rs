@@ -178,7 +178,7 @@ impl Limit {
     pub(super) fn read(node: Node, effect: Effect, conditions: &Conditions, report: &mut Report<'_>) -> Option<Self> {
         let at = node.at;
         if !matches!(effect, Effect::Allow | Effect::Degrade) {
-            let message = format!("a rule that says {effect} has no limit; it goes with allow or degrade");
+            let message = format!("a rule with effect {effect} cannot have a limit; only allow and degrade rules can");
             report.error(at, "limit", message);
             return None;
         }
@@ -193,11 +193,11 @@ impl Limit {
             (Effect::Deny, None) => Over::Deny,
             (Effect::Escalate, Some(reviewer)) => Over::Escalate(reviewer.into()),
             (Effect::Escalate, None) => {
-                report.error(at, "limit.reviewer", "a limit that goes over to escalate needs a field \"reviewer\"");
+                report.error(at, "limit.reviewer", "a limit with over = \"escalate\" needs a field \"reviewer\"");
                 return None;
             }
             (Effect::Deny, Some(_)) => {
-                let message = "a limit that goes over to deny has no reviewer; it goes with over = \"escalate\"";
+                let message = "a limit with over = \"deny\" cannot have a reviewer; set over = \"escalate\"";
                 report.error(reviewer_at.unwrap_or(at), "limit.reviewer", message);
                 return None;
             }
@@ -249,16 +249,16 @@ impl Limit {
         if let Measure::Sum { key, .. } = &self.measure {
             match request.intent.context.get(&**key) {
                 None | Some(serde_json::Value::Null) => {
-                    return Some(format!("the request names no amount, for context.{key} is absent"));
+                    return Some(format!("the request names no amount: context.{key} is absent"));
                 }
                 Some(value) if value.as_f64().and_then(millionths).is_none() => {
-                    return Some(format!("context.{key} is no amount that can be counted"));
+                    return Some(format!("context.{key} is not an amount that can be counted"));
                 }
                 Some(_) => {}
             }
         }
         let is_of_no_group = self.charges(rule, request).0.is_empty();
-        is_of_no_group.then(|| "the agent is in no group that is counted".to_owned())
+        is_of_no_group.then(|| "the agent is in no group that the limit counts".to_owned())
     }
 
     /// The charges of a request, one for each counter, and whether the amount is known. Charges carry the amount 0
@@ -306,10 +306,10 @@ fn no_key(key: &str, conditions: &Conditions) -> Option<String> {
         return Some(format!("{says}: write {bare:?} instead of {key:?}"));
     }
     if ["intent.", "agent.", "trust."].iter().any(|root| key.starts_with(root)) || key.contains('(') {
-        return Some(format!("{says}, and no expression: {key:?} would never be there"));
+        return Some(format!("{says}, not an expression: the context never has the key {key:?}"));
     }
     conditions.names_otherwise(key).then(|| {
-        format!("{says}, and {key:?} is a name under let, which a limit does not look at; name the key that it reads")
+        format!("{says}, and {key:?} is a name under let, which limits do not read; name the context key itself")
     })
 }
 

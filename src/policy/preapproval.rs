@@ -253,14 +253,14 @@ fn pattern(text: &str) -> Result<CapabilityPattern, Error> {
     let form = "resource:operation, of which one half may be *, such as payment:*";
     let (resource, operation) = text.split_once(':').ok_or_else(|| wrong(form))?;
     let filled = match (resource, operation) {
-        ("*", "*") => return Err(wrong("a pre-approval that names something; *:* is everything")),
+        ("*", "*") => return Err(wrong("a narrower pattern: *:* covers everything")),
         ("*", word) => format!("a:{word}"),
         (word, "*") => format!("{word}:a"),
         _ => text.to_owned(),
     };
     let capability: Capability = filled.parse().map_err(|_| wrong(form))?;
     if capability.is_unknown() {
-        return Err(wrong("words that say something; what is unknown is covered by no pre-approval"));
+        return Err(wrong("known words: an unknown action cannot be pre-approved"));
     }
     Ok(CapabilityPattern::new(resource, operation))
 }
@@ -275,12 +275,12 @@ fn is_target(text: &str) -> Result<(), &'static str> {
         return Err("has a * that is not at its end");
     }
     if text.chars().count() > MAX_TARGET_CHARS || text.chars().any(hides_or_breaks) {
-        return Err("is no target: expected at most 1024 characters, none of them a control character");
+        return Err("is not a valid target: expected at most 1024 characters, none of them a control character");
     }
     // "https://bank.example*" would also match https://bank.example.evil.example.
     let after_scheme = start.split_once("://").map(|(_, rest)| rest);
     if start.len() < text.len() && after_scheme.is_some_and(|rest| !rest.contains('/')) {
-        return Err("ends within the name of a host: expected a / behind it");
+        return Err("ends within a host name: expected a / after it");
     }
     Ok(())
 }
@@ -420,17 +420,17 @@ mod tests {
             (json!({ "agentId": null }), "agentId: expected either agentId or group"),
             (json!({ "group": "desk" }), "agentId: expected either agentId or group"),
             (json!({ "capabilities": [] }), "capabilities: expected 1 to 100, found 0"),
-            (json!({ "capabilities": ["*:*"] }), "capabilities: \"*:*\": expected a pre-approval that names something"),
+            (json!({ "capabilities": ["*:*"] }), "capabilities: \"*:*\": expected a narrower pattern"),
             (json!({ "capabilities": ["pay*:read"] }), "capabilities: \"pay*:read\": expected resource:operation"),
             (json!({ "capabilities": ["payment"] }), "capabilities: \"payment\": expected resource:operation"),
-            (json!({ "capabilities": ["unknown:*"] }), "capabilities: \"unknown:*\": expected words that say"),
+            (json!({ "capabilities": ["unknown:*"] }), "capabilities: \"unknown:*\": expected known words"),
             (json!({ "rules": [] }), "rules: expected 1 to 100, found 0"),
             (json!({ "targets": ["*"] }), "targets: \"*\" names no target"),
             (json!({ "targets": ["a*b"] }), "targets: \"a*b\" has a * that is not at its end"),
-            (json!({ "targets": ["a\u{7}"] }), "targets: \"a\\u{7}\" is no target"),
+            (json!({ "targets": ["a\u{7}"] }), "targets: \"a\\u{7}\" is not a valid target"),
             (
                 json!({ "targets": ["https://bank.example*"] }),
-                "targets: \"https://bank.example*\" ends within the name",
+                "targets: \"https://bank.example*\" ends within a host name",
             ),
             (json!({ "targets": vec!["a"; 101] }), "targets: expected 0 to 100, found 101"),
             (json!({ "count": 0 }), "count: expected 1 to 10000, found 0"),

@@ -148,7 +148,7 @@ impl Writer<'_> {
                     format!(" The limit of rule {:?} ({terms}) cannot be counted: {why}.", limit.rule)
                 }
                 (Some(_), None) => {
-                    format!(" This is more than the limit of rule {:?} ({terms}) ever leaves.", limit.rule)
+                    format!(" This is more than the limit of rule {:?} ({terms}) ever allows.", limit.rule)
                 }
                 (Some(_), Some(at)) => {
                     let left = Decimal(limit.most.saturating_sub(limit.used).max(0));
@@ -203,26 +203,26 @@ impl Writer<'_> {
                 self.line.push_str(if self.needs_several() { " approve." } else { " approves." });
             }
             Decision::Degrade => {
-                self.line.push_str(" Go on with ");
+                self.line.push_str(" Continue with ");
                 self.capabilities(Standing::Granted);
-                self.line.push_str(" alone.");
+                self.line.push_str(" only.");
             }
             Decision::Deny if has_person => {}
             Decision::Deny if has_denied && let Some(at) = self.frees_at(limits) => {
                 let wait = format!(
-                    " Wait until {at}, when the oldest use leaves the window; who keeps the policies can allow more."
+                    " Wait until {at}, when the oldest use leaves the window; the policy owner can allow more."
                 );
                 self.line.push_str(&wait);
             }
             Decision::Deny if has_denied => {
-                self.line.push_str(" Other words for the same will not change this; ask whoever keeps the policies.");
+                self.line.push_str(" Rephrasing the request will not change this; ask the policy owner.");
             }
-            Decision::Deny => self.line.push_str(" Ask whoever keeps the policies if it is needed."),
+            Decision::Deny => self.line.push_str(" If the agent needs this, ask the policy owner."),
         }
         if has_person && decision != Decision::Escalate {
-            self.line.push_str(" Ask for ");
+            self.line.push_str(" Request ");
             self.capabilities(Standing::NeedsPerson);
-            self.line.push_str(" apart to have ");
+            self.line.push_str(" separately to have ");
             self.reviewers();
             self.line.push_str(" decide.");
         }

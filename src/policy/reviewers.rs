@@ -37,7 +37,7 @@ impl Reviewers {
             let Some(people) = people(field.node, &path, report) else { continue };
             let line = report.lines.place(field.at).0;
             if lists.insert(Arc::from(name), List { people, line }).is_some() {
-                report.error(field.at, &path, "this list stands twice");
+                report.error(field.at, &path, "this list occurs twice");
             }
         }
         Self(lists)
@@ -75,7 +75,7 @@ impl Reviewers {
             let kept: Arc<[Arc<str>]> = before.iter().filter(|one| is_among(one, &list.people)).cloned().collect();
             if kept.is_empty() {
                 let message = format!(
-                    "nobody is left who may answer for {name:?}: a later document may only leave out some of {}",
+                    "no reviewer is left for {name:?}: a later document can only remove some of {}, not all",
                     before.join(", ")
                 );
                 problems.push(Problem::new(list.line, 1, Severity::Error, message));
@@ -95,7 +95,7 @@ impl Reviewers {
         let people = self.people(name)?;
         (people.len() < usize::from(approvals)).then(|| {
             format!(
-                "{approvals} approvals cannot be had of {name:?}, whose list under reviewers names {}",
+                "{approvals} approvals are required of {name:?}, but its list under reviewers has only {}",
                 people.len()
             )
         })
@@ -146,9 +146,9 @@ fn people(node: Node, path: &str, report: &mut Report<'_>) -> Option<Arc<[Arc<st
         let at = item.at;
         let Some(name) = report.line(item, path, MAX_PERSON_CHARS) else { continue };
         if name.trim() != name {
-            report.error(at, path, format!("{name:?} has blanks around it"));
+            report.error(at, path, format!("{name:?} has spaces around it"));
         } else if let Some(known) = people.iter().find(|known| is_same(known, &name)) {
-            report.error(at, path, format!("{name:?} is the same person as {known:?}, which stands there already"));
+            report.error(at, path, format!("{name:?} is the same person as {known:?}, which is listed already"));
         } else {
             people.push(name.into());
         }

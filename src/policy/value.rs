@@ -18,7 +18,7 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
         if !is_good_name {
             report.error(field.at, "constraints", "a constraint's name is not blank and has no control characters");
         } else if constraints.get(&field.name).is_some() {
-            report.error(field.at, &path, format!("the field {:?} stands twice", excerpt(&field.name)));
+            report.error(field.at, &path, format!("the field {:?} occurs twice", excerpt(&field.name)));
         }
         let value_at = field.node.at;
         let Some(mut value) = json(field.node, &path, report) else { continue };

@@ -145,7 +145,7 @@ impl PolicyVerdict {
         }
         (self.granted, self.denied) = parted(&self.granted, &best.granted);
         self.reasoning = format!(
-            "The request is not plain: it may mean {reading}, and the stricter reading counts. {}",
+            "The request is ambiguous: it may mean {reading}, and the stricter reading applies. {}",
             self.reasoning
         );
         self

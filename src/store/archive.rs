@@ -144,7 +144,7 @@ impl Archiving {
             let bytes = segment.file.read_stored()?;
             walk.segment(segment.header.number, &bytes, false);
             if let Some(breakage) = walk.breakage() {
-                return Err(broken("a journal that holds", &breakage.to_string()));
+                return Err(broken("a valid journal", &breakage.to_string()));
             }
             erase::each_frame(&bytes, &mut |_, frame| leaves.extend_from_slice(frame.digest().as_bytes()))?;
             numbers.push(segment.header.number);
@@ -249,7 +249,7 @@ pub(crate) fn verify<V: Visitor>(
         let bytes = sealed.ok_or_else(|| broken("a sealed segment", "other bytes"))?;
         walk.segment(*number, &(&bytes as &dyn StoreFile).read_all()?, false);
         if let Some(breakage) = walk.breakage() {
-            return Err(broken("entries that hold", &breakage.to_string()));
+            return Err(broken("valid entries", &breakage.to_string()));
         }
     }
     if at != content {
@@ -276,7 +276,7 @@ pub(crate) fn verify<V: Visitor>(
 
 /// Returns the manifest, the note, the offset at which the segments end, and the SHA-256 of the whole file.
 fn envelope(file: &Arc<dyn StoreFile>) -> Result<(Manifest, Option<String>, u64, Digest), ArchiveError> {
-    let not_one = || broken("an archive", "bytes that are none, or a part of one");
+    let not_one = || broken("an archive", "bytes that are not an archive, or only a part of one");
     let len = file.len()?;
     let end = len.checked_sub(TRAILER_BYTES as u64).filter(|end| *end >= MAGIC.len() as u64).ok_or_else(not_one)?;
     let mut trailer = [0; TRAILER_BYTES];

@@ -138,7 +138,7 @@ pub(crate) enum FrameError {
     Cut,
     #[error("an entry of an unknown kind")]
     UnknownKind,
-    #[error("an entry whose checksum does not hold")]
+    #[error("an entry with a wrong checksum")]
     Checksum,
 }
 

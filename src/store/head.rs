@@ -80,7 +80,7 @@ pub(crate) const NAME: &str = "HEAD";
 pub(crate) enum HeadError {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("its content does not hold")]
+    #[error("its content is invalid")]
     Malformed,
     #[error("its format {0} is newer than this library's {FORMAT}")]
     Newer(u32),

@@ -43,17 +43,17 @@ pub(crate) struct Opened {
 /// The reason a folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    #[error("the folder is no store: it holds {0:?}, and neither HEAD nor a journal; choose an empty folder")]
+    #[error("the folder is not a store: it holds {0:?}, and neither HEAD nor a journal; choose an empty folder")]
     NotAStore(String),
-    #[error("the store's journal is gone: there is {0}, and no segment; restore the folder from a copy")]
+    #[error("the store's journal is gone: there is {0}, but no segment; restore the folder from a copy")]
     JournalGone(&'static str),
-    #[error("a repair of the store was begun and is not finished; call `rulekeep::maintenance::repair` again")]
+    #[error("a repair of the store was begun but not finished; repair it again")]
     RepairUnfinished,
     #[error("the store's format {0} is newer than this library reads; use a newer one")]
     Newer(u32),
     #[error("the store's format {0} is older than this library reads; it was never in a released version")]
     Older(u32),
-    #[error("the journal is not as it was known")]
+    #[error("the journal is not the one that was verified before")]
     NotAsKnown,
     #[error("cannot {0}: {1}")]
     Io(&'static str, #[source] io::Error),
@@ -436,7 +436,7 @@ pub(super) fn header_of(file: &dyn StoreFile) -> Option<SegmentHeader> {
 
 pub(super) fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_broken: bool) {
     if head_broken {
-        walk.broken(head::NAME, BrokenKind::Damage, "one line of JSON and its checksum", "content that does not hold");
+        walk.broken(head::NAME, BrokenKind::Damage, "one line of JSON and its checksum", "invalid content");
     }
     let Some(head) = head else {
         // `HEAD` is written right after the first entry, before anything is acknowledged.
@@ -461,7 +461,7 @@ pub(super) fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_b
 
 pub(super) fn compare_with_view(walk: &mut Walk<'_>, view_entries: u64) {
     if walk.entries() < view_entries {
-        let expected = format!("the {view_entries} entries that the view has applied");
+        let expected = format!("the {view_entries} entries that the index has applied");
         walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
     }
 }

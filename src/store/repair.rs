@@ -148,7 +148,7 @@ impl Exchange {
             let (is_aside, kept, report) = (stage == PLACE, kept.to_owned(), report.to_owned());
             is_known.then_some(Self { is_aside, kept, report })
         };
-        read().map(Some).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "REPAIR does not hold"))
+        read().map(Some).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "REPAIR is invalid"))
     }
 
     /// Carries out the remaining steps and returns the report.

@@ -129,7 +129,7 @@ pub(super) fn put_without(
     is_gone: &dyn Fn(u64) -> bool,
     expected: &[u8],
 ) -> io::Result<Arc<dyn StoreFile>> {
-    let broken = || io::Error::new(io::ErrorKind::InvalidData, "a sealed segment that does not hold; verify the log");
+    let broken = || io::Error::new(io::ErrorKind::InvalidData, "an invalid sealed segment; verify the log");
     let stored = SealedFile::open(files, number)?.ok_or_else(broken)?;
     let content = stored.evidence_without(number, is_gone)?.ok_or_else(broken)?;
     let path = evidence_path(number);

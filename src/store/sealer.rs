@@ -105,7 +105,7 @@ fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
     let number = full.header.number;
     let is_there =
         || Ok::<_, io::Error>(files.open(&Segment::path(number), OpenMode::Read)?.identity()? == full.file.identity()?);
-    let elsewhere = || io::Error::other("another file stands in the segment's place");
+    let elsewhere = || io::Error::other("another file has the segment's name");
     if !is_there()? {
         return Err(elsewhere());
     }
@@ -116,10 +116,10 @@ fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
     put(files, &sealed::frames_path(number), &frames)?;
     drop(frames);
     files.sync_dir(Path::new(segment::FOLDER))?;
-    let read = SealedFile::open(files, number)?.ok_or_else(|| io::Error::other("what was sealed does not hold"))?;
+    let read = SealedFile::open(files, number)?.ok_or_else(|| io::Error::other("the sealed segment is invalid"))?;
     let file: Arc<dyn StoreFile> = Arc::new(read);
     if !holds_the_same(&*file, &*full.file)? {
-        return Err(io::Error::other("what was sealed is not what it was"));
+        return Err(io::Error::other("the sealed segment differs from the original"));
     }
     if !is_there()? {
         return Err(elsewhere());

@@ -25,9 +25,9 @@ pub(crate) enum ViewError {
     Failed(String),
     #[error("sled panicked: {0}")]
     Panicked(String),
-    #[error("a block's checksum does not hold")]
+    #[error("a block's checksum is wrong")]
     Checksum,
-    #[error("the view disagrees with the journal: {0}")]
+    #[error("the index disagrees with the journal: {0}")]
     Disagrees(&'static str),
 }
 

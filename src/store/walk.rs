@@ -298,7 +298,7 @@ impl<'a> Walk<'a> {
 
     fn header(&mut self, number: u32, name: &str, bytes: &[u8]) -> Option<SegmentHeader> {
         let Some(header) = SegmentHeader::decode(bytes) else {
-            self.broken_at(name, 0, BrokenKind::Damage, "a segment's header", "bytes that are none");
+            self.broken_at(name, 0, BrokenKind::Damage, "a segment's header", "bytes that are not one");
             self.next_segment = number + 1;
             return None;
         };

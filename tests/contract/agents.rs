@@ -122,7 +122,10 @@ fn nobody_is_registered_above_a_ceiling() {
         if most < 1000 {
             let refused = error(governor.agents().register(at(most + 1).with_observability(observability)));
             assert!(matches!(refused, Error::InvalidInput { field: "score", .. }), "{refused}");
-            assert!(refused.to_string().contains(&format!("its observability {observability} brings")), "{refused}");
+            assert!(
+                refused.to_string().contains(&format!("the ceiling for its observability {observability}")),
+                "{refused}"
+            );
         }
     }
     // The lower of the two counts, whichever it is.

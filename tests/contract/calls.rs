@@ -115,7 +115,7 @@ fn an_id_that_is_none_or_comes_too_late_is_refused() {
     }
     let parsed = governor.parse("a", "Read the file notes.txt").unwrap().intent;
     let refused = error(governor.enforce(&parsed.with_context("callId", "call_1")));
-    assert!(refused.to_string().contains("with the input that was parsed"), "{refused}");
+    assert!(refused.to_string().contains("together with the parsed input"), "{refused}");
     let one = context("call_1");
     let parsed = governor.parse("a", Input::new("Read the file notes.txt").context(&one)).unwrap().intent;
     let later = governor.enforce(&parsed).unwrap();

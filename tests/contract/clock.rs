@@ -154,7 +154,7 @@ fn a_clock_that_is_more_than_an_hour_away_is_told_and_decides() {
         assert_eq!(decide(&governor, "email:read"), Decision::Allow);
         let status = governor.status();
         assert_eq!(status.components.proof_chain, Health::Degraded, "{step}");
-        assert!(status.warnings[0].contains("was expected by the time since boot"), "{:?}", status.warnings);
+        assert!(status.warnings[0].contains("was expected from the time since boot"), "{:?}", status.warnings);
         machine.step(-step);
         // What was decided ahead of time stands there until the clock has passed it.
         let expected = if step > 0 { Health::Degraded } else { Health::Healthy };

@@ -339,7 +339,7 @@ mod alerts {
             .collect();
         assert_eq!(alerts.len(), 2, "the like of a difference is told once: {alerts:?}");
         assert_eq!((alerts[0].0, alerts[0].1), (AlertKind::ShadowDiffers, Some(first)));
-        assert_eq!(alerts[0].2, "the set in the shadow decides DENY and not ALLOW by no rule");
+        assert_eq!(alerts[0].2, "the shadow set decides DENY and not ALLOW by no rule");
         assert_eq!((alerts[1].0, alerts[1].1), (AlertKind::ShadowError, Some(failed)));
     }
 

@@ -88,7 +88,7 @@ fn a_closed_governor_is_told_by_its_gateway_and_not_by_others() {
     let status = governor.status();
     assert_eq!((status.status, status.components.gateway), (Health::Unhealthy, Health::Unhealthy));
     assert_eq!((status.components.trust_engine, status.components.database), (Health::Healthy, Health::Healthy));
-    assert!(status.warnings[0].contains("nothing is decided"), "{:?}", status.warnings);
+    assert!(status.warnings[0].contains("no decision can be made"), "{:?}", status.warnings);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn the_stopped_are_denied_and_told_who_stopped_them_and_why() {
     let denied = enforced(&governor, "a");
     assert_eq!(denied.decision, Decision::Deny);
     assert!(denied.granted_capabilities.is_empty());
-    for part in ["agent a was stopped by ann: it mails key", &report.id.to_string(), "only an operator"] {
+    for part in ["for agent a was set by ann: it mails key", &report.id.to_string(), "only an operator"] {
         assert!(denied.reasoning.contains(part), "{} lacks {part:?}", denied.reasoning);
     }
     assert!(!denied.reasoning.contains("AAAAAAAA"), "{}", denied.reasoning);
@@ -132,7 +132,7 @@ fn a_stop_of_a_closed_log_is_in_force_and_says_that_it_is_not_recorded() {
     governor.close().unwrap();
     let error = governor.kill_switch().set(agent("a"), "ann", "").unwrap_err();
     assert_eq!(error.code(), "STORAGE_UNAVAILABLE");
-    assert!(error.to_string().contains("in force, but not recorded and gone after a restart"), "{error}");
+    assert!(error.to_string().contains("in force, but it is not recorded and is lost on a restart"), "{error}");
     assert_eq!(governor.kill_switch().list().len(), 1);
     // It cannot be lifted unrecorded either.
     assert_eq!(
@@ -179,7 +179,7 @@ fn lifting_lets_act_again_unless_another_stop_covers_the_same() {
     let first = governor.kill_switch().set(agent("a"), "ann", "one").unwrap().id;
     let second = governor.kill_switch().set(agent("a"), "bob", "two").unwrap().id;
     let all = governor.kill_switch().set(KillSwitchScope::All, "cal", "three").unwrap().id;
-    assert!(enforced(&governor, "a").reasoning.contains("every agent was stopped by cal"));
+    assert!(enforced(&governor, "a").reasoning.contains("for every agent was set by cal"));
     governor.kill_switch().lift(&all, "cal", "").unwrap();
     assert!(enforced(&governor, "a").reasoning.contains("by ann"));
     governor.kill_switch().lift(&first, "cal", "").unwrap();
@@ -314,7 +314,7 @@ fn a_suspension_that_cannot_be_recorded_is_in_force_and_says_so() {
     governor.close().unwrap();
     let error = governor.agents().suspend("a", "").unwrap_err();
     assert_eq!(error.code(), "STORAGE_UNAVAILABLE");
-    assert!(error.to_string().contains("denied everything, which is not recorded"), "{error}");
+    assert!(error.to_string().contains("denied everything, but its suspension is not recorded"), "{error}");
 }
 
 fn rounds() -> usize {

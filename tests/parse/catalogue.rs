@@ -84,7 +84,7 @@ mod forms {
         let deep = (0..100).fold(json!({}), |inner, _| json!({ "x": inner }));
         let many: Vec<Value> = (0..=10_000).map(|place| json!({ "name": format!("tool_{place}") })).collect();
         for (value, expected) in [
-            (json!([good, good]), "stands twice"),
+            (json!([good, good]), "occurs twice"),
             (json!([good, 7]), "tool 2: expected an object"),
             (json!([good, {}]), "tool 2: name is missing"),
             (json!([good, { "name": "" }]), "1 to 256 bytes"),
@@ -678,7 +678,7 @@ mod what_is_said_to_an_operator {
                 "the server answered with an error \"Method not found\"",
             ),
             (json!({}), "found an empty object"),
-            (json!({ "tools": {} }), "`tools` is no list"),
+            (json!({ "tools": {} }), "`tools` is not a list"),
             (json!({ "result": { "resources": [] } }), "found an object with \"resources\""),
         ] {
             let error = governor().tools().load(&value, None).unwrap_err().to_string();

@@ -3,11 +3,11 @@
 //! Reading calls need no key; without a daemon they open the store read-only, which does not change it. All other
 //! calls need the operator's key; without a daemon they take the store's lock.
 
-use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::{Governor, GovernorBuilder};
@@ -84,7 +84,7 @@ impl Client {
     /// Creates a client for all calls on the store in a folder, which must exist. `key` signs its checkpoints.
     pub(crate) fn writing_folder(store: &Path, key: Option<CheckpointKey>) -> Result<Self, String> {
         if !store.join("HEAD").is_file() {
-            return Err(format!("{}: there is no store in it", store.display()));
+            return Err(format!("{}: there is no store in this folder", store.display()));
         }
         let builder = key.into_iter().fold(Governor::builder(), GovernorBuilder::checkpoints);
         let gateway = Gateway::new(&builder.open(store).map_err(describe)?).map_err(describe)?;
@@ -131,6 +131,28 @@ impl Client {
         match self {
             Self::Daemon(_) => None,
             Self::Store { gateway, .. } => Some(gateway.governor()),
+        }
+    }
+
+    /// Waits until the daemon has ended, which closes the connection. Returns false if it is still running after
+    /// `patience`.
+    pub(crate) fn has_ended(&self, patience: Duration) -> bool {
+        let Self::Daemon(line) = self else { return true };
+        let line = line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stream = line.stream();
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+                return false;
+            }
+            match stream.read(&mut [0; 1024]) {
+                Ok(0) => return true,
+                Ok(_) => {} // a notification
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return true,
+            }
         }
     }
 
@@ -186,7 +208,7 @@ impl Line {
         let mut line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
         line.push('\n');
         let written = self.stream().write_all(line.as_bytes());
-        written.map_err(|error| failed(format!("the daemon took no call: {error}")))?;
+        written.map_err(|error| failed(format!("the call could not be sent to the daemon: {error}")))?;
         loop {
             let mut answer = String::new();
             match self.reader.read_line(&mut answer) {
@@ -195,7 +217,7 @@ impl Line {
                 Err(error) => return Err(failed(format!("the daemon did not answer: {error}"))),
             }
             let mut answer: Value = serde_json::from_str(&answer)
-                .map_err(|error| failed(format!("the daemon answered no JSON: {error}")))?;
+                .map_err(|error| failed(format!("the daemon's answer is not JSON: {error}")))?;
             if answer["id"] != id {
                 continue; // a notification
             }

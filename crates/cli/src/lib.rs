@@ -108,11 +108,11 @@ enum Command {
 
 const EXIT_CODES: &str = "Exit codes:
   0    done
-  1    failed, or found something: a log that does not hold, a test that fails
-  2    wrong use, as a mistyped filter
-  3    the daemon does not run, and is needed
+  1    failed, or found a problem: a log that does not verify, a failing test
+  2    wrong use, such as a mistyped filter
+  3    the daemon is needed, but does not run
   130  ended by Ctrl-C; nothing is left half-written
-`rulekeep hook` answers with the codes of the agent's host instead.";
+`rulekeep hook` uses the exit codes of the agent's host instead.";
 
 /// The command-line interface, for manual pages and completions.
 #[must_use]

@@ -58,10 +58,14 @@ pub(crate) fn table(rows: &[Value], columns: &[Column]) -> String {
 /// Returns the fields of an object, one per line; nested fields are below their name.
 pub(crate) fn fields(value: &Value) -> String {
     let none = Map::new();
-    let fields = value.as_object().unwrap_or(&none);
-    let width = fields.keys().map(String::len).max().unwrap_or_default();
+    named(value.as_object().unwrap_or(&none).iter().map(|(name, value)| (name.as_str(), value)))
+}
+
+/// Returns values under their names, in this order; nested values are below their name.
+pub(crate) fn named<'a>(values: impl Iterator<Item = (&'a str, &'a Value)> + Clone) -> String {
+    let width = values.clone().map(|(name, _)| name.len()).max().unwrap_or_default();
     let mut lines = Vec::new();
-    for (name, value) in fields {
+    for (name, value) in values {
         let name = style(pad_to(name, width)).bold();
         let is_nested = matches!(value, Value::Object(_)) || value.as_array().is_some_and(|items| !is_flat(items));
         let text = if is_nested {
@@ -79,6 +83,24 @@ pub(crate) fn fields(value: &Value) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// Returns the fields of an object as text, one per line, with the path of each nested field: `facts.tool: Bash`.
+pub(crate) fn flat(value: &Value) -> String {
+    let mut lines = Vec::new();
+    flatten("", value, &mut lines);
+    lines.join("\n")
+}
+
+fn flatten(path: &str, value: &Value, lines: &mut Vec<String>) {
+    let below = |name: &str| if path.is_empty() { clean(name) } else { format!("{path}.{}", clean(name)) };
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| flatten(&below(name), value, lines)),
+        Value::Array(items) if !is_flat(items) => {
+            items.iter().enumerate().for_each(|(at, item)| flatten(&below(&at.to_string()), item, lines));
+        }
+        value => lines.push(format!("{path}: {}", cell(Some(value)))),
+    }
 }
 
 /// Returns a text in which control characters and direction marks are shown as numbers.
@@ -153,6 +175,8 @@ mod tests {
             assert!(!shown.chars().any(|one| (one.is_control() && one != '\n') || is_hidden(one)), "{shown:?}");
         }
         assert_eq!(fields(&json!({ "text": "x\nid  forged" })), "text\n  | x\n  | id  forged");
+        let nested = json!({ "a": { "b\n": "x\ny: forged", "c": [{ "d": [1, 2] }] } });
+        assert_eq!(flat(&nested), "a.b\\u{a}: x\\u{a}y: forged\na.c.0.d: 1, 2");
         let read: Value = serde_json::from_str(&json(&json!({ "text": hostile }))).unwrap();
         assert_eq!(read["text"], hostile);
     }

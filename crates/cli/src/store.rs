@@ -84,7 +84,7 @@ impl StoreOptions {
         }
         let erased = governor.log().opening().erased_evidence_found;
         if erased > 0 {
-            eprintln!("evidence of {erased} records stood in files although it had been erased; it was erased again");
+            eprintln!("erased evidence of {erased} records was found in files and was erased again");
         }
         let verification = governor.verify().map_err(describe)?;
         if let Some(broken) = verification.first_broken {

@@ -152,7 +152,7 @@ impl ToolCall {
         let escalation = tokio::select! {
             escalation = governance.escalation(id, governance.options.wait) => escalation,
             () = self.context.ct.cancelled() => {
-                return Looked::Refused(Refusal::new("declined", "the client cancelled the call"));
+                return Looked::Refused(Refusal::new("declined", "the client canceled the call"));
             }
         };
         let escalation = match escalation {
@@ -231,7 +231,7 @@ impl ToolCall {
             let answer = self.upstream.forward(request, &self.context, permit.timeout).await;
             self.ended(&permit, answer).await
         });
-        forwarded.await.unwrap_or_else(|_| Err(ErrorData::internal_error("the call did not come to an end", None)))
+        forwarded.await.unwrap_or_else(|_| Err(ErrorData::internal_error("the call did not finish", None)))
     }
 
     async fn ended(
@@ -246,7 +246,7 @@ impl ToolCall {
             // A result without `content` is parsed as an empty one.
             Ok(ServerResult::EmptyResult(_)) => completed(CallToolResult::success(Vec::new())),
             Ok(_) => {
-                let why = "the server answered with what is no result of a tool call; whether it ran is unknown";
+                let why = "the server's answer is not the result of a tool call; whether the call ran is unknown";
                 (Outcome::Unknown, Value::Null, Ok(refused(Refusal::new("error", why))))
             }
             Err(ServiceError::McpError(error)) => (Outcome::Failure, json!(error.message), Err(error)),
@@ -281,7 +281,7 @@ impl ToolCall {
         let sealed = if has_session { None } else { self.shared.sealer.seal(state, self.digest).ok() };
         if sealed.is_none() {
             self.shared.governance.report(permit, Outcome::Failure).await;
-            let why = "the server asks for input in a way that this client's revision of the protocol does not have";
+            let why = "the server asks for input in a way that this client's revision of the protocol does not support";
             return Ok(refused(Refusal::new("error", why).with("proofId", permit.proof_id.clone())));
         }
         asked.request_state = sealed;

@@ -82,19 +82,19 @@ impl Listing {
             items(&report, "resembling")?.filter_map(|one| Some((one["name"].as_str()?, one))).collect();
         let classified: Vec<&Value> = items(&report, "tools")?.collect();
         if classified.len() != tools.len() {
-            return Err(unexpected("catalogue/load answered with another number of tools"));
+            return Err(unexpected("catalogue/load returned a different number of tools"));
         }
         let mut standings: Vec<Standing> = Vec::with_capacity(tools.len());
         let mut fresh: Vec<usize> = Vec::new();
         for (place, tool) in classified.iter().enumerate() {
             if tool["name"] != *tools[place].name {
-                return Err(unexpected("catalogue/load answered with another tool"));
+                return Err(unexpected("catalogue/load returned a different tool"));
             }
             let is_settled = tool["pinned"] == true || tool.get("overridden").is_some_and(Value::is_string);
             let likeness = likenesses.get(tools[place].name.as_ref());
             standings.push(match (is_settled, tool["changed"] == false, likeness) {
                 (true, true, _) => Standing::Admitted,
-                (_, false, _) => quarantined("its definition is another one than the one that was accepted"),
+                (_, false, _) => quarantined("its definition differs from the accepted one"),
                 (false, true, Some(likeness)) => quarantined(&described(likeness)),
                 (false, true, None) => {
                     fresh.push(place);
@@ -119,7 +119,7 @@ impl Standing {
     pub(crate) fn refusal(&self, server: &str, tool: &str) -> Option<Refusal> {
         let Self::Quarantined(why) = self else { return None };
         let reasoning = format!(
-            "the tool {tool:?} is in quarantine: {why}. An operator looks at it and accepts it with \
+            "the tool {tool:?} is in quarantine: {why}. An operator reviews it and accepts it with \
              `rulekeep mcp accept {tool} --server {server}`; then call it again."
         );
         Some(Refusal::new("quarantine", reasoning))
@@ -170,5 +170,5 @@ fn items<'a>(answer: &'a Value, name: &str) -> Result<impl Iterator<Item = &'a V
 }
 
 fn unexpected(what: &str) -> CallError {
-    CallError::new("INTERNAL", format!("{what}; gateway and governance have to be of one version"))
+    CallError::new("INTERNAL", format!("{what}; the gateway and the daemon must have the same version"))
 }

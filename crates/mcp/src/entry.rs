@@ -107,7 +107,7 @@ fn upstream_config(options: &ProxyOptions) -> Result<StreamableHttpClientTranspo
     let mut headers = HashMap::new();
     for (name, value) in &options.headers {
         // The value may be a secret.
-        let wrong = || Error::Options(format!("the header {name:?} is not one: expected a name and a value in ASCII"));
+        let wrong = || Error::Options(format!("the header {name:?} is invalid: expected a name and a value in ASCII"));
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
         value.set_sensitive(true);
         headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);

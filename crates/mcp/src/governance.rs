@@ -61,7 +61,7 @@ impl Governance {
     pub(crate) async fn call(&self, method: &'static str, params: Value) -> Result<Value, CallError> {
         let calls = Arc::clone(&self.calls);
         let made = tokio::task::spawn_blocking(move || calls.call(method, params)).await;
-        made.unwrap_or_else(|_| Err(CallError::new("INTERNAL", format!("{method} did not come to an end"))))
+        made.unwrap_or_else(|_| Err(CallError::new("INTERNAL", format!("{method} did not finish"))))
     }
 
     /// Decides on a tool call.

@@ -76,7 +76,7 @@ impl Gate {
         let Some((line, client)) = self.session.get() else { return };
         let Ok(upstream) = line.open(&self.shared, client).await else { return };
         if let Err(error) = upstream.peer().send_notification(notification).await {
-            tracing::debug!(%error, "a notification of the client is not handed on");
+            tracing::debug!(%error, "a notification of the client is not forwarded");
         }
     }
 
@@ -192,7 +192,7 @@ impl ServerHandler for Gate {
     ) -> Result<CustomResult, ErrorData> {
         // A malformed tool call is parsed as a custom request; a server may be less strict than the gateway.
         if is_governed(&request.method) {
-            let message = format!("{:?} with these parameters does not pass the gateway", request.method);
+            let message = format!("the gateway does not forward {:?} with these parameters", request.method);
             return Err(ErrorData::invalid_params(message, None));
         }
         let has_session = context.protocol_version().is_none_or(|version| version.has_initialize());
@@ -304,7 +304,7 @@ impl ServerHandler for Gate {
 
     async fn on_custom_notification(&self, notification: CustomNotification, _: NotificationContext<RoleServer>) {
         if is_governed(&notification.method) {
-            tracing::warn!(method = ?notification.method, "a notification that is no such is not handed on");
+            tracing::warn!(method = ?notification.method, "a malformed notification is not forwarded");
             return;
         }
         self.notify(ClientNotification::CustomNotification(notification)).await;
@@ -325,7 +325,7 @@ fn unexpected() -> ErrorData {
 }
 
 fn unlearned(error: &CallError) -> ErrorData {
-    let message = format!("the tools of the server could not be taken into the catalogue: {error}");
+    let message = format!("the tools of the server could not be loaded into the catalogue: {error}");
     ErrorData::internal_error(message, Some(json!({ "code": error.code })))
 }
 

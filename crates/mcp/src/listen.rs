@@ -63,6 +63,6 @@ async fn follow_session(upstream: &Upstream, subscription: &SubscriptionContext)
 /// Sends a notification, unless the client did not subscribe to it.
 async fn send(subscription: &SubscriptionContext, change: ServerNotification) {
     if let Err(error) = subscription.sink().send(change).await {
-        tracing::debug!(%error, "a notification is not handed on");
+        tracing::debug!(%error, "a notification is not forwarded");
     }
 }

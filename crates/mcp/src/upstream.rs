@@ -193,7 +193,7 @@ impl Upstream {
                 answer = &mut handle.rx => {
                     return answer.unwrap_or(Err(ServiceError::TransportClosed)).map(complete);
                 }
-                () = context.ct.cancelled() => break "the client cancelled the request",
+                () = context.ct.cancelled() => break "the client canceled the request",
                 () = &mut expired => break "the time that the decision allows is over",
             }
         };
@@ -229,7 +229,7 @@ impl Service<RoleClient> for Downlink {
             return Ok(ClientResult::empty(()));
         }
         let Some(client) = &self.client else {
-            let message = "the client takes no requests of a server in its revision of the protocol";
+            let message = "the client accepts no requests of a server in its revision of the protocol";
             return Err(ErrorData::invalid_request(message, None));
         };
         client.send_request(request).await.map_err(error_of)
@@ -297,7 +297,7 @@ async fn hand_on(
     let Some(token) = token else { return };
     report.progress_token = token.clone();
     if let Err(error) = context.peer.notify_progress(report).await {
-        tracing::debug!(%error, "progress is not handed on");
+        tracing::debug!(%error, "progress is not forwarded");
     }
 }
 

@@ -149,7 +149,7 @@ fn vacant<E: serde::de::Error>(fields: &mut Map<String, Value>, name: String) ->
     }
     match fields.entry(name) {
         Entry::Vacant(place) => Ok(place),
-        Entry::Occupied(other) => Err(E::custom(format!("the field {:?} stands twice", excerpt(other.key())))),
+        Entry::Occupied(other) => Err(E::custom(format!("the field {:?} occurs twice", excerpt(other.key())))),
     }
 }
 

@@ -24,7 +24,7 @@ impl Governor {
         // Everything except the id is serialized, and the approval's digest computed, before the log is locked.
         let stand_in = ProofId::new(request.now, draft.random, StateDraft::OWN_PLACE);
         let mut record = self.question(recording, intent_id, reason).asked(stand_in, request, verdict)?;
-        let mut change = change(&record, "a person is asked")?;
+        let mut change = change(&record, "a request is escalated")?;
         let committed = self.inner.log.queue().ask(request.now, draft, epoch, |proof_id| {
             change.state.name(&stand_in, &proof_id);
             record.proof_id = proof_id;

@@ -23,7 +23,9 @@ impl Governor {
             Ok(Kept::Unreadable) => lost("its evidence cannot be read, or is not what was kept; verify the log"),
             Err(error @ Error::ProofElsewhere { .. }) => Ok(AskedEvidence::Elsewhere(error.to_string())),
             // A crash can leave an escalation whose record was never written.
-            Err(Error::ProofNotFound { .. }) => lost("the record that asks is not in the log, or cannot be read"),
+            Err(Error::ProofNotFound { .. }) => {
+                lost("the record of the escalation is not in the log or cannot be read")
+            }
             Err(error) => Err(error),
         }
     }

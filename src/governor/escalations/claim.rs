@@ -129,14 +129,15 @@ impl Governor {
         let conflict = |message: String| Error::Conflict { message };
         match record.state {
             EscalationState::Approved if record.claimed_at.is_none() => {}
-            EscalationState::Approved => return Err(conflict(format!("{id} was taken up already"))),
+            EscalationState::Approved => return Err(conflict(format!("{id} was claimed already"))),
             state => return Err(conflict(format!("{id} is {state}"))),
         }
         let now = inner.clock.now();
         if now >= record.expires_at {
             let message = format!("{id} expired at {}", record.expires_at);
             // An expiry that was noticed is final.
-            let (why, mut unsettled) = (format!("nobody took it up until {}", record.expires_at), Unsettled::default());
+            let (why, mut unsettled) =
+                (format!("it was not claimed before {}", record.expires_at), Unsettled::default());
             self.lapse(&mut record, &why, &mut unsettled)?;
             drop(record);
             self.settle_all(&unsettled)?;
@@ -144,7 +145,7 @@ impl Governor {
             return Err(conflict(message));
         }
         if inner.policies.load().digest() != record.policy_digest {
-            return Err(conflict(under_other_policies(&format!("{id} cannot be taken up"), &record)));
+            return Err(conflict(under_other_policies(&format!("{id} cannot be claimed"), &record)));
         }
         let digest = |intent: &Intent| {
             let bound = Bound {
@@ -158,16 +159,16 @@ impl Governor {
         };
         // The decision was made on the parser's result; the caller may pass less.
         if digest(intent)? != record.digest && digest(&*inner.inputs.bound(Cow::Borrowed(intent))?)? != record.digest {
-            return Err(conflict(format!("{id} was approved for another intent than this one; ask for this one")));
+            return Err(conflict(format!("{id} was approved for another intent; request approval of this one")));
         }
         if !self.is_of_asked_text(intent, &record) {
             return Err(conflict(format!(
-                "{id} was approved for a text that this intent was not parsed from, as far as is known; parse the text that \
-                 was asked, and hand in what comes of it"
+                "{id} was approved for another request text than this intent was parsed from; parse the approved text \
+                 and pass its intent"
             )));
         }
         if let AskedEvidence::Lost(why) = self.asked_evidence(&record)? {
-            return Err(evidence_conflict(&record, "taken up", &why));
+            return Err(evidence_conflict(&record, "claimed", &why));
         }
         let (Some(resolution), Some(grant)) = (record.resolution, record.grant.clone()) else {
             return Err(Error::Internal { message: format!("{id} is approved without a record") });
@@ -185,7 +186,7 @@ impl Governor {
                 return Err(conflict(format!("agent {} is {}", agent.agent_id, agent.state)));
             }
             if let Some(sequence) =
-                inner.log.queue().change_unless_stopped(now, change(&next, "taken up")?, stops.epoch())?
+                inner.log.queue().change_unless_stopped(now, change(&next, "claimed")?, stops.epoch())?
             {
                 break sequence;
             }

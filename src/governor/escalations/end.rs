@@ -91,7 +91,8 @@ impl Governor {
                 Err(error) => Err(error),
             },
             EscalationState::Approved if record.claimed_at.is_none() => {
-                let why = if why.starts_with("nobody answered") { "nobody took it up in time".to_owned() } else { why };
+                let why =
+                    if why.starts_with("nobody answered") { "it was not claimed in time".to_owned() } else { why };
                 self.lapse(record, &why, unsettled)
             }
             _ => Ok(()),
@@ -153,7 +154,7 @@ impl Governor {
         let mut unsettled = Unsettled::default();
         let mut record = open.lock();
         if super::queue::is_open(&record) {
-            let why = format!("the outcome {outcome} was reported before it was taken up");
+            let why = format!("the outcome {outcome} was reported before it was claimed");
             self.lapse(&mut record, &why, &mut unsettled)?;
         }
         drop(record);
@@ -185,6 +186,6 @@ impl Governor {
 }
 
 fn unclaimed(approval: ProofId, id: EscalationId) -> Error {
-    let message = format!("{approval} grants nothing before {id} is claimed, which it was not; claim it first");
+    let message = format!("{approval} grants nothing until {id} is claimed; claim it first");
     Error::Conflict { message }
 }

@@ -17,7 +17,7 @@ pub(super) fn under_other_policies(what: &str, record: &EscalationRecord) -> Str
     let end =
         if record.state == EscalationState::Pending { "reject it, or let it expire," } else { "or let it expire" };
     format!(
-        "{what}: the policies in force are others than those that it was asked under ({}); load those, {end} and ask again",
+        "{what}: the policies in force differ from those it was escalated under ({}); load those, {end} and ask again",
         record.policy_digest
     )
 }
@@ -67,7 +67,7 @@ impl Governor {
             Grant { offer: narrowed(&record.on_approval, &granted, &constraints), rules: verdict.rules, charges }
         };
         if grant.offer.granted.is_empty() {
-            return Err(changed("nothing of it would be granted now"));
+            return Err(changed("it would grant nothing now"));
         }
         if let Some(spent) = grant.charges.iter().find(|charge| !charge.fits(meter)) {
             return Err(Error::Conflict {
@@ -93,12 +93,12 @@ impl Governor {
         let trust = self.trust_of(agent, now);
         let tier = detail.pointer("/trustSnapshot/tier").and_then(Value::as_str).and_then(|tier| tier.parse().ok());
         if tier.is_none_or(|tier| trust.tier < tier) {
-            return Err(changed("the agent's trust is less"));
+            return Err(changed("the agent's trust is lower"));
         }
         let traits = serde_json::to_value(agent.traits()).unwrap_or_default();
         let is_same = |(name, value): (&String, &Value)| detail.get(name).unwrap_or(&Value::Null) == value;
         if !traits.as_object().is_some_and(|traits| traits.iter().all(is_same)) {
-            return Err(changed("the agent's labels, groups or attributes are others"));
+            return Err(changed("the agent's labels, groups or attributes have changed"));
         }
         let rules = detail.get("rules").cloned().unwrap_or_default();
         let rules: Vec<Arc<str>> = serde_json::from_value(rules).unwrap_or_default();

@@ -164,7 +164,7 @@ impl Governor {
             return Ok(open);
         }
         let record = self.escalation(id)?;
-        let how = if record.claimed_at.is_some() { "approved and taken up" } else { record.state.as_str() };
+        let how = if record.claimed_at.is_some() { "approved and claimed" } else { record.state.as_str() };
         let why = record.why.map(|why| format!(": {why}")).unwrap_or_default();
         Err(Error::Conflict { message: format!("{id} is {how} already{why}") })
     }

@@ -215,7 +215,7 @@ impl Governor {
         let note = record.votes.iter().find_map(|vote| vote.note.as_deref());
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
         verdict.reasoning =
-            format!("{word}: {} approved the like of it until {until} ({}){note}.", record.people(), record.id);
+            format!("{word}: {} pre-approved such requests until {until} ({}){note}.", record.people(), record.id);
         verdict.decision = decision;
         verdict.granted = offer.granted;
         verdict.denied = offer.denied;
@@ -241,7 +241,7 @@ impl Governor {
         let is_due = |record: &PreApprovalRecord| !record.has_ended() && !record.is_live(now);
         if self.inner.approvals.given.lock().values().any(|held| is_due(&held.record)) {
             let ended = self.end_pre_approvals(PreApprovalState::Expired, |held| {
-                is_due(&held.record).then(|| format!("its time was over at {}", held.record.approval.terms().until))
+                is_due(&held.record).then(|| format!("it expired at {}", held.record.approval.terms().until))
             });
             // An expiry that was reported must survive a crash.
             let _ = ended.map(|last| last.map(|last| self.inner.log.settle(last)));
@@ -313,7 +313,7 @@ impl Governor {
             let is_other = |(id, digest): &(&String, &Digest)| set.rule_digest(id) != Some(**digest);
             held.policies = set.digest();
             let (rule, _) = held.record.rules.iter().find(is_other)?;
-            Some(format!("a policy set was loaded in which the rule {rule:?} is not what it was"))
+            Some(format!("a policy set was loaded that changes the rule {rule:?}"))
         });
     }
 
@@ -367,7 +367,7 @@ impl Governor {
         self.bind_pre_approvals(&self.policies().current());
         for stop in self.kill_switch().list() {
             let covered = self.pre_approvals_of(&stop.scope);
-            let why = format!("{}: it was stopped", stop.scope);
+            let why = format!("{}: a kill switch was set", stop.scope);
             let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| why.clone()));
         }
         let agents: BTreeSet<_> = self.inner.approvals.given.lock().values().filter_map(Held::agent).collect();

@@ -141,11 +141,11 @@ impl Escalations<'_> {
             }
             asked(policies, &terms, &vote.reviewer)?;
             if held.policies != policies.digest() {
-                return Err(conflict(format!("{id} was given under other policies")));
+                return Err(conflict(format!("{id} was given under another policy set")));
             }
             let mut record = held.record.clone();
             if record.votes.iter().any(|known| seen_as(&known.reviewer) == seen_as(&vote.reviewer)) {
-                let message = format!("{:?} agreed to {id} already; it needs another person too", vote.reviewer);
+                let message = format!("{:?} approved {id} already; it needs another reviewer", vote.reviewer);
                 return Err(conflict(message));
             }
             record.votes.push(vote.clone());
@@ -168,7 +168,10 @@ impl Escalations<'_> {
         let Vote { reviewer, note, .. } = vote(review, governor.inner.clock.now())?;
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
         let said = |error| {
-            kill_switch::with_context(error, &format!("{id} grants nothing any more, which is gone after a restart"))
+            kill_switch::with_context(
+                error,
+                &format!("{id} grants nothing any more, but its revocation is lost on a restart"),
+            )
         };
         let is_found = std::cell::Cell::new(false);
         let taken = governor.take_back(|held| {
@@ -274,7 +277,7 @@ impl Governor {
             KillSwitchScope::Agent(_) => false,
         };
         match self.kill_switch().list().into_iter().find(|stop| covers(&stop.scope)) {
-            Some(stop) => conflict(format!("{} was stopped by {} ({})", stop.scope, stop.by, stop.id)),
+            Some(stop) => conflict(format!("the kill switch {} for {} was set by {}", stop.id, stop.scope, stop.by)),
             None => Ok(()),
         }
     }
@@ -291,7 +294,7 @@ impl Governor {
             (None, None) => false,
         };
         if is_one {
-            return Err(Error::Forbidden { message: format!("{reviewer:?} would approve what it may do itself") });
+            return Err(Error::Forbidden { message: format!("{reviewer:?} cannot pre-approve its own requests") });
         }
         Ok(())
     }
@@ -306,14 +309,14 @@ fn asked(
     let mut rules = std::collections::BTreeMap::new();
     let mut approvals = 1;
     for id in &terms.rules {
-        let unasked = || Error::input("rules", format!("no rule {id:?} asks a person in the policies in force"));
+        let unasked = || Error::input("rules", format!("the policies in force have no rule {id:?} that escalates"));
         let (need, digest) = policies.need_of(id).zip(policies.rule_digest(id)).ok_or_else(unasked)?;
         let person = folded(reviewer);
         // A reviewer without a list of people is the only person.
         let is_only = need.people.is_empty() && folded(&need.reviewer) == person;
         let is_asked = is_only || need.people.iter().any(|known| folded(known) == person);
         if !is_asked {
-            let message = format!("{reviewer:?} is not asked by the rule {id:?}, but {:?} is", need.reviewer);
+            let message = format!("the rule {id:?} escalates to {:?}, not to {reviewer:?}", need.reviewer);
             return Err(Error::Forbidden { message });
         }
         approvals = approvals.max(need.approvals);
@@ -325,7 +328,7 @@ fn asked(
 /// A reviewer's vote, validated.
 fn vote(review: Review, now: Timestamp) -> Result<Vote, Error> {
     if review.digest.is_some() {
-        return Err(Error::input("digest", "the pre-approval has none; leave it out"));
+        return Err(Error::input("digest", "a pre-approval has no digest; omit it"));
     }
     checked_vote(review, true, now)
 }

@@ -191,9 +191,9 @@ impl Queue {
     pub(super) fn is_full_for(&self, agent: &AgentId, is_under_task: bool) -> Option<String> {
         let maps = self.lock();
         if !is_under_task && maps.pending.get(agent).is_some_and(|count| *count >= MOST_PENDING_OF_ONE) {
-            return Some(format!("{MOST_PENDING_OF_ONE} of its requests wait for a person"));
+            return Some(format!("{MOST_PENDING_OF_ONE} of its escalations are pending"));
         }
-        (maps.pending_in_all >= MOST_PENDING).then(|| format!("{MOST_PENDING} requests wait for a person"))
+        (maps.pending_in_all >= MOST_PENDING).then(|| format!("{MOST_PENDING} escalations are pending"))
     }
 
     /// State that a crash may have left incomplete, until it is repaired.

@@ -81,7 +81,8 @@ impl Governor {
         };
         // Reserved before the agent is locked, so that its decisions do not wait for the index.
         let reserved = inner.log.reserve_outcome(&record.agent_id, &record.proof_id)?.map_err(|standing| {
-            let message = format!("the record that asks has the outcome {standing} already; the first one stands");
+            let message =
+                format!("the record of the escalation has the outcome {standing} already; the first one stands");
             Error::Conflict { message }
         })?;
         let now = inner.clock.now();
@@ -194,7 +195,7 @@ impl Governor {
                 stored: Stored { intent: evidence.intent, masked },
                 detail: evidence.detail,
             }),
-            Err(error) => Err(format!("what is kept of it is no intent: {error}")),
+            Err(error) => Err(format!("its evidence holds no valid intent: {error}")),
         })
     }
 }
@@ -227,7 +228,7 @@ fn answered(record: &EscalationRecord, answer: &Answer, grant: Option<&Grant>, i
         (Some(Grant { offer, rules, charges }), _) => {
             let decision = if offer.denied.is_empty() { Decision::Allow } else { Decision::Degrade };
             let word = if decision == Decision::Allow { "Allowed" } else { "Allowed in part" };
-            let reasoning = format!("{word}: {} approved what {asked} asked for{note}", who(&record.votes, true));
+            let reasoning = format!("{word}: {} approved the request of {asked}{note}", who(&record.votes, true));
             let mut verdict = PolicyVerdict::of_no_rule(&intent.required_capabilities, reasoning);
             verdict.decision = decision;
             verdict.granted.clone_from(&offer.granted);
@@ -239,11 +240,11 @@ fn answered(record: &EscalationRecord, answer: &Answer, grant: Option<&Grant>, i
             verdict
         }
         (None, Answer::Ended { why }) => {
-            let reasoning = format!("Denied: what {asked} asked for was not approved: {why}");
+            let reasoning = format!("Denied: the request of {asked} was not approved: {why}");
             PolicyVerdict::of_no_rule(&intent.required_capabilities, reasoning)
         }
         (None, Answer::Approved | Answer::Rejected) => {
-            let reasoning = format!("Denied: {} rejected what {asked} asked for{note}", who(&record.votes, false));
+            let reasoning = format!("Denied: {} rejected the request of {asked}{note}", who(&record.votes, false));
             PolicyVerdict::of_no_rule(&intent.required_capabilities, reasoning)
         }
     }

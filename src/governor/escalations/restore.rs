@@ -8,7 +8,7 @@ use super::super::{Governor, Inner, agents, states};
 use super::change;
 use super::end::Unsettled;
 use super::queue::{Queue, Unmended};
-use crate::model::{Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
+use crate::model::{ENDED_BY_KILL_SWITCH, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
 use crate::proof::{EvidenceSelection, OutcomeDraft};
 
 /// Prefix of the log keys of escalations.
@@ -40,12 +40,12 @@ impl Governor {
                     let cell = self.registered(&record.agent_id)?;
                     let stopped = stops.over(&cell.read());
                     if stopped.is_some() {
-                        self.end(&mut record, "it was stopped".to_owned(), &mut unsettled)?;
+                        self.end(&mut record, ENDED_BY_KILL_SWITCH.to_owned(), &mut unsettled)?;
                     }
                 }
                 // The record that should have followed was never written, and nobody learned of it.
                 Err(Error::ProofNotFound { .. }) => {
-                    self.lapse(&mut record, "it was never asked", &mut unsettled)?;
+                    self.lapse(&mut record, "its record was never written", &mut unsettled)?;
                 }
                 Err(error) => return Err(error),
             }

@@ -154,19 +154,19 @@ impl Ballot {
             return conflict(format!("{id} expired at {}", record.expires_at));
         }
         if record.askers.contains(&asker(record.salt, reviewer)) {
-            return Err(Error::Forbidden { message: format!("{reviewer:?} asked for it, and cannot answer it") });
+            return Err(Error::Forbidden { message: format!("{reviewer:?} made the request and cannot answer it") });
         }
         if !record.needs.iter().any(|need| may_answer(need, reviewer)) {
             let asked: Vec<String> = record.needs.iter().map(described).collect();
-            let message = format!("{reviewer:?} is not asked to answer {id}; {} can", asked.join(", or "));
+            let message = format!("{reviewer:?} is not a reviewer of {id}; {} can answer it", asked.join(", or "));
             return Err(Error::Forbidden { message });
         }
         let same = |vote: &Vote| seen_as(&vote.reviewer) == seen_as(reviewer);
         if self.vote.approved && record.votes.iter().any(same) {
-            return conflict(format!("{reviewer:?} agreed to {id} already; it needs another person too"));
+            return conflict(format!("{reviewer:?} approved {id} already; it needs another reviewer"));
         }
         if self.digest.is_some_and(|digest| digest != record.digest) {
-            return conflict(format!("{id} is not what the reviewer was shown: its digest is {}", record.digest));
+            return conflict(format!("{id} differs from what the reviewer was shown: its digest is {}", record.digest));
         }
         Ok(())
     }

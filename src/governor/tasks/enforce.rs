@@ -146,7 +146,7 @@ impl Governor {
         }
         if chain.first_mut().is_some_and(|(_, running)| running.asks_too_much(self)) && !finding.is_inside() {
             let why = format!(
-                "Denied: {MOST_ASKED} calls of the task {} wait for a person already; have these answered first.",
+                "Denied: {MOST_ASKED} calls of the task {} are pending already; have these answered first.",
                 task.id
             );
             refusal.get_or_insert((DenialClass::Limit, why));

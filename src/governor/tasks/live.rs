@@ -231,7 +231,7 @@ impl TaskTable {
     /// Restores a task from the log.
     pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
         let id = key.strip_prefix(KEY_PREFIX).and_then(|id| id.parse().ok());
-        let id = id.ok_or_else(|| Error::storage(format!("the state {key:?} is no task's")))?;
+        let id = id.ok_or_else(|| Error::storage(format!("the state {key:?} is not a task's")))?;
         self.write().kept.insert(id, states::read(key, value)?);
         Ok(())
     }

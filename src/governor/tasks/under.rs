@@ -134,7 +134,8 @@ impl<'a> Under<'a> {
                 if task.finding.is_inside() {
                     if let Some(guard) = &task.guard {
                         let more = format!(
-                            " A result under the task spoke to the agent ({guard:?}): the risk counts one level higher."
+                            " A result under the task contains instructions to the agent ({guard:?}): the risk is \
+                             raised by one level."
                         );
                         verdict.reasoning.push_str(&more);
                     }
@@ -197,7 +198,7 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
         })
         .collect();
     let (stand, them, these) =
-        if values.len() == 1 { ("stands", "it", "the value") } else { ("stand", "them", "the values") };
+        if values.len() == 1 { ("appears", "it", "the value") } else { ("appear", "them", "the values") };
     let source = match &fault.origin {
         Origin::Observed(place) => format!("only a result of {} has {them}", place.tool),
         Origin::Nowhere => format!("no result has {them} either"),
@@ -205,22 +206,22 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
     let told = if fault.kind == FaultKind::Source { values.len() } else { 1 };
     let more = match finding.faults.len().saturating_sub(told) {
         0 => String::new(),
-        more => format!(" {more} more to look at."),
+        more => format!(" {more} more to review."),
     };
     match fault.kind {
         FaultKind::Foreign => {
             format!("Denied: the user asked {said:?}, and nothing in that asks for {call}. A retry cannot help.")
         }
         FaultKind::Exfiltration => format!(
-            "Denied: {argument} {value:?} holds what {} returned, and would leave to somebody whom neither the user's words {said:?} nor a \
-             trusted value name. A retry cannot help.",
+            "Denied: {argument} {value:?} contains data that {} returned, for a recipient that neither the user's \
+             words {said:?} nor a trusted value names. A retry cannot help.",
             match &fault.origin {
                 Origin::Observed(place) => &*place.tool,
                 Origin::Nowhere => "a result",
             }
         ),
         FaultKind::Unsure => {
-            format!("Escalated: the user asked {said:?}; whether that asks for {call} is not sure.{more}")
+            format!("Escalated: the user asked {said:?}; it is unclear whether that asks for {call}.{more}")
         }
         FaultKind::Source => format!(
             "Escalated: {} of {call} {} in neither the user's words {said:?} nor a trusted value; {source}. \
@@ -229,10 +230,11 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
             stand
         ),
         FaultKind::Unread => format!(
-            "Escalated: not all of {call} could be read, so it cannot be held against the user's words {said:?}.{more}"
+            "Escalated: not all of {call} could be read, so it cannot be checked against the user's words \
+             {said:?}.{more}"
         ),
         FaultKind::Repeated => {
-            format!("Escalated: the user asked {said:?}; {call} was done with these values before.{more}")
+            format!("Escalated: the user asked {said:?}; {call} was already made with these values.{more}")
         }
     }
 }

@@ -249,7 +249,7 @@ impl Read {
             self.acts.push(Act::new("run", "command", Resource::System, Operation::Execute, 0.6));
             self.confidence = 0.7;
         }
-        self.because.push(ToolEvidence::new("schema", key, "runs what it is told"));
+        self.because.push(ToolEvidence::new("schema", key, "runs what it is given"));
     }
 
     fn queries(&mut self, key: &str, role: Option<Role>) {
@@ -268,7 +268,7 @@ impl Read {
             act.sure = act.sure.max(0.8);
             self.through = Some(Through::Sql);
             self.confidence = self.confidence.max(0.85);
-            self.because.push(ToolEvidence::new("schema", key, "runs the SQL that it is told"));
+            self.because.push(ToolEvidence::new("schema", key, "runs the SQL that it is given"));
         }
     }
 

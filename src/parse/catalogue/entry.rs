@@ -101,7 +101,7 @@ impl Entry {
         }
         let is_foreign = |capability: &&Capability| capability.resource().is_none() || capability.operation().is_none();
         if let Some(foreign) = given.capabilities.iter().find(is_foreign) {
-            let message = format!("{} is not of the built-in vocabulary", load::shown(foreign.as_str()));
+            let message = format!("{} is not in the built-in vocabulary", load::shown(foreign.as_str()));
             return Err(Error::input("capabilities", message));
         }
         let current = Arc::clone(&self.current);

@@ -67,7 +67,7 @@ pub(super) fn definitions<'v>(value: &'v Value, server: Option<&'v str>) -> Resu
     let mut names = HashSet::new();
     for definition in &found {
         if !names.insert(definition.name) {
-            return Err(Error::input("tools", format!("the tool {} stands twice", shown(definition.name))));
+            return Err(Error::input("tools", format!("the tool {} occurs twice", shown(definition.name))));
         }
     }
     if found.len() > MOST_TOOLS {
@@ -100,7 +100,7 @@ fn expect_tools(whole: &Value, list: &Value) -> Result<(), Error> {
         return Err(Error::input("tools", format!("the server answered with an error{said}; {EXPECTED}")));
     }
     let found = match fields.get("tools") {
-        Some(_) => "`tools` is no list".to_owned(),
+        Some(_) => "`tools` is not a list".to_owned(),
         None if fields.is_empty() => "an empty object".to_owned(),
         None => {
             let keys: Vec<String> = fields.keys().take(MOST_KEYS_SHOWN).map(|key| shown(key)).collect();

@@ -270,7 +270,7 @@ impl Catalogue {
         match (named.as_slice(), server) {
             ([place], _) => Ok(*place),
             ([_, ..], _) => {
-                let message = format!("several servers have a tool {}; expected which", load::shown(name));
+                let message = format!("several servers have a tool {}; name the server", load::shown(name));
                 Err(Error::input("server", message))
             }
             ([], Some(given)) => Err(known().next().map_or_else(

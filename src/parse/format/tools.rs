@@ -271,7 +271,8 @@ impl Tools {
     fn add(&mut self, text: &ToolText) -> Result<(), String> {
         let (resource, operation) = capability(&text.does)?;
         let verbs = text.verbs.split_whitespace().map(|pair| {
-            let (verb, does) = pair.split_once('=').ok_or_else(|| format!("{pair:?} is no verb=capability"))?;
+            let (verb, does) =
+                pair.split_once('=').ok_or_else(|| format!("{pair:?} is not of the form verb=capability"))?;
             capability(does).map(|(resource, operation)| (verb.into(), resource, operation))
         });
         let known = Known {
@@ -349,7 +350,7 @@ fn squeeze(key: &str) -> String {
 }
 
 fn capability(text: &str) -> Result<(Resource, Operation), String> {
-    let (resource, operation) = text.split_once(':').ok_or_else(|| format!("{text:?} is no capability"))?;
+    let (resource, operation) = text.split_once(':').ok_or_else(|| format!("{text:?} is not a capability"))?;
     let wrong = |error: crate::model::InvalidValue| error.to_string();
     Ok((resource.parse().map_err(wrong)?, operation.parse().map_err(wrong)?))
 }

@@ -41,7 +41,8 @@ pub fn read(text: &str) -> Result<Vec<Row>, Error> {
             parts.map(|one| one.parse::<Capability>().map_err(|error| wrong(error.to_string()))).collect()
         };
         let level = |word: &str| {
-            level(word).ok_or_else(|| wrong(format!("{word:?} is no risk; expected LOW, MEDIUM, HIGH or CRITICAL")))
+            level(word)
+                .ok_or_else(|| wrong(format!("{word:?} is not a risk level; expected LOW, MEDIUM, HIGH or CRITICAL")))
         };
         if let Some(opening) = line.strip_prefix('#') {
             let (capability, risk) =

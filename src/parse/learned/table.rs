@@ -136,7 +136,7 @@ impl IntentTable {
             .iter()
             .map(|pair| {
                 Candidate::of(pair, &header.columns)
-                    .ok_or_else(|| broken(&format!("{:?} is no capability", pair.capability)))
+                    .ok_or_else(|| broken(&format!("{:?} is not a capability", pair.capability)))
             })
             .collect::<Result<_, _>>()?;
         let file = Arc::new(TableFile { digest: header.digest.as_str().into(), header, candidates, keys, rows });

@@ -54,7 +54,7 @@ impl<'b> Builder<'b> {
             Some(Named::Value(root)) => self.root(at, root),
             Some(Named::Group(fields)) => {
                 let fields: Vec<String> = names::names(fields).map(|field| format!("{name}.{field}")).collect();
-                Err(ConditionError::new(at, format!("{name:?} is no value by itself; there is {}", fields.join(", "))))
+                Err(ConditionError::new(at, format!("{name:?} is not a value by itself; use {}", fields.join(", "))))
             }
             None => Err(self.unknown(at, name)),
         }
@@ -132,7 +132,7 @@ impl<'b> Builder<'b> {
             };
             if inside_macro && result.is_text_or_list() {
                 let message =
-                    "strings and lists are not put together inside a macro, where they could grow without bound";
+                    "strings and lists cannot be concatenated inside a macro, where they could grow without bound";
                 return Err(ConditionError::new(at, message));
             }
             kind = result;
@@ -158,7 +158,7 @@ impl<'b> Builder<'b> {
             Type::List(items) => (Type::Int, (**items).clone()),
             Type::Map(values) => (Type::Text, (**values).clone()),
             Type::Dyn if matches!(index.kind, Type::Int | Type::Text | Type::Dyn) => (Type::Dyn, Type::Dyn),
-            Type::Dyn => return Err(ConditionError::new(at, format!("nothing is indexed by {}", index.kind))),
+            Type::Dyn => return Err(ConditionError::new(at, format!("nothing can be indexed by {}", index.kind))),
             other => return Err(ConditionError::new(at, format!("{other} has no items"))),
         };
         expect(&index, &wanted)?;
@@ -173,7 +173,7 @@ impl<'b> Builder<'b> {
             Type::List(items) => (**items).clone(),
             Type::Map(_) => Type::Text,
             Type::Dyn => Type::Dyn,
-            other => return Err(ConditionError::new(at, format!("{other} has no items to go through"))),
+            other => return Err(ConditionError::new(at, format!("{other} has no items to iterate over"))),
         };
         self.check_free(variable_at, variable)?;
         self.variables.push((variable.into(), of));

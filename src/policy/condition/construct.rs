@@ -84,7 +84,7 @@ pub(super) fn check_words(at: usize, relation: Option<Relation>, word: &Node, be
     let Kind::Root(root @ (Root::Risk | Root::Tier)) = resolved(word).kind else { return Ok(()) };
     let is_order = relation.is_some_and(|relation| !matches!(relation, Relation::Equal | Relation::Unequal));
     if is_order && root == Root::Risk {
-        let message = "risk levels are words, and their letters have no order; use in, or risk = { min, max } of the rule's match";
+        let message = "risk levels are strings without an order; use in, or risk = { min, max } in the rule's match";
         return Err(ConditionError::new(at, message.to_owned()));
     }
     let known: Vec<&str> = match root {
@@ -105,8 +105,8 @@ pub(super) fn check_words(at: usize, relation: Option<Relation>, word: &Node, be
             && !known.contains(&&**text)
         {
             let meant = did_you_mean(text, known.iter().copied());
-            let meant = if meant.is_empty() { format!("; known are {}", known.join(", ")) } else { meant };
-            return Err(ConditionError::new(at, format!("{:?} is none of its words{meant}", &**text)));
+            let meant = if meant.is_empty() { format!("; expected one of {}", known.join(", ")) } else { meant };
+            return Err(ConditionError::new(at, format!("{:?} is not one of its values{meant}", &**text)));
         }
     }
     Ok(())
@@ -215,7 +215,7 @@ fn exactly<const N: usize>(at: usize, name: &str, arguments: Vec<Typed>) -> Resu
 
 fn text_call(at: usize, name: &str, function: TextFunction, of: Typed, argument: Typed) -> Result<Typed> {
     if !of.kind.may_be(&Type::Text) || !argument.kind.may_be(&Type::Text) {
-        let hint = if matches!(of.kind, Type::List(_)) { "; of a list, ask with: item in list" } else { "" };
+        let hint = if matches!(of.kind, Type::List(_)) { "; for a list, write: item in list" } else { "" };
         let message = format!("{name} takes two strings, not {} and {}{hint}", of.kind, argument.kind);
         return Err(ConditionError::new(at, message));
     }
@@ -241,7 +241,12 @@ fn matches(at: usize, of: Typed, pattern: &Typed) -> Result<Typed> {
                 format!("the pattern needs more than {MAX_PATTERN_BYTES} bytes"),
             ));
         }
-        Err(_) => return Err(ConditionError::new(at_pattern, "the pattern is no regular expression of linear time")),
+        Err(_) => {
+            return Err(ConditionError::new(
+                at_pattern,
+                "the pattern is not a regular expression that runs in linear time",
+            ));
+        }
     };
     let facts = Facts::over([&of]);
     finish(at, Kind::Matches(Box::new(of.node), pattern), Type::Bool, facts)

@@ -80,8 +80,8 @@ impl fmt::Display for Problem {
         match self {
             Self::Overflow => f.write_str("the result is out of range"),
             Self::DivisionByZero => f.write_str("division by zero"),
-            Self::MissingKey => f.write_str("no such key (has(...) tells beforehand)"),
-            Self::MissingIndex => f.write_str("no such place in the list"),
+            Self::MissingKey => f.write_str("no such key (test it with has(...) first)"),
+            Self::MissingIndex => f.write_str("no such index in the list"),
             Self::WrongType { expected, found } => write!(f, "expected {expected}, found {found}"),
             Self::NoOperator { operator, left, right } => {
                 write!(f, "{operator} does not take {left} and {right}")?;
@@ -89,12 +89,12 @@ impl fmt::Display for Problem {
                 f.write_str(if mixed { " (convert with int(...) or double(...))" } else { "" })
             }
             Self::LargeInteger => f.write_str("an integer does not fit 64 bits"),
-            Self::NotANumber => f.write_str("a double that is not a number has no order"),
+            Self::NotANumber => f.write_str("NaN cannot be compared"),
             Self::LongList => write!(f, "more than {} items", super::MAX_LIST_ITEMS),
             Self::LongText => write!(f, "the text grows past {} bytes", super::MAX_TEXT_BYTES),
-            Self::LongPatternText => write!(f, "matches looks at no more than {} bytes", super::MAX_MATCHED_BYTES),
-            Self::Unreadable(what) => write!(f, "the text is no {what}"),
-            Self::MuchWork => f.write_str("too much text and too many items to look at"),
+            Self::LongPatternText => write!(f, "matches reads at most {} bytes", super::MAX_MATCHED_BYTES),
+            Self::Unreadable(what) => write!(f, "the text is not a valid {what}"),
+            Self::MuchWork => f.write_str("too much text or too many items to process"),
             Self::DeepValue => f.write_str("the values are nested too deep to compare"),
             Self::Internal => f.write_str("not a value"),
         }

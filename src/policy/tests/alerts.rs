@@ -67,16 +67,13 @@ fn each_problem_of_an_alert_has_its_place() {
         ),
         (
             "on = \"critical\"\ncount = 3",
-            "8:9 error an alert on 3 happenings needs a field \"per\", such as \"10m\" (alert \"a\", per)",
+            "8:9 error an alert on 3 occurrences needs a field \"per\", such as \"10m\" (alert \"a\", per)",
         ),
         (
             "on = \"denials\"",
-            "5:1 error an alert on 5 happenings needs a field \"per\", such as \"10m\" (alert \"a\", per)",
+            "5:1 error an alert on 5 occurrences needs a field \"per\", such as \"10m\" (alert \"a\", per)",
         ),
-        (
-            "on = \"critical\"\nper = \"1h\"",
-            "8:7 error an alert on one happening has no per; it goes with a count above 1 (alert \"a\", per)",
-        ),
+        ("on = \"critical\"\nper = \"1h\"", "8:7 error an alert with a count of 1 cannot have per (alert \"a\", per)"),
         ("on = \"tier\"", "5:1 error an alert on tier needs a field \"below\" (alert \"a\", below)"),
         (
             "on = \"tier\"\nbelow = \"T0\"",
@@ -84,19 +81,19 @@ fn each_problem_of_an_alert_has_its_place() {
         ),
         (
             "on = \"key\"\nbelow = \"T3\"",
-            "8:9 error an alert on key has no below; it goes with tier (alert \"a\", below)",
+            "8:9 error an alert on key cannot have below; it belongs to an alert on tier (alert \"a\", below)",
         ),
         (
             "on = \"chain\"\nmatch.agents = [\"b\"]",
-            "8:1 error an alert on chain has no match, for it is about no agent (alert \"a\", match)",
+            "8:1 error an alert on chain cannot have match: it is not about an agent (alert \"a\", match)",
         ),
         (
             "on = \"chain\"\ncount = 2\nper = \"1h\"",
-            "8:9 error an alert on chain has no count above 1, for a chain breaks once (alert \"a\", count)",
+            "8:9 error an alert on chain cannot have a count above 1: a chain breaks once (alert \"a\", count)",
         ),
         (
             "on = \"critical\"\nmatch = {}",
-            "8:9 error an empty match says nothing; leave the field out to mean any agent (alert \"a\", match)",
+            "8:9 error an empty match limits nothing; omit the field to match any agent (alert \"a\", match)",
         ),
         (
             "on = \"critical\"\nmatch = { agent = [\"b\"] }",
@@ -104,7 +101,7 @@ fn each_problem_of_an_alert_has_its_place() {
         ),
         (
             "on = \"critical\"\ncooldown = \"0s\"",
-            "8:12 error \"0s\" is no duration: expected one whole number from 1 and s, m, h or d, such as \"90m\", at most 31d (alert \"a\", cooldown)",
+            "8:12 error \"0s\" is not a valid duration: expected one whole number from 1 and s, m, h or d, such as \"90m\", at most 31d (alert \"a\", cooldown)",
         ),
         (
             "on = \"critical\"\nseverity = \"high\"",
@@ -121,7 +118,7 @@ fn each_problem_of_an_alert_has_its_place() {
     assert_eq!(
         problems(bad),
         [
-            "6:6 error \"A\" is no alert id: expected lower-case letters, digits and . _ - that start with a letter or digit (alert number 1, id)"
+            "6:6 error \"A\" is not a valid alert id: expected lower-case letters, digits and . _ - that start with a letter or digit (alert number 1, id)"
         ]
     );
     let many: Vec<_> = (0..101).map(|n| json!({ "id": format!("a{n}"), "on": "key" })).collect();

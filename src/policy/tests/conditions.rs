@@ -62,7 +62,7 @@ fn a_failed_condition_that_decides_is_an_error_and_one_that_does_not_is_told() {
     let alone = decide(&toml(&[deny]), &asked);
     // In one case the rule decides, in the other no rule does: the verdict is the same.
     assert_eq!((alone.decision, alone.failures.len()), (Decision::Deny, 1));
-    assert!(alone.reasoning.contains("changes nothing here"), "{}", alone.reasoning);
+    assert!(alone.reasoning.contains("does not affect this decision"), "{}", alone.reasoning);
     let other = "id = \"other\"\neffect = \"deny\"\nmatch.capabilities = [\"email:read\"]";
     assert_eq!(decision(&toml(&[READS, deny, other]), &asked), Decision::Deny);
 }
@@ -116,7 +116,7 @@ fn examples_are_held_against_their_rule_at_load() {
     let wrong = problems(&format!("{rule}examples.match = [{{ action = \"pay\", context = {{ amount = 5 }} }}]"));
     assert!(wrong[1].contains("does not match this example: the action is pay, not refund_*"), "{wrong:?}");
     let wrong = problems(&format!("{rule}examples.not_match = [{{ context = {{ amount = 5 }} }}]"));
-    assert!(wrong[1].contains("matches this example, which it must not"), "{wrong:?}");
+    assert!(wrong[1].contains("matches this example, but must not"), "{wrong:?}");
     let fails = problems(&format!("{rule}examples.match = [{{ action = \"refund_x\" }}]"));
     assert!(fails[1].contains("when: "), "a condition that fails is no match: {fails:?}");
 }

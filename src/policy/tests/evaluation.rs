@@ -15,7 +15,7 @@ fn nothing_matched_means_deny() {
     assert_eq!(verdict.decision, Decision::Deny);
     assert_eq!(
         verdict.reasoning,
-        "Denied: no rule grants email:read at tier T3 and risk MEDIUM. Ask whoever keeps the policies if it is needed."
+        "Denied: no rule grants email:read at tier T3 and risk MEDIUM. If the agent needs this, ask the policy owner."
     );
     assert!(verdict.rules.is_empty() && verdict.constraints.is_empty());
 }
@@ -37,17 +37,17 @@ fn each_decision_names_its_rules_and_the_way_on() {
         (
             &["email:read", "email:send"],
             Decision::Degrade,
-            "Degraded: email:read granted by rule \"reads\" at line 2 (Reading is harmless); email:send denied by rule \"no-mail\" at line 14. Go on with email:read alone.",
+            "Degraded: email:read granted by rule \"reads\" at line 2 (Reading is harmless); email:send denied by rule \"no-mail\" at line 14. Continue with email:read only.",
         ),
         (
             &["email:send"],
             Decision::Deny,
-            "Denied: email:send denied by rule \"no-mail\" at line 14. Other words for the same will not change this; ask whoever keeps the policies.",
+            "Denied: email:send denied by rule \"no-mail\" at line 14. Rephrasing the request will not change this; ask the policy owner.",
         ),
         (
             &["payment:transfer", "email:send"],
             Decision::Deny,
-            "Denied: email:send denied by rule \"no-mail\" at line 14; payment:transfer subject to approval by finance-lead under rule \"money\" at line 8 (Refunds move money). Ask for payment:transfer apart to have finance-lead decide.",
+            "Denied: email:send denied by rule \"no-mail\" at line 14; payment:transfer subject to approval by finance-lead under rule \"money\" at line 8 (Refunds move money). Request payment:transfer separately to have finance-lead decide.",
         ),
     ] {
         let verdict = decide(&policies, &intent("do_it", capabilities));
@@ -326,12 +326,12 @@ fn a_rule_is_named_with_its_document_where_there_are_several() {
 fn a_request_that_cannot_be_counted_is_not_called_past_its_limit() {
     let rule = "id = \"pay\"\neffect = \"allow\"\nlimit = { sum = \"amount\", max = 10, per = \"1h\" }";
     for (limited, amount, why) in [
-        (rule.to_owned(), json!(null), "cannot be counted: the request names no amount, for context.amount is absent"),
-        (rule.to_owned(), json!(-5), "cannot be counted: context.amount is no amount that can be counted"),
+        (rule.to_owned(), json!(null), "cannot be counted: the request names no amount: context.amount is absent"),
+        (rule.to_owned(), json!(-5), "cannot be counted: context.amount is not an amount that can be counted"),
         (
             rule.replace("per =", "by = \"group\", per ="),
             json!(5),
-            "cannot be counted: the agent is in no group that is counted",
+            "cannot be counted: the agent is in no group that the limit counts",
         ),
         (rule.to_owned(), json!(50), "is used up"),
     ] {
@@ -343,7 +343,7 @@ fn a_request_that_cannot_be_counted_is_not_called_past_its_limit() {
     // Without anybody to count for, the reasoning says so too.
     let by_group = toml(&[&rule.replace("per =", "by = \"group\", per =")]);
     let told = decide(&by_group, &intent("do_it", &["payment:transfer"]).with_context("amount", json!(5))).reasoning;
-    assert!(told.contains("The limit of rule \"pay\" (10 of amount per 1h for each group) cannot be counted: the agent is in no group that is counted."), "{told}");
+    assert!(told.contains("The limit of rule \"pay\" (10 of amount per 1h for each group) cannot be counted: the agent is in no group that the limit counts."), "{told}");
     let none = decide(&toml(&[rule]), &intent("do_it", &["payment:transfer"]));
     assert!(
         none.reasoning.contains("The limit of rule \"pay\" (10 of amount per 1h for each agent) cannot be counted: the request names no amount"),

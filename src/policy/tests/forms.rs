@@ -68,7 +68,7 @@ fn an_environment_is_read_alike_in_rules_and_requests() {
 fn the_words_of_risk_and_tier_are_checked_behind_names_and_in_lists() {
     let rule = |more: &str| format!("id = \"r\"\neffect = \"deny\"\n{more}");
     for (more, said) in [
-        ("let = { risk = 'intent.risk' }\nwhen = \"risk < 'HIGH'\"", "no order"),
+        ("let = { risk = 'intent.risk' }\nwhen = \"risk < 'HIGH'\"", "without an order"),
         ("let = { tier = 'trust.tier' }\nwhen = \"tier == 'T04'\"", "T04"),
         ("let = { wanted = \"'HIHG'\" }\nwhen = 'intent.risk == wanted'", "HIHG"),
         ("when = \"'HGIH' in [intent.risk]\"", "HGIH"),
@@ -283,7 +283,7 @@ fn an_escalation_that_says_who_is_asked_is_not_idle() {
     };
     let text =
         ["name = \"test\"\n", &asks("r", "x", "web:send"), &asks("e", "y", "web:send"), &asks("k", "x", "*:send")];
-    let idle = |text: String| problems(&text).iter().any(|problem| problem.contains("says nothing"));
+    let idle = |text: String| problems(&text).iter().any(|problem| problem.contains("is redundant"));
     assert!(!idle(text.concat()));
     let text = ["name = \"test\"\n", &asks("k", "x", "*:send"), &asks("r", "x", "web:send")];
     assert!(idle(text.concat()));

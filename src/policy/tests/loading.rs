@@ -71,7 +71,7 @@ fn each_problem_has_its_place_and_says_what_was_meant() {
         ),
         (
             rule("effect = \"allow\"\nmatch = { capabilities = [\"crm:export\"] }"),
-            "5:27 error unknown capability \"crm:export\"; a word of your own must stand in the document's vocabulary (rule \"a\", match.capabilities)",
+            "5:27 error unknown capability \"crm:export\"; declare your own words in the document's vocabulary (rule \"a\", match.capabilities)",
         ),
         (
             rule("effect = \"allow\"\nmatch = { capability = [\"email:read\"] }"),
@@ -91,20 +91,20 @@ fn each_problem_has_its_place_and_says_what_was_meant() {
         ),
         (
             rule("effect = \"allow\"\nmatch = { agents = [] }"),
-            "5:20 error an empty list names nothing; leave the field out to mean anything (rule \"a\", match.agents)",
+            "5:20 error an empty list matches nothing; omit the field to match anything (rule \"a\", match.agents)",
         ),
-        (rule("effect = \"degrade\""), "2:1 error a rule that says degrade needs a field \"to\" (rule \"a\", to)"),
+        (rule("effect = \"degrade\""), "2:1 error a rule with effect degrade needs a field \"to\" (rule \"a\", to)"),
         (
             rule("effect = \"escalate\""),
-            "2:1 error a rule that says escalate needs a field \"reviewer\" (rule \"a\", reviewer)",
+            "2:1 error a rule with effect escalate needs a field \"reviewer\" (rule \"a\", reviewer)",
         ),
         (
             rule("effect = \"deny\"\nreviewer = \"me\""),
-            "5:12 error a rule that says deny has no reviewer; it goes with escalate (rule \"a\", reviewer)",
+            "5:12 error a rule with effect deny cannot have reviewer; it belongs to escalate (rule \"a\", reviewer)",
         ),
         (
             rule("effect = \"deny\"\nconstraints = { maxRecords = 1 }"),
-            "5:15 error a rule that says deny has no constraints; it goes with allow or degrade (rule \"a\", constraints)",
+            "5:15 error a rule with effect deny cannot have constraints; it belongs to allow or degrade (rule \"a\", constraints)",
         ),
         (
             rule("effect = \"allow\"\nconstraints = { maxRecords = -1 }"),
@@ -120,7 +120,7 @@ fn each_problem_has_its_place_and_says_what_was_meant() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"Ä\"\neffect = \"allow\"".to_owned(),
-            "3:6 error \"Ä\" is no rule id: expected lower-case letters, digits and . _ - that start with a letter or digit (rule number 1, id)",
+            "3:6 error \"Ä\" is not a valid rule id: expected lower-case letters, digits and . _ - that start with a letter or digit (rule number 1, id)",
         ),
         (
             "name = \"t\"\n[[rule]]\neffect = \"allow\"".to_owned(),
@@ -140,13 +140,13 @@ fn each_problem_has_its_place_and_says_what_was_meant() {
         ),
         (
             rule("effect = \"allow\"\nlimit = { sum = \"double(context.amount)\", max = 5, per = \"1h\" }"),
-            "5:17 error sum names a key of the context, and no expression: \"double(context.amount)\" would never be there (rule \"a\", limit.sum)",
+            "5:17 error sum names a key of the context, not an expression: the context never has the key \"double(context.amount)\" (rule \"a\", limit.sum)",
         ),
         (
             rule(
                 "effect = \"allow\"\nlet = { total = \"double(context.amount)\" }\nwhen = \"total < 9.0\"\nlimit = { sum = \"total\", max = 5, per = \"1h\" }",
             ),
-            "7:17 error sum names a key of the context, and \"total\" is a name under let, which a limit does not look at; name the key that it reads (rule \"a\", limit.sum)",
+            "7:17 error sum names a key of the context, and \"total\" is a name under let, which limits do not read; name the context key itself (rule \"a\", limit.sum)",
         ),
         (
             rule("effect = \"allow\"\nwhen = \"context.a == 1 and context.b == 2\""),
@@ -178,7 +178,7 @@ fn what_probably_was_not_meant_is_warned_of() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"",
-            "1:1 warning the policy can grant nothing: no rule that grants can match, or denies cover all",
+            "1:1 warning the policy can grant nothing: no granting rule can match, or deny rules cover them all",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nconstraints = { maxRecord = 5 }",
@@ -194,27 +194,27 @@ fn what_probably_was_not_meant_is_warned_of() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.labels = [\"!ci\"]",
-            "5:17 warning \"!ci\" is looked for as it stands and excludes nothing; match.not.labels = [\"ci\"] excludes (rule \"a\", match.labels)",
+            "5:17 warning \"!ci\" is matched literally and excludes nothing; to exclude it, write match.not.labels = [\"ci\"] (rule \"a\", match.labels)",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.environment = [\"!production\"]",
-            "5:22 warning \"!production\" is looked for as it stands and excludes nothing; match.not.environment = [\"production\"] excludes (rule \"a\", match.environment)",
+            "5:22 warning \"!production\" is matched literally and excludes nothing; to exclude it, write match.not.environment = [\"production\"] (rule \"a\", match.environment)",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.groups = [\"on call\"]",
-            "5:17 warning \"on call\" has a blank: no label or group has one (rule \"a\", match.groups)",
+            "5:17 warning \"on call\" has a space, which no label or group has (rule \"a\", match.groups)",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.paths = [\" /srv/*\"]",
-            "5:16 warning \" /srv/*\" begins or ends with a blank: nothing is called so (rule \"a\", match.paths)",
+            "5:16 warning \" /srv/*\" begins or ends with a space, so it never matches (rule \"a\", match.paths)",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.capabilities = [\"email:send\"]\nmatch.context = [{ key = \"target\", matches = \"@ours$\" }]",
-            "2:1 warning the key \"target\" is for people to read; name who may be sent to under match.recipients (rule \"a\", match.context)",
+            "2:1 warning the key \"target\" is informational; list the permitted recipients under match.recipients (rule \"a\", match.context)",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nwhen = \"context.amount < 5.0\"",
-            "2:1 warning the condition fails where a request has no context.amount, which can be POLICY_ERROR; ask has(context.amount) first (rule \"a\")",
+            "2:1 warning the condition fails for a request without context.amount, which can cause POLICY_ERROR; test has(context.amount) first (rule \"a\")",
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nwhen = \"has(context.record_count) && context.record_count < 5\"",
@@ -222,7 +222,7 @@ fn what_probably_was_not_meant_is_warned_of() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"degrade\"\nto = [\"email:read\"]\nmatch.capabilities = [\"payment:*\"]",
-            "5:6 warning this rule leaves nothing of what it matches: name something that it matches, or say deny (rule \"a\", to)",
+            "5:6 warning this rule grants nothing of what it matches: list some of it under to, or use effect = \"deny\" (rule \"a\", to)",
         ),
     ] {
         assert!(problems(document).contains(&expected.to_owned()), "{document}: {:?}", problems(document));
@@ -259,7 +259,7 @@ fn json_problems_have_the_place_of_their_value() {
     assert_eq!((found[0].0, found[0].1), (2, 61));
     assert!(found[0].2.contains("did you mean \"email:send\"?"));
     assert_eq!((found[1].0, found[1].1), (3, 33));
-    assert!(found[1].2.contains("the field \"id\" stands twice"));
+    assert!(found[1].2.contains("the field \"id\" occurs twice"));
 }
 
 #[test]
@@ -365,9 +365,9 @@ fn a_rule_that_another_covers_is_told() {
     assert_eq!(
         warnings(&[wide, narrow, asks, reads, again]),
         [
-            "this rule says nothing that \"wide\" on line 2 does not say (rule \"narrow\")",
+            "this rule is redundant: \"wide\" on line 2 covers it (rule \"narrow\")",
             "this escalate never decides anything: the deny \"wide\" on line 2 covers it (rule \"asks\")",
-            "this rule says nothing that \"reads\" on line 15 does not say (rule \"again\")",
+            "this rule is redundant: \"reads\" on line 15 covers it (rule \"again\")",
         ]
     );
     let first = "id = \"a\"\neffect = \"allow\"\nmatch.capabilities = [\"file:read\"]";
@@ -389,8 +389,8 @@ fn a_rule_that_no_request_can_match_and_a_tier_without_a_grant_are_told() {
     assert_eq!(
         warnings(&[never, high]),
         [
-            "no rule grants anything to agents at T0, T1, nor asks a person for them",
-            "this rule can never match: what it names is more sensitive than its classification (rule \"n\")",
+            "no rule grants anything to agents at T0, T1 or escalates their requests",
+            "this rule can never match: what it names is more sensitive than its classification range allows (rule \"n\")",
         ]
     );
 }
@@ -444,12 +444,12 @@ fn a_condition_that_never_holds_grants_nothing() {
     for condition in ["when = '1 == 2'", "when = 'false'", "unless = 'true'"] {
         let text = format!("name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\n{condition}");
         let found = problems(&text);
-        let is_told = found.iter().any(|one| one.contains("whatever is asked; the rule never matches (rule \"a\","));
+        let is_told = found.iter().any(|one| one.contains("whatever the request; the rule never matches (rule \"a\","));
         assert!(is_told, "{found:?}");
         assert!(!PolicySet::from_toml(&text).unwrap().grants_something(), "{condition}");
         // And it covers nothing.
         let never = of_two(&format!("effect = \"deny\"\n{condition}"), "effect = \"allow\"");
-        assert!(!never.iter().any(|message| message.contains("covers it")), "{never:?}");
+        assert!(!never.iter().any(|message| message.contains("the deny \"one\" on line 2 covers it")), "{never:?}");
     }
     let always = of_two("effect = \"deny\"\nwhen = 'true'", "effect = \"allow\"");
     assert!(always.iter().any(|message| message.contains("the deny \"one\" on line 2 covers it")), "{always:?}");
@@ -463,14 +463,14 @@ fn a_degrade_that_leaves_nothing_is_told() {
     assert_eq!(
         of_two(degrade, deny)[..3],
         [
-            "the policy can grant nothing: no rule that grants can match, or denies cover all",
-            "this degrade leaves nothing: the deny \"two\" on line 7 covers what remains (rule \"one\")",
-            "file:read can never remain, for the rule does not match it (rule \"one\", to)",
+            "the policy can grant nothing: no granting rule can match, or deny rules cover them all",
+            "this degrade grants nothing: the deny \"two\" on line 7 covers what remains (rule \"one\")",
+            "file:read can never be granted: the rule does not match it (rule \"one\", to)",
         ]
     );
     let none = degrade.replace("\"payment:read\", ", "");
     let text = format!("name = \"t\"\n[[rule]]\nid = \"one\"\n{none}");
-    assert!(problems(&text)[1].contains("this rule leaves nothing of what it matches"));
+    assert!(problems(&text)[1].contains("this rule grants nothing of what it matches"));
     assert!(!PolicySet::from_toml(&text).unwrap().grants_something());
 }
 
@@ -481,12 +481,12 @@ fn a_tier_that_denies_close_is_told() {
     assert_eq!(
         of_two(allow, deny),
         [
-            "denies cover all that rules grant to agents at T0, T1, or ask a person for",
-            "this rule says nothing that \"one\" on line 2 does not say (rule \"rest\")"
+            "deny rules cover everything that rules grant to agents at T0, T1 or escalate",
+            "this rule is redundant: \"one\" on line 2 covers it (rule \"rest\")"
         ]
     );
     let in_part = of_two(allow, &format!("{deny}\nmatch.capabilities = [\"web:*\"]"));
-    assert!(!in_part.iter().any(|message| message.contains("denies cover")), "{in_part:?}");
+    assert!(!in_part.iter().any(|message| message.contains("deny rules cover")), "{in_part:?}");
 }
 
 #[test]
@@ -495,7 +495,7 @@ fn an_allow_that_always_asks_is_told() {
     let allow = "effect = \"allow\"\nmatch = { agents = [\"a\"], capabilities = [\"payment:transfer\"] }";
     assert_eq!(
         of_two(asks, allow),
-        ["this allow never grants without a person: the escalate \"one\" on line 2 covers it (rule \"two\")"]
+        ["this allow never grants without an approval: the escalate \"one\" on line 2 covers it (rule \"two\")"]
     );
     // An approval is bound to these constraints.
     assert_eq!(of_two(asks, &format!("{allow}\nconstraints.maxAmount = 5")), Vec::<String>::new());
@@ -517,11 +517,16 @@ fn a_rule_below_the_risk_of_what_it_names_is_told() {
             "effect = \"allow\"\nmatch = {{ capabilities = [\"{capability}\"], risk = {{ max = \"{most}\" }} }}"
         );
         let expected: Vec<String> = least
-            .map(|least| format!("this rule can never match but where a tool's risk is overridden: what it names is {least} at least, its risk ends at {most} (rule \"one\")"))
+            .map(|least| {
+                format!(
+                    "this rule can match only when a tool's risk is overridden: its match implies risk \
+                                  {least} or higher, and its range ends at {most} (rule \"one\")"
+                )
+            })
             .into_iter()
             .collect();
         let found = of_two(&allow, "effect = \"deny\"\nmatch.capabilities = [\"web:send\"]");
-        let found: Vec<String> = found.into_iter().filter(|message| message.contains("never match")).collect();
+        let found: Vec<String> = found.into_iter().filter(|message| message.contains("can match only")).collect();
         assert_eq!(found, expected, "{capability} at {most}");
     }
 }
@@ -533,13 +538,13 @@ fn a_rule_with_words_of_its_own_says_something() {
     for own in ["reason = \"Read the wiki.\"", "severity = \"CRITICAL\""] {
         assert_eq!(of_two(wide, &format!("{own}\n{narrow}")), Vec::<String>::new(), "{own}");
     }
-    let idle = "this rule says nothing that \"one\" on line 2 does not say (rule \"two\")";
+    let idle = "this rule is redundant: \"one\" on line 2 covers it (rule \"two\")";
     for same in ["", "reason = \"Closed.\"\n"] {
         assert_eq!(of_two(wide, &format!("{same}{narrow}")), [idle]);
     }
     // Of two equal rules, the one with a reason of its own is kept.
     let twin = "effect = \"deny\"\nmatch.capabilities = [\"file:*\"]";
-    assert_eq!(of_two(twin, wide), ["this rule says nothing that \"two\" on line 6 does not say (rule \"one\")"]);
+    assert_eq!(of_two(twin, wide), ["this rule is redundant: \"two\" on line 6 covers it (rule \"one\")"]);
     let (first, second) = (
         "effect = \"allow\"\nreason = \"Ours.\"\nmatch.capabilities = [\"file:read\"]",
         "effect = \"allow\"\nmatch.capabilities = [\"file:*\"]",
@@ -557,7 +562,7 @@ fn warnings_of_layers_name_their_document() {
     assert_eq!(
         told,
         [
-            "p.toml (document 1): this rule says nothing that \"all\" on line 2 does not say (rule \"files\")",
+            "p.toml (document 1): this rule is redundant: \"all\" on line 2 covers it (rule \"files\")",
             "the allow \"web\" at p.toml (document 2) line 6 grants nothing by itself: an earlier document does not name its capabilities under delegates",
             "the allow \"files\" at p.toml (document 1) line 5 never grants anything: the deny \"no-files\" at p.toml (document 2) line 2 covers it",
         ]

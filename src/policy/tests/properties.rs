@@ -207,7 +207,7 @@ fn constraints_of(document: &Value, id: &str) -> Constraints {
 /// The rules with a warning about the rule as a whole.
 fn idle_rules(document: &Value) -> Vec<String> {
     let problems = PolicySet::validate(&document.to_string(), PolicyFormat::Json);
-    let told = problems.iter().filter(|problem| !problem.message.contains("leaves nothing"));
+    let told = problems.iter().filter(|problem| !problem.message.contains(" grants nothing"));
     told.filter_map(|problem| {
         let (_, rule) = problem.message.split_once("(rule \"")?;
         Some(rule.strip_suffix("\")")?.to_owned())

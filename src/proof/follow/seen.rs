@@ -7,7 +7,8 @@ use serde::de::IgnoredAny;
 
 use super::moves::MovedTrust;
 use crate::model::{
-    AgentId, AgentState, Decision, ENDED_BY_KILL_SWITCH, ProofId, RiskLevel, Sequence, Timestamp, TrustChange,
+    AgentId, AgentState, Decision, ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE, ProofId, RiskLevel, Sequence,
+    Timestamp, TrustChange,
 };
 use crate::proof::journal::entry::AlertEntry;
 use crate::proof::journal::evidence;
@@ -96,7 +97,8 @@ struct Ended {
 /// Returns whether evidence says that the agent could not act; false if it was erased.
 fn is_barred(evidence: &[u8]) -> bool {
     evidence::detail::<Barred>(evidence).is_some_and(|Barred { agent_state, stop, resolution }| {
-        let ended_by_stop = resolution.and_then(|ended| ended.why).is_some_and(|why| why == ENDED_BY_KILL_SWITCH);
+        let is_of_stop = |why: String| [ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE].contains(&why.as_str());
+        let ended_by_stop = resolution.and_then(|ended| ended.why).is_some_and(is_of_stop);
         stop.is_some() || agent_state != AgentState::Active || ended_by_stop
     })
 }

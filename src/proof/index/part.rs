@@ -132,9 +132,9 @@ impl IndexPart {
         let mut index = self.write();
         self.rebuild(&mut index, journal);
         if self.is_incomplete() {
-            return Err(Error::storage("the view failed and the journal cannot be read"));
+            return Err(Error::storage("the index failed and the journal cannot be read"));
         }
-        ask(&index).map_err(|error| Error::storage(format!("the view cannot be rebuilt: {error}")))
+        ask(&index).map_err(|error| Error::storage(format!("the index cannot be rebuilt: {error}")))
     }
 
     /// Returns the outcome of an entity's record.

@@ -90,14 +90,14 @@ impl Retained {
 /// Describes where to look for an ID from before a repair.
 fn place_of(repair: &RepairEntry) -> String {
     let RepairEntry { kept, timestamp, .. } = repair;
-    format!("it was begun anew at {timestamp}, when it was repaired; what was decided before is in the folder {kept}")
+    format!("a repair restarted the log at {timestamp}; earlier records are in the folder {kept}")
 }
 
 /// The message for callers of a frozen log.
 pub(crate) fn frozen(cause: &str, at: Timestamp) -> String {
     format!(
-        "the log was frozen for good at {at} ({cause}): it is queried, verified and proved from, and takes nothing in; \
-         begin another one in another folder"
+        "the log was frozen for good at {at} ({cause}): it can be read and verified but not written; start another \
+         log in another folder"
     )
 }
 

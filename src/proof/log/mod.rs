@@ -171,7 +171,9 @@ impl ProofLog {
         note: Option<&str>,
     ) -> Result<Sequence, Error> {
         let reserved = self.reserve_outcome(entity, record)?.map_err(|standing| Error::Conflict {
-            message: format!("{record} has the outcome {standing} already; UNKNOWN is accepted only before"),
+            message: format!(
+                "{record} has the outcome {standing} already; UNKNOWN is accepted only while there is none"
+            ),
         })?;
         reserved.report_unknown(now, |timestamp| UnknownOutcomeEntry {
             proof_id: *record,

@@ -232,7 +232,7 @@ impl ProofLog {
             }
             None
         } else if options.is_read_only && journal.is_some() {
-            parts.queue.refuse(Refusal::Frozen("the store was opened to be read: nothing is decided by it".to_owned()));
+            parts.queue.refuse(Refusal::Frozen("the store was opened read-only: no decision can be made".to_owned()));
             None
         } else if let Some(journal) = journal {
             Some(Self::start(&parts, journal, opened.created, opened.recovered.as_ref(), now)?)

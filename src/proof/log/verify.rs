@@ -73,7 +73,7 @@ impl ProofLog {
         let mut index = self.parts.index.write();
         self.parts.index.rebuild(&mut index, &self.parts.journal);
         if self.parts.index.is_incomplete() {
-            return Err(Error::storage("the view differs from the journal, and cannot be made anew"));
+            return Err(Error::storage("the index differs from the journal and cannot be rebuilt"));
         }
         Ok(())
     }

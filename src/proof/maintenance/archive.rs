@@ -88,7 +88,7 @@ impl ProofLog {
         let written = survey.write(files, parts.journal.store.to_string(), &counted, note.as_deref(), (&**to, path));
         written.map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => Error::Conflict {
-                message: format!("the file {name:?} is there already; an archive has a name of its own"),
+                message: format!("the file {name:?} exists already; choose another name for the archive"),
             },
             _ => Error::storage(format!("cannot write the archive: {error}")),
         })?;
@@ -98,7 +98,7 @@ impl ProofLog {
         if (report.entries, report.link, report.root, report.head_hash)
             != (start.entries, start.link, start.root, start.head_hash)
         {
-            return Err(Error::ArchiveBroken { message: "what was written is not what the journal has".to_owned() });
+            return Err(Error::ArchiveBroken { message: "the written archive differs from the journal".to_owned() });
         }
         let Start { entries, link, root, head_hash, .. } = start;
         let (file, from, sha256) = (name.to_owned(), survey.from(), report.sha256);
@@ -130,8 +130,9 @@ impl ProofLog {
             let _ = fs::remove_dir_all(aside);
         }
         // If this fails the log keeps working; the next open deletes the segments.
-        store::remove_archived(&*parts.journal.files, &parts.journal.reader)
-            .map_err(|error| Error::storage(format!("the archive stands, but its segments cannot be removed: {error}")))
+        store::remove_archived(&*parts.journal.files, &parts.journal.reader).map_err(|error| {
+            Error::storage(format!("the archive is complete, but its segments cannot be removed: {error}"))
+        })
     }
 
     /// Returns the SHA-256 of the archive of these entries as recorded in the log; `None` if it is not recorded any

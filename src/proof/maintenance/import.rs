@@ -29,7 +29,7 @@ pub(crate) fn import(
     }
     let aside = aside(folder);
     if aside.exists() {
-        let message = format!("{} is there: an import is under way, or was cut short; remove it", aside.display());
+        let message = format!("{} exists: an import is running or was interrupted; remove it", aside.display());
         return Err(Error::Conflict { message });
     }
     make_folder(&aside).map_err(|error| Error::storage(error.to_string()))?;
@@ -92,10 +92,12 @@ fn fill(folder: &Path, export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u
 /// Returns the store's ID, if the export can be imported.
 fn store_of(start: &Start) -> Result<StoreId, Error> {
     if !start.entries || !start.evidence || start.first.get() != 0 {
-        return Err(unimportable("it has not all entries with their evidence, from the first one on"));
+        return Err(unimportable(
+            "it lacks entries or evidence; expected an export of all entries with evidence, from the first one on",
+        ));
     }
     let mut id = [0; 16];
-    hex::decode_to_slice(&start.store, &mut id).map_err(|_| unimportable("its store's id is none"))?;
+    hex::decode_to_slice(&start.store, &mut id).map_err(|_| unimportable("its store's id is invalid"))?;
     Ok(StoreId(id))
 }
 

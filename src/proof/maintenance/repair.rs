@@ -178,8 +178,8 @@ fn prepare(
         return Err(Error::Conflict { message: "the log is not broken: there is nothing to repair".to_owned() });
     };
     if is_frozen {
-        let message = "the log is broken and was frozen for good: nothing is to be begun in its place; keep it as it \
-                       is, it answers what can be read";
+        let message = "the log is broken and was frozen for good, so it is not repaired; keep it as it is and read \
+                       what can be read";
         return Err(Error::Conflict { message: message.to_owned() });
     }
     let mut carried = carry(&states)?;

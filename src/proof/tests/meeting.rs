@@ -192,7 +192,7 @@ fn a_forged_state_is_not_written_down_with_an_outcome() {
     assert_eq!(governor.report(&id, Outcome::Success).unwrap_err().code(), "CHAIN_BROKEN");
     assert!(matches!(governor.log().verification(), VerificationState::Broken(_)));
     let warnings = governor.status().warnings;
-    assert!(warnings.iter().any(|warning| warning.contains("nothing is decided")), "{warnings:?}");
+    assert!(warnings.iter().any(|warning| warning.contains("no decision can be made")), "{warnings:?}");
     governor.close().unwrap();
     drop(governor);
     // The next open with background verification does not trust that index again.

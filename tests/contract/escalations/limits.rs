@@ -139,7 +139,7 @@ fn what_a_limit_that_denies_cannot_count_is_granted_by_no_approval() {
             let (id, verdict) = ask(&governor, &bare);
             let refused = common::error(governor.escalations().approve(id, by("ann")));
             assert_eq!(refused.code(), "CONFLICT", "{limit}: {}", verdict.reasoning);
-            assert!(refused.to_string().contains("nothing of it would be granted"), "{refused}");
+            assert!(refused.to_string().contains("it would grant nothing"), "{refused}");
         }
     }
 }
@@ -195,7 +195,7 @@ fn nothing_is_approved_nor_taken_up_behind_a_suspension() {
             suspensions += u32::from(is_suspended && !was_suspended);
         }
         let is_granted = !line["record"]["resolves"].is_null() && line["record"]["decision"] == "ALLOW";
-        let is_taken_up = body["cause"] == "taken up";
+        let is_taken_up = body["cause"] == "claimed";
         assert!(!is_suspended || !is_granted && !is_taken_up, "{line} is behind a suspension");
         (granted, taken_up) = (granted + u32::from(is_granted), taken_up + u32::from(is_taken_up));
     }

@@ -124,7 +124,7 @@ fn under_other_policies_nothing_is_approved_or_taken_up() {
     ] {
         let said = refused.to_string();
         assert_eq!(refused.code(), "CONFLICT");
-        assert!(said.contains("others than those that it was asked under") && said.contains(way_on), "{said}");
+        assert!(said.contains("differ from those it was escalated under") && said.contains(way_on), "{said}");
         assert!(said.contains("load those") && !said.contains("any more"), "{said}");
     }
     governor.policies().load(policies(POLICIES)).unwrap();

@@ -72,7 +72,7 @@ fn an_approval_is_for_the_text_that_was_asked() {
         assert_eq!(seen(&intent), seen(&other), "the test is of texts that are parsed to the same");
 
         let said = error(governor.escalations().claim(id, &other)).to_string();
-        assert!(said.contains("text that this intent was not parsed from"), "{said}");
+        assert!(said.contains("another request text than this intent was parsed from"), "{said}");
         // Where from is not known.
         assert_eq!(code(governor.escalations().claim(id, &seen(&intent))), "CONFLICT");
         assert!(governor.escalations().claim(id, &parsed(&governor, ASKED)).is_ok(), "the same text, parsed again");

@@ -101,7 +101,7 @@ fn what_was_approved_is_not_taken_up_once_it_cannot_be_read() {
     damage(folder.path(), "order-bad");
     let refused = error(governor.escalations().claim(bad, &marked("order-bad")));
     assert_eq!(refused.code(), "CONFLICT");
-    assert!(refused.to_string().contains("cannot be taken up: its evidence"), "{refused}");
+    assert!(refused.to_string().contains("cannot be claimed: its evidence"), "{refused}");
     assert!(governor.escalations().claim(good, &marked("order-good")).is_ok());
 }
 

@@ -52,10 +52,7 @@ impl Pins {
                 |known: &Value| ["pinned", "overridden", "changed"].iter().all(|state| known[*state] != true);
             let resembles = self.resembling.lock().unwrap_or_else(PoisonError::into_inner).contains(&tool);
             if resembles || !is_open.is_some_and(is_fresh) {
-                let message = format!(
-                    "{:?} is not seen for the first time; an operator accepts it with: rulekeep mcp accept",
-                    tool.1
-                );
+                let message = format!("{:?} was seen before; an operator accepts it with: rulekeep mcp accept", tool.1);
                 return Err(forbidden(&message));
             }
         }

@@ -77,7 +77,7 @@ impl Server {
         while !*is_ending {
             let left = idle_exit.map_or(LONGEST_SLEEP, |idle| idle.saturating_sub(self.idle()));
             if left.is_zero() {
-                eprintln!("nobody called for {} minutes", self.idle().as_secs() / 60);
+                eprintln!("no calls for {} minutes: the daemon ends", self.idle().as_secs() / 60);
                 break;
             }
             let waited = self.ended.wait_timeout(is_ending, left.min(LONGEST_SLEEP));
@@ -182,7 +182,7 @@ impl Server {
         let id = params.get("id").and_then(Value::as_str).unwrap_or_default().replacen("esc_", "prf_", 1);
         let is_ours = asked.lock().unwrap_or_else(PoisonError::into_inner).contains(&id);
         if !is_ours || params.get("reviewer").and_then(Value::as_str) != Some(HOST_USER) {
-            let message = "an operator approves: rulekeep escalations approve";
+            let message = "only an operator approves, with: rulekeep escalations approve";
             return Err(Error::Forbidden { message: message.to_owned() });
         }
         rulekeep_server::call(&self.gateway, "escalation/approve", Value::Object(params.clone()))

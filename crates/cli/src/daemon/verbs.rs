@@ -16,6 +16,7 @@ use super::server::Server;
 use crate::client::Client;
 use crate::home::Home;
 use crate::hook::engine::{Engine, Settings};
+use crate::output;
 use crate::signals;
 use crate::store::describe;
 
@@ -87,12 +88,18 @@ pub(crate) fn down(_options: &DownOptions) -> Result<ExitCode, String> {
         println!("no daemon runs");
         return Ok(ExitCode::SUCCESS);
     };
-    Client::operating(&home)?.call("daemon/stop", json!({}))?;
-    let deadline = Instant::now() + LONGEST_START;
-    while home.operator_socket().exists() && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(10));
+    let client = Client::operating(&home)?;
+    // The daemon may end before it has answered.
+    if let Err(failure) = client.call("daemon/stop", json!({}))
+        && failure.code != "UNREACHABLE"
+    {
+        return Err(failure.into());
     }
-    println!("the daemon ends, process {pid}; hooks refuse until: rulekeep up");
+    if !client.has_ended(LONGEST_START) {
+        let log = home.daemon_log();
+        return Err(format!("process {pid} has not ended within {LONGEST_START:?}; {} may say why", log.display()));
+    }
+    println!("the daemon has ended, process {pid}; hooks refuse until: rulekeep up");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -109,7 +116,12 @@ pub(crate) fn status(options: &StatusOptions) -> Result<ExitCode, String> {
             None => println!("daemon    does not run: hooks refuse; start it with: rulekeep up"),
         }
         println!("home      {}", home.root().display());
-        println!("health    {}", status["status"].as_str().unwrap_or("unknown"));
+        println!("health    {}", if daemon.is_null() { health_of_store(&status) } else { word(&status["status"]) });
+        // Without a daemon the store is open read-only, which the first line says already.
+        let warnings = status["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for warning in warnings.filter(|warning| !daemon.is_null() || !warning.contains(READ_ONLY)) {
+            println!("warning   {}", output::clean(warning));
+        }
         for (name, value) in status["metrics"].as_object().into_iter().flatten() {
             if value.is_number() {
                 println!("          {name}: {value}");
@@ -117,6 +129,18 @@ pub(crate) fn status(options: &StatusOptions) -> Result<ExitCode, String> {
         }
     }
     Ok(if daemon.is_null() { ExitCode::from(NOT_RUNNING) } else { ExitCode::SUCCESS })
+}
+
+/// Returns the worst health of the components that need no daemon.
+fn health_of_store(status: &Value) -> &str {
+    let components = status["components"].as_object().into_iter().flatten();
+    let others = components.filter(|(name, _)| *name != "gateway").map(|(_, health)| word(health));
+    let rank = |health: &&str| ["healthy", "degraded"].iter().position(|known| known == health).unwrap_or(2);
+    others.max_by_key(rank).unwrap_or("unknown")
+}
+
+fn word(health: &Value) -> &str {
+    health.as_str().unwrap_or("unknown")
 }
 
 /// Returns the process ID of the daemon, if one answers.
@@ -162,3 +186,5 @@ fn last_lines(home: &Home) -> String {
 const LONGEST_START: Duration = Duration::from_secs(30);
 /// The exit code of `status` if no daemon runs.
 const NOT_RUNNING: u8 = 3;
+/// Part of the warning that a store is open read-only.
+const READ_ONLY: &str = "opened read-only";

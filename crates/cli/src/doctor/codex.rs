@@ -17,7 +17,7 @@ use super::settings::Entry;
 pub(super) fn trusts(machine: &Machine, entries: &[Entry]) -> Result<(), (Verdict, String)> {
     let listed = list(machine).map_err(|message| {
         let text =
-            format!("whether Codex trusts the hook cannot be seen: {message}; open /hooks in Codex and review it");
+            format!("it is unknown whether Codex trusts the hook: {message}; open /hooks in Codex and review the hook");
         (Verdict::NotProven, text)
     })?;
     let hooks = listed.pointer("/data/0/hooks").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

@@ -67,7 +67,7 @@ impl Examination<'_> {
             self.findings.push(Finding {
                 fault: Fault::Edited,
                 verdict: Verdict::Red,
-                text: format!("no hook of Rulekeep is in effect on {}", self.model.gate),
+                text: format!("no Rulekeep hook is in effect on {}", self.model.gate),
                 remedy: format!("run `rulekeep hook install --host {name}`"),
             });
             return;
@@ -75,12 +75,12 @@ impl Examination<'_> {
         let entries = registered(self.host, &self.machine.home, &self.machine.project).unwrap_or_default();
         for entry in entries.iter().filter(|entry| !entry.unchanged) {
             let (file, event) = (entry.file.display(), &entry.event);
-            let text = format!("{file}: the entry on {event} is not as `rulekeep hook install` writes it");
+            let text = format!("{file}: the entry on {event} differs from what `rulekeep hook install` writes");
             self.find(Fault::Edited, Verdict::NotProven, text);
         }
         let lacks = |event: &&str| !entries.iter().any(|entry| entry.event == *event);
         for event in events(self.host).filter(lacks).collect::<Vec<_>>() {
-            self.find(Fault::Edited, Verdict::NotProven, format!("no hook of Rulekeep is registered on {event}"));
+            self.find(Fault::Edited, Verdict::NotProven, format!("no Rulekeep hook is registered on {event}"));
         }
         if self.model.closes.is_some() && !self.settings.ours.iter().any(|entry| entry.closes) {
             let field = self.model.closes.as_deref().unwrap_or_default();
@@ -122,7 +122,7 @@ impl Examination<'_> {
             _ if self.model.project == ProjectHooks::Unknown
                 && !entries.iter().any(|entry| entry.scope == Scope::User) =>
             {
-                let text = "whether the host runs hooks of this project before it trusts the folder cannot be seen";
+                let text = "it is unknown whether the host runs this project's hooks before it trusts the folder";
                 self.find(Fault::Folder, Verdict::NotProven, text);
             }
             _ => {}
@@ -223,13 +223,12 @@ impl Examination<'_> {
             let entries = self.covering(tool);
             let event = self.event(&probe, &Nonce(String::new()), &Map::new());
             if let Err(text) = self.refused(&entries, &event, "", &[]) {
-                let text =
-                    format!("calls of sub-agents are not known to reach the hook, and {tool} starts one: {text}");
+                let text = format!("calls of sub-agents may not reach the hook, and {tool} starts a sub-agent: {text}");
                 // An untested version may ask all the same.
                 let verdict = if self.model.asks { Verdict::NotProven } else { Verdict::Red };
                 let version = match &self.model.program {
                     Some((program, seen)) if self.model.asks => {
-                        format!("have {program} {seen} or later on the path; or ")
+                        format!("put {program} {seen} or later on the path; or ")
                     }
                     _ => String::new(),
                 };
@@ -266,7 +265,7 @@ impl Examination<'_> {
 
     /// Checks that one of the entries refuses the event; one refusal is enough for every host.
     fn refused(&self, entries: &[Entry], event: &str, reason: &str, more: &[(&str, &Path)]) -> Result<(), String> {
-        let mut failure = "no entry sees it".to_owned();
+        let mut failure = "no entry covers it".to_owned();
         for entry in entries {
             let end: End = self.machine.fire(&self.model.shell, &entry.command, event, entry.limit, more);
             match end.refusal(self.model.denies.as_deref(), reason) {
@@ -303,7 +302,7 @@ impl Examination<'_> {
             let remedy = match (state, &self.model.program) {
                 (State::Blocked | State::Impossible, _) => String::new(),
                 (_, Some((program, seen))) if matches!(behavior, Behavior::Seen | Behavior::Closes) => {
-                    format!("have {program} {seen} or later on the path, and run `rulekeep hook install`")
+                    format!("put {program} {seen} or later on the path, and run `rulekeep hook install`")
                 }
                 _ => fault.remedy().to_owned(),
             };

@@ -126,13 +126,13 @@ impl End {
         let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let said = match output.status.code() {
             Some(2) if stdout.is_empty() || denies(&stdout) => stderr,
-            Some(2) => return Err(format!("it printed {:?} beside its refusal", first_line(&stdout))),
+            Some(2) => return Err(format!("it printed {:?} in addition to its refusal", first_line(&stdout))),
             Some(0) if denies(&stdout) => stdout,
             Some(0) => return Err(format!("it lets the call run: {:?}", first_line(&stdout))),
             _ => return Err(format!("it ended with {}: {:?}", output.status, first_line(&stderr))),
         };
         if said.trim().is_empty() || !said.contains(reason) {
-            return Err(format!("it refused without the reason of the daemon: {:?}", first_line(&said)));
+            return Err(format!("it refused without the daemon's reason: {:?}", first_line(&said)));
         }
         Ok(())
     }

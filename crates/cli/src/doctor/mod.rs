@@ -69,7 +69,7 @@ pub fn run(options: Options) -> Result<ExitCode, String> {
         None => all.filter(|host| examine::is_here(*host, &machine)).collect(),
     };
     if hosts.is_empty() {
-        return Err("no host is used here: run `rulekeep hook install`, or name a host with --host".to_owned());
+        return Err("no host is set up here: run `rulekeep hook install`, or name a host with --host".to_owned());
     }
     let reports: Vec<Report> = hosts.into_iter().map(|host| examine(host, &machine)).collect();
     if options.json {

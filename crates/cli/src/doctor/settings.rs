@@ -75,11 +75,11 @@ impl Settings {
         let fields = settings.as_object().ok_or("expected a JSON object")?;
         for (field, value) in &model.needs {
             if fields.get(field) != Some(value) {
-                return Err(format!("the host leaves the file out: {field:?} must be {value}"));
+                return Err(format!("the host ignores the file: {field:?} must be {value}"));
             }
         }
         if let Some(field) = fields.keys().find(|field| !model.knows.is_empty() && !model.knows.contains(field)) {
-            return Err(format!("the host leaves the file out, as it does not know the field {field:?}"));
+            return Err(format!("the host ignores the file: it does not know the field {field:?}"));
         }
         for switch in &model.off {
             let (pointer, value) = switch.split_once('=').unwrap_or((switch, "true"));

@@ -84,7 +84,7 @@ fn draft(folder: &Path) -> Result<(Home, String), String> {
 /// Asks for confirmation on the terminal. Returns an error without a terminal, and for any answer except yes.
 pub(crate) fn confirm(question: &str) -> Result<(), String> {
     if !std::io::stdin().is_terminal() {
-        return Err("there is no terminal to ask on: add --yes".to_owned());
+        return Err("there is no terminal to confirm on: add --yes".to_owned());
     }
     eprint!("{question} [y/N] ");
     std::io::stderr().flush().map_err(|error| error.to_string())?;

@@ -109,7 +109,7 @@ fn answer(options: &Options, dialect: &mut Option<&'static Dialect>) -> Result<H
         params["agent"] = json!(agent);
     }
     let answer = client.call("hook/event", params).map_err(|failure| failure.message)?;
-    serde_json::from_value(answer).map_err(|error| format!("the daemon gave no answer for a host: {error}"))
+    serde_json::from_value(answer).map_err(|error| format!("the daemon's answer to the hook cannot be read: {error}"))
 }
 
 /// The time before the host's timeout at which the hook gives up.

@@ -137,7 +137,7 @@ impl Hearing<'_> {
             return Ok(());
         }
         self.register()?;
-        self.withdraw("the user went on")?;
+        self.withdraw("the user continued without approving")?;
         if !self.engine.settings.mandates || words.trim().is_empty() {
             return Ok(());
         }
@@ -201,7 +201,7 @@ impl Hearing<'_> {
                 self.wait(call, EscalationId::of(proof_id), &intent, text("reasoning"))
             }
             (Decision::Degrade, _) => Ok(Ruling::Deny(format!(
-                "rulekeep grants only a part of this call ({}): {} [{proof_id}]",
+                "rulekeep permits only a part of this call ({}): {} [{proof_id}]",
                 verdict["grantedCapabilities"],
                 text("reasoning")
             ))),
@@ -229,7 +229,7 @@ impl Hearing<'_> {
         Ok(match verdict.decision {
             Decision::Allow => None,
             _ => Some(Ruling::Deny(format!(
-                "rulekeep: {} governs the agent, and only an operator changes it. {} [{}]",
+                "rulekeep: {} governs the agent, and only an operator may change it. {} [{}]",
                 place.display(),
                 verdict.reasoning,
                 verdict.proof_id
@@ -268,7 +268,7 @@ impl Hearing<'_> {
     fn redeem(&self, call: &HostCall, id: EscalationId, intent: &Intent) -> Result<Option<Ruling>, Error> {
         match self.governor().escalations().get(id)?.state {
             EscalationState::Pending if !self.dialect.asks() => {
-                self.wait(call, id, intent, "this was asked before and waits for an answer.").map(Some)
+                self.wait(call, id, intent, "this call was escalated before and is still pending.").map(Some)
             }
             EscalationState::Approved => match self.governor().escalations().claim(id, intent) {
                 Ok(verdict) if verdict.decision == Decision::Allow => {
@@ -300,7 +300,7 @@ impl Hearing<'_> {
                 let asked = escalations.get(id)?.reviewer.filter(|reviewer| reviewer != "operator");
                 let by = asked.map(|reviewer| format!(" --reviewer {reviewer}")).unwrap_or_default();
                 Ok(Ruling::Deny(format!(
-                    "rulekeep: {reason} Ticket {id}: an operator agrees with `rulekeep escalations approve {id}{by}`; then \
+                    "rulekeep: {reason} Ticket {id}: an operator approves it with `rulekeep escalations approve {id}{by}`; then \
                      the same call goes through."
                 )))
             }
@@ -319,7 +319,7 @@ impl Hearing<'_> {
             let id = EscalationId::of(proof_id);
             let escalations = self.governor().escalations();
             if escalations.get(id)?.state == EscalationState::Pending {
-                let note = format!("agreed to in the question of {}", self.host.name());
+                let note = format!("approved at the prompt of {}", self.host.name());
                 escalations.approve(id, Review::by(HOST_USER).note(note))?;
             }
             if let Ok(verdict) = escalations.claim(id, &intent) {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::work::write_new;
-use crate::client::Client;
+use crate::client::{Client, Failure};
 use crate::home::Home;
 use crate::operate::{Failed, holding, parameters};
 use crate::output;
@@ -54,14 +54,27 @@ pub(crate) struct Prove {
 
 /// Signs a checkpoint.
 pub(super) fn create(options: &Create) -> Result<ExitCode, Failed> {
-    options.show(&options.client(Client::operating)?.call("checkpoint/create", json!({}))?, "note")
+    let made = options.client(Client::operating)?.call("checkpoint/create", json!({}));
+    options.show(&made.map_err(with_advice)?, "note")
 }
 
 /// Creates a proof.
 pub(super) fn prove(options: &Prove) -> Result<ExitCode, Failed> {
     // A daemon has the key and proves to anybody; without one the store has to be opened with the key.
     let client = options.log.client(|home| Client::daemon(home)?.map_or_else(|| Client::operating(home), Ok))?;
-    options.log.show(&client.call("checkpoint/prove", parameters(options)?)?, "proof")
+    let made = client.call("checkpoint/prove", parameters(options)?);
+    options.log.show(&made.map_err(with_advice)?, "proof")
+}
+
+/// Adds where a key is set to the failure of a log without a checkpoint key.
+fn with_advice(mut failure: Failure) -> Failure {
+    if failure.message.contains("no checkpoint key") {
+        failure.message.push_str(
+            "; set one under [checkpoints] in the home's config.toml, or for a folder with \
+                                  --store, --checkpoint-name and --checkpoint-seed",
+        );
+    }
+    failure
 }
 
 impl Create {

@@ -102,7 +102,7 @@ fn tell(report: &ExportReport, json: bool) -> Result<ExitCode, Failed> {
 fn to_file(governor: &Governor, file: &Path, options: &Options, progress: &Progress) -> Result<ExportReport, Failed> {
     let shown = file.display();
     if file.exists() {
-        return Err(format!("{shown} is there already: name another file, or move it away").into());
+        return Err(format!("{shown} exists already: name another file, or move it away").into());
     }
     let interrupt = Interrupt::watch()?;
     let mut part = OsString::from(file);
@@ -113,7 +113,7 @@ fn to_file(governor: &Governor, file: &Path, options: &Options, progress: &Progr
         Ok(report) => report,
         Err(failed) => {
             let kept = if options.resume {
-                format!("go on with --resume, which reads {}", part.display())
+                format!("continue with --resume, which reads {}", part.display())
             } else {
                 let _ = fs::remove_file(&part); // where that fails, it is no file of the name that was given
                 format!("{shown} was not written")

@@ -104,10 +104,10 @@ pub(super) fn archive(options: &Archive) -> Result<ExitCode, Failed> {
     let report = options.place.work("the archive", |governor| governor.log().archive(options.before, &options.to))?;
     let report = serde_json::to_value(report).map_err(|error| error.to_string())?;
     if report.is_null() && !options.place.json {
-        eprintln!("nothing moved: no whole segment is older than that and than 31 days");
+        eprintln!("nothing moved: no full segment is older than the given time and than 31 days");
         return Ok(ExitCode::SUCCESS);
     }
-    let remark = if report.is_null() { "" } else { "keep the archive: rulekeep log check checks it by itself" };
+    let remark = if report.is_null() { "" } else { "keep the archive; check it with: rulekeep log check" };
     Verb::one("archive").remark(remark).show(&report, options.place.json)
 }
 

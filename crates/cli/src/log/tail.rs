@@ -30,7 +30,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     let client = if options.follow {
         let home = Home::find()?;
         home.check()?;
-        Client::daemon(&home)?.ok_or_else(|| Failed::not_running("nothing is added to the log now"))?
+        Client::daemon(&home)?
+            .ok_or_else(|| Failed::not_running("the daemon does not run, so the log does not grow"))?
     } else {
         options.from.client()?
     };

@@ -67,7 +67,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!(
-        "the log does not hold, and takes in nothing more; end what has it open, keep a copy, then: rulekeep log repair {}",
+        "the log does not verify and is read-only; stop the process that has it open, keep a copy, then run: rulekeep \
+         log repair {}",
         store.display()
     );
     Ok(ExitCode::FAILURE)

@@ -102,7 +102,7 @@ impl<T: Read> Read for Interruptible<T> {
 /// Makes Ctrl-C wait for work that must not be interrupted. Pressed again, it ends the process at once; the log is
 /// then recovered by the next open.
 pub(super) fn finish_first(what: &'static str) -> Result<(), Failed> {
-    let tell = move || eprintln!("\n{what} is being finished; Ctrl-C once more ends it at once");
+    let tell = move || eprintln!("\nfinishing {what}; press Ctrl-C again to end it at once");
     Ok(signals::on_end(tell)?)
 }
 

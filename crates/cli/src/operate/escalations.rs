@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use rulekeep::escalation::EscalationState;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Failed, Id, Page, Reading, Verb, Writing};
 use crate::client::Client;
@@ -107,7 +108,11 @@ const LIST: Verb = Verb::list(
 pub(crate) fn escalations(command: Escalations) -> Result<ExitCode, Failed> {
     match command {
         Escalations::List { params, from } => from.run(&LIST, &params),
-        Escalations::Show { id, from } => from.run(&Verb::one("escalation/get"), &Id { id: &id }),
+        Escalations::Show { id, from } => {
+            let asked = from.client()?.call("escalation/get", super::parameters(&Id { id: &id })?)?;
+            output::print(&if from.json { output::json(&asked) } else { described(&asked) })?;
+            Ok(ExitCode::SUCCESS)
+        }
         Escalations::Approve { answer, for_task } => approve(Answer { for_task, ..answer }),
         Escalations::Reject(answer) => answer.to.run(&Verb::one("escalation/reject"), &answer),
     }
@@ -118,8 +123,70 @@ fn approve(mut answer: Answer) -> Result<ExitCode, Failed> {
     let client = Client::operating(&Home::find()?)?;
     if answer.digest.is_none() {
         let asked = client.call("escalation/get", super::parameters(&Id { id: &answer.id })?)?;
-        eprintln!("{}\n", output::fields(&asked));
+        eprintln!("{}\n", described(&asked));
         answer.digest = asked["digest"].as_str().map(str::to_owned);
     }
     Verb::one("escalation/approve").run(&client, &answer, answer.to.json)
+}
+
+/// Returns an escalation as its reviewer reads it.
+fn described(asked: &Value) -> String {
+    let at = |place: &str| asked.pointer(place).cloned().unwrap_or_default();
+    let below = |place: &str| Value::from(asked.pointer(place).map(output::flat).unwrap_or_default());
+    let rows = [
+        ("escalation", at("/id")),
+        ("state", at("/state")),
+        ("ended because", at("/why")),
+        ("agent", at("/agentId")),
+        ("risk", at("/riskLevel")),
+        ("action", at("/intent/parsedAction")),
+        ("capabilities", at("/intent/requiredCapabilities")),
+        ("request", at("/input")),
+        ("context", below("/intent/context")),
+        ("unreadable", at("/unreadable")),
+        ("reason", at("/reason")),
+        ("task", below("/task")),
+        ("needs", listed(asked, "needs", needed)),
+        ("votes", listed(asked, "votes", voted)),
+        ("would grant", at("/onApproval/granted")),
+        ("would deny", at("/onApproval/denied")),
+        ("constraints", below("/onApproval/constraints")),
+        ("granted", below("/granted")),
+        ("created", at("/createdAt")),
+        ("expires", at("/expiresAt")),
+        ("claimed", at("/claimedAt")),
+        ("record", at("/proofId")),
+        ("resolution", at("/resolution")),
+        ("intent", at("/intent/id")),
+        ("input digest", at("/inputDigest")),
+        ("digest", at("/digest")),
+    ];
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    output::named(rows.iter().filter(|(_, value)| !is_empty(value)).map(|(name, value)| (*name, value)))
+}
+
+fn listed(asked: &Value, name: &str, described: impl Fn(&Value) -> String) -> Value {
+    let lines: Vec<String> = asked[name].as_array().into_iter().flatten().map(described).collect();
+    lines.join("\n").into()
+}
+
+fn needed(need: &Value) -> String {
+    let reviewer = need["reviewer"].as_str().unwrap_or("anybody but the requester");
+    let people: Vec<&str> = need["people"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let people = if people.is_empty() { String::new() } else { format!(" ({})", people.join(", ")) };
+    match need["approvals"].as_u64() {
+        Some(count) if count > 1 => output::clean(&format!("{count} approvals by {reviewer}{people}")),
+        _ => output::clean(&format!("1 approval by {reviewer}{people}")),
+    }
+}
+
+fn voted(vote: &Value) -> String {
+    let word = if vote["approved"] == true { "approved" } else { "rejected" };
+    let note = vote["note"].as_str().map(|note| format!(": {note}")).unwrap_or_default();
+    output::clean(&format!("{word} by {}{note}", vote["reviewer"].as_str().unwrap_or_default()))
 }

@@ -58,12 +58,12 @@ impl From<Failure> for Failed {
             _ => FAILED,
         };
         let next = match failure.code.as_str() {
-            "AGENT_NOT_FOUND" => "; agents are listed by: rulekeep agents list",
-            "CHAIN_BROKEN" => "; rulekeep log verify says where",
-            "PROOF_NOT_FOUND" if is_escalation(&failure) => "; escalations are listed by: rulekeep escalations list",
-            "PROOF_NOT_FOUND" => "; records are listed by: rulekeep log query",
-            "UNAUTHORIZED" => "; set RULEKEEP_OPERATOR_KEY to a key of the scope admin that was not revoked",
-            "UNREACHABLE" => "; whether the daemon runs is shown by: rulekeep status",
+            "AGENT_NOT_FOUND" => "; list the agents with: rulekeep agents list",
+            "CHAIN_BROKEN" => "; locate the damage with: rulekeep log verify",
+            "PROOF_NOT_FOUND" if is_escalation(&failure) => "; list the escalations with: rulekeep escalations list",
+            "PROOF_NOT_FOUND" => "; list the records with: rulekeep log query",
+            "UNAUTHORIZED" => "; set RULEKEEP_OPERATOR_KEY to a valid key of the scope admin",
+            "UNREACHABLE" => "; check the daemon with: rulekeep status",
             _ => "",
         };
         Self { exit, message: format!("{failure}{next}") }

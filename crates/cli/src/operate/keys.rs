@@ -152,7 +152,7 @@ pub(crate) fn keys(command: Keys) -> Result<ExitCode, Failed> {
     match command {
         Keys::List { from } => from.run(&KEYS, &Nothing {}),
         Keys::Create { params, to } => {
-            to.run(&Verb::one("key/create").remark("the text of the key is shown only here: keep it now"), &params)
+            to.run(&Verb::one("key/create").remark("the key is shown only once: store it now"), &params)
         }
         Keys::Revoke { id, to } => to.run(&Verb::one("key/revoke"), &Id { id: &id }),
     }
@@ -163,7 +163,7 @@ pub(crate) fn kill_switch(command: KillSwitch) -> Result<ExitCode, Failed> {
     match command {
         KillSwitch::List { from } => from.run(&STOPS, &Nothing {}),
         KillSwitch::Set(stop) => {
-            let verb = Verb::one("stop/set").remark("actions that were granted before may be under way: see open");
+            let verb = Verb::one("stop/set").remark("actions granted before may still be running: see open");
             stop.to.run(&verb, &stop)
         }
         KillSwitch::Lift { params, to } => to.run(&Verb::one("stop/lift"), &params),
@@ -176,6 +176,6 @@ fn plan(text: &str) -> Result<Value, String> {
     }
     let numbers: Option<(u32, u32)> =
         text.split_once(':').and_then(|(rate, burst)| Some((rate.parse().ok()?, burst.parse().ok()?)));
-    let (rate, burst) = numbers.ok_or("expected free, pro, or a number a minute and a burst, as 60:10")?;
+    let (rate, burst) = numbers.ok_or("expected free, pro, or requests per minute and a burst, such as 60:10")?;
     Ok(json!({ "perMinute": rate, "burst": burst }))
 }

@@ -81,7 +81,7 @@ impl Verb {
         if let (Some(total), Some(page), true) =
             (answer["total"].as_u64(), answer["page"].as_u64(), answer["hasMore"] == true)
         {
-            eprintln!("page {page}, {total} in all; more: --page {}", page + 1);
+            eprintln!("page {page}, {total} in total; next: --page {}", page + 1);
         }
         if !self.remark.is_empty() {
             eprintln!("{}", self.remark);
@@ -185,7 +185,7 @@ pub(crate) fn holding(
             released(&home)?;
             if key.is_some() {
                 return Err(Failed::usage(
-                    "the key for the home's checkpoints is set in config.toml, as [checkpoints]",
+                    "the key for the home's checkpoints is set in config.toml, under [checkpoints]",
                 ));
             }
             Ok(Client::operating(&home)?)
@@ -197,7 +197,7 @@ pub(crate) fn holding(
 pub(crate) fn released(home: &Home) -> Result<(), Failed> {
     home.check()?;
     match Client::daemon(home)? {
-        Some(_) => Err("the daemon has the store open; end it first with: rulekeep down".to_owned().into()),
+        Some(_) => Err("the daemon has the store open; stop it first with: rulekeep down".to_owned().into()),
         None => Ok(()),
     }
 }

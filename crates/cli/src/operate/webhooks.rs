@@ -141,7 +141,7 @@ const DELIVERIES: Verb = Verb::list(
         ("error", "/error"),
     ],
 );
-const SECRET: &str = "the secret is shown only here: keep it now";
+const SECRET: &str = "the secret is shown only once: store it now";
 
 /// Runs a subcommand.
 pub(crate) fn webhooks(command: Webhooks) -> Result<ExitCode, Failed> {

@@ -241,7 +241,7 @@ fn told(found: &Differences) -> Result<String, std::fmt::Error> {
     if found.unreadable > 0 {
         writeln!(
             text,
-            "{} records could not be compared: their evidence is erased or of another form",
+            "{} records could not be compared: their evidence was erased or has another format",
             found.unreadable
         )?;
     }

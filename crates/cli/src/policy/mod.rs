@@ -177,7 +177,7 @@ fn default_policy() -> Result<PolicySet, rulekeep::Error> {
 fn shadow(arguments: &ShadowArguments) -> Result<bool, Box<dyn Error>> {
     let client = Client::operating(&Home::find()?)?;
     if !client.is_daemon() {
-        return Err("a set is in the shadow of a running daemon; start it with: rulekeep up".into());
+        return Err("the shadow policy set is in the daemon, which does not run; start it with: rulekeep up".into());
     }
     replay::run_shadow(arguments, &|method, params| Ok(client.call(method, params)?))
 }

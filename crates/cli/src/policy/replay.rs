@@ -83,7 +83,7 @@ fn looked_up<'a>(governor: &Governor, list: &'a [ReplayChange]) -> Result<Vec<Ch
 
 fn told(replay: &Replay, changes: &[Changed<'_>], hanging: &[Changed<'_>]) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    for (list, note) in [(changes, ""), (hanging, "  (depends on counters of limits)")] {
+    for (list, note) in [(changes, ""), (hanging, "  (depends on rate-limit counters)")] {
         for Changed { agent, action, at, change } in list {
             let ReplayChange { was, now, rules, was_rules, differs, proof_id, .. } = change;
             let named = |rules: &[std::sync::Arc<str>]| {
@@ -103,20 +103,20 @@ fn told(replay: &Replay, changes: &[Changed<'_>], hanging: &[Changed<'_>]) -> Re
             )?;
         }
     }
-    writeln!(text, "{} of {} decisions would come out otherwise", replay.changed, replay.records)?;
+    writeln!(text, "{} of {} decisions would differ", replay.changed, replay.records)?;
     let listed = u64::try_from(changes.len()).unwrap_or(u64::MAX);
     for (count, what) in [
         (
             replay.changed.saturating_sub(listed),
             "more changes are not listed; narrow the range with --from, --to and --agent",
         ),
-        (replay.counter_dependent, "decisions depend on counters of limits, which are not replayed"),
-        (replay.answered, "decisions rest on a reviewer's answer, which was taken as given"),
+        (replay.counter_dependent, "decisions depend on rate-limit counters, which are not replayed"),
+        (replay.answered, "decisions depend on a reviewer's answer, which was kept as it is"),
         (replay.barred, "denials by the kill switch, a suspension or a mandate were left out: no policy made them"),
         (replay.failed, "decisions fail on a condition of the candidate"),
         (
             replay.not_replayable + replay.erased,
-            "decisions cannot be replayed: their evidence is erased or of another form",
+            "decisions cannot be replayed: their evidence was erased or has another format",
         ),
     ] {
         if count > 0 {
@@ -160,7 +160,7 @@ pub fn run_shadow(
 fn told_shadow(shadow: &Value) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     if shadow.is_null() {
-        return Ok("no set is in the shadow; name a document to set one beside the set in force\n".to_owned());
+        return Ok("no shadow policy set is loaded; name a document to load one\n".to_owned());
     }
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for change in shadow["differences"].as_array().into_iter().flatten() {
@@ -171,6 +171,6 @@ fn told_shadow(shadow: &Value) -> Result<String, std::fmt::Error> {
     }
     let [decided, differed, failed] =
         ["decided", "differed", "failed"].map(|count| shadow[count].as_u64().unwrap_or_default());
-    writeln!(text, "{differed} of {decided} decisions would have come out otherwise; {failed} fail on a condition")?;
+    writeln!(text, "{differed} of {decided} decisions would have differed; {failed} fail on a condition")?;
     Ok(text)
 }

@@ -54,8 +54,7 @@ fn verdict(report: &Report<'_>) -> String {
             format!("<p class=\"verdict bad\"><b>The log does not verify.</b> {}</p>\n", text(&broken.to_string()))
         }
         (None, Some(_)) => {
-            "<p class=\"verdict good\"><b>The log verifies</b>, and holds everything that the checkpoint \
-             signs for, unchanged.</p>\n"
+            "<p class=\"verdict good\"><b>The log verifies</b>, and contains everything that the checkpoint covers, unchanged.</p>\n"
                 .to_owned()
         }
         (None, None) => {
@@ -221,8 +220,7 @@ fn escalations(found: &Escalations, report: &Report<'_>) -> String {
         states.map(|(name, number)| row(name, &format!("{} ({})", count(*number), share(*number, total)))).collect();
     let times: String = times.iter().map(|(name, value)| row(name, value)).collect();
     format!(
-        "<div class=\"columns\"><table>\n{states}</table>\n<table>\n{times}</table></div>\n<p class=\"small\">Asked in \
-         the period, as they stand at the end of the log. Response times are those of approvals and rejections by \
+        "<div class=\"columns\"><table>\n{states}</table>\n<table>\n{times}</table></div>\n<p class=\"small\">Escalations opened in the period, in their state at the end of the log. Response times are those of approvals and rejections by \
          reviewers.</p>\n"
     )
 }
@@ -263,7 +261,7 @@ fn verification(report: &Report<'_>) -> String {
         let holds = if found.valid { "holds" } else { "not confirmed: the log does not verify" };
         rows.push(("Checkpoint", holds.to_owned()));
         rows.push(("Signed by", format!("<code>{}</code>", text(&key.to_string()))));
-        rows.push(("Entries signed for", count(checkpoint.size())));
+        rows.push(("Entries covered", count(checkpoint.size())));
         rows.push(("Root of the Merkle tree", format!("<code>{}</code>", checkpoint.root())));
         note = format!("<pre>{}</pre>\n", signed.lines().map(text).collect::<Vec<_>>().join("\n"));
     } else {

@@ -291,6 +291,43 @@ fn operating_needs_the_operators_key() {
 }
 
 #[test]
+fn down_returns_when_the_store_is_closed() {
+    let setup = Setup::new();
+    for _ in 0..5 {
+        let _up = setup.up();
+        goes_on(&setup.hook("claude", &call("Read", &json!({ "file_path": "/home/u/shop/a.rs" }))));
+        setup.down();
+        rulekeep::Governor::open(setup.home().join("store")).unwrap().close().unwrap();
+    }
+}
+
+#[test]
+fn the_status_for_people_has_the_warnings_and_without_a_daemon_the_health_of_the_store() {
+    let setup = Setup::new();
+    let without = setup.run(&["status"]);
+    assert!(without.stdout.contains("does not run") && without.stdout.contains("health    healthy"), "{without:?}");
+    assert!(!without.stdout.contains("warning"), "{without:?}");
+    let _up = setup.up();
+    assert!(!setup.run(&["status"]).stdout.contains("warning"));
+    assert_eq!(setup.operator(&["kill-switch", "set", "--agent", "claude", "--note", "a drill"]).code, 0);
+    let warned = setup.run(&["status"]).stdout;
+    assert!(warned.contains("warning   the kill switch stp_") && warned.contains("for agent claude"), "{warned}");
+}
+
+#[test]
+fn advice_names_commands_and_settings() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let mistyped = setup.run(&["agents", "show", "clade"]);
+    assert!(mistyped.stderr.contains("list the agents with: rulekeep agents list"), "{mistyped:?}");
+    assert!(!mistyped.stderr.contains("governor"), "{mistyped:?}");
+    goes_on(&setup.hook("claude", &call("Read", &json!({ "file_path": "/home/u/shop/a.rs" }))));
+    let records = setup.ask("proof/query", &json!({ "entityId": "claude" }));
+    let unsigned = setup.run(&["log", "prove", records["items"][0]["id"].as_str().unwrap()]);
+    assert!(unsigned.stderr.contains("[checkpoints] in the home's config.toml"), "{unsigned:?}");
+}
+
+#[test]
 fn sixty_four_hooks_at_once_all_get_their_answer() {
     let setup = Setup::new();
     let _up = setup.up();

@@ -155,7 +155,10 @@ fn a_change_that_a_case_sees_and_does_not_expect_is_told_so() {
     let report = run(&rules, &format!("{cases}{wrong}"));
     let left_out =
         report.mutants.as_ref().unwrap().survivors.iter().find(|one| one.rule == "less" && one.mutation == "left out");
-    assert_eq!(left_out.unwrap().advice, "case \"T3 sends\" sees it and expects nothing of constraints: say it there");
+    assert_eq!(
+        left_out.unwrap().advice,
+        "case \"T3 sends\" is affected by it but expects nothing about constraints: add it there"
+    );
 }
 
 #[test]
@@ -169,7 +172,7 @@ fn a_change_that_changes_nothing_can_be_declared_and_an_idle_declaration_is_told
     assert_eq!(mutants.equivalent[0].advice, "Nothing grants it.");
     assert_eq!(
         mutants.idle_declarations,
-        ["a case notices \"send\" left out, or there is no such change: drop its declaration"]
+        ["a case notices \"send\" left out, or no such mutant exists: drop its declaration"]
     );
 }
 
@@ -268,7 +271,7 @@ fn a_malformed_document_is_refused_with_its_place() {
         ),
         (
             "[[case]]\nname = \"a\"\nexpect = { error = \"POLICY_ERROR\", reviewer = \"b\" }",
-            "line 3 column 20: where an error is expected there is no reviewer: nothing is decided",
+            "line 3 column 20: a case that expects an error cannot have reviewer: no decision is made",
         ),
         (
             "[[case]]\nname = \"a\"\nexpect = { decision = \"ALOW\" }",
@@ -276,7 +279,7 @@ fn a_malformed_document_is_refused_with_its_place() {
         ),
         (
             "[[case]]\nname = \"a\"\nintent = { action = \"b\", capabilities = [\"email\"] }\nexpect = { decision = \"DENY\" }",
-            "line 3 column 42: \"email\" is no capability",
+            "line 3 column 42: \"email\" is not a valid capability",
         ),
         (
             "[[case]]\nname = \"a\"\nexpect = { decision = \"DENY\" }",
@@ -292,7 +295,7 @@ fn a_malformed_document_is_refused_with_its_place() {
         ),
         (
             "[[case]]\nname = \"a\"\ninput = \"x\"\nnow = \"soon\"\nexpect = { decision = \"DENY\" }",
-            "line 4 column 7: \"soon\" is no timestamp",
+            "line 4 column 7: \"soon\" is not a valid timestamp",
         ),
         (
             "[[case]]\nname = \"a\"\nintent = { action = \"b\", capabilities = [\"web:read\"], context = { environment = 1 } }\nexpect = { decision = \"DENY\" }",
@@ -411,7 +414,7 @@ fn a_declaration_that_a_request_refutes_is_told_and_its_change_survives() {
     let mutants = report.mutants.as_ref().unwrap();
     assert_eq!((mutants.refuted, mutants.equivalent.len()), (1, 0), "{report}");
     let refuted = mutants.survivors.iter().find(|one| one.mutation == "without capabilities").unwrap();
-    let told = "it is declared to change nothing, and does: drop the declaration and add a case with ";
+    let told = "it is declared equivalent, but it is not: drop the declaration and add a case with ";
     assert!(refuted.advice.starts_with(told) && refuted.advice.contains("booking:write"), "{}", refuted.advice);
 }
 
@@ -419,8 +422,8 @@ fn a_declaration_that_a_request_refutes_is_told_and_its_change_survives() {
 fn a_case_below_the_risk_of_what_it_asks_is_warned_of() {
     let report = run(MAIL, &SENDS.replace("email:send", "payment:transfer").replace("ALLOW", "DENY"));
     let warning = report.cases[0].warning.as_deref().unwrap();
-    assert!(warning.starts_with("the case says risk LOW, and a governor puts the request at "), "{warning}");
-    assert!(report.to_string().contains("warning (line 2): \"T3 sends\": the case says"), "{report}");
+    assert!(warning.starts_with("the case states risk LOW, but a governor rates the request "), "{warning}");
+    assert!(report.to_string().contains("warning (line 2): \"T3 sends\": the case states"), "{report}");
 }
 
 #[test]

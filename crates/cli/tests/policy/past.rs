@@ -45,7 +45,7 @@ fn a_replay_names_agent_action_and_time_of_each_change_and_writes_nothing() {
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].contains("Z  desk-1  send_emailaddress  DENY (no rule) -> ALLOW (mail)  prf_"), "{text}");
     assert!(lines[1].contains("Z  desk-1  read_file  ALLOW (reads) -> DENY (no rule)  prf_"), "{text}");
-    assert_eq!(lines[2], "2 of 2 decisions would come out otherwise");
+    assert_eq!(lines[2], "2 of 2 decisions would differ");
     let report = json_of(&policy(&["replay", "--store", store, more, "--json"]));
     assert_eq!(
         (&report["changes"][0]["action"], &report["changes"][0]["now"]),
@@ -53,10 +53,7 @@ fn a_replay_names_agent_action_and_time_of_each_change_and_writes_nothing() {
     );
 
     let narrowed = policy(&["replay", "--store", store, more, "--to", "2020-01-01T00:00:00Z"]);
-    assert_eq!(
-        (narrowed.status.code(), stdout(&narrowed).as_str()),
-        (Some(0), "0 of 0 decisions would come out otherwise\n")
-    );
+    assert_eq!((narrowed.status.code(), stdout(&narrowed).as_str()), (Some(0), "0 of 0 decisions would differ\n"));
     assert_eq!(policy(&["replay", "--store", "no-such-folder", more]).status.code(), Some(2));
     assert_eq!(fingerprint(folder.path()), before, "the store is only read");
 }

@@ -12,6 +12,7 @@ fn an_approval_binds_to_what_was_shown() {
     let id = place.id("esc_");
     let shown = place.ok(&["escalations", "show", id]);
     assert!(shown.contains("Pay 5000 dollars to account 123") && shown.contains("digest"), "{shown}");
+    assert!(shown.contains("1 approval by ") && shown.contains("would grant") && !shown.contains("{\n"), "{shown}");
     let other = format!("sha256:{}", "0".repeat(64));
     place.fails(1, &["escalations", "approve", id, "--digest", &other]);
     let output = place.run(&["escalations", "approve", id, "--note", "as agreed", "--json"]);
@@ -101,7 +102,7 @@ fn an_export_is_imported_again_and_never_written_over() {
     assert_eq!(place.json(&["log", "verify", "again"])["headHash"], report["headHash"]);
     let before = fs::read(place.work().join("log.jsonl")).unwrap();
     let said = place.fails(1, &["log", "export", "--to", "log.jsonl"]);
-    assert!(said.contains("is there already"), "{said}");
+    assert!(said.contains("exists already"), "{said}");
     assert_eq!(fs::read(place.work().join("log.jsonl")).unwrap(), before);
 }
 

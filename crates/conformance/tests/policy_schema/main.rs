@@ -275,7 +275,7 @@ fn fields(schema: &Schema, table: &str) -> BTreeSet<String> {
 
 /// The fields that the loader says it knows, where it met one that it does not.
 fn known<'a>(messages: impl Iterator<Item = &'a str> + Clone) -> BTreeSet<String> {
-    let mut lists = messages.clone().filter_map(|message| message.split("; known are ").nth(1));
+    let mut lists = messages.clone().filter_map(|message| message.split("; expected one of ").nth(1));
     let Some(list) = lists.next() else { panic!("{:?}", messages.collect::<Vec<_>>()) };
     list.split(" (").next().unwrap_or_default().split(", ").map(str::to_owned).collect()
 }

@@ -186,7 +186,7 @@ impl Case {
         if has_forms {
             is("an approved call", &text(mail), json!("sent"));
             let questions = seen["questions"].as_array().unwrap();
-            let own = questions.iter().filter(|one| one.as_str().unwrap().starts_with("Rulekeep holds a call"));
+            let own = questions.iter().filter(|one| one.as_str().unwrap().starts_with("Rulekeep holds back a call"));
             assert_eq!(own.count(), 1, "{name}: {seen}");
         } else {
             is("a call with a ticket", &mail["structuredContent"]["decision"], json!("ESCALATE"));

@@ -110,7 +110,7 @@ pub(crate) fn to_bytes(answer: &impl Serialize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::with_capacity(USUAL_ANSWER);
     match serde_json::to_writer(&mut bytes, answer) {
         Ok(()) => Ok(bytes),
-        Err(error) => Err(Error::Internal { message: format!("an answer does not serialise: {error}") }),
+        Err(error) => Err(Error::Internal { message: format!("an answer cannot be serialized: {error}") }),
     }
 }
 
@@ -175,7 +175,7 @@ impl Wait {
     pub(crate) fn check_line(&self) -> Result<(), Error> {
         match self.timeout_ms {
             Some(timeout) if timeout > LONGEST_LINE => {
-                let message = format!("expected at most {LONGEST_LINE}: lines behind it wait as long");
+                let message = format!("expected at most {LONGEST_LINE}: later lines wait as long");
                 Err(Error::input("timeoutMs", message))
             }
             _ => Ok(()),

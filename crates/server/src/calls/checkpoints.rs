@@ -42,7 +42,7 @@ impl Call for Prove {
     const SPEC: Spec = Spec::post(
         "checkpoint/prove",
         "/admin/checkpoints/proof",
-        "Proves that a record is in the log, or that the log only grew",
+        "Proves that a record is in the log, or that a later log extends an earlier one",
     )
     .errors(&[404, 409]);
     type Answer = CheckpointProof;

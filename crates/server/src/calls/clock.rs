@@ -19,8 +19,7 @@ pub(super) struct Accept {
 }
 
 impl Call for Accept {
-    const SPEC: Spec =
-        Spec::post("clock/accept", "/admin/clock", "Confirms the time that the clock shows").errors(&[409]);
+    const SPEC: Spec = Spec::post("clock/accept", "/admin/clock", "Confirms the clock's time").errors(&[409]);
     type Answer = ClockReport;
 
     fn run(self, gateway: &Gateway) -> Result<ClockReport, Error> {

@@ -82,7 +82,10 @@ impl Asked {
         if let Some(call_id) = self.call_id {
             let known = context.insert("callId".to_owned(), Value::String(call_id.clone()));
             if known.is_some_and(|known| known != call_id.as_str()) {
-                return Err(Error::input("input.callId", "expected the one that the context has, or none there"));
+                return Err(Error::input(
+                    "input.callId",
+                    "expected the same value as in the context, or none in the context",
+                ));
             }
         }
         Ok((self.text, context))

@@ -27,7 +27,7 @@ use rulekeep::Error;
 /// * Otherwise the errors of the call's parameters and of the governor.
 pub fn call_text(gateway: &Gateway, method: &str, params: &str) -> Result<String, Error> {
     let Some(entry) = find(method) else {
-        return Err(Error::input("method", "there is no call of that name"));
+        return Err(Error::input("method", "no call has this name"));
     };
     let made = (entry.read)(read_params(method, params)?)?.run(gateway)?;
     String::from_utf8(made.answer).map_err(|_| Error::Internal { message: "an answer is not UTF-8".to_owned() })

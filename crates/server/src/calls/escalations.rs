@@ -232,7 +232,7 @@ impl Read for Grant {
         let mut terms = Value::Object(terms);
         in_whole_numbers(&mut terms);
         let terms = serde_json::from_value(terms)
-            .map_err(|error| Error::input("params", format!("these are no terms of a class: {error}")))?;
+            .map_err(|error| Error::input("params", format!("these are not valid terms of a pre-approval: {error}")))?;
         Ok(Self::Class(PreApprovalForm { terms, person }))
     }
 }

@@ -201,7 +201,7 @@ impl SessionCall for Acknowledge {
         };
         let last = *live.shared.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.place() < event.place()) {
-            return Err(Error::query("eventId", format!("{event} was not told by {id}")));
+            return Err(Error::query("eventId", format!("{event} was not delivered by {id}")));
         }
         Extension::of(governor).acknowledge(reader, *event)?;
         Ok(self)

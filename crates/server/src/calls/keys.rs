@@ -51,7 +51,7 @@ impl Call for Create {
 
     fn run(self, gateway: &Gateway) -> Result<NewKey, Error> {
         if self.agents.as_ref().is_some_and(Vec::is_empty) {
-            return Err(Error::input("agents", "expected one at the least; without the field it is a key for all"));
+            return Err(Error::input("agents", "expected at least one; omit the field for a key for all agents"));
         }
         let mut draft = given(KeyDraft::new(self.scope, self.plan), self.name, KeyDraft::name);
         draft = given(draft, self.expires_at, KeyDraft::expires_at);

@@ -62,7 +62,7 @@ impl Params {
     pub(crate) fn fix(&mut self, name: &str, value: String) -> Result<(), Error> {
         match self.get(name) {
             Some(other) if other.as_str() != Some(&value) => {
-                Err(Error::input("body", format!("{name}: is another than in the path")))
+                Err(Error::input("body", format!("{name}: differs from the one in the path")))
             }
             _ => {
                 self.fields.insert(name.to_owned(), Value::from(value));

@@ -59,9 +59,8 @@ pub(super) struct Load {
 }
 
 impl Call for Load {
-    const SPEC: Spec = Spec::of(Verb::Put, "policy/load", "/admin/policies", "Puts another policy set into force")
-        .large()
-        .errors(&[409, 422]);
+    const SPEC: Spec =
+        Spec::of(Verb::Put, "policy/load", "/admin/policies", "Loads a policy set").large().errors(&[409, 422]);
     type Answer = PoliciesLoaded;
 
     fn together() -> Value {

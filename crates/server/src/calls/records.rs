@@ -348,7 +348,7 @@ impl Call for Verify {
         let log = gateway.governor().log();
         let (note, key) = match (self.checkpoint, self.checkpoint_key) {
             (None, None) => return log.verify(&VerifyOptions::new()),
-            (None, Some(_)) => return Err(Error::input("checkpointKey", "expected a checkpoint too, which it signed")),
+            (None, Some(_)) => return Err(Error::input("checkpointKey", "expected a checkpoint that this key signed")),
             (Some(note), None) => (note, log.checkpoint_key()?),
             (Some(note), Some(key)) => {
                 let key: Result<VerifierKey, _> = key.parse();

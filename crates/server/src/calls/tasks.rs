@@ -140,7 +140,7 @@ pub(super) struct Say {
 
 impl Call for Say {
     const SPEC: Spec =
-        Spec::post("task/say", "/admin/tasks/{taskId}/say", "Adds further words of the user to a task").errors(&[404]);
+        Spec::post("task/say", "/admin/tasks/{taskId}/say", "Adds the user's further words to a task").errors(&[404]);
     type Answer = Said;
 
     fn run(self, gateway: &Gateway) -> Result<Said, Error> {

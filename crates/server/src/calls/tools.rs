@@ -249,7 +249,8 @@ pub(super) enum ChangedTools {
 impl ChangedTools {
     fn one(gateway: &Gateway, change: ToolChange) -> Result<Self, Error> {
         let mut tools = gateway.governor().tools().change(&[change])?;
-        let tool = tools.pop().ok_or_else(|| Error::Internal { message: "a change of a tool gave none".to_owned() })?;
+        let tool =
+            tools.pop().ok_or_else(|| Error::Internal { message: "a tool change returned no tool".to_owned() })?;
         Ok(Self::One(tool))
     }
 

@@ -186,7 +186,7 @@ impl Call for Deliveries {
         match self.state.as_deref() {
             None => gateway.webhooks().deliveries(self.id, page),
             Some("parked") => gateway.webhooks().parked(self.id, page),
-            Some(_) => Err(Error::input("state", "expected parked, or none for the last attempts")),
+            Some(_) => Err(Error::input("state", "expected parked; omit it for the last attempts")),
         }
     }
 }

@@ -190,26 +190,27 @@ impl Kept {
     fn again(&self, governor: &Governor, asked: &[u8; 32]) -> Result<Vec<u8>, Error> {
         let conflict = |message: String| Err(Error::Conflict { message });
         if self.asked != *asked {
-            return conflict("this idempotency key came with another body before".to_owned());
+            return conflict("this idempotency key was used with another body before".to_owned());
         }
         let Some(answer) = &self.answer else {
-            let message = "it was done already under this idempotency key, and its secret is not shown twice: \
-                           list what there is, revoke or remove it, and ask under another key";
+            let message = "this request was already carried out under this idempotency key, and its secret is shown \
+                           only once; if the secret is lost, revoke or remove the object and ask again with another \
+                           key";
             return conflict(message.to_owned());
         };
         if let (Some(first), Some(why)) =
             (self.granted.first(), Extension::of(governor).change_since(&self.standing, &self.granted))
         {
             return conflict(format!(
-                "it was granted already under this idempotency key, by {first}, and {why} since then: \
-                 it is no leave to act any more, ask anew under another key"
+                "this idempotency key was granted by {first}, but {why} since then, so the grant is no longer valid; \
+                 ask again with another key"
             ));
         }
         if let (Some(first), Some(task)) = (self.granted.first(), self.task)
             && let Err(error) = governor.tasks().get(task).and_then(|task| task.opened())
         {
             return conflict(format!(
-                "it was granted already under this idempotency key, by {first}, and is no leave to act any more: {error}"
+                "this idempotency key was granted by {first}, but the grant is no longer valid: {error}"
             ));
         }
         Ok(answer.to_vec())

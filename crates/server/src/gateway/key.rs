@@ -101,7 +101,7 @@ impl utoipa::PartialSchema for Plan {
             .property("burst", whole(Self::MOST.1))
             .required("burst");
         OneOfBuilder::new()
-            .description(Some("How many requests a key may make: `free`, `pro`, or as agreed."))
+            .description(Some("The rate limit of a key: `free`, `pro`, or a custom one."))
             .item(rulekeep::extension::words(["free", "pro"]))
             .item(agreed)
             .into()

@@ -167,7 +167,7 @@ impl Keys {
         let mut table = Table::default();
         for (key, value) in Extension::of(governor).states(&[KEY_PREFIX]) {
             let record: KeyRecord = serde_json::from_str(&value).map_err(|error| Error::StorageUnavailable {
-                message: format!("the state {key} is no API key that this version reads: {error}"),
+                message: format!("the state {key} is not an API key that this version can read: {error}"),
             })?;
             table.add(Entry::new(record, &time));
         }
@@ -229,7 +229,7 @@ impl Keys {
             return Ok(());
         }
         let over = table.by_id.values().find(|entry| entry.refusal(now).is_some()).ok_or_else(|| {
-            let message = format!("this store has {} keys that are accepted, the most there can be", self.most);
+            let message = format!("this store has {} valid keys, the maximum; revoke one first", self.most);
             Error::Conflict { message }
         })?;
         Extension::of(governor).forget(&key_of(over.id()), "an API key was forgotten")?;
@@ -245,7 +245,7 @@ impl Keys {
         );
         let id = KeyId::new(now, Extension::of(governor).entropy().bits());
         let record = checked(draft, id, key.digest(), now)?;
-        keep(governor, &record, "an API key was made")?;
+        keep(governor, &record, "an API key was created")?;
         let info = record.info(None);
         self.change(|table| table.add(Entry::new(record, &self.time)));
         Ok(NewKey { info, key })
@@ -266,7 +266,7 @@ impl Keys {
             record_end(governor, &entry, "an API key was revoked").map_err(|error| {
                 with_context(
                     error,
-                    &format!("the key {id} is refused, but that is not recorded and gone after a restart"),
+                    &format!("the key {id} is refused, but its revocation is not recorded and is lost on a restart"),
                 )
             })?;
         }
@@ -298,12 +298,12 @@ fn checked(draft: KeyDraft, id: KeyId, digest: Digest, now: Timestamp) -> Result
     const MOST_CHARS: usize = 256;
     let KeyDraft { scope, plan, name, agents, expires_at, built_intents } = draft;
     if scope == Scope::Admin && !agents.is_empty() {
-        return Err(Error::input("agents", "expected none: a key of the scope admin is for everything"));
+        return Err(Error::input("agents", "expected none: a key of the scope admin covers all agents"));
     }
     if built_intents && agents.is_empty() {
         return Err(Error::input(
             "builtIntents",
-            "expected it beside agents: any other key enforces built intents anyway",
+            "expected it together with agents: any other key can enforce built intents anyway",
         ));
     }
     if agents.len() > MOST_AGENTS {
@@ -316,7 +316,7 @@ fn checked(draft: KeyDraft, id: KeyId, digest: Digest, now: Timestamp) -> Result
         return Err(Error::input("name", "expected 1 to 256 characters, not blank, without control characters"));
     }
     if expires_at.is_some_and(|at| at <= now) {
-        return Err(Error::input("expiresAt", "expected a time to come"));
+        return Err(Error::input("expiresAt", "expected a time in the future"));
     }
     let agents: Result<Vec<AgentId>, InvalidValue> = agents.iter().map(|agent| agent.parse()).collect();
     let agents = agents.map_err(|error| Error::input("agents", error.to_string()))?;
@@ -343,7 +343,7 @@ fn record_end(governor: &Governor, entry: &Entry, cause: &str) -> Result<(), Err
 
 fn keep(governor: &Governor, record: &KeyRecord, cause: &str) -> Result<(), Error> {
     let value = serde_json::to_string(record)
-        .map_err(|error| Error::Internal { message: format!("a key does not serialise: {error}") })?;
+        .map_err(|error| Error::Internal { message: format!("a key cannot be serialized: {error}") })?;
     Extension::of(governor).keep(key_of(record.id), value, cause, Wait::OnDisk)
 }
 

@@ -69,7 +69,7 @@ impl PlanLimit {
             Err(full) => {
                 let retry_after = full.wait_time_from(self.limiter.clock().now());
                 let message = format!(
-                    "too many requests by this key: its plan has {} a minute and {} at once",
+                    "too many requests with this key: its plan permits {} a minute and a burst of {}",
                     self.plan.per_minute(),
                     self.plan.burst()
                 );
@@ -139,7 +139,7 @@ impl Refusals {
 }
 
 fn too_many(retry_after: Duration) -> Error {
-    Error::RateLimited { message: "too many keys were refused that came from here".to_owned(), retry_after }
+    Error::RateLimited { message: "too many refused keys from this address".to_owned(), retry_after }
 }
 
 fn rounded_up(duration: Duration) -> u64 {

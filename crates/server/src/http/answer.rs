@@ -60,11 +60,11 @@ impl Refusal {
     fn message(&self) -> String {
         match self {
             Self::Of(error) => error.to_string(),
-            Self::Path => "there is nothing at this path".to_owned(),
-            Self::Method => "this path has other methods: see the header Allow".to_owned(),
+            Self::Path => "nothing is served at this path".to_owned(),
+            Self::Method => "this method is not allowed here; the header Allow lists those that are".to_owned(),
             Self::MediaType => "expected a body of Content-Type: application/json, in UTF-8".to_owned(),
             Self::Coding => "expected a body without Content-Encoding".to_owned(),
-            Self::Slow => "the body did not come in time".to_owned(),
+            Self::Slow => "the body did not arrive in time".to_owned(),
         }
     }
 

@@ -90,7 +90,7 @@ fn read_query(query: &str) -> Result<Params, Error> {
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let parameter = known(&name);
         if fields.contains_key(&*name) {
-            return Err(Error::query(parameter, format!("{:?} stands twice", excerpt(&name))));
+            return Err(Error::query(parameter, format!("{:?} occurs twice", excerpt(&name))));
         }
         let value = if NUMBERS.contains(&&*name) {
             let number = value.parse::<u64>().ok().filter(|_| value.bytes().all(|byte| byte.is_ascii_digit()));

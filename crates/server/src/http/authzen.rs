@@ -239,7 +239,7 @@ impl Call for EvaluateEach {
     }
 
     fn run(self, _: &Gateway) -> Result<EvaluatedAll, Error> {
-        Err(Error::Internal { message: "several evaluations are decided for a key alone".to_owned() })
+        Err(Error::Internal { message: "several evaluations need an API key".to_owned() })
     }
 
     fn run_for(self, admitted: &Admitted) -> Result<EvaluatedAll, Error> {
@@ -416,7 +416,7 @@ impl Gathered {
             Some(other) if *other == value => Ok(()),
             Some(_) => {
                 let earlier = self.place(name);
-                Err(Error::input("context", format!("{name}: {place} says another thing than {earlier}")))
+                Err(Error::input("context", format!("{name}: {place} contradicts {earlier}")))
             }
             None => {
                 self.fields.insert(name.to_owned(), value);

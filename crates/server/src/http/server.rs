@@ -47,7 +47,7 @@ pub struct Server {
 #[non_exhaustive]
 pub enum ServerError {
     /// Open connections did not finish in time and were closed.
-    #[error("connections were cut that did not finish within {0:?}")]
+    #[error("connections were closed because they did not finish within {0:?}")]
     NotDrained(Duration),
 }
 
@@ -98,7 +98,7 @@ impl Server {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
         let chain = chain.map_err(|error| fault(&error))?;
         // The parser's message may quote the key, so it is not passed on.
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| fault(&"the key is no private key in PEM"))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| fault(&"the key is not a private key in PEM"))?;
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

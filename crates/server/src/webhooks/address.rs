@@ -75,7 +75,7 @@ pub(super) fn permit(addresses: &[IpAddr], is_plain: bool, reach: Reach) -> Resu
     for address in addresses {
         let is_reached = is_global(*address) || reach == Reach::Private && is_private(*address);
         if !is_reached {
-            return Err(format!("the address {address} is not one of the internet"));
+            return Err(format!("the address {address} is not a public internet address"));
         }
         if is_plain && !is_loopback(*address) {
             return Err("expected https: without TLS only this machine is reached".to_owned());

@@ -116,7 +116,7 @@ impl Courier {
         let (id, cursor) = (backlog.record.id, backlog.outbox.cursor());
         let ended = || (backlog.has_ended && !backlog.is_stopped).then_some("its thread has ended");
         if let Some(why) = backlog.failure.as_deref().or_else(ended) {
-            return Some(format!("webhook {id} is told nothing: {why}"));
+            return Some(format!("webhook {id} receives nothing: {why}"));
         }
         if let Some(why) = &cursor.off {
             return Some(format!("webhook {id} is off: {why}"));
@@ -124,7 +124,7 @@ impl Courier {
         let parked = backlog.outbox.parked().len();
         cursor
             .failing
-            .then(|| format!("webhook {id} is failing: {parked} events were given up, and none arrived since"))
+            .then(|| format!("webhook {id} is failing: {parked} events were parked, and none was delivered since"))
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -260,7 +260,7 @@ impl Courier {
         drop(backlog);
         if secrets.is_empty() {
             // Nothing is sent unsigned.
-            return Err(Error::Conflict { message: "no secret of it is in force: rotate it".to_owned() });
+            return Err(Error::Conflict { message: "it has no valid secret: rotate it".to_owned() });
         }
         let (secrets, event): (Vec<&Secret>, _) = (secrets.iter().collect(), told.event.to_string());
         let began = Instant::now();
@@ -358,7 +358,7 @@ impl Drop for Ending<'_> {
 /// The state entries of a progress record: key suffixes and values. The parked events come first, so that a crash in
 /// between loses no event.
 pub(super) fn notes(note: &Note) -> Result<Vec<(&'static str, String)>, Error> {
-    let unwritable = |error| Error::Internal { message: format!("a place does not serialise: {error}") };
+    let unwritable = |error| Error::Internal { message: format!("a place cannot be serialized: {error}") };
     let parked = note.parked.as_ref().map(serde_json::to_string).transpose().map_err(unwritable)?;
     let cursor = serde_json::to_string(&note.cursor).map_err(unwritable)?;
     Ok(parked.map(|parked| (PARKED, parked)).into_iter().chain([("", cursor)]).collect())
@@ -369,7 +369,7 @@ pub(super) const PARKED: &str = "/parked";
 
 pub(super) fn body_of(event: &Event) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(event)
-        .map_err(|error| Error::Internal { message: format!("an event does not serialise: {error}") })
+        .map_err(|error| Error::Internal { message: format!("an event cannot be serialized: {error}") })
 }
 
 fn told_of(event: &Event, body: Vec<u8>) -> Told {

@@ -89,7 +89,7 @@ impl DeliveryLog {
     pub(super) fn add(&mut self, done: &Done, answer: &Answer, at: Timestamp, millis: u64) {
         let (status, error) = match answer {
             Answer::Delivered(status) => (Some(*status), None),
-            Answer::Gone => (Some(410), Some("nothing is wanted there any more".to_owned())),
+            Answer::Gone => (Some(410), Some("it accepts no more events".to_owned())),
             Answer::Failed { status, error, .. } => (*status, Some(error.clone())),
         };
         let (result, next_attempt) = match done.end {

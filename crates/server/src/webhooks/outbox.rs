@@ -120,8 +120,8 @@ pub(super) enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unwanted => f.write_str("is not told events of this type or agent"),
-            Self::Broken(why) => write!(f, "cannot be told: {why}"),
+            Self::Unwanted => f.write_str("does not receive events of this type or agent"),
+            Self::Broken(why) => write!(f, "cannot be reached: {why}"),
             Self::Off => f.write_str("is off: resume it, then redeliver"),
             Self::Full => {
                 write!(f, "has {MOST_BY_HAND} redeliveries waiting already: redeliver this one once they are sent")
@@ -261,7 +261,7 @@ impl Outbox {
             }
             Answer::Gone => {
                 self.head = Some(told);
-                self.switch_off("the receiver answered 410: nothing is wanted there any more");
+                self.switch_off("the receiver answered 410: it accepts no more events");
                 End::Off
             }
             Answer::Failed { status, error, retry_after } => {
@@ -294,7 +294,7 @@ impl Outbox {
                 End::Delivered
             }
             Answer::Gone => {
-                self.switch_off("the receiver answered 410: nothing is wanted there any more");
+                self.switch_off("the receiver answered 410: it accepts no more events");
                 End::Off
             }
             Answer::Failed { .. } => End::Dropped,
@@ -310,7 +310,7 @@ impl Outbox {
         self.cursor.failing = true;
         self.advance(told);
         if self.parked.len() >= MOST_PARKED {
-            self.switch_off("too many events were given up: see to the receiver, resume, and then redeliver");
+            self.switch_off("too many events were parked: repair the receiver, resume the endpoint, then redeliver");
         }
     }
 

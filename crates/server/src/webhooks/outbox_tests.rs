@@ -111,7 +111,7 @@ fn a_thousand_that_were_given_up_switch_off() {
     assert_eq!(outbox.parked().len(), 1000);
     assert_eq!(outbox.step(at(now)), Step::Off);
     // An endpoint that is off accepts no redelivery.
-    assert!(outbox.cursor().off.as_ref().unwrap().ends_with("resume, and then redeliver"));
+    assert!(outbox.cursor().off.as_ref().unwrap().ends_with("resume the endpoint, then redeliver"));
 }
 
 #[test]

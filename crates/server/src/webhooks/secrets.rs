@@ -88,7 +88,7 @@ impl Secrets {
             |kept: &Kept| Written { url: kept.url.clone(), secrets: kept.secrets.iter().map(Secret::reveal).collect() };
         let all: BTreeMap<_, Written> = self.of.iter().map(|(id, kept)| (id, shown(kept))).collect();
         let written = serde_json::to_vec(&all)
-            .map_err(|error| Error::Internal { message: format!("secrets do not serialise: {error}") })
+            .map_err(|error| Error::Internal { message: format!("secrets cannot be serialized: {error}") })
             .and_then(|content| Extension::of(governor).keep_secrets(&content));
         if written.is_err() {
             self.of.remove(&id);
@@ -115,7 +115,7 @@ impl Secrets {
 
     /// The failure of an endpoint whose URL is missing.
     pub(super) fn missing_address(&self) -> &'static str {
-        if self.is_read { "its address is not in SECRETS: readdress it" } else { UNREADABLE }
+        if self.is_read { "its URL is not in SECRETS: change the endpoint's URL" } else { UNREADABLE }
     }
 
     /// The failure of an endpoint whose secret is missing.
@@ -148,7 +148,7 @@ pub(super) fn masked(url: &str) -> String {
 
 /// The message if the file cannot be read. It is not overwritten then, because it may hold the only copy of the
 /// secrets.
-const UNREADABLE: &str = "SECRETS cannot be read: put it back from a copy, or take it away; then resume";
+const UNREADABLE: &str = "SECRETS cannot be read: restore it from a copy, or remove it; then resume the endpoint";
 
 #[cfg(test)]
 mod tests {

@@ -59,7 +59,7 @@ impl Service {
             let cursor = states.get(&format!("{CURSOR}{id}")).map(|value| restored::<Cursor>(value));
             let parked = states.get(&format!("{CURSOR}{id}{PARKED}")).map(|value| restored::<Vec<Parked>>(value));
             let cursor =
-                cursor.ok_or_else(|| Error::storage(format!("endpoint {id} has no place in the journal")))??;
+                cursor.ok_or_else(|| Error::storage(format!("endpoint {id} has no position in the journal")))??;
             let parked = parked.transpose()?.unwrap_or_default();
             service.start_courier(governor, record, cursor, parked, &service.secrets())?;
         }
@@ -159,7 +159,7 @@ impl Service {
             if has_ended {
                 let _ = self.start_courier(governor, courier.record(), cursor, parked, &secrets);
             } else {
-                courier.give_up("it was still ending when its removal could not be recorded: resume it");
+                courier.give_up("it was still stopping when its removal could not be recorded: resume it");
             }
             return Err(error);
         }
@@ -182,7 +182,7 @@ impl Service {
         let mut record = courier.record();
         let Some(url) = secrets.url(&record).map(str::to_owned) else {
             return Err(Error::Conflict {
-                message: format!("endpoint {id} cannot be told: {}", secrets.missing_address()),
+                message: format!("endpoint {id} cannot be reached: {}", secrets.missing_address()),
             });
         };
         let old = secrets.live(id, &record.secrets);
@@ -192,7 +192,7 @@ impl Service {
             until > now && old.iter().any(|live| live.secret.print() == print.print)
         });
         if record.secrets.len() >= MOST_SECRETS {
-            let message = format!("{MOST_SECRETS} secrets sign already; wait, or rotate with a shorter overlap");
+            let message = format!("{MOST_SECRETS} secrets are valid already; wait, or rotate with a shorter overlap");
             return Err(Error::Conflict { message });
         }
         let new = Secret::generate(&**Extension::of(governor).entropy());
@@ -220,7 +220,7 @@ impl Service {
         courier.stop();
         if !courier.wait_ended(PATIENCE) {
             // No second thread is started while this one may still be sending, and it does not restart by itself.
-            courier.give_up("it was still ending when it was given another address: resume it");
+            courier.give_up("it was still stopping when its URL was changed: resume it");
             return Err(still_ending(id));
         }
         let (cursor, parked) = courier.position();
@@ -228,7 +228,7 @@ impl Service {
         let old = secrets.kept(id);
         let kept = Kept { url: url.to_owned(), secrets: secrets.all(id) };
         let moved = secrets.keep(governor, id, Some(kept)).and_then(|()| {
-            let recorded = keep_record(governor, &record, "endpoint moved");
+            let recorded = keep_record(governor, &record, "endpoint URL changed");
             if recorded.is_err() {
                 // Restores the URL named in the journal. If that fails too, the endpoint reports a different URL.
                 let _ = secrets.keep(governor, id, old);
@@ -253,7 +253,7 @@ impl Service {
         if courier.resume() {
             return Ok(());
         }
-        Err(Error::Conflict { message: format!("endpoint {id} is at work: there is nothing to resume") })
+        Err(Error::Conflict { message: format!("endpoint {id} is active: there is nothing to resume") })
     }
 
     /// Restarts an endpoint.
@@ -268,7 +268,7 @@ impl Service {
         cursor.off = None;
         self.start_courier(governor, record, cursor, parked, secrets)?;
         match self.courier(id)?.shown(Extension::of(governor).clock().now()).reason {
-            Some(reason) => Err(Error::Conflict { message: format!("endpoint {id} cannot be told: {reason}") }),
+            Some(reason) => Err(Error::Conflict { message: format!("endpoint {id} cannot be reached: {reason}") }),
             None => Ok(()),
         }
     }
@@ -348,12 +348,12 @@ impl Drop for Service {
 }
 
 fn still_ending(id: WebhookId) -> Error {
-    Error::Conflict { message: format!("endpoint {id} is still ending: try again") }
+    Error::Conflict { message: format!("endpoint {id} is still stopping: try again") }
 }
 
 fn keep_record(governor: &Governor, record: &EndpointRecord, cause: &str) -> Result<(), Error> {
     let value = serde_json::to_string(record)
-        .map_err(|error| Error::Internal { message: format!("an endpoint does not serialise: {error}") })?;
+        .map_err(|error| Error::Internal { message: format!("an endpoint cannot be serialized: {error}") })?;
     Extension::of(governor).keep(format!("{ENDPOINT}{}", record.id), value, cause, Wait::Committed)
 }
 

@@ -204,7 +204,7 @@ def signing_in_by_keyboard(page):
     shot(page, "signin")
     assert page.focused().get_attribute("id") == "key"
     page.press("no key at all", Keys.ENTER)
-    page.until(lambda: "no API key" in page.text("#login-error"), "that it is no key")
+    page.until(lambda: "not an API key" in page.text("#login-error"), "that it is no key")
     # What was typed is selected, so that it is typed over.
     page.press("rkp_admin_" + "0" * 72, Keys.ENTER)
     page.until(lambda: "refused" in page.text("#login-error"), "that the key is refused")
@@ -319,7 +319,7 @@ def the_decisions(page):
 def the_escalations(page):
     page.enter()
     page.go("escalations")
-    page.until(lambda: "of 32 that wait" in page.text("#view .hint"), "what waits")
+    page.until(lambda: "of 32 pending" in page.text("#view .hint"), "what waits")
     page.until(lambda: page.text("#waiting").strip() == "32", "the number beside the view's name")
     look_through(page, "escalations")
     shot(page, "escalations")
@@ -349,9 +349,9 @@ def the_escalations(page):
     page.one("#reviewer").clear()
     page.one("#reviewer").send_keys("mail-lead")
     page.button("Approve", "dialog").click()
-    page.until(lambda: "stands as approved" in page.text("dialog"), "the approval")
+    page.until(lambda: "state is now approved" in page.text("dialog"), "the approval")
     page.press(Keys.ESCAPE)
-    page.until(lambda: "of 31 that wait" in page.text("#view .hint"), "one less")
+    page.until(lambda: "of 31 pending" in page.text("#view .hint"), "one less")
     resolved = call(f"/escalations/{pending['id']}")[1]
     vote = resolved["votes"][0]
     assert (resolved["state"], vote["reviewer"], vote["note"]) == ("approved", "mail-lead", "seen <b>the order</b>"), resolved
@@ -361,7 +361,7 @@ def the_escalations(page):
     row.find_element(By.CSS_SELECTOR, "button").click()
     page.until(lambda: page.one("#reviewer").get_attribute("value") == "mail-lead", "the name again")
     page.button("Reject", "dialog").click()
-    page.until(lambda: "stands as rejected" in page.text("dialog"), "the rejection")
+    page.until(lambda: "state is now rejected" in page.text("dialog"), "the rejection")
     page.button("Close", "dialog").click()
     assert call(f"/escalations/{rejected}")[1]["state"] == "rejected"
     # One that somebody else answers meanwhile.
@@ -405,7 +405,7 @@ def an_agent(page):
     page.until(lambda: "nobody" in page.text("#view .error"), "that there is none")
     page.one("#agent-id").clear()
     page.one("#agent-id").send_keys("..", Keys.ENTER)
-    page.until(lambda: "cannot stand in an address" in page.text("#view .error"), "that the name cannot be asked for")
+    page.until(lambda: "cannot be used in an address" in page.text("#view .error"), "that the name cannot be asked for")
 
 
 def the_chain(page):
@@ -414,7 +414,7 @@ def the_chain(page):
     length = call("/admin/status")[1]["metrics"]["proofChainLength"]
     page.until(lambda: f"{length:,}" in page.text("#view .tiles"), "the length")
     page.button("Verify the whole chain").click()
-    page.until(lambda: "Everything holds" in page.text("#view"), "the verification", 300)
+    page.until(lambda: "The whole chain verifies" in page.text("#view"), "the verification", 300)
     checked = call("/admin/verification")[1]
     assert checked["headHash"] in page.text("#view") and f"{checked['records']:,}" in page.text("#view")
     look_through(page, "chain")
@@ -521,10 +521,10 @@ def a_lost_connection(page):
     page.one("#reviewer").send_keys("mail-lead")
     connection(page, False)
     page.button("Approve", "dialog").click()
-    page.until(lambda: "send it once more" in page.text("#review-error"), "that no answer came")
+    page.until(lambda: "Send it again" in page.text("#review-error"), "that no answer came")
     connection(page, True)
     page.button("Approve", "dialog").click()
-    page.until(lambda: "stands as approved" in page.text("dialog"), "the approval")
+    page.until(lambda: "state is now approved" in page.text("dialog"), "the approval")
     assert len(call(f"/escalations/{identity}")[1]["votes"]) == 1
     page.press(Keys.ESCAPE)
     # Signing in waits for the connection too.
@@ -593,7 +593,7 @@ def numbers_beyond_doubles(page):
     # A browser that does not hand the digits out says so beside the number, and beside no other.
     before_each_page(page, NO_DIGITS)
     shown = review()
-    assert f'"account": {account - 1} (about: this browser does not tell its exact digits)' in shown, shown
+    assert f'"account": {account - 1} (approximate: this browser does not provide the exact digits)' in shown, shown
     assert shown.count("(about") == 2 and '"count": 7' in shown, shown
     assert call(f"/admin/escalations/{identity}/reject", method="POST", body={"reviewer": "mail-lead"})[0] == 200
 
@@ -628,7 +628,7 @@ def refusals_of_the_server(page):
     page.until(shown["escalations"], "escalations")
     stand_in(page, "/v1/admin/escalations", 503, refusal)
     page.until(lambda: told in page.text("#view .error"), "what is wrong now")
-    assert shown["escalations"]() and "that wait" in page.text("#view .hint")
+    assert shown["escalations"]() and "pending" in page.text("#view .hint")
     page.go("decisions")
     stand_in(page, "/v1/proof/records/", 503, refusal)
     page.until(lambda: page.one("#view tbody button").click() is None, "details")
@@ -656,7 +656,7 @@ def one_that_cannot_be_read(page):
     shot(page, "unreadable")
     page.one("#reviewer").send_keys("mail-lead")
     page.button("Reject", "dialog").click()
-    page.until(lambda: "stands as rejected" in page.text("dialog"), "the rejection")
+    page.until(lambda: "state is now rejected" in page.text("dialog"), "the rejection")
     page.press(Keys.ESCAPE)
 
 

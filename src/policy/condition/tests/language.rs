@@ -69,12 +69,12 @@ const TRUE: &[&str] = &[
 #[test]
 fn what_fails_says_what_where_and_of_which_types_but_no_value() {
     for (source, expected) in [
-        ("context.missing == 1", r#"no such key (has(...) tells beforehand) at byte 8, "missing == 1""#),
-        ("context.nested.no.x == 1", r#"no such key (has(...) tells beforehand) at byte 15, "no.x == 1""#),
-        ("has(context.no.x)", r#"no such key (has(...) tells beforehand) at byte 12, "no.x)""#),
+        ("context.missing == 1", r#"no such key (test it with has(...) first) at byte 8, "missing == 1""#),
+        ("context.nested.no.x == 1", r#"no such key (test it with has(...) first) at byte 15, "no.x == 1""#),
+        ("has(context.no.x)", r#"no such key (test it with has(...) first) at byte 12, "no.x)""#),
         ("has(context.amount.x)", r#"expected map, found int at byte 19, "x)""#),
-        ("context.tags[2] == 'c'", r#"no such place in the list at byte 12, "[2] == 'c'""#),
-        ("context.tags[-1] == 'c'", r#"no such place in the list at byte 12, "[-1] == 'c'""#),
+        ("context.tags[2] == 'c'", r#"no such index in the list at byte 12, "[2] == 'c'""#),
+        ("context.tags[-1] == 'c'", r#"no such index in the list at byte 12, "[-1] == 'c'""#),
         ("context.tags['a'] == 'c'", r#"expected int, found string at byte 12, "['a'] == 'c'""#),
         ("context.tags[context.rate] == 'c'", r#"expected int, found double at byte 12, "[context.rate] == 'c'""#),
         ("context.secret > 1", r#"> does not take string and int at byte 15, "> 1""#),
@@ -95,16 +95,19 @@ fn what_fails_says_what_where_and_of_which_types_but_no_value() {
         ("-9223372036854775808 / -1 == 1", r#"the result is out of range at byte 21, "/ -1 == 1""#),
         ("-(-9223372036854775808) == 1", r#"the result is out of range at byte 0, "-(-9223372036854775808) == 1""#),
         ("int(1e300) == 1", r#"the result is out of range at byte 0, "int(1e300) == 1""#),
-        ("int(context.secret) == 1", r#"the text is no int at byte 0, "int(context.secret) == 1""#),
-        ("timestamp(context.secret) < now", r#"the text is no timestamp at byte 0, "timestamp(context.secret) < now""#),
+        ("int(context.secret) == 1", r#"the text is not a valid int at byte 0, "int(context.secret) == 1""#),
+        (
+            "timestamp(context.secret) < now",
+            r#"the text is not a valid timestamp at byte 0, "timestamp(context.secret) < now""#,
+        ),
         ("now + duration('200000h') * 1 > now", "at byte 26: * does not take duration and int"),
         ("context.many.all(x, x == 0)", r#"more than 256 items at byte 13, "all(x, x == 0)""#),
         (
             "context.tags.all(x, size(x + x) > 0)",
             r#"expected a number or a time inside a macro, found string at byte 27, "+ x) > 0)""#,
         ),
-        ("context.long.matches('b')", r#"matches looks at no more than 4096 bytes at byte 13, "matches('b')""#),
-        ("0.0 / 0.0 < 1", r#"a double that is not a number has no order at byte 10, "< 1""#),
+        ("context.long.matches('b')", r#"matches reads at most 4096 bytes at byte 13, "matches('b')""#),
+        ("0.0 / 0.0 < 1", r#"NaN cannot be compared at byte 10, "< 1""#),
         ("context.tags in context", r#"expected string, found list at byte 13, "in context""#),
         ("[1, 0].exists_one(x, 1 / x > 0)", r#"division by zero at byte 23, "/ x > 0)""#),
         ("[1, 0].filter(x, 1 / x > 0) == []", r#"division by zero at byte 19, "/ x > 0) == []""#),
@@ -128,7 +131,7 @@ fn bindings_are_values_by_name_and_may_use_earlier_ones() {
     assert!(above.reads_now());
     let broken = Condition::compile("broken > 1", &bindings).unwrap();
     let error = broken.evaluate(&Facts::ordinary().scope()).unwrap_err().to_string();
-    assert_eq!(error, r#"no such key (has(...) tells beforehand) at byte 8, "missing + limit" of "broken""#);
+    assert_eq!(error, r#"no such key (test it with has(...) first) at byte 8, "missing + limit" of "broken""#);
     assert!(!Condition::compile("limit > 1", &bindings).unwrap().reads_now());
 }
 

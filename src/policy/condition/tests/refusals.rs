@@ -17,7 +17,7 @@ const REFUSED: &[(&str, usize, &str)] = &[
     (
         "agent == 1",
         0,
-        r#""agent" is no value by itself; there is agent.id, agent.labels, agent.groups, agent.attributes"#,
+        r#""agent" is not a value by itself; use agent.id, agent.labels, agent.groups, agent.attributes"#,
     ),
     ("agent.id.startswith('a')", 9, r#"unknown function "startswith"; did you mean "startsWith"?"#),
     ("siz(agent.id) > 1", 0, r#"unknown function "siz"; did you mean "size"?"#),
@@ -52,7 +52,7 @@ const REFUSED: &[(&str, usize, &str)] = &[
     (
         "agent.labels.contains('a')",
         13,
-        "contains takes two strings, not list<string> and string; of a list, ask with: item in list",
+        "contains takes two strings, not list<string> and string; for a list, write: item in list",
     ),
     ("agent.id.contains(1)", 9, "contains takes two strings, not string and int"),
     ("agent.id.contains()", 9, "contains takes 1 arguments here, found 0"),
@@ -61,17 +61,17 @@ const REFUSED: &[(&str, usize, &str)] = &[
     ("now.getHours('Europe/Berlin') == 1", 4, "getHours takes 0 arguments here, found 1"),
     ("duration('1h').getMonth() == 1", 15, "getMonth does not take duration"),
     ("[1].filter(x, x) == []", 14, "expected bool, found int"),
-    ("trust.score.all(x, true)", 12, "int has no items to go through"),
+    ("trust.score.all(x, true)", 12, "int has no items to iterate over"),
     (
         "has(agent)",
         4,
-        r#""agent" is no value by itself; there is agent.id, agent.labels, agent.groups, agent.attributes"#,
+        r#""agent" is not a value by itself; use agent.id, agent.labels, agent.groups, agent.attributes"#,
     ),
     ("has(context['a'])", 0, "has takes a field: has(context.amount)"),
     ("has(context)", 0, "has takes a field: has(context.amount)"),
     // Literals and patterns.
     ("agent.id.matches(agent.id)", 23, "matches takes a literal pattern"),
-    ("agent.id.matches('(')", 17, "the pattern is no regular expression of linear time"),
+    ("agent.id.matches('(')", 17, "the pattern is not a regular expression that runs in linear time"),
     ("agent.id.matches('((a{100}){100}){10}')", 17, "the pattern needs more than 65536 bytes"),
     ("now > timestamp('2026-01-31')", 6, r#"timestamp expects a timestamp such as "2026-01-31T09:30:00Z""#),
     (
@@ -115,7 +115,7 @@ const REFUSED: &[(&str, usize, &str)] = &[
     (
         "agent.labels.map(x, x + x) == []",
         22,
-        "strings and lists are not put together inside a macro, where they could grow without bound",
+        "strings and lists cannot be concatenated inside a macro, where they could grow without bound",
     ),
 ];
 
@@ -158,12 +158,12 @@ fn the_cost_and_the_depth_of_bindings_count_where_they_are_used() {
 #[test]
 fn words_of_a_closed_list_are_not_mistaken() {
     for (source, said) in [
-        ("intent.risk < 'HIGH'", "have no order"),
-        ("'LOW' <= intent.risk", "have no order"),
-        ("intent.risk == 'SEVERE'", "known are LOW, MEDIUM, HIGH, CRITICAL"),
+        ("intent.risk < 'HIGH'", "without an order"),
+        ("'LOW' <= intent.risk", "without an order"),
+        ("intent.risk == 'SEVERE'", "expected one of LOW, MEDIUM, HIGH, CRITICAL"),
         ("intent.risk in ['LOW', 'high']", "did you mean \"HIGH\""),
-        ("trust.tier == 'T9'", "is none of its words"),
-        ("trust.tier >= 'T33'", "is none of its words"),
+        ("trust.tier == 'T9'", "is not one of its values"),
+        ("trust.tier >= 'T33'", "is not one of its values"),
     ] {
         let error =
             crate::policy::condition::Condition::compile(source, &crate::policy::condition::Bindings::default())

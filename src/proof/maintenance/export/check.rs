@@ -74,7 +74,7 @@ impl Check {
             ));
         }
         if record.outcome.is_some() {
-            return Err(Mismatch::new("a record without its outcome, which stands beside it", "one with it"));
+            return Err(Mismatch::new("a record without its outcome, which is a field of its own", "one with it"));
         }
         stored.body.clear();
         CanonicalRecord::of(record)

@@ -66,7 +66,7 @@ fn camel_name(event: &Value) -> Result<&'static str, String> {
         () if has("source") => "sessionStart",
         () if has("stopReason") || has("trigger") || has("agentName") => "agentStop",
         () if has("errorContext") => "errorOccurred",
-        () => return Err("the event tells neither a tool nor another event of Copilot CLI".to_owned()),
+        () => return Err("the event is neither a tool call nor another known event of Copilot CLI".to_owned()),
     })
 }
 

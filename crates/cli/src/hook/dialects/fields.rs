@@ -144,7 +144,8 @@ pub(super) fn arguments(event: &Value, field: &str) -> Result<Value, String> {
 pub(super) fn unknown(name: &str) -> String {
     let name: String = name.chars().take(64).collect();
     format!(
-        "unknown event {name:?}: the hook decides on no event that it does not know. Update rulekeep, or remove its entry for this event"
+        "unknown event {name:?}: the hook refuses events that it does not know; update rulekeep, or remove its entry \
+         for this event"
     )
 }
 

@@ -21,8 +21,8 @@ pub fn read_input(input: &[u8]) -> Result<Value, String> {
     let text = input.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(input);
     match serde_json::from_slice(text) {
         Ok(Unique(object @ Value::Object(_))) => Ok(object),
-        Ok(_) => Err("the event is no JSON object".to_owned()),
-        Err(error) => Err(format!("the event is no JSON object: line {}, column {}", error.line(), error.column())),
+        Ok(_) => Err("the event is not a JSON object".to_owned()),
+        Err(error) => Err(format!("the event is not a JSON object: line {}, column {}", error.line(), error.column())),
     }
 }
 
@@ -80,7 +80,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         let mut object = Map::new();
         while let Some((key, Unique(value))) = access.next_entry::<String, Unique>()? {
             if object.insert(key, value).is_some() {
-                return Err(A::Error::custom("a key stands twice in an object"));
+                return Err(A::Error::custom("a key occurs twice in an object"));
             }
         }
         Ok(Unique(Value::Object(object)))

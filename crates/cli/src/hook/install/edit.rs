@@ -39,7 +39,7 @@ pub(super) fn located(path: &Path, error: &str) -> String {
 /// Returns the settings with exactly the entries of this version. A text that already has them is returned unchanged.
 pub(super) fn with_entries(layout: &Layout, form: &Entries, text: &str, command: &str) -> Result<String, String> {
     let root = parse(text)?;
-    let object = root.object_value_or_create().ok_or("1:1: the settings are no JSON object")?;
+    let object = root.object_value_or_create().ok_or("1:1: the settings are not a JSON object")?;
     if let Some(field) = layout.voids.filter(|field| object.get(field).is_some()) {
         return Err(format!("the field {field:?} makes the host ignore the whole file; remove it first"));
     }
@@ -47,7 +47,7 @@ pub(super) fn with_entries(layout: &Layout, form: &Entries, text: &str, command:
         object.append("version", 1usize.into());
     }
     refuse_twice(&object, "hooks")?;
-    let hooks = object.object_value_or_create("hooks").ok_or("the field \"hooks\" is no JSON object")?;
+    let hooks = object.object_value_or_create("hooks").ok_or("the field \"hooks\" is not a JSON object")?;
     // Removes entries of another version, or for events that this version does not use.
     for (name, list) in lists(&hooks)? {
         let event = layout.events.iter().find(|event| event.name == name);
@@ -126,7 +126,7 @@ const PLUGIN_COMMAND: &str = "const command = ";
 fn refuse_twice(object: &CstObject, name: &str) -> Result<(), String> {
     match object.properties().iter().filter(|property| property.decoded_name().as_deref() == Some(name)).count() {
         0 | 1 => Ok(()),
-        _ => Err(format!("the field {name:?} stands twice; remove one")),
+        _ => Err(format!("the field {name:?} occurs twice; remove one")),
     }
 }
 
@@ -176,7 +176,7 @@ fn remove_if_empty(hooks: &CstObject, name: &str, list: &CstArray) {
 }
 
 fn no_list(name: &str) -> String {
-    format!("the hooks of the event {name:?} are no list")
+    format!("the hooks of the event {name:?} are not a list")
 }
 
 /// Returns an entry as JSON.

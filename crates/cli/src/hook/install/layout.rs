@@ -328,7 +328,8 @@ static OPENCODE: Layout = Layout {
     manifest: None,
     voids: None,
     moved_by: Some("XDG_CONFIG_HOME"),
-    note: "opencode loads the plugin when it starts, with version 1 of its plugin interface; version 2 does not load it and says nothing. Where it cannot reach npm, its first turn waits for a minute or more.",
+    note: "opencode loads the plugin when it starts, with version 1 of its plugin interface; version 2 does not load \
+           it and reports no error. Where it cannot reach npm, its first turn waits for a minute or more.",
 };
 
 /// The manifest of the plugin for goose, in the folder above that of its hooks.

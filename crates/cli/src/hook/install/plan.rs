@@ -26,7 +26,7 @@ pub fn plan_install(
     let before = read(&path)?;
     let form = match &layout.form {
         Form::Plugin if before.as_deref().is_some_and(|text| plugin_command(text).is_none()) => {
-            return Err(format!("{}: this is no plugin that rulekeep wrote; move it away first", path.display()));
+            return Err(format!("{}: rulekeep did not write this plugin; move it away first", path.display()));
         }
         Form::Plugin => return Ok(changed(&path, before, Some(plugin(program)), None).into_iter().collect()),
         Form::Settings(form) => form,

@@ -63,7 +63,7 @@ impl Judge<'_> {
                     }
                     (Some(_), Some(Some(telling))) => {
                         self.report.refuted += 1;
-                        format!("it is declared to change nothing, and does: drop the declaration and {telling}")
+                        format!("it is declared equivalent, but it is not: drop the declaration and {telling}")
                     }
                     (None, Some(Some(telling))) => telling,
                     (None, witness) => probe::advice(mutation, witness.is_some()),
@@ -97,7 +97,7 @@ impl Judge<'_> {
             report.idle_declarations = idle
                 .map(|one| {
                     format!(
-                        "a case notices {:?} {}, or there is no such change: drop its declaration",
+                        "a case notices {:?} {}, or no such mutant exists: drop its declaration",
                         one.rule, one.mutation
                     )
                 })
@@ -148,7 +148,9 @@ fn fate(run: &Run<'_>, changed: &PolicySet) -> Fate {
         if let (Fate::Missed, Some(part)) = (&fate, part_that_differs(before, &after)) {
             let name = &held.case.name;
             let failing = if held.result.passed { "" } else { ", once it passes" };
-            fate = Fate::Seen(format!("case {name:?} sees it and expects nothing of {part}: say it there{failing}"));
+            fate = Fate::Seen(format!(
+                "case {name:?} is affected by it but expects nothing about {part}: add it there{failing}"
+            ));
         }
     }
     fate

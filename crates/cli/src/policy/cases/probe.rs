@@ -43,7 +43,9 @@ pub(super) fn advice(mutation: &Mutation, was_tried: bool) -> String {
             "add a case that differs from what the rule matches in {clause} alone, and expect what is decided without the rule"
         ),
     };
-    let tried = "no request that was tried tells the change from the rule, which is no proof that it changes nothing: conditions and patterns of a context are tried by the rule's examples alone; declare it under [[equivalent]] only with a reason";
+    let tried = "no request that was tried shows a difference, which does not prove that there is none: conditions \
+                 and context patterns are tried only with the rule's examples; declare it under [[equivalent]] only \
+                 with a reason";
     if was_tried { format!("{what}; {tried}") } else { what }
 }
 

@@ -121,7 +121,7 @@ fn read_case(node: Node, defaults: &Partial, report: &mut Report<'_>) -> Option<
     let expect_at = fields.place("expect");
     let expect = fields.take("expect").and_then(|node| Expect::read(node, report));
     if expect_at.is_none() {
-        report.error(at, "expect", "the field \"expect\" is missing: what must the case come to?");
+        report.error(at, "expect", "the field \"expect\" is missing: state what the case expects");
     }
     let own = Partial::of(&mut fields, report).or(defaults);
 
@@ -324,7 +324,7 @@ impl Outcome {
         }
         let beside = EXPECT_FIELDS.iter().find(|name| fields.place(name).is_some());
         if let Some(beside) = beside.copied().or(decision_at.map(|_| "decision")) {
-            let message = format!("where an error is expected there is no {beside}: nothing is decided");
+            let message = format!("a case that expects an error cannot have {beside}: no decision is made");
             report.error(error_at, "expect.error", message);
             return None;
         }

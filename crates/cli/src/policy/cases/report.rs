@@ -249,7 +249,7 @@ impl fmt::Display for MutantReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let survivors = self.survivors.len();
         write!(f, "mutants: {} tried, {} caught, {survivors} survived", self.total, self.caught)?;
-        write!(f, ", {} declared to change nothing ({:.1} %)", self.equivalent.len(), self.percent)?;
+        write!(f, ", {} declared equivalent ({:.1} %)", self.equivalent.len(), self.percent)?;
         if self.left_out > 0 {
             write!(f, "; {} more were not tried", self.left_out)?;
         }

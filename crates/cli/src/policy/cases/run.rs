@@ -85,7 +85,7 @@ impl<'a> Held<'a> {
         if request.risk < least {
             let risk = request.risk;
             result.warning =
-                Some(format!("the case says risk {risk}, and a governor puts the request at {least} at least"));
+                Some(format!("the case states risk {risk}, but a governor rates the request {least} or higher"));
         }
         let verdict = request.evaluate(policies);
         let traces = policies.explain_with_usage(&request.policy_request(), &request.used);

@@ -111,9 +111,7 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
             let globs = format!("match.paths = {}\n", list(&restricted_paths(import.host, pattern)));
             Ok(Expressed {
                 rules: vec![tools(&named) + &globs + &except],
-                note: Some(
-                    "holds for such a path in any folder, and for calls of which the files cannot be told".to_owned(),
-                ),
+                note: Some("holds for such a path in any folder, and for calls whose files are unknown".to_owned()),
                 ..Expressed::default()
             })
         }

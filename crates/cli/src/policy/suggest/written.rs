@@ -43,7 +43,7 @@ pub(super) fn document(rules: &[Rule], counts: &Counts, calls: &[Call]) -> Strin
 
 fn write(text: &mut String, rules: &[Rule], counts: &Counts, calls: &[Call]) -> std::fmt::Result {
     let grave: Vec<&Call> = calls.iter().filter(|call| call.is_fine() && call.level() == RiskLevel::High).collect();
-    writeln!(text, "# Made of {} past decisions. What no rule names stays denied.", counts.decisions)?;
+    writeln!(text, "# Derived from {} past decisions. What no rule names stays denied.", counts.decisions)?;
     if counts.critical > 0 {
         writeln!(
             text,

@@ -43,7 +43,7 @@ export const hasKey = () => key !== null;
 /** A part of a path. */
 export const part = (text) => {
   // A browser interprets these as relative path segments, however they are encoded.
-  if (text === "." || text === "..") throw new Refused(400, "INVALID_INPUT", "This name cannot stand in an address: use the sidecar or the library for it.");
+  if (text === "." || text === "..") throw new Refused(400, "INVALID_INPUT", "This name cannot be used in an address: use the sidecar or the library instead.");
   return encodeURIComponent(text);
 };
 

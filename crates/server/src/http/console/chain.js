@@ -13,7 +13,7 @@ const LONGEST = 30 * 60_000;
 const found = (checked, took) => {
   const broken = checked.firstBroken;
   return [
-    el("p", { class: "whole" }, badge(checked.valid ? "valid" : "broken"), checked.valid ? " Everything holds." : " The chain is broken."),
+    el("p", { class: "whole" }, badge(checked.valid ? "valid" : "broken"), checked.valid ? " The whole chain verifies." : " The chain is broken."),
     facts([
       ["Records checked", number(checked.records)],
       ["Hash of the last", code(checked.headHash)],
@@ -38,7 +38,7 @@ export const show = (root, signal) => {
     line,
     el("div", { class: "tiles" }, facts([["Records in the chain", length], ["Health", health], ["Records today (UTC)", today]])),
     el("h2", {}, "Verification"),
-    el("p", {}, "Each record names the hash of the one before. A verification reads the log from its first entry and computes every hash anew; while it runs, decisions go on."),
+    el("p", {}, "Each record contains the hash of the previous one. A verification reads the log from its first entry and recomputes every hash. Decisions continue while it runs."),
     el("p", {}, verify), told, result,
   );
   repeat(EVERY, async () => {
@@ -60,11 +60,11 @@ export const show = (root, signal) => {
       const checked = await call("/admin/verification", { signal, longest: LONGEST });
       result.replaceChildren(...found(checked, performance.now() - began));
       setText(told, "");
-      announce(checked.valid ? `The chain holds: ${number(checked.records)} records were checked` : "The chain is broken");
+      announce(checked.valid ? `The chain is valid: ${number(checked.records)} records were checked` : "The chain is broken");
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof Lost) setText(told, "No answer came: nothing is known of the chain. Verify once more.");
-      else if (error instanceof Busy) setText(told, "The server asks to wait: nothing was verified. Verify again when the line above is gone.");
+      if (error instanceof Lost) setText(told, "There was no response, so the state of the chain is unknown. Verify again.");
+      else if (error instanceof Busy) setText(told, "The server asks to wait: nothing was verified. Verify again when the message above is gone.");
       else if (error instanceof Refused) setText(told, refusal(error));
       else throw error;
     } finally {

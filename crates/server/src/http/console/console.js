@@ -107,7 +107,7 @@ find("login-form").addEventListener("submit", async (event) => {
   const text = keyInput.value.trim();
   setText(loginError, "");
   if (!/^[\x21-\x7e]+$/.test(text)) {
-    setText(loginError, "This is no API key: one has only letters, digits and signs, without blanks.");
+    setText(loginError, "This is not an API key: keys consist of printable ASCII characters without spaces.");
     keyInput.select();
     keyInput.focus();
     return;
@@ -160,16 +160,16 @@ const say = (kind, text, until) => {
 
 watch((state, error) => {
   if (state === "lost") {
-    const since = session && lastWell ? ` What is shown is of ${lastWell} UTC.` : "";
-    say("lost", `The connection to the server is lost. It is tried again by itself.${since}`);
+    const since = session && lastWell ? ` The data shown is from ${lastWell} UTC.` : "";
+    say("lost", `The connection to the server is lost. It is retried automatically.${since}`);
   } else if (state === "busy") {
     const why = plain(error.message);
-    say("busy", `The server asks to wait${why ? `: ${why}` : ""}. It goes on by itself.`, error.until);
+    say("busy", `The server asks to wait${why ? `: ${why}` : ""}. It continues automatically.`, error.until);
   } else {
     lastWell = new Date().toISOString().slice(11, 19);
     if (!banner.hidden) announce("The server answers again.");
     quieten();
-    if (state === "unauthorized" && session && hasKey()) leave("This key is refused by now: it was revoked or has expired.");
+    if (state === "unauthorized" && session && hasKey()) leave("This key is no longer accepted: it was revoked or has expired.");
   }
 });
 

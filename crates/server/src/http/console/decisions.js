@@ -20,7 +20,7 @@ export const forget = () => { filter = { entityId: "", decision: "" }; };
 
 const evidenceOf = (record) => {
   if (record.evidenceErased) return el("p", {}, "The evidence was erased.");
-  if (record.evidence === undefined || record.evidence === null) return el("p", {}, "There is no evidence beside it.");
+  if (record.evidence === undefined || record.evidence === null) return el("p", {}, "This record has no evidence.");
   return block(written(record.evidence), "Evidence");
 };
 

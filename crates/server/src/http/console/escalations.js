@@ -16,21 +16,21 @@ export const forget = () => { reviewer = ""; };
 const list = (values) => (values?.length ? el("ul", {}, values.map((value) => el("li", {}, code(value)))) : "nothing");
 
 const needs = (escalation) => el("ul", {}, escalation.needs.map((need) => {
-  const who = need.reviewer ? foreign(need.reviewer, 200) : "anybody but who asked";
+  const who = need.reviewer ? foreign(need.reviewer, 200) : "anybody but the requester";
   const people = need.people?.length ? [": ", foreign(need.people.join(", "), 1000)] : [];
   return el("li", {}, plural(need.approvals, "approval", "approvals"), " of ", who, ...people);
 }));
 
-const votes = (escalation) => (escalation.votes.length === 0 ? "nobody has answered" : el("ul", {}, escalation.votes.map((vote) =>
-  el("li", {}, foreign(vote.reviewer, 200), vote.approved ? " agreed" : " refused", vote.note ? [": ", foreign(vote.note)] : null))));
+const votes = (escalation) => (escalation.votes.length === 0 ? "none" : el("ul", {}, escalation.votes.map((vote) =>
+  el("li", {}, foreign(vote.reviewer, 200), vote.approved ? " approved" : " rejected", vote.note ? [": ", foreign(vote.note)] : null))));
 
 const shownFacts = (escalation) => facts([
   ["Agent", foreign(escalation.agentId)],
-  ["Why a person is asked", foreign(escalation.reason)],
+  ["Reason", foreign(escalation.reason)],
   ["Risk", badge(escalation.riskLevel)],
   ["Asked (UTC)", time(escalation.createdAt)],
   ["Expires (UTC)", time(escalation.expiresAt)],
-  ["Who has to agree", needs(escalation)],
+  ["Required approvals", needs(escalation)],
   ["Answers so far", votes(escalation)],
   ["Approval grants", list(escalation.onApproval.granted)],
   ["Approval withholds", list(escalation.onApproval.denied)],
@@ -39,13 +39,13 @@ const shownFacts = (escalation) => facts([
 ]);
 
 const outcome = (answered, isApproved) => {
-  if (answered.state === "pending") return "Your answer is kept; others have to agree too.";
-  return isApproved ? `Approved. It stands as ${answered.state} now.` : `Rejected. It stands as ${answered.state} now.`;
+  if (answered.state === "pending") return "Your answer is recorded; further approvals are required.";
+  return isApproved ? `Approved. Its state is now ${answered.state}.` : `Rejected. Its state is now ${answered.state}.`;
 };
 
 // Nobody can approve what they cannot see.
 const unreadable = (escalation) =>
-  el("p", { class: "error" }, "It cannot be read, so it can be rejected and not approved: ", foreign(escalation.unreadable), ".");
+  el("p", { class: "error" }, "It cannot be read, so it can be rejected but not approved: ", foreign(escalation.unreadable), ".");
 
 /** Shows an escalation and takes the answer; only what was on the screen is approved, by its digest. */
 const review = (escalation, signal, changed) => {
@@ -57,12 +57,12 @@ const review = (escalation, signal, changed) => {
   const approve = button("Approve", () => answer("approve"), "main");
   const reject = button("Reject", () => answer("reject"), "danger");
   const form = el("form", { onsubmit: (event) => event.preventDefault() },
-    field("Your name, as reviewer", nameInput, "It stands in the chain beside the answer."),
+    field("Your name, as reviewer", nameInput, "It is recorded in the chain with the answer."),
     field("Note (may be left empty)", noteInput), fault, el("div", { class: "bar" }, escalation.intent ? approve : null, reject));
   const constraints = block(written(escalation.onApproval.constraints), "Constraints of the approval");
-  const intent = escalation.intent ? block(written(escalation.intent), "What is asked for") : unreadable(escalation);
-  const words = escalation.input ? [el("h3", {}, "In the words that were asked"), block(escalation.input, "In the words that were asked")] : [];
-  const shown = dialog("Escalation", shownFacts(escalation), ...words, el("h3", {}, "What is asked for"), intent,
+  const intent = escalation.intent ? block(written(escalation.intent), "Request") : unreadable(escalation);
+  const words = escalation.input ? [el("h3", {}, "Request text"), block(escalation.input, "Request text")] : [];
+  const shown = dialog("Escalation", shownFacts(escalation), ...words, el("h3", {}, "Request"), intent,
     el("h3", {}, "Constraints of the approval"), constraints, el("h3", {}, "Your answer"), form, told);
   const gone = new AbortController();
   shown.addEventListener("close", () => gone.abort());
@@ -102,8 +102,8 @@ const review = (escalation, signal, changed) => {
     } catch (error) {
       if (signal.aborted) return;
       setText(told, "");
-      if (error instanceof Lost) setText(fault, "No answer came. Whether it was taken is not known: send it once more, it counts once.");
-      else if (error instanceof Busy) setText(fault, "The server asks to wait: nothing was sent. Try again when the line above is gone.");
+      if (error instanceof Lost) setText(fault, "There was no response, so it is unknown whether your answer was recorded. Send it again: it counts once.");
+      else if (error instanceof Busy) setText(fault, "The server asks to wait: nothing was sent. Try again when the message above is gone.");
       else if (error instanceof Refused) refused(error);
       else throw error;
     } finally {
@@ -130,7 +130,7 @@ export const show = (root, signal) => {
   const fault = el("p", { class: "error", role: "alert" });
   const count = el("p", { class: "hint" }, "Asking the server…");
   const { line, told } = faultLine(() => { if (page === null) setText(count, ""); });
-  const { made, body, row } = table("Escalations that wait for a person, newest first", ["Asked (UTC)", "Agent", "Risk", "Action", "Why", "Expires (UTC)", "Answer"]);
+  const { made, body, row } = table("Pending escalations, newest first", ["Asked (UTC)", "Agent", "Risk", "Action", "Why", "Expires (UTC)", "Answer"]);
   made.hidden = true;
   const previous = button("Newer", () => { if (pageNumber > 1) turn(pageNumber - 1); });
   const older = button("Older", () => { if (page?.hasMore) turn(pageNumber + 1); });
@@ -142,7 +142,7 @@ export const show = (root, signal) => {
     try {
       const escalation = await patiently(`/escalations/${part(id)}`, { signal, isExact: true });
       if (escalation.state === "pending") review(escalation, signal, () => atOnce());
-      else announce(`It stands as ${escalation.state} by now.`);
+      else announce(`Its state is now ${escalation.state}.`);
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof Refused)) throw error;
@@ -168,9 +168,9 @@ export const show = (root, signal) => {
     follow(body, found.items, { id: (item) => item.id, version: (item) => `${item.votes.length} ${item.unreadable ?? ""}`, make });
     made.hidden = body.children.length === 0;
     const from = (asked - 1) * PAGE + 1;
-    setText(count, found.total === 0 ? "Nothing waits for a person." : `${number(from)} to ${number(from + found.items.length - 1)} of ${number(found.total)} that wait`);
-    if (totalBefore === null) announce(found.total === 0 ? "Nothing waits for a person" : `${plural(found.total, "escalation waits", "escalations wait")}`);
-    else if (found.total > totalBefore) announce(`${plural(found.total, "escalation waits", "escalations wait")} now`);
+    setText(count, found.total === 0 ? "No escalations are pending." : `${number(from)} to ${number(from + found.items.length - 1)} of ${number(found.total)} pending`);
+    if (totalBefore === null) announce(found.total === 0 ? "No escalations are pending" : `${plural(found.total, "pending escalation", "pending escalations")}`);
+    else if (found.total > totalBefore) announce(`${plural(found.total, "pending escalation", "pending escalations")} now`);
     totalBefore = found.total;
     pages.hidden = asked === 1 && !found.hasMore;
     enable(previous, asked > 1);

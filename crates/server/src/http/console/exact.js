@@ -8,7 +8,7 @@ class Written {
 }
 
 // If the browser does not provide the digits, the reader has to be told.
-const UNSURE = " (about: this browser does not tell its exact digits)";
+const UNSURE = " (approximate: this browser does not provide the exact digits)";
 
 const keep = (_, value, context) => {
   if (typeof value !== "number") return value;

@@ -8,11 +8,11 @@ export const title = "Overview";
 const EVERY = 5_000;
 
 const COMPONENTS = {
-  gateway: ["Gateway", "whether decisions are taken"],
-  trustEngine: ["Trust engine", "whether kept trust can be so"],
-  proofChain: ["Proof chain", "whether every check has held"],
-  intentParser: ["Intent parser", "whether a plain request is read"],
-  database: ["Database", "whether the view answers"],
+  gateway: ["Gateway", "decisions can be made"],
+  trustEngine: ["Trust engine", "stored trust is valid"],
+  proofChain: ["Proof chain", "every verification succeeded"],
+  intentParser: ["Intent parser", "a simple request is parsed"],
+  database: ["Database", "the index answers"],
 };
 
 const METRICS = {
@@ -50,13 +50,13 @@ export const show = (root, signal) => {
   const { line, told } = faultLine(() => { if (before === null) setText(whole, ""); });
   const warnings = el("ul", { class: "warnings", hidden: true, "aria-label": "Warnings" });
   const [metrics, latencies] = [values(METRICS), values(LATENCIES)];
-  const { made, body, row } = table("Components", ["Component", "Health", "What is tried"]);
+  const { made, body, row } = table("Components", ["Component", "Health", "What is checked"]);
   const healths = {};
   for (const [name, [label, what]] of Object.entries(COMPONENTS)) {
     healths[name] = el("span", {}, "–");
     body.append(row([label, healths[name], what]));
   }
-  const latencyTitle = el("h2", {}, "Time of a decision");
+  const latencyTitle = el("h2", {}, "Decision latency");
   const footer = el("p", { class: "hint" });
   root.append(
     line, whole, warnings,
@@ -69,7 +69,7 @@ export const show = (root, signal) => {
   let warned = "";
   const update = (status) => {
     if (before !== status.status) {
-      const overall = { healthy: "All is well.", degraded: "Works, with a fault beside it.", unhealthy: "Does not work." };
+      const overall = { healthy: "All is well.", degraded: "Works, with a fault.", unhealthy: "Does not work." };
       whole.replaceChildren(badge(status.status), ` ${overall[status.status] ?? ""}`);
       if (before !== null) announce(`The governor is ${status.status} now`);
       before = status.status;
@@ -87,7 +87,7 @@ export const show = (root, signal) => {
     for (const [name, place] of Object.entries(metrics)) setText(place, number(status.metrics[name]));
     const { latency } = status.metrics;
     for (const [name, place] of Object.entries(latencies)) setText(place, latency.count > 0 ? milliseconds(latency[name]) : "–");
-    setText(latencyTitle, `Time of a decision, ${number(latency.count)} in the last ${Math.round(latency.windowSeconds / 60)} minutes`);
+    setText(latencyTitle, `Decision latency, ${number(latency.count)} in the last ${Math.round(latency.windowSeconds / 60)} minutes`);
     footer.replaceChildren("Rulekeep ", foreign(status.version, 40), `, up for ${span(status.uptime)}, as of `, time(status.timestamp), " UTC");
   };
   repeat(EVERY, async () => update(await call("/admin/status", { signal })), signal, told);

@@ -104,7 +104,7 @@ const TAGS: &[(&str, &str)] = &[
 fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
     let spec = entry.spec;
     let needs = match spec.scope {
-        Scope::Agent => "Needs a key of the scope `agent`, for the agent that it concerns, or `admin`.",
+        Scope::Agent => "Needs a key of the scope `agent` for the agent concerned, or of the scope `admin`.",
         Scope::Admin => "Needs a key of the scope `admin`.",
     };
     let mut request = schemas.request(entry);
@@ -170,7 +170,7 @@ fn parameter(place: &str, name: &str, mut schema: Value, is_required: bool) -> V
         "agentId" if place == "path" => Some(json!("The agent")),
         "proofId" if place == "path" => Some(json!("The record")),
         "taskId" if place == "path" => Some(json!("The task")),
-        _ if place == "path" => Some(json!("Which one")),
+        _ if place == "path" => Some(json!("Its id")),
         _ => schema.as_object_mut().and_then(|schema| schema.remove("description")),
     };
     let mut parameter = json!({ "name": name, "in": place, "required": is_required, "schema": schema });

@@ -54,7 +54,7 @@ fn a_context_does_not_hide_what_is_asked_for() {
         let mut body = asked("document", "read");
         body["resource"]["properties"] = json!({ "owner": "ann" });
         body["context"] = json!({ field: other });
-        let expected = format!("context: {field}: {place} says another thing than context");
+        let expected = format!("context: {field}: {place} contradicts context");
         assert_eq!(refusal(&live, &body), (400, expected));
         let own = match field {
             "target" => json!("42"),
@@ -232,18 +232,18 @@ fn an_attribute_that_two_places_tell_differently_is_refused() {
             let mut body = asked("document", "read");
             body[part]["properties"] = json!({ name: one });
             body["context"] = json!({ name: other });
-            let expected = format!("context: {name}: {place} says another thing than context");
+            let expected = format!("context: {name}: {place} contradicts context");
             assert_eq!(refusal(&live, &body), (400, expected));
         }
         let mut body = asked("document", "read");
         body["resource"]["properties"] = json!({ name: one });
         body["action"]["properties"] = json!({ name: other });
-        let expected = format!("context: {name}: action.properties says another thing than resource.properties");
+        let expected = format!("context: {name}: action.properties contradicts resource.properties");
         assert_eq!(refusal(&live, &body), (400, expected));
     }
     let mut body = asked("document", "read");
     body["action"]["properties"] = json!({ "target": "43" });
-    let expected = "context: target: action.properties says another thing than resource.id".to_owned();
+    let expected = "context: target: action.properties contradicts resource.id".to_owned();
     assert_eq!(refusal(&live, &body), (400, expected));
     body["action"]["properties"] = json!({ "riskLevel": "none" });
     let expected = "context: riskLevel: expected LOW, MEDIUM, HIGH or CRITICAL in action.properties".to_owned();

@@ -194,7 +194,7 @@ impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
         let first = found.next().map(|(_, value)| value.as_str());
-        assert!(found.next().is_none(), "{name} stands twice: {:?}", self.headers);
+        assert!(found.next().is_none(), "{name} occurs twice: {:?}", self.headers);
         first
     }
 
