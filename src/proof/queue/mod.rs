@@ -298,7 +298,9 @@ impl Queue {
 
     /// An empty buffer for the evidence of a decision.
     pub(crate) fn buffer(&self) -> Vec<u8> {
-        self.spare().buffers.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES))
+        // Not waited for: many callers that come at once would queue here.
+        let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.buffers.pop());
+        spare.unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES))
     }
 
     /// Takes the memory of a batch back that nobody reads any more.
