@@ -115,7 +115,7 @@ impl Secrets {
 
     /// The failure of an endpoint whose URL is missing.
     pub(super) fn missing_address(&self) -> &'static str {
-        if self.is_read { "its URL is not in SECRETS: change the endpoint's URL" } else { UNREADABLE }
+        if self.is_read { "its URL is not in SECRETS: set it again with webhook/readdress" } else { UNREADABLE }
     }
 
     /// The failure of an endpoint whose secret is missing.

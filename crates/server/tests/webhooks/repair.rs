@@ -30,7 +30,7 @@ fn endpoints_are_told_what_the_new_log_tells_unless_they_were_removed_behind_the
     fs::write(&file, bytes).unwrap();
 
     let report = repair(store.path(), &RepairOptions::default()).unwrap();
-    assert!(report.notes.iter().any(|note| note.starts_with("1 endpoints")), "{:?}", report.notes);
+    assert!(report.notes.iter().any(|note| note.starts_with("1 webhook endpoints")), "{:?}", report.notes);
     let secrets = fs::read(store.path().join("SECRETS")).unwrap();
     assert_eq!(fs::read(store.path().join(&report.kept).join("SECRETS")).unwrap(), secrets, "both have them");
     #[cfg(unix)]
