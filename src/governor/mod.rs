@@ -328,7 +328,7 @@ impl Governor {
         Agents { governor: self }
     }
 
-    /// The policy sets: the one in force, and previews, explanations and replays with this or another one.
+    /// The policies: loads and shows the set in force, and previews, explains or replays decisions under this or another set.
     pub const fn policies(&self) -> Policies<'_> {
         Policies { governor: self }
     }

@@ -202,7 +202,7 @@ impl ScrubOptions {
     }
 }
 
-/// State of the scrub.
+/// State of the scrub, the slow verification that runs in the background while the log is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScrubStatus {
