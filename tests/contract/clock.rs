@@ -121,7 +121,7 @@ fn a_clock_that_steps_more_than_a_day_ahead_decides_nothing_until_it_is_confirme
     machine.step(DAY + 1);
     let refused = error(governor.enforce(&intent("email:read")));
     assert_eq!(refused.code(), "STORAGE_UNAVAILABLE");
-    for part in ["2027-01-16T09:00:00.001Z", "2027-01-15T09:00:00.000Z", "accept_clock"] {
+    for part in ["2027-01-16T09:00:00.001Z", "2027-01-15T09:00:00.000Z", "clock/accept"] {
         assert!(refused.to_string().contains(part), "{refused} lacks {part}");
     }
     let records = EvidenceSelection::Records(vec![proof_id]);

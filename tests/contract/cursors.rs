@@ -90,7 +90,7 @@ fn a_cursor_has_one_reader_at_a_time() {
     let first = cursor(&governor);
     let refused = governor.log().cursor("billing", &EventFilter::all()).unwrap_err();
     assert_eq!(refused.code(), "CONFLICT");
-    assert!(refused.to_string().contains("\"billing\" is being read"), "{refused}");
+    assert!(refused.to_string().contains("\"billing\" is in use"), "{refused}");
     governor.log().cursor("another", &EventFilter::all()).unwrap();
     drop(first);
     let mut second = cursor(&governor);

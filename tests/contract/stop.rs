@@ -196,7 +196,7 @@ fn lifting_does_not_resume_a_suspended_agent_nor_the_reverse() {
     let stop = governor.kill_switch().set(agent("a"), "ann", "").unwrap().id;
     governor.agents().suspend("a", "").unwrap();
     governor.agents().resume("a", "").unwrap();
-    assert!(enforced(&governor, "a").reasoning.contains("stopped"));
+    assert!(enforced(&governor, "a").reasoning.contains("kill switch"));
     governor.agents().suspend("a", "").unwrap();
     governor.kill_switch().lift(&stop, "ann", "").unwrap();
     assert!(enforced(&governor, "a").reasoning.contains("suspended"));

@@ -19,7 +19,7 @@ fn only_who_is_asked_answers_and_never_who_asks() {
         assert_eq!(code(governor.escalations().reject(id, by(reviewer))), "FORBIDDEN", "{reviewer}");
     }
     let said = error(governor.escalations().approve(id, by("mallory"))).to_string();
-    assert!(said.ends_with("one of \"ann\", \"bob\", \"Cleo\" can"), "{said}");
+    assert!(said.ends_with("one of \"ann\", \"bob\", \"Cleo\" can answer it"), "{said}");
     let unknown =
         error(governor.escalations().get(EscalationId::of("prf_01kf7xqzzz0000000000000000".parse().unwrap())));
     assert_eq!(unknown.code(), "PROOF_NOT_FOUND");
