@@ -349,7 +349,7 @@ impl IntentTable {
         joined([mark.encode_utf8(&mut [0; 4]), word], |key| self.row(key))
     }
 
-    /// Where a clause of `words` words with these sums stands, for each candidate and for none.
+    /// Returns the likelihood of each candidate, and of none, for a clause of `words` words with these sums.
     pub(super) fn likely(&self, sums: &Sums, words: usize) -> Likely {
         let header = &self.file.header;
         let unit = header.scale / root(words);
