@@ -1,5 +1,5 @@
 //! A live `serve`, used by programs that are not ours: the commands of curl in
-//! `docs/reference/http.md`, and the clients of `examples/clients` in Python
+//! `docs/reference/http.md`, and the clients of `clients/http` in Python
 //! and in Node, also over a connection that loses an answer.
 //!
 //! And what `serve` does where the process may open few files, and when it is asked to end twice.
@@ -242,7 +242,7 @@ fn answer(client: &mut BufReader<TcpStream>) -> (u16, Vec<u8>) {
 }
 
 fn client(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "../../examples/clients", name].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "../../clients/http", name].iter().collect()
 }
 
 /// A Python that has `requests`: the machine's, or one made for it. Or why there is none.
