@@ -277,7 +277,9 @@ impl Marks {
             Value::String(text) => text.hash(hasher),
             Value::Array(items) => {
                 hasher.write_usize(items.len());
-                items.iter().for_each(|item| self.put(item, hasher));
+                for item in items {
+                    self.put(item, hasher);
+                }
             }
             Value::Object(members) => hasher.write_u64(self.of_members(members)),
         }

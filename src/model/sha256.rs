@@ -22,7 +22,9 @@ pub(super) fn of_parts(parts: &[&[u8]]) -> [u8; 32] {
         return last.end(INITIAL, length);
     }
     let mut hasher = Sha256::new();
-    parts.iter().for_each(|part| hasher.update(part));
+    for part in parts {
+        hasher.update(part);
+    }
     hasher.finalize().into()
 }
 

@@ -118,7 +118,9 @@ struct NumberHasher(u64);
 
 impl Hasher for NumberHasher {
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+        for byte in bytes {
+            self.write_u32((*byte).into());
+        }
     }
 
     fn write_u32(&mut self, number: u32) {

@@ -231,6 +231,7 @@ impl Block {
     }
 }
 
+#[allow(clippy::cast_possible_truncation)] // seven bits at a time
 fn push_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

@@ -79,6 +79,7 @@ impl<'a> Text<'a> {
     }
 }
 
+#[allow(clippy::needless_bitwise_bool)] // so that the compiler looks at many bytes at once
 fn ends_run(byte: u8) -> bool {
     // Without a branch, so that the compiler compares many bytes at once.
     (byte == b'"') | (byte == b'\\') | (byte < b' ')

@@ -29,7 +29,7 @@ fn the_page_lists_every_call() {
             let size = if spec.size == Size::Document { ", up to 8 MiB" } else { "" };
             [method(spec), parameters(&document, operation) + size, forms(&document, answer).join(" or ")]
         });
-        page += &format!("\n## {title}\n\n{}\n{}", table(CALL_HEAD, calls), table(FIELD_HEAD, fields));
+        page.extend(["\n## ", title, "\n\n", &table(CALL_HEAD, calls), "\n", &table(FIELD_HEAD, fields)]);
     }
     let of_session = events::CALLS.iter().map(|entry| (entry.spec, shape(entry.request), shape(entry.answer)));
     let (calls, fields): (Vec<_>, Vec<_>) = of_session
@@ -37,7 +37,7 @@ fn the_page_lists_every_call() {
             ([method(spec), spec.summary.to_owned()], [method(spec), joined(&request), joined(&answer)])
         })
         .unzip();
-    page += &format!("{EVENTS}{}\n{}", table(["call", "does"], calls), table(FIELD_HEAD, fields));
+    page.extend([EVENTS, &table(["call", "does"], calls), "\n", &table(FIELD_HEAD, fields)]);
     check_page(
         "calls.md",
         "Calls",
@@ -173,10 +173,10 @@ pipe may make every call.
 | agent socket (narrower) | the same, in the form that [tool.md](tool.md) describes |
 "#;
 
-const EVENTS: &str = r#"
+const EVENTS: &str = r"
 ## Events
 
 These calls belong to a session of lines. Over HTTP use [webhooks](webhooks.md). On `operator.sock` a reader may make them.
 There, `session/authenticate` with `{key}` raises a connection to what the key permits; for these calls the key has the scope `admin`.
 
-"#;
+";
