@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ct_merkle::RootHash;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 
 use super::{Checkpoint, CheckpointError, ConsistencyProof, InclusionProof, VerifierKey};
 use crate::model::{Digest, ProofRecord};
@@ -98,7 +98,7 @@ fn hash_of(record: &ProofRecord) -> Digest {
         _ => BTreeMap::new(),
     };
     let json = serde_json::to_vec(&fields).unwrap_or_default();
-    Digest::new(Sha256::digest(json).into())
+    Digest::of(&json)
 }
 
 fn root(checkpoint: &Checkpoint) -> RootHash<Sha256> {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 
 use super::Governor;
 use super::decide::Stored;
@@ -146,7 +145,7 @@ impl Inputs {
     pub(super) fn remember(&self, intent: &Intent, text: &str, redaction: &Redaction) -> Result<(), Error> {
         let Some(id) = intent.id else { return Ok(()) };
         let (mark, of_parsed) = self.marks.of(intent);
-        let parsed = ParsedText { digest: Digest::new(Sha256::digest(text).into()), mark };
+        let parsed = ParsedText { digest: Digest::of(text.as_bytes()), mark };
         // Only redacted text is kept in memory.
         let text = match self.how {
             InputText::No => None,

@@ -30,7 +30,6 @@ mod retention;
 mod risk;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
-mod sha256;
 mod status;
 mod task;
 mod time;

@@ -7,10 +7,11 @@ use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 
 use super::{
     AgentId, Checked, Decision, IntentId, InvalidValue, Outcome, ProofCursor, ProofId, RiskLevel, Score, Sequence,
-    Tier, Timestamp, sha256,
+    Tier, Timestamp,
 };
 
 /// A SHA-256 digest, written `sha256:<64 hex digits>`.
@@ -28,12 +29,13 @@ impl Digest {
 
     /// The digest of some bytes.
     pub(crate) fn of(bytes: &[u8]) -> Self {
-        Self(sha256::of(bytes))
+        Self(Sha256::digest(bytes).into())
     }
 
     /// The digest of some parts, one after the other.
     pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
-        Self(sha256::of_parts(parts))
+        let hasher = parts.iter().fold(Sha256::new(), |hasher, part| hasher.chain_update(part));
+        Self(hasher.finalize().into())
     }
 
     /// The digest of 64 lower-case hex digits.

@@ -134,11 +134,6 @@ impl Summary {
         Self { id, ..self }
     }
 
-    #[cfg(test)]
-    pub(super) fn total(&self) -> usize {
-        self.cells.iter().map(|count| usize::from(*count)).sum()
-    }
-
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         for word in [self.first.get(), self.last.get(), self.first_time.cast_unsigned(), self.last_time.cast_unsigned()]
         {
@@ -369,7 +364,7 @@ mod tests {
         let mut bytes = Vec::new();
         summary.encode(&mut bytes);
         assert_eq!(Summary::decode(bytes.as_slice().try_into().unwrap()), summary);
-        assert_eq!((summary.total(), summary.first.get(), summary.last_time), (295, 5, 299));
+        assert_eq!((summary.cells.iter().sum::<u16>(), summary.first.get(), summary.last_time), (295, 5, 299));
     }
 
     proptest! {

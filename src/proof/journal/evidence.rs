@@ -7,7 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use crate::model::Digest;
 
@@ -83,7 +82,7 @@ impl Evidence {
 }
 
 fn salted(salt: [u8; SALT_BYTES], text: &[u8]) -> Digest {
-    Digest::new(Sha256::new().chain_update(salt).chain_update(text).finalize().into())
+    Digest::of_parts(&[&salt, text])
 }
 
 /// The use of a limit by a decision: the counter, and the amount in millionths.

@@ -1,5 +1,6 @@
 //! Compares the tree with an independent implementation (`ct-merkle`), which also verifies the proofs.
 
+use sha2::Sha256;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -7,7 +8,6 @@ use std::sync::LazyLock;
 use ct_merkle::mem_backed_tree::MemoryBackedTree;
 use ct_merkle::{ConsistencyProof, InclusionProof, RootHash};
 use proptest::prelude::*;
-use sha2::{Digest as _, Sha256};
 
 use super::{BLOCK_LEAVES, Frontier, Nodes, TreeError, hash};
 use crate::model::Digest;
@@ -15,7 +15,7 @@ use crate::model::Digest;
 type Twin = MemoryBackedTree<Sha256, [u8; 32]>;
 
 fn leaf(index: u64) -> Digest {
-    Digest::new(Sha256::digest(index.to_be_bytes()).into())
+    Digest::of(&index.to_be_bytes())
 }
 
 #[allow(clippy::unnecessary_wraps)] // the tree takes leaves that can fail to be read
