@@ -253,6 +253,29 @@ fn the_agents_socket_permits_no_way_out_of_the_rules() {
     }
 }
 
+/// The other calls are closed, whoever they are made by.
+#[test]
+fn the_agents_socket_opens_the_calls_that_the_page_lists() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let mut stream = UnixStream::connect(setup.home().join("agent.sock")).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    let mut opened = 0;
+    for row in include_str!("../../../../docs/reference/calls.md").lines() {
+        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        let [name, http, callers, _] = cells[..] else { continue };
+        let Some(method) = name.strip_prefix('`').and_then(|name| name.strip_suffix('`')) else { continue };
+        assert!(http.contains('/'), "{row}");
+        writeln!(stream, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": {} })).unwrap();
+        let mut line = String::new();
+        answers.read_line(&mut line).unwrap();
+        let is_open = !line.contains("is not open to this connection");
+        assert_eq!(is_open, callers.contains("agent socket"), "{row}: {line}");
+        opened += usize::from(is_open);
+    }
+    assert_eq!(opened, 10);
+}
+
 #[test]
 fn a_connection_answers_for_the_clients_user_only_what_it_asked_itself() {
     let setup = Setup::new();

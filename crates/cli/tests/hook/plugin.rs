@@ -18,7 +18,7 @@ const SESSION: &str = r#"
 import { Rulekeep } from "./rulekeep.mjs"
 const parents = { ses_1: undefined, ses_2: "ses_1" }
 const get = async ({ path }) => (path.id in parents ? { data: { id: path.id, parentID: parents[path.id] } } : {})
-const hooks = await Rulekeep({ client: { session: { get } }, directory: "/srv/shop" })
+const hooks = await Rulekeep({ client: { session: { get } }, directory: "/projects/shop" })
 const say = (promise) => promise.then(() => console.log("ok"), (error) => console.log(error.message))
 const parts = [{ type: "text", text: "Pay it" }, { type: "text", text: "hidden", synthetic: true }, { type: "file" }]
 const call = { tool: "bash", callID: "call_1" }
@@ -38,7 +38,7 @@ fn the_plugin_tells_each_event_and_lets_tools_run_that_are_allowed() {
     let mut kinds = Vec::new();
     for event in &events {
         let (_, event) = read_event(Host::Opencode, event.as_bytes()).unwrap();
-        assert_eq!((event.session.as_str(), event.cwd.as_deref()), ("ses_1", Some("/srv/shop")));
+        assert_eq!((event.session.as_str(), event.cwd.as_deref()), ("ses_1", Some("/projects/shop")));
         kinds.push(match event.kind {
             EventKind::Prompt(prompt) => prompt,
             EventKind::Call(call) => format!("{} {} by {:?}", call.tool, call.arguments, event.subagent),

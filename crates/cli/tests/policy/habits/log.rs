@@ -193,7 +193,7 @@ fn filled(call: &str, chance: &mut Chance, day: i64) -> String {
 fn file(chance: &mut Chance, day: i64) -> String {
     let repository = if chance.below(10) < 8 { "app" } else { "site" };
     let end = if chance.below(10) < 8 { "rs" } else { "toml" };
-    format!("/srv/{repository}/{}/part{}.{end}", chance.of(&MODULES), chance.skewed(30 + day.unsigned_abs()))
+    format!("/projects/{repository}/{}/part{}.{end}", chance.of(&MODULES), chance.skewed(30 + day.unsigned_abs()))
 }
 
 /// Replaces addresses and words in a tool call by placeholders.

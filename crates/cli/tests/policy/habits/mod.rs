@@ -222,7 +222,7 @@ const CODING: &[&[&str]] = &[
         r#"{"tool":"Bash","arguments":{"command":"cargo test"}}"#,
     ],
     &[
-        r#"{"tool":"Grep","arguments":{"pattern":"{word}","path":"/srv/app/src"}}"#,
+        r#"{"tool":"Grep","arguments":{"pattern":"{word}","path":"/projects/app/src"}}"#,
         r#"{"tool":"Read","arguments":{"file_path":"{file}"}}"#,
     ],
     &[
@@ -230,14 +230,14 @@ const CODING: &[&[&str]] = &[
         r#"{"tool":"Bash","arguments":{"command":"git diff"}}"#,
     ],
     &[
-        r#"{"tool":"Write","arguments":{"file_path":"/srv/app/{doc}","content":"about {word}"}}"#,
+        r#"{"tool":"Write","arguments":{"file_path":"/projects/app/{doc}","content":"about {word}"}}"#,
         r#"{"tool":"Bash","arguments":{"command":"git add -A && git commit -m 'Describe {word}'"}}"#,
     ],
     &[r#"{"tool":"WebFetch","arguments":{"url":"{page}","prompt":"what about {word}"}}"#],
     &[r#"{"tool":"get_issue","server":"github","arguments":{"number":{number}}}"#],
     &[
         r#"{"tool":"Glob","arguments":{"pattern":"**/*.rs"}}"#,
-        r#"{"tool":"Bash","arguments":{"command":"ls /srv/app/src"}}"#,
+        r#"{"tool":"Bash","arguments":{"command":"ls /projects/app/src"}}"#,
     ],
     &[r#"{"tool":"Bash","arguments":{"command":"cargo clippy --all-targets"}}"#],
     &[r#"{"tool":"Bash","arguments":{"command":"cat {file}"}}"#],
