@@ -34,7 +34,10 @@ impl Digest {
 
     /// The digest of some parts, one after the other.
     pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
-        let hasher = parts.iter().fold(Sha256::new(), |hasher, part| hasher.chain_update(part));
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update(part);
+        }
         Self(hasher.finalize().into())
     }
 
