@@ -1,0 +1,251 @@
+//! Messages between members and hubs: JSON over HTTP, each request signed with the governor's key.
+//!
+//! | call | request | response |
+//! |---|---|---|
+//! | `POST /fleet/v1/enrol` | [`Enrol`] | [`Enrolled`] |
+//! | `POST /fleet/v1/beat` | [`Beat`] | [`Answer`] |
+//! | `POST /fleet/v1/reserve` | [`Reserve`] | [`Reserved`] |
+//! | `POST /fleet/v1/records` | [`Records`] | [`Copied`] |
+//! | `POST /fleet/v1/orders` | [`SignedOrder`] | [`Standing`] |
+//! | `GET /fleet/v1/orders?after=N` | | a list of [`SignedOrder`] |
+//!
+//! A signature stands in the header [`SIGNATURE`], over the path and the body.
+
+use std::collections::BTreeMap;
+
+use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
+use rulekeep::system::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::keys;
+use crate::order::{Chain, SignedOrder};
+
+/// Header of a request's signature, in base 64.
+pub const SIGNATURE: &str = "x-fleet-signature";
+/// Largest body of a request, in bytes.
+pub const MAX_BODY_BYTES: usize = 4 << 20;
+/// Most orders in one answer.
+pub const MAX_ORDERS: usize = 200;
+
+/// An invitation to enrol governors, signed by operators.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Invitation {
+    /// The organisation's name.
+    pub organisation: String,
+    /// A random text that names the invitation.
+    pub id: String,
+    /// The groups of the governors.
+    pub groups: Vec<String>,
+    /// Number of governors that may enrol with it.
+    pub uses: u32,
+    /// The time until which they may.
+    pub expires_at: Timestamp,
+}
+
+impl Invitation {
+    /// The invitation as text, signed by an operator.
+    pub fn sign(&self, operator: &CheckpointKey) -> String {
+        let body = serde_json::to_string(self).unwrap_or_default();
+        let signature = keys::sign(operator, &Self::signed_text(&body));
+        keys::encode(&format!("{}\n{signature}\n{body}", operator.name()))
+    }
+
+    /// Reads an invitation and verifies that an operator of the chain signed it.
+    pub fn open(text: &str, chain: &Chain) -> Option<Self> {
+        let text = keys::decode(text.trim())?;
+        let (name, rest) = text.split_once('\n')?;
+        let (signature, body) = rest.split_once('\n')?;
+        let is_signed = keys::verify(chain.operators().get(name)?, &Self::signed_text(body), signature);
+        let invitation: Self = serde_json::from_str(body).ok()?;
+        let organisation = chain.organisation()?;
+        (is_signed && invitation.organisation == organisation.name).then_some(invitation)
+    }
+
+    fn signed_text(body: &str) -> String {
+        format!("rulekeep fleet invitation\n{body}")
+    }
+}
+
+/// A governor's request to become a member.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Enrol {
+    /// The invitation, as its text.
+    pub invitation: String,
+    /// The governor's public key. Its name is the governor's id.
+    pub key: String,
+    /// The group that the governor wants to be in besides those of the invitation. It must be one of them.
+    pub group: Option<String>,
+}
+
+/// The answer to a governor that is now a member.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Enrolled {
+    /// The groups that it is in.
+    pub groups: Vec<String>,
+}
+
+/// The message that a governor sends again and again, to get a permit and what is new.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Beat {
+    /// The governor's id.
+    pub governor: String,
+    /// The id of the run of its process.
+    pub boot: String,
+    /// The nonce of the last answer; `None` in the first beat of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<String>,
+    /// The number of the order in force at the governor.
+    pub order: u64,
+    /// Orders in force that it could not carry out, with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<u64, String>,
+    /// Number of open actions of stopped agents.
+    #[serde(default)]
+    pub open: u64,
+    /// A new checkpoint of its log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<Anchor>,
+    /// The time for which the hub may wait for news, in milliseconds.
+    pub wait_ms: u64,
+    /// Leases, or parts of them, that it gives back: by lease id, in millionths.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub returned: BTreeMap<String, i64>,
+    /// The amounts that it has used or holds, by counter, in millionths; sent when a hub asks for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses: Option<BTreeMap<String, i64>>,
+    /// The governor's time.
+    pub at: Timestamp,
+}
+
+/// A signed checkpoint of a governor's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Anchor {
+    /// The checkpoint as a signed note.
+    pub note: String,
+    /// The proof that the log only grew since the last anchored size; `None` for the first.
+    pub proof: Option<String>,
+}
+
+/// The hub's answer to a beat.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    /// The nonce for the next beat.
+    pub nonce: String,
+    /// The permit, counted from the sending of the beat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permit: Option<Term>,
+    /// The reason there is no permit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// The orders after the governor's.
+    #[serde(default)]
+    pub orders: Vec<SignedOrder>,
+    /// The groups that the governor is in.
+    #[serde(default)]
+    pub groups: Vec<String>,
+    /// The stages that rollouts have reached, by the number of the order.
+    #[serde(default)]
+    pub stages: BTreeMap<u64, usize>,
+    /// The number of entries that the newest anchored checkpoint covers.
+    #[serde(default)]
+    pub anchored: u64,
+    /// The number of entries whose records are copied where they are wanted.
+    #[serde(default)]
+    pub copied: u64,
+    /// Leases to give back.
+    #[serde(default)]
+    pub recall: Vec<String>,
+    /// Whether the next beat must report all uses of shared limits.
+    #[serde(default)]
+    pub report: bool,
+}
+
+/// The times of a permit, from the sending of the beat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Term {
+    /// The time for which the governor may decide, in milliseconds.
+    pub term_ms: u64,
+    /// The further time for which it may decide on LOW-risk reads, in milliseconds.
+    pub offline_ms: u64,
+}
+
+/// A batch of records, copied to the organisation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Records {
+    /// The governor's id.
+    pub governor: String,
+    /// The anchored number of entries that the proofs are for.
+    pub size: u64,
+    /// The entries that the batch covers: those before this one. Records that are not wanted are left out.
+    pub until: u64,
+    /// The records.
+    pub records: Vec<Copy>,
+}
+
+/// A copied record with its inclusion proof.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Copy {
+    /// The record's JSON.
+    pub record: Box<RawValue>,
+    /// The inclusion path, hashes in base 64 from the leaf up.
+    pub path: Vec<String>,
+}
+
+/// The answer to copied records.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Copied {
+    /// The number of entries that are copied where they are wanted.
+    pub copied: u64,
+}
+
+/// How far an order is carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Standing {
+    /// The order's number.
+    pub seq: u64,
+    /// Its index in the organisation's log, once it is there under a published checkpoint.
+    pub leaf: Option<u64>,
+    /// Number of members that have it in force.
+    pub acknowledged: u64,
+    /// Number of members without it whose permit has ended.
+    pub ended: u64,
+    /// Number of members without it that hold a permit.
+    pub open: u64,
+    /// Members that could not carry it out.
+    pub refused: Vec<String>,
+    /// The latest time at which the last permit without it ends.
+    pub bound: Timestamp,
+}
+
+/// The error of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// A sentence for the log of the caller.
+    pub error: String,
+}
+
+/// Signs the body of a request.
+pub fn sign(key: &CheckpointKey, path: &str, body: &str) -> String {
+    keys::sign(key, &signed_text(path, body))
+}
+
+/// Returns whether the body of a request is signed by a key.
+pub fn is_signed(key: &VerifierKey, path: &str, body: &str, signature: &str) -> bool {
+    keys::verify(key, &signed_text(path, body), signature)
+}
+
+fn signed_text(path: &str, body: &str) -> String {
+    format!("rulekeep fleet {path}\n{body}")
+}
