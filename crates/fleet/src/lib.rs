@@ -1,4 +1,12 @@
 //! One organisation, many governors: signed orders, permits, shared limits and one log.
+pub mod bundle;
+pub mod cosignature;
+#[cfg(feature = "hub")]
+pub mod hub;
 mod keys;
+pub mod log;
 pub mod order;
+pub mod permit;
+pub mod session;
 pub mod wire;
+pub mod witness;

@@ -273,7 +273,6 @@ pub struct Chain {
     offline: BTreeMap<String, u64>,
     revoked: BTreeSet<String>,
     retired: BTreeSet<String>,
-    readmitted: BTreeMap<String, u64>,
 }
 
 /// A `policies` order and how far it has been skipped ahead.
@@ -302,7 +301,6 @@ impl Chain {
             offline: BTreeMap::new(),
             revoked: BTreeSet::new(),
             retired: BTreeSet::new(),
-            readmitted: BTreeMap::new(),
         }
     }
 
@@ -413,7 +411,6 @@ impl Chain {
             }
             Command::Readmit { governor } => {
                 self.retired.remove(&governor);
-                self.readmitted.insert(governor, order.seq);
             }
         }
         Ok(())
@@ -443,6 +440,11 @@ impl Chain {
     pub fn stops_for(&self, groups: &[String]) -> BTreeMap<u64, &Stop> {
         let bound = self.stops.iter().filter(|(_, stop)| concerns(&stop.groups, groups));
         bound.map(|(seq, stop)| (*seq, stop)).collect()
+    }
+
+    /// All kill switches in force, by the number of their orders.
+    pub const fn stops(&self) -> &BTreeMap<u64, Stop> {
+        &self.stops
     }
 
     /// The `policies` orders by their numbers.
@@ -493,11 +495,6 @@ impl Chain {
     /// Returns whether a governor's membership has ended.
     pub fn is_retired(&self, governor: &str) -> bool {
         self.retired.contains(governor)
-    }
-
-    /// The newest order that readmitted a governor; 0 if there is none.
-    pub fn readmitted_at(&self, governor: &str) -> u64 {
-        self.readmitted.get(governor).copied().unwrap_or(0)
     }
 }
 

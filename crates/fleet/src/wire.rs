@@ -165,6 +165,9 @@ pub struct Answer {
     /// Whether the next beat must report all uses of shared limits.
     #[serde(default)]
     pub report: bool,
+    /// Whether the next beat must carry a checkpoint: this run has not shown yet that its log continues the anchored one.
+    #[serde(default)]
+    pub show: bool,
 }
 
 /// The times of a permit, from the sending of the beat.
@@ -249,3 +252,16 @@ pub fn is_signed(key: &VerifierKey, path: &str, body: &str, signature: &str) -> 
 fn signed_text(path: &str, body: &str) -> String {
     format!("rulekeep fleet {path}\n{body}")
 }
+
+/// A governor's request for amounts of shared limits that a decision waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Reserve {
+    /// The governor's id.
+    pub governor: String,
+    /// The id of the run of its process.
+    pub boot: String,
+}
+/// r
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {}

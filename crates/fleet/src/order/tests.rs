@@ -148,5 +148,5 @@ fn what_loosens_needs_more_operators() {
     assert!(chain.is_retired("g1"));
     assert!(operators.order(&mut chain, Command::Readmit { governor: "g1".to_owned() }, 1).is_err());
     operators.order(&mut chain, Command::Readmit { governor: "g1".to_owned() }, 2).unwrap();
-    assert_eq!((chain.is_retired("g1"), chain.readmitted_at("g1")), (false, 7));
+    assert!(!chain.is_retired("g1"));
 }

@@ -1,0 +1,396 @@
+//! Enrolment, beats and permits.
+//!
+//! Beats that arrive together are answered from one transaction. It begins after the last of them arrived, so a permit
+//! counted from the sending of its beat never hides an order that was stored before the beat was sent.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use rulekeep::checkpoint::{Checkpoint, CheckpointError, VerifierKey, verify_consistency};
+use rulekeep::system::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::Row;
+
+use super::orders::number;
+use super::{Hub, HubError, sequencer};
+use crate::log::Leaf;
+use crate::order::Chain;
+use crate::wire::{Anchor, Answer, Beat, Enrol, Enrolled, Invitation, MAX_ORDERS, Term};
+
+/// A beat that waits for the next transaction.
+pub(super) struct Arrived {
+    beat: Beat,
+    answer: oneshot::Sender<Result<Answer, String>>,
+}
+
+impl Hub {
+    /// Makes a governor a member.
+    pub(super) async fn enrol(&self, request: &Enrol) -> Result<Enrolled, HubError> {
+        let chain = &self.orders().chain;
+        let invitation = Invitation::open(&request.invitation, chain)
+            .ok_or_else(|| HubError::Forbidden("the invitation is not signed by an operator of this organisation".to_owned()))?;
+        let key: VerifierKey =
+            request.key.parse().map_err(|error: CheckpointError| HubError::Invalid(error.to_string()))?;
+        let mut client = self.inner.store.client().await?;
+        let transaction = client.transaction().await?;
+        let now = self.verified_now(&transaction).await?;
+        if invitation.expires_at.as_millis() < now {
+            return Err(HubError::Forbidden("the invitation has expired".to_owned()));
+        }
+        let known = transaction.query_opt("SELECT key, groups FROM governors WHERE id = $1", &[&key.name()]).await?;
+        if let Some(known) = known {
+            // The answer to an earlier attempt may have been lost.
+            return if known.get::<_, String>(0) == request.key {
+                Ok(Enrolled { groups: known.get(1) })
+            } else {
+                Err(HubError::Forbidden(format!("another governor has the id {}", key.name())))
+            };
+        }
+        let used = "INSERT INTO invitations VALUES ($1, 1) ON CONFLICT (id) DO UPDATE SET used = invitations.used + 1 RETURNING used";
+        let used: i32 = transaction.query_one(used, &[&invitation.id]).await?.get(0);
+        if u32::try_from(used).unwrap_or(u32::MAX) > invitation.uses {
+            return Err(HubError::Forbidden(format!("the invitation was for {} governors", invitation.uses)));
+        }
+        let groups = match &request.group {
+            Some(group) if !invitation.groups.contains(group) => {
+                return Err(HubError::Forbidden(format!("the invitation is not for the group {group}")));
+            }
+            Some(group) => vec![group.clone()],
+            None => invitation.groups,
+        };
+        let new = "INSERT INTO governors (id, key, groups, epoch) SELECT $1, $2, $3, max(n) FROM epochs";
+        transaction.execute(new, &[&key.name(), &request.key, &groups]).await?;
+        let leaf = Leaf::Enrol {
+            governor: key.name().to_owned(),
+            key: request.key.clone(),
+            groups: groups.clone(),
+            at: Timestamp::from_millis(now),
+        };
+        sequencer::enqueue(&transaction, &[(&leaf, key.name(), 0)]).await?;
+        transaction.commit().await?;
+        Ok(Enrolled { groups })
+    }
+
+    /// Answers a beat, at once if there is news and otherwise after the time that the governor waits.
+    pub(super) async fn beat(&self, beat: Beat) -> Result<Answer, HubError> {
+        let wait = Duration::from_millis(beat.wait_ms.min(MAX_WAIT_MS));
+        let (order, mut newest) = (beat.order, self.inner.newest.subscribe());
+        let (sender, answered) = oneshot::channel();
+        let busy = || HubError::Database("this hub is shutting down".to_owned());
+        self.inner.beats.send(Arrived { beat, answer: sender }).await.map_err(|_| busy())?;
+        let mut answer = answered.await.map_err(|_| busy())?.map_err(HubError::Database)?;
+        if answer.orders.is_empty() && answer.refused.is_none() && !answer.is_news() {
+            // INVARIANT: the permit stays that of the transaction above, counted from the sending of this beat.
+            let _ = tokio::time::timeout(wait, newest.wait_for(|newest| *newest > order)).await;
+        }
+        let orders = self.orders();
+        let after = usize::try_from(order).unwrap_or(usize::MAX);
+        answer.orders = orders.signed.iter().skip(after).take(MAX_ORDERS).cloned().collect();
+        if orders.signed.len() > after.saturating_add(MAX_ORDERS) {
+            // It is not up to date after this answer.
+            answer.permit = None;
+        }
+        Ok(answer)
+    }
+
+    /// Answers beats, as many at once as have arrived.
+    pub(super) async fn answer_beats(self, mut arrived: mpsc::Receiver<Arrived>) {
+        let mut left_over = Vec::new();
+        loop {
+            let mut batch: Vec<Arrived> = std::mem::take(&mut left_over);
+            if batch.is_empty() && arrived.recv_many(&mut batch, MOST_AT_ONCE).await == 0 {
+                return;
+            }
+            while batch.len() < MOST_AT_ONCE
+                && let Ok(next) = arrived.try_recv()
+            {
+                batch.push(next);
+            }
+            // A governor's second beat rests on its first.
+            let mut seen = HashSet::new();
+            let (batch, second): (Vec<_>, Vec<_>) = batch.into_iter().partition(|next| seen.insert(next.beat.governor.clone()));
+            left_over = second;
+            let beats: Vec<&Beat> = batch.iter().map(|next| &next.beat).collect();
+            let answers = self.judge_all(&beats).await;
+            match answers {
+                Ok(mut answers) => {
+                    for next in batch {
+                        let answer = answers.remove(&next.beat.governor);
+                        let unknown = || format!("no governor {} is enrolled", next.beat.governor);
+                        // A caller that has gone needs no answer.
+                        let _ = next.answer.send(answer.ok_or_else(unknown));
+                    }
+                }
+                Err(error) => {
+                    for next in batch {
+                        let _ = next.answer.send(Err(error.to_string()));
+                    }
+                    tokio::time::sleep(super::PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn judge_all(&self, beats: &[&Beat]) -> Result<BTreeMap<String, Answer>, HubError> {
+        let mut client = self.inner.store.client().await?;
+        let transaction = client.transaction().await?;
+        let standing = self.look_at_epoch(&transaction).await?;
+        let ids: Vec<&str> = beats.iter().map(|beat| beat.governor.as_str()).collect();
+        // Locked in one order, so that hubs do not wait for each other in a circle.
+        let rows = transaction.query(SELECT, &[&ids]).await?;
+        let mut members: BTreeMap<String, Member> = rows.iter().map(Member::read).map(|row| (row.id.clone(), row)).collect();
+        self.read_orders(&transaction).await?;
+        let stages = self.stages(&transaction).await?;
+        let recalls = self.recalls(&transaction, &ids).await?;
+        let orders = self.orders();
+        let (mut answers, mut leaves) = (BTreeMap::new(), Vec::new());
+        for beat in beats {
+            let Some(member) = members.get_mut(&beat.governor) else { continue };
+            let context = Context { chain: &orders.chain, epoch: standing.epoch, now: standing.now, unverified: standing.unverified };
+            let mut answer = member.judge(beat, &context, &mut leaves);
+            answer.stages.clone_from(&stages);
+            answer.recall = recalls.get(&beat.governor).cloned().unwrap_or_default();
+            // News ends the waiting of a beat that has brought none.
+            answer.orders = if beat.order < orders.chain.seq() { orders.signed.last().cloned().into_iter().collect() } else { Vec::new() };
+            answers.insert(beat.governor.clone(), answer);
+        }
+        for beat in beats.iter().filter(|beat| answers.get(&beat.governor).is_some_and(|answer| !answer.nonce.is_empty())) {
+            self.give_back(&transaction, beat).await?;
+            if let Some(uses) = &beat.uses {
+                self.reported(&transaction, beat, uses, standing.now).await?;
+            }
+        }
+        Member::store(&transaction, &members).await?;
+        let leaves: Vec<_> = leaves.iter().map(|(leaf, governor, size)| (leaf, governor.as_str(), number(*size))).collect();
+        sequencer::enqueue(&transaction, &leaves).await?;
+        transaction.commit().await?;
+        Ok(answers)
+    }
+}
+
+impl Answer {
+    /// Returns whether the governor should get it at once.
+    fn is_news(&self) -> bool {
+        !self.recall.is_empty() || self.report || self.show
+    }
+}
+
+/// What a beat is judged by, besides its governor.
+struct Context<'a> {
+    chain: &'a Chain,
+    epoch: i64,
+    now: i64,
+    /// Why nobody gets a permit.
+    unverified: Option<&'a str>,
+}
+
+/// A governor as the database knows it.
+#[derive(Debug, Clone)]
+struct Member {
+    id: String,
+    key: String,
+    groups: Vec<String>,
+    boot: String,
+    boot_before: String,
+    nonce: String,
+    nonce_before: String,
+    order: i64,
+    refused: String,
+    open: i64,
+    size: i64,
+    note: String,
+    anchored_at: i64,
+    copied: i64,
+    seen_at: i64,
+    skew_ms: i64,
+    permit_until: i64,
+    trouble: String,
+    epoch: i64,
+    /// Whether this run has shown that its log continues the anchored one.
+    is_shown: bool,
+}
+
+impl Member {
+    fn read(row: &Row) -> Self {
+        Self {
+            id: row.get(0),
+            key: row.get(1),
+            groups: row.get(2),
+            boot: row.get(3),
+            boot_before: row.get(4),
+            nonce: row.get(5),
+            nonce_before: row.get(6),
+            order: row.get(7),
+            refused: row.get(8),
+            open: row.get(9),
+            size: row.get(10),
+            note: row.get(11),
+            anchored_at: row.get(12),
+            copied: row.get(13),
+            seen_at: row.get(14),
+            skew_ms: row.get(15),
+            permit_until: row.get(16),
+            trouble: row.get(17),
+            epoch: row.get(18),
+            is_shown: row.get(19),
+        }
+    }
+
+    /// Stores what beats have changed.
+    async fn store(
+        transaction: &deadpool_postgres::Transaction<'_>,
+        members: &BTreeMap<String, Self>,
+    ) -> Result<(), HubError> {
+        macro_rules! column {
+            ($($field:ident),*) => { ($(members.values().map(|member| member.$field.clone()).collect::<Vec<_>>()),*) };
+        }
+        let (ids, boots, boots_before, nonces, nonces_before, refused, notes, troubles) =
+            column!(id, boot, boot_before, nonce, nonce_before, refused, note, trouble);
+        let (orders, open, sizes, anchored, seen, skews, permits) =
+            column!(order, open, size, anchored_at, seen_at, skew_ms, permit_until);
+        let shown: Vec<bool> = members.values().map(|member| member.is_shown).collect();
+        transaction
+            .execute(
+                UPDATE,
+                &[
+                    &ids, &boots, &boots_before, &nonces, &nonces_before, &refused, &notes, &troubles, &orders, &open,
+                    &sizes, &anchored, &seen, &skews, &permits, &shown,
+                ],
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Judges a beat: notes what it reports, and answers whether the governor may decide.
+    fn judge(&mut self, beat: &Beat, context: &Context<'_>, leaves: &mut Vec<(Leaf, String, u64)>) -> Answer {
+        if self.trouble.is_empty() && let Err(why) = self.recognize(beat) {
+            self.quarrel(&why, vec![self.note.clone()], leaves);
+        }
+        if self.trouble.is_empty() && let Some(anchor) = &beat.anchor {
+            match self.take(anchor) {
+                Ok(None) => self.is_shown = true,
+                Ok(Some(size)) => {
+                    self.is_shown = true;
+                    (self.size, self.anchored_at) = (number(size), context.now);
+                    self.note.clone_from(&anchor.note);
+                    let at = Timestamp::from_millis(context.now);
+                    let leaf = Leaf::Anchor { governor: self.id.clone(), note: anchor.note.clone(), at };
+                    leaves.push((leaf, self.id.clone(), size));
+                }
+                Err(why) => self.quarrel(&why, vec![self.note.clone(), anchor.note.clone()], leaves),
+            }
+        }
+        if !self.trouble.is_empty() {
+            let refused = Some(format!("{}; an order must readmit it", self.trouble));
+            return Answer { refused, ..Answer::default() };
+        }
+        // The last nonce that the governor is known to have: its next answer may be lost.
+        self.nonce_before = beat.nonce.clone().unwrap_or_default();
+        self.nonce = super::random();
+        self.order = number(beat.order);
+        self.refused = serde_json::to_string(&beat.refused).unwrap_or_default();
+        self.open = number(beat.open);
+        self.skew_ms = beat.at.as_millis().saturating_sub(context.now);
+        self.seen_at = context.now;
+        let refused = if context.chain.is_retired(&self.id) {
+            Some("its membership has ended".to_owned())
+        } else {
+            context.unverified.map(str::to_owned)
+        };
+        let term = context.chain.organisation().map(|organisation| Term {
+            term_ms: organisation.permit_seconds.saturating_mul(1000),
+            offline_ms: u64::try_from(context.chain.offline_for(&self.groups).as_millis()).unwrap_or(0),
+        });
+        let permit = term.filter(|_| refused.is_none() && self.is_shown);
+        if let Some(term) = permit {
+            self.permit_until = context.now.saturating_add(number(term.term_ms.saturating_add(term.offline_ms)));
+        }
+        Answer {
+            nonce: self.nonce.clone(),
+            permit,
+            refused,
+            groups: self.groups.clone(),
+            anchored: self.size.unsigned_abs(),
+            copied: self.copied.unsigned_abs(),
+            report: self.epoch < context.epoch && beat.uses.is_none(),
+            show: !self.is_shown,
+            ..Answer::default()
+        }
+    }
+
+    /// Checks that the beat comes from the one process that holds this governor's store.
+    fn recognize(&mut self, beat: &Beat) -> Result<(), String> {
+        if self.boot.is_empty() {
+            // New, readmitted, or forgotten by a restored database.
+            self.boot.clone_from(&beat.boot);
+            self.is_shown = false;
+            return Ok(());
+        }
+        if beat.boot == self.boot {
+            let is_next = beat.nonce.as_ref().is_some_and(|nonce| *nonce == self.nonce || *nonce == self.nonce_before);
+            // The answer to the first beat of a run may have been lost.
+            let is_first_again = beat.nonce.is_none() && self.nonce_before.is_empty();
+            return if is_next || is_first_again {
+                Ok(())
+            } else {
+                Err("its process was cloned: a nonce came twice".to_owned())
+            };
+        }
+        if beat.boot == self.boot_before {
+            return Err("two processes use its key: an earlier run came back".to_owned());
+        }
+        if beat.nonce.is_some() {
+            return Err("its process was cloned: a run began with a nonce".to_owned());
+        }
+        self.boot_before = std::mem::replace(&mut self.boot, beat.boot.clone());
+        (self.nonce, self.nonce_before) = (String::new(), String::new());
+        self.is_shown = false;
+        Ok(())
+    }
+
+    /// Checks a new checkpoint against the last one; `None` if it is the last one.
+    fn take(&self, anchor: &Anchor) -> Result<Option<u64>, String> {
+        let key: VerifierKey = self.key.parse().map_err(|_| "its key cannot be read".to_owned())?;
+        let checkpoint = Checkpoint::open(&anchor.note, &key).map_err(|error| error.to_string())?;
+        let size = self.size.unsigned_abs();
+        if size == 0 {
+            return Ok(Some(checkpoint.size()).filter(|size| *size > 0));
+        }
+        if checkpoint.size() < size {
+            let found = checkpoint.size();
+            return Err(format!("its log has {found} entries, and had {size}: an earlier copy was restored"));
+        }
+        let same = Checkpoint::open(&self.note, &key).is_ok_and(|last| last == checkpoint);
+        if same {
+            return Ok(None);
+        }
+        let proof = anchor.proof.as_deref().unwrap_or_default();
+        verify_consistency(&self.note, &anchor.note, proof, &key)
+            .map(|checkpoint| Some(checkpoint.size()))
+            .map_err(|error| format!("its log was forked: {error}"))
+    }
+
+    /// Notes why the governor gets no permit until it is readmitted.
+    fn quarrel(&mut self, why: &str, notes: Vec<String>, leaves: &mut Vec<(Leaf, String, u64)>) {
+        why.clone_into(&mut self.trouble);
+        let leaf = Leaf::Fork { governor: self.id.clone(), why: why.to_owned(), notes };
+        leaves.push((leaf, self.id.clone(), self.size.unsigned_abs()));
+    }
+}
+
+/// Beats in one transaction.
+const MOST_AT_ONCE: usize = 512;
+/// The longest time that a beat may wait for news.
+const MAX_WAIT_MS: u64 = 60_000;
+const SELECT: &str = "SELECT id, key, groups, boot, boot_before, nonce, nonce_before, order_seq, refused, open_actions, \
+    size, note, anchored_at, copied, seen_at, skew_ms, permit_until, trouble, epoch, is_shown \
+    FROM governors WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+const UPDATE: &str = "UPDATE governors AS g SET boot = u.boot, boot_before = u.boot_before, nonce = u.nonce, \
+    nonce_before = u.nonce_before, refused = u.refused, note = u.note, trouble = u.trouble, order_seq = u.order_seq, \
+    open_actions = u.open_actions, size = u.size, anchored_at = u.anchored_at, seen_at = u.seen_at, skew_ms = u.skew_ms, \
+    permit_until = u.permit_until, is_shown = u.is_shown \
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], \
+    $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::boolean[]) \
+    AS u(id, boot, boot_before, nonce, nonce_before, refused, note, trouble, order_seq, open_actions, size, anchored_at, \
+    seen_at, skew_ms, permit_until, is_shown) WHERE g.id = u.id";
+

@@ -1,0 +1,302 @@
+//! The calls of a hub over HTTP, and its console page.
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use rulekeep::checkpoint::VerifierKey;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use subtle::ConstantTimeEq as _;
+
+use super::orders::number;
+use super::records::Wanted;
+use super::{Hub, HubError, Inner, store};
+use crate::log::{Resource, entries_bundle};
+use crate::order::SignedOrder;
+use crate::wire::{self, Beat, Enrol, MAX_BODY_BYTES, MAX_ORDERS, Records, Refusal, Reserve};
+
+impl Hub {
+    /// The hub's calls, to be served over HTTP.
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route("/fleet/v1/enrol", post(enrol))
+            .route("/fleet/v1/beat", post(beat))
+            .route("/fleet/v1/reserve", post(reserve))
+            .route("/fleet/v1/records", post(copy).get(find))
+            .route("/fleet/v1/orders", post(give).get(orders))
+            .route("/fleet/v1/orders/{seq}", get(standing))
+            .route("/fleet/v1/members", get(members))
+            .route("/fleet/v1/bundles/{record}", get(bundle))
+            .route("/checkpoint", get(checkpoint))
+            .route("/tile/{*path}", get(tile))
+            .route("/", get(console))
+            .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+            .with_state(self.clone())
+    }
+
+    /// The public key of a member.
+    pub(super) async fn key_of(&self, governor: &str) -> Result<VerifierKey, HubError> {
+        let unknown = || HubError::Forbidden(format!("no governor {governor} is enrolled"));
+        if let Some(key) = self.keys().get(governor) {
+            return Ok(key.clone());
+        }
+        let client = self.inner.store.client().await?;
+        let row = client.query_opt("SELECT key FROM governors WHERE id = $1", &[&governor]).await?.ok_or_else(unknown)?;
+        let key: VerifierKey = row.get::<_, String>(0).parse().map_err(|_| unknown())?;
+        self.keys().insert(governor.to_owned(), key.clone());
+        Ok(key)
+    }
+
+    fn keys(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<String, VerifierKey>> {
+        self.inner.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Reads a request that a member signed.
+    async fn signed<T: for<'de> Deserialize<'de> + FromMember>(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<T, HubError> {
+        let body = std::str::from_utf8(body).map_err(|error| HubError::Invalid(error.to_string()))?;
+        let request: T = serde_json::from_str(body).map_err(|error| HubError::Invalid(error.to_string()))?;
+        let signature = headers.get(wire::SIGNATURE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let key = self.key_of(request.governor()).await?;
+        if wire::is_signed(&key, path, body, signature) {
+            Ok(request)
+        } else {
+            Err(HubError::Forbidden(format!("the request is not signed by {}", request.governor())))
+        }
+    }
+
+    /// Checks the token of a caller that reads.
+    fn check_reader(&self, headers: &HeaderMap) -> Result<(), HubError> {
+        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let Inner { settings, .. } = &*self.inner;
+        let is_reader = settings.read_token.as_ref().zip(given).is_some_and(|(token, given)| token.as_bytes().ct_eq(given.as_bytes()).into());
+        if is_reader { Ok(()) } else { Err(HubError::Forbidden("reading needs the hub's token, as a bearer token".to_owned())) }
+    }
+
+    async fn members(&self) -> Result<Members, HubError> {
+        let client = self.inner.store.client().await?;
+        let (_, now) = store::identity(&client).await?;
+        let orders = self.orders();
+        let rows = client.query(MEMBERS, &[]).await?;
+        let members = rows.iter().map(|row| {
+            let id: String = row.get(0);
+            let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
+            MemberInfo {
+                is_retired: orders.chain.is_retired(&id),
+                id,
+                groups: row.get(1),
+                order: count(2),
+                refused: serde_json::from_str(row.get(3)).unwrap_or_default(),
+                open_actions: count(4),
+                anchored: count(5),
+                anchored_at: row.get(6),
+                copied: count(7),
+                seen_at: row.get(8),
+                skew_ms: row.get(9),
+                permit_until: row.get(10),
+                trouble: row.get(11),
+            }
+        });
+        let chain = &orders.chain;
+        Ok(Members {
+            organisation: chain.organisation().map(|organisation| organisation.name.clone()),
+            now,
+            order: chain.seq(),
+            stops: serde_json::to_value(chain.stops().iter().map(|(seq, stop)| {
+                (seq.to_string(), json!({"scope": stop.scope, "groups": stop.groups, "by": stop.by, "note": stop.note}))
+            }).collect::<serde_json::Map<_, _>>()).unwrap_or_default(),
+            stages: self.stages(&client).await?,
+            members: members.collect(),
+        })
+    }
+}
+
+/// The members of an organisation, and what binds them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Members {
+    /// The organisation's name, once it is founded.
+    pub organisation: Option<String>,
+    /// The database's time, in milliseconds since 1970.
+    pub now: i64,
+    /// The number of the newest order.
+    pub order: u64,
+    /// The kill switches in force, by the numbers of their orders.
+    pub stops: Value,
+    /// The stages that rollouts have reached.
+    pub stages: std::collections::BTreeMap<u64, usize>,
+    /// The members, by id.
+    pub members: Vec<MemberInfo>,
+}
+
+/// A member, as the hub knows it. Times are in milliseconds since 1970.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberInfo {
+    /// The governor's id.
+    pub id: String,
+    /// Its groups.
+    pub groups: Vec<String>,
+    /// Whether its membership has ended.
+    pub is_retired: bool,
+    /// The number of the order in force there.
+    pub order: u64,
+    /// Orders that it could not carry out, with the reason.
+    pub refused: std::collections::BTreeMap<u64, String>,
+    /// Number of open actions of stopped agents.
+    pub open_actions: u64,
+    /// Number of entries that its newest anchored checkpoint covers.
+    pub anchored: u64,
+    /// The time of that checkpoint; 0 if there is none.
+    pub anchored_at: i64,
+    /// Number of entries whose records are copied where they are wanted.
+    pub copied: u64,
+    /// The time of its last beat; 0 if there was none.
+    pub seen_at: i64,
+    /// How far its clock is ahead of the database's.
+    pub skew_ms: i64,
+    /// The latest time at which its permit ends.
+    pub permit_until: i64,
+    /// Why it gets no permit: a fork, a restored folder or a cloned process.
+    pub trouble: String,
+}
+
+async fn enrol(State(hub): State<Hub>, Json(request): Json<Enrol>) -> Result<Response, HubError> {
+    Ok(Json(hub.enrol(&request).await?).into_response())
+}
+
+async fn beat(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
+    let beat: Beat = hub.signed("/fleet/v1/beat", &headers, &body).await?;
+    Ok(Json(hub.beat(beat).await?).into_response())
+}
+
+async fn reserve(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
+    let request: Reserve = hub.signed("/fleet/v1/reserve", &headers, &body).await?;
+    Ok(Json(hub.reserve(request).await?).into_response())
+}
+
+async fn copy(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
+    let batch: Records = hub.signed("/fleet/v1/records", &headers, &body).await?;
+    Ok(Json(hub.copy(&batch).await?).into_response())
+}
+
+async fn find(State(hub): State<Hub>, headers: HeaderMap, Query(wanted): Query<Wanted>) -> Result<Response, HubError> {
+    hub.check_reader(&headers)?;
+    Ok(Json(hub.find(&wanted).await?).into_response())
+}
+
+async fn give(State(hub): State<Hub>, Json(order): Json<SignedOrder>) -> Result<Response, HubError> {
+    Ok(Json(hub.give(&order).await?).into_response())
+}
+
+/// The orders after a number.
+#[derive(Deserialize)]
+struct After {
+    #[serde(default)]
+    after: usize,
+}
+
+async fn orders(State(hub): State<Hub>, headers: HeaderMap, Query(from): Query<After>) -> Result<Response, HubError> {
+    hub.check_reader(&headers)?;
+    hub.read_orders(&hub.inner.store.client().await?).await?;
+    let orders: Vec<_> = hub.orders().signed.iter().skip(from.after).take(MAX_ORDERS).cloned().collect();
+    Ok(Json(orders).into_response())
+}
+
+async fn standing(State(hub): State<Hub>, headers: HeaderMap, Path(seq): Path<u64>) -> Result<Response, HubError> {
+    hub.check_reader(&headers)?;
+    Ok(Json(hub.standing(seq).await?).into_response())
+}
+
+async fn members(State(hub): State<Hub>, headers: HeaderMap) -> Result<Response, HubError> {
+    hub.check_reader(&headers)?;
+    Ok(Json(hub.members().await?).into_response())
+}
+
+async fn bundle(State(hub): State<Hub>, headers: HeaderMap, Path(record): Path<String>) -> Result<Response, HubError> {
+    hub.check_reader(&headers)?;
+    Ok(Json(hub.bundle(&record).await?).into_response())
+}
+
+async fn checkpoint(State(hub): State<Hub>) -> Result<Response, HubError> {
+    let client = hub.inner.store.client().await?;
+    let (_, note) = hub.published(&client).await?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], note).into_response())
+}
+
+/// Hash tiles are public; bundles of entries, which hold orders and names, are for readers.
+async fn tile(State(hub): State<Hub>, headers: HeaderMap, Path(path): Path<String>) -> Result<Response, HubError> {
+    let unknown = || HubError::NotFound(format!("there is no tile {path}"));
+    let client = hub.inner.store.client().await?;
+    let bytes = match format!("tile/{path}").parse()? {
+        Resource::Hashes(id, width) => {
+            let tile = "SELECT hashes FROM tiles WHERE level = $1 AND n = $2";
+            let row = client.query_opt(tile, &[&i16::from(id.level), &number(id.index)]).await?;
+            let hashes: Vec<u8> = row.ok_or_else(unknown)?.get(0);
+            hashes.get(..width as usize * 32).ok_or_else(unknown)?.to_vec()
+        }
+        Resource::Entries(index, width) => {
+            hub.check_reader(&headers)?;
+            let first = number(index.saturating_mul(256));
+            let leaves = "SELECT body FROM leaves WHERE idx >= $1 AND idx < $2 ORDER BY idx";
+            let rows = client.query(leaves, &[&first, &first.saturating_add(i64::from(width))]).await?;
+            if rows.len() < width as usize {
+                return Err(unknown());
+            }
+            entries_bundle(&rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>())?
+        }
+    };
+    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
+}
+
+async fn console() -> Response {
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
+    ([(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CONTENT_SECURITY_POLICY, policy)], CONSOLE).into_response()
+}
+
+impl IntoResponse for HubError {
+    fn into_response(self) -> Response {
+        let status = match &self {
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Invalid(_) => StatusCode::BAD_REQUEST,
+            Self::Order(_) => StatusCode::CONFLICT,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::Settings(_) | Self::Database(_) | Self::Log(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        (status, Json(Refusal { error: self.to_string() })).into_response()
+    }
+}
+
+/// A request that names the governor that signed it.
+trait FromMember {
+    fn governor(&self) -> &str;
+}
+
+impl FromMember for Beat {
+    fn governor(&self) -> &str {
+        &self.governor
+    }
+}
+
+impl FromMember for Reserve {
+    fn governor(&self) -> &str {
+        &self.governor
+    }
+}
+
+impl FromMember for Records {
+    fn governor(&self) -> &str {
+        &self.governor
+    }
+}
+
+const CONSOLE: &str = include_str!("console.html");
+const MEMBERS: &str = "SELECT id, groups, order_seq, refused, open_actions, size, anchored_at, copied, seen_at, skew_ms, \
+    permit_until, trouble FROM governors ORDER BY id";

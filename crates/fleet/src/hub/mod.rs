@@ -1,0 +1,185 @@
+//! The hub: a stateless process between the governors of an organisation and its PostgreSQL database.
+//!
+//! Any number of hubs share a database. A hub can withhold an order; it cannot make one, because members verify the
+//! operators' signatures. Whatever it answers rests on a transaction of the primary that began after the request had
+//! arrived, so a permit never outlives its term after a later order.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `store.rs`, `schema/` | connections, migrations, the database's identity |
+//! | `orders.rs` | the chain of orders, and how far one is carried out |
+//! | `beat.rs` | enrolment, beats and permits |
+//! | `limits.rs` | grants of shared limits |
+//! | `records.rs` | copied records, queries over them, bundles |
+//! | `sequencer.rs` | the organisation's log: leaves, tiles, published checkpoints |
+//! | `files.rs` | the log as files, and what brings a restored database up to date |
+//! | `epoch.rs` | what a restored or promoted database may do |
+//! | `http.rs` | the calls over HTTP, and the console page |
+
+mod beat;
+mod epoch;
+mod files;
+mod http;
+mod limits;
+mod orders;
+mod records;
+mod sequencer;
+mod store;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
+use rulekeep::system::{Entropy as _, SystemEntropy};
+use tokio::sync::{mpsc, watch};
+
+use crate::cosignature::WitnessKey;
+use crate::log::LogError;
+use crate::order::{Chain, OrderError, SignedOrder};
+use store::Store;
+
+pub use http::{MemberInfo, Members};
+pub use records::{Found, Wanted};
+
+/// The settings of a hub.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The database's URL: `postgres://user@host/database`. Several hosts may be given; the primary is used.
+    pub database: String,
+    /// Certificates of the authorities that the database's certificate may be signed by, in PEM, besides public ones.
+    pub database_ca: Option<Vec<u8>>,
+    /// The key that signs checkpoints of the organisation's log.
+    pub key: CheckpointKey,
+    /// Witnesses, each with the URL of its `add-checkpoint` call.
+    pub witnesses: Vec<(WitnessKey, String)>,
+    /// A folder that checkpoints and tiles are written to, to be served and backed up apart from the database.
+    pub publish: Option<PathBuf>,
+    /// The bearer token of callers that may read: operators, auditors, the console. Without one nobody may.
+    pub read_token: Option<String>,
+}
+
+/// A running hub.
+#[derive(Clone)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Settings,
+    store: Store,
+    orders: RwLock<Arc<Orders>>,
+    // The number of the newest order that this hub knows; waiting beats watch it.
+    newest: watch::Sender<u64>,
+    beats: mpsc::Sender<beat::Arrived>,
+    reservations: mpsc::Sender<limits::Arrived>,
+    // Keys do not change after enrolment.
+    keys: Mutex<HashMap<String, VerifierKey>>,
+    // Wakes the sequencer for an order.
+    leaves: tokio::sync::Notify,
+    // Why the log was not extended or published the last time.
+    problem: Mutex<Option<String>>,
+}
+
+/// The orders that a hub knows.
+struct Orders {
+    chain: Chain,
+    signed: Vec<SignedOrder>,
+}
+
+/// The reason a hub cannot answer or start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HubError {
+    /// A setting is wrong.
+    #[error("{0}")]
+    Settings(String),
+    /// The database does not answer or refuses a statement.
+    #[error("the database: {0}")]
+    Database(String),
+    /// An order is refused.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    /// The caller may not do this.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The request is wrong.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is no such thing.
+    #[error("{0}")]
+    NotFound(String),
+    /// The organisation's log cannot be extended or read.
+    #[error("the organisation's log: {0}")]
+    Log(String),
+}
+
+impl From<LogError> for HubError {
+    fn from(error: LogError) -> Self {
+        Self::Log(error.to_string())
+    }
+}
+
+impl From<tokio_postgres::Error> for HubError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let told = error.as_db_error().map_or_else(|| error.to_string(), |told| told.message().to_owned());
+        Self::Database(told)
+    }
+}
+
+impl Hub {
+    /// Connects to the database, brings its schema up to date, and starts the hub's tasks.
+    ///
+    /// # Errors
+    ///
+    /// [`HubError::Settings`] or [`HubError::Database`].
+    pub async fn start(settings: Settings) -> Result<Self, HubError> {
+        let store = Store::open(&settings.database, settings.database_ca.as_deref()).await?;
+        let (beats, arrived) = mpsc::channel(QUEUE);
+        let (reservations, asked) = mpsc::channel(QUEUE);
+        let inner = Inner {
+            settings,
+            store,
+            orders: RwLock::new(Arc::new(Orders { chain: Chain::new(None), signed: Vec::new() })),
+            newest: watch::Sender::new(0),
+            beats,
+            reservations,
+            keys: Mutex::default(),
+            leaves: tokio::sync::Notify::new(),
+            problem: Mutex::default(),
+        };
+        let hub = Self { inner: Arc::new(inner) };
+        hub.read_orders(&hub.inner.store.client().await?).await?;
+        tokio::spawn(hub.clone().answer_beats(arrived));
+        tokio::spawn(hub.clone().answer_reservations(asked));
+        tokio::spawn(hub.clone().watch_orders());
+        tokio::spawn(hub.clone().sequence());
+        Ok(hub)
+    }
+
+    /// Why the organisation's log was not extended or published the last time.
+    fn problem(&self) -> MutexGuard<'_, Option<String>> {
+        self.inner.problem.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn orders(&self) -> Arc<Orders> {
+        Arc::clone(&self.inner.orders.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").field("order", &self.orders().chain.seq()).finish_non_exhaustive()
+    }
+}
+
+/// A random text that nobody can guess.
+fn random() -> String {
+    hex::encode(SystemEntropy.bits().to_be_bytes())
+}
+
+/// Requests that wait for the next transaction; further callers wait for room.
+const QUEUE: usize = 16_384;
+/// The pause after the database failed, and between two looks for news.
+const PAUSE: Duration = Duration::from_millis(100);

@@ -1,0 +1,164 @@
+//! The chain of orders, and how far an order is carried out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::PoisonError;
+
+use rulekeep::system::Timestamp;
+use deadpool_postgres::GenericClient;
+
+use super::{Hub, HubError, Orders, PAUSE, files, sequencer, store};
+use crate::log::Leaf;
+use crate::order::{Command, Mode, SignedOrder};
+use crate::wire::Standing;
+
+impl Hub {
+    /// Verifies a new order, stores it with its leaf, and wakes the members that wait.
+    pub(super) async fn give(&self, signed: &SignedOrder) -> Result<Standing, HubError> {
+        let mut client = self.inner.store.client().await?;
+        self.read_orders(&client).await?;
+        let order = self.orders().chain.clone().add(signed)?;
+        let seq = number(order.seq);
+        let transaction = client.transaction().await?;
+        let now = self.verified_now(&transaction).await?;
+        let signatures = serde_json::to_string(&signed.signatures).unwrap_or_default();
+        let stored = transaction
+            .execute(
+                "INSERT INTO orders VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+                &[&seq, &signed.body, &signatures, &now],
+            )
+            .await?;
+        if stored == 0 {
+            return Err(HubError::Invalid(format!("order {seq} was given by somebody else meanwhile: sign it anew")));
+        }
+        let leaf = Leaf::Order { seq: order.seq, digest: signed.digest(), body: None };
+        sequencer::enqueue(&transaction, &[(&leaf, "", seq)]).await?;
+        if let Command::Readmit { governor } = &order.command {
+            let by = signed.signatures.keys().cloned().collect::<Vec<_>>().join(", ");
+            let leaf = Leaf::Readmit { governor: governor.clone(), by };
+            sequencer::enqueue(&transaction, &[(&leaf, governor, seq)]).await?;
+            transaction.execute(files::READMIT, &[governor]).await?;
+        }
+        transaction.commit().await?;
+        self.inner.leaves.notify_one();
+        self.read_orders(&client).await?;
+        self.standing(order.seq).await
+    }
+
+    /// Reads the orders that this hub does not know yet.
+    pub(super) async fn read_orders(&self, client: &impl GenericClient) -> Result<(), HubError> {
+        let known = self.orders();
+        let rows = client
+            .query("SELECT body, signatures FROM orders WHERE seq > $1 ORDER BY seq", &[&number(known.chain.seq())])
+            .await?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (mut chain, mut signed) = (known.chain.clone(), known.signed.clone());
+        for row in rows {
+            let signatures = serde_json::from_str(row.get(1)).unwrap_or_default();
+            let order = SignedOrder { body: row.get(0), signatures };
+            chain.add(&order)?;
+            signed.push(order);
+        }
+        let mut orders = self.inner.orders.write().unwrap_or_else(PoisonError::into_inner);
+        // Another task may have read further meanwhile.
+        if chain.seq() > orders.chain.seq() {
+            let seq = chain.seq();
+            *orders = Arc::new(Orders { chain, signed });
+            drop(orders);
+            self.inner.newest.send_if_modified(|newest| std::mem::replace(newest, seq) != seq);
+        }
+        Ok(())
+    }
+
+    /// Looks for orders that other hubs have stored, and moves rollouts on.
+    pub(super) async fn watch_orders(self) {
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            // The next look tries again.
+            if let Ok(client) = self.inner.store.client().await {
+                let _ = self.read_orders(&client).await;
+                let _ = self.move_rollouts(&client).await;
+            }
+        }
+    }
+
+    /// Moves rollouts to their next stage once it is due and no member has refused them.
+    async fn move_rollouts(&self, client: &impl GenericClient) -> Result<(), HubError> {
+        let orders = self.orders();
+        let Some((seq, rollout)) = orders.chain.rollouts().iter().next_back() else { return Ok(()) };
+        if rollout.order.plan.is_empty() {
+            return Ok(());
+        }
+        let (_, now) = store::identity(client).await?;
+        let seq = number(*seq);
+        client
+            .execute("INSERT INTO rollouts VALUES ($1, 0, $2, '') ON CONFLICT DO NOTHING", &[&seq, &rollout.at.as_millis()])
+            .await?;
+        let row = client.query_one("SELECT stage, since, paused FROM rollouts WHERE order_seq = $1", &[&seq]).await?;
+        let (stage, since, paused): (i32, i64, String) = (row.get(0), row.get(1), row.get(2));
+        let at = usize::try_from(stage).unwrap_or(0).max(rollout.skipped_to);
+        let Some(soaking) = rollout.order.plan.get(at) else { return Ok(()) };
+        let refused = "SELECT coalesce(min(id), '') FROM governors WHERE refused::jsonb ? $1";
+        let refused: String = client.query_one(refused, &[&seq.to_string()]).await?.get(0);
+        if !refused.is_empty() && soaking.mode == Mode::Enforce && paused.is_empty() {
+            client
+                .execute("UPDATE rollouts SET paused = $2 WHERE order_seq = $1", &[&seq, &format!("{refused} refused it")])
+                .await?;
+        }
+        let ends = since.saturating_add(i64::try_from(soaking.soak_seconds).unwrap_or(i64::MAX).saturating_mul(1000));
+        if refused.is_empty() && paused.is_empty() && now >= ends && at + 1 < rollout.order.plan.len() {
+            let next = i32::try_from(at + 1).unwrap_or(stage);
+            client
+                .execute("UPDATE rollouts SET stage = $2, since = $3 WHERE order_seq = $1 AND stage = $4", &[&seq, &next, &now, &stage])
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The stages that rollouts have reached.
+    pub(super) async fn stages(&self, client: &impl GenericClient) -> Result<BTreeMap<u64, usize>, HubError> {
+        let rows = client.query("SELECT order_seq, stage FROM rollouts", &[]).await?;
+        let stage = |row: &tokio_postgres::Row| (row.get::<_, i64>(0).unsigned_abs(), row.get::<_, i32>(1));
+        Ok(rows.iter().map(stage).map(|(seq, stage)| (seq, usize::try_from(stage).unwrap_or(0))).collect())
+    }
+
+    /// How far an order is carried out.
+    pub(super) async fn standing(&self, seq: u64) -> Result<Standing, HubError> {
+        let client = self.inner.store.client().await?;
+        let seq_number = number(seq);
+        let row = client
+            .query_opt(
+                "SELECT (SELECT at FROM orders WHERE seq = $1), \
+                        (SELECT idx FROM leaves, head WHERE kind = 'order' AND subject = '' AND leaves.size = $1 AND idx < published_size), \
+                        count(*) FILTER (WHERE order_seq >= $1), \
+                        count(*) FILTER (WHERE order_seq < $1 AND permit_until <= now.ms), \
+                        count(*) FILTER (WHERE order_seq < $1 AND permit_until > now.ms), \
+                        coalesce(array_agg(id ORDER BY id) FILTER (WHERE refused::jsonb ? $2), '{}'), \
+                        coalesce(max(permit_until) FILTER (WHERE order_seq < $1), 0) \
+                 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) AS now \
+                 LEFT JOIN governors ON permit_until > 0 GROUP BY now.ms",
+                &[&seq_number, &seq.to_string()],
+            )
+            .await?;
+        let unknown = || HubError::NotFound(format!("there is no order {seq}"));
+        let row = row.ok_or_else(unknown)?;
+        let at: i64 = row.get::<_, Option<i64>>(0).ok_or_else(unknown)?;
+        let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
+        Ok(Standing {
+            seq,
+            leaf: row.get::<_, Option<i64>>(1).map(i64::unsigned_abs),
+            acknowledged: count(2),
+            ended: count(3),
+            open: count(4),
+            refused: row.get(5),
+            bound: Timestamp::from_millis(row.get::<_, i64>(6).max(at)),
+        })
+    }
+}
+
+/// A count as PostgreSQL stores it.
+pub(super) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,101 @@
+//! Connections to PostgreSQL, the schema, and the database's identity.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{GenericClient, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::HubError;
+
+/// The connections of a hub.
+pub(super) struct Store {
+    pool: Pool,
+}
+
+/// The database's identity: it changes with a restore or a promotion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) system: String,
+    pub(super) timeline: u64,
+}
+
+impl Store {
+    /// Prepares connections to the primary, and brings the schema up to date.
+    pub(super) async fn open(url: &str, ca: Option<&[u8]>) -> Result<Self, HubError> {
+        let settings = |error: &dyn std::fmt::Display| HubError::Settings(format!("database: {error}"));
+        let mut config = Config::from_str(url).map_err(|error| settings(&error))?;
+        // A standby would answer with what has been replaced.
+        config.target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
+        config.connect_timeout(TIMEOUT).application_name("rulekeep-fleet-hub");
+        config.options("-c statement_timeout=10000 -c lock_timeout=5000 -c default_transaction_isolation=read\\ committed");
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        for certificate in ca.into_iter().flat_map(CertificateDer::pem_slice_iter) {
+            let certificate = certificate.map_err(|error| settings(&error))?;
+            roots.add(certificate).map_err(|error| settings(&error))?;
+        }
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| settings(&error))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(config, MakeRustlsConnect::new(tls), recycling);
+        let pool = Pool::builder(manager)
+            .max_size(CONNECTIONS)
+            .wait_timeout(Some(TIMEOUT))
+            .create_timeout(Some(TIMEOUT))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| settings(&error))?;
+        let store = Self { pool };
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// A connection to the primary.
+    pub(super) async fn client(&self) -> Result<Object, HubError> {
+        self.pool.get().await.map_err(|error| HubError::Database(format!("no connection: {error}")))
+    }
+
+    async fn migrate(&self) -> Result<(), HubError> {
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await?;
+        transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await?;
+        transaction.batch_execute("CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY)").await?;
+        let row = transaction.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[]).await?;
+        let version: i32 = row.get(0);
+        let newest = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+        if version > newest {
+            let message = format!("the database has schema {version}; this hub knows {newest}: use a newer hub");
+            return Err(HubError::Settings(message));
+        }
+        for (number, script) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > version) {
+            transaction.batch_execute(script).await?;
+            transaction.execute("INSERT INTO schema_version VALUES ($1)", &[&number]).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+}
+
+/// The identity of the database, and its time in milliseconds.
+pub(super) async fn identity(client: &impl GenericClient) -> Result<(Identity, i64), HubError> {
+    let row = client.query_one(IDENTITY, &[]).await?;
+    let timeline = u64::from_str_radix(row.get(1), 16).map_err(|error| HubError::Database(error.to_string()))?;
+    Ok((Identity { system: row.get(0), timeline }, row.get(2)))
+}
+
+const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
+const MIGRATION_LOCK: i64 = 0x7275_6c65_6b65_6570;
+/// Connections of one hub.
+const CONNECTIONS: usize = 8;
+const TIMEOUT: Duration = Duration::from_secs(5);
+const IDENTITY: &str = "SELECT (pg_control_system()).system_identifier::text, \
+    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), (extract(epoch FROM clock_timestamp()) * 1000)::bigint";

@@ -1,0 +1,210 @@
+//! The thread that beats: it fetches permits and orders, carries orders out, and anchors the log.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rulekeep::Governor;
+use rulekeep::checkpoint::Checkpoint;
+use rulekeep::extension::{Extension, Permit, Wait};
+use rulekeep::system::Clock as _;
+
+use super::{LEAST, MemberError, Shared};
+use crate::permit::Deadlines;
+use crate::session::{Moment, Task};
+use crate::wire::{Anchor, Answer};
+
+impl Shared {
+    /// Beats until the membership or the governor ends.
+    pub(super) fn beat_until_it_ends(&self) {
+        let (mut wait, mut failures, mut anchored) = (Duration::ZERO, 0, None);
+        loop {
+            let Some(governor) = self.governor.upgrade() else { return };
+            if self.state().is_leaving {
+                return;
+            }
+            let result = self.beat(&governor, wait, &mut anchored);
+            drop(governor);
+            let mut state = self.state();
+            // News is answered at once, so that the hub hears that it has arrived.
+            wait = if state.session.must_show() || state.session.must_report() || !state.is_permitted { Duration::ZERO } else { self.settings.wait };
+            failures = if result.is_ok() { 0 } else { failures + 1 };
+            state.problem = result.err();
+            self.changed.notify_all();
+            let pause = match (failures, state.is_permitted) {
+                (0, true) => continue,
+                (0, false) if state.session.must_show() => continue,
+                (0, false) => Duration::from_secs(1),
+                (failures, _) => back_off(failures),
+            };
+            drop(self.changed.wait_timeout_while(state, pause, |state| !state.is_leaving));
+        }
+    }
+
+    /// One beat and what follows from its answer.
+    fn beat(&self, governor: &Governor, wait: Duration, anchored: &mut Option<Instant>) -> Result<(), String> {
+        let moment = now(governor);
+        let (number, mut beat) = self.state().session.beat(moment, wait);
+        let (has, must_show, must_report) = {
+            let state = self.state();
+            (state.session.anchored(), state.session.must_show(), state.session.must_report())
+        };
+        let is_due = anchored.is_none_or(|at: Instant| at.elapsed() >= self.settings.anchor_every);
+        if must_show || (is_due && anchored.is_some()) {
+            beat.anchor = Some(self.anchor(governor, has)?);
+        }
+        beat.returned = self.purse().returning(moment.wall.as_millis());
+        if must_report {
+            beat.uses = Some(self.report(governor));
+        }
+        let answer: Answer = self
+            .link
+            .call(&self.key, "/fleet/v1/beat", &beat, wait + CALL_TIMEOUT)
+            .map_err(|error: MemberError| error.to_string())?;
+        if beat.anchor.is_some() || anchored.is_none() {
+            *anchored = Some(Instant::now());
+        }
+        let tasks = self.state().session.answered(number, &answer, now(governor).wall);
+        let mut refused = None;
+        for task in tasks {
+            let result = self.carry_out(governor, &task);
+            if let Task::Refused(why) = &task {
+                refused = Some(why.clone());
+            }
+            let mut state = self.state();
+            state.session.done(&task, result);
+            state.is_permitted = match task {
+                Task::Permit(_) => true,
+                Task::Refused(_) => false,
+                _ => state.is_permitted,
+            };
+        }
+        self.remember_order(governor)?;
+        refused.map_or(Ok(()), Err)
+    }
+
+    fn carry_out(&self, governor: &Governor, task: &Task) -> Result<(), String> {
+        let extension = Extension::of(governor);
+        let told = |error: rulekeep::Error| error.to_string();
+        match task {
+            Task::Stop(order, stop) => extension
+                .set_kill_switch(stop.scope.clone(), &format!("{ORDER}{order} by {}", stop.by), &stop.note)
+                .map(drop)
+                .map_err(told),
+            Task::Lift(order) => {
+                for stop in governor.kill_switch().list() {
+                    if order_of(&stop.by) == Some(*order) {
+                        extension.lift_kill_switch(&stop.id, "order", "").map_err(told)?;
+                    }
+                }
+                Ok(())
+            }
+            Task::Enforce(order) => {
+                let set = self.document(*order)?;
+                if governor.policies().current().digest() == set.digest() { Ok(()) } else { governor.policies().load(set).map_err(told) }
+            }
+            Task::Shadow(order) => {
+                governor.policies().shadow(order.map(|order| self.document(order)).transpose()?);
+                Ok(())
+            }
+            Task::Revoke(keys) => {
+                if let Some(callback) = &self.settings.revoked {
+                    (callback.0)(keys);
+                }
+                Ok(())
+            }
+            Task::Recall(leases) => {
+                self.purse().recalled(leases);
+                Ok(())
+            }
+            Task::Permit(deadlines) => {
+                extension.grant_permit(permit(deadlines));
+                Ok(())
+            }
+            Task::Refused(_) => {
+                extension.revoke_permit();
+                Ok(())
+            }
+        }
+    }
+
+    /// The policy set of a `policies` order.
+    fn document(&self, order: u64) -> Result<rulekeep::PolicySet, String> {
+        let state = self.state();
+        let rollout = state.session.chain().rollouts().get(&order).ok_or("there is no such order")?;
+        rollout.order.set().map_err(|error| error.to_string())
+    }
+
+    /// A checkpoint of the log, with the proof that it continues the anchored one.
+    fn anchor(&self, governor: &Governor, anchored: u64) -> Result<Anchor, String> {
+        let told = |error: rulekeep::Error| error.to_string();
+        let (size, root) = Extension::of(governor).tree_head().map_err(told)?;
+        let note = Checkpoint::new(self.key.name(), size, root).and_then(|checkpoint| checkpoint.sign(&self.key));
+        let note = note.map_err(|error| error.to_string())?;
+        let is_longer = anchored > 0 && anchored < size;
+        let proof = is_longer.then(|| governor.log().prove_consistency(anchored, size)).transpose().map_err(told)?;
+        Ok(Anchor { note, proof })
+    }
+
+    /// Remembers the order in force, so that a restart does not accept an older one.
+    fn remember_order(&self, governor: &Governor) -> Result<(), String> {
+        let (seq, head) = {
+            let state = self.state();
+            (state.session.chain().seq(), state.session.chain().head())
+        };
+        let value = serde_json::to_string(&(seq, head)).unwrap_or_default();
+        let extension = Extension::of(governor);
+        let kept = extension.states(&[LEAST]).into_iter().next();
+        let known: u64 = kept.and_then(|(_, value)| serde_json::from_str::<(u64, rulekeep::proof::Digest)>(&value).ok()).map_or(0, |kept| kept.0);
+        if seq <= known {
+            return Ok(());
+        }
+        let cause = format!("order {seq} of the organisation is in force");
+        extension.keep(LEAST.to_owned(), value, &cause, Wait::Committed).map_err(|error| error.to_string())
+    }
+
+    /// Gives leases back and anchors the log a last time.
+    pub(super) fn say_goodbye(&self, governor: &Governor) -> Result<(), MemberError> {
+        let moment = now(governor);
+        let (_, mut beat) = self.state().session.beat(moment, Duration::ZERO);
+        let has = self.state().session.anchored();
+        beat.anchor = Some(self.anchor(governor, has).map_err(MemberError::Settings)?);
+        beat.returned = self.purse().close();
+        self.link.call::<Answer>(&self.key, "/fleet/v1/beat", &beat, CALL_TIMEOUT).map(drop)
+    }
+}
+
+/// The orders whose kill switches are set at a governor.
+pub(super) fn orders_of_stops(governor: &Governor) -> BTreeSet<u64> {
+    governor.kill_switch().list().iter().filter_map(|stop| order_of(&stop.by)).collect()
+}
+
+/// The order that a kill switch of the organisation belongs to.
+fn order_of(by: &str) -> Option<u64> {
+    by.strip_prefix("organisation/")?.strip_prefix(ORDER)?.split(' ').next()?.parse().ok()
+}
+
+/// The present moment on both clocks.
+pub(super) fn now(governor: &Governor) -> Moment {
+    let extension = Extension::of(governor);
+    Moment::new(extension.permit_clock().unwrap_or_default(), extension.clock().now())
+}
+
+fn permit(deadlines: &Deadlines) -> Permit {
+    let at = rulekeep::system::Timestamp::from_millis;
+    Permit {
+        until: deadlines.until,
+        offline_until: deadlines.offline_until,
+        wall_until: at(deadlines.wall_until_ms),
+        offline_wall_until: at(deadlines.offline_wall_until_ms),
+    }
+}
+
+/// The pause after some failures in a row: it doubles up to 5 s, and is spread so that members do not come back at once.
+fn back_off(failures: u32) -> Duration {
+    let most = 100_u64.saturating_mul(1 << failures.min(6)).min(5_000);
+    let spread = rulekeep::system::Entropy::bits(&rulekeep::system::SystemEntropy) % u128::from(most);
+    Duration::from_millis(most / 2 + u64::try_from(spread).unwrap_or(0) / 2)
+}
+
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+const ORDER: &str = "order ";

@@ -1,0 +1,247 @@
+//! A member's side of the conversation with the hubs, apart from network and governor.
+//!
+//! [`Session::beat`] makes the next beat; [`Session::answered`] verifies the answer and returns what the governor has to
+//! do, in this order: orders first, the permit last, so that a permit never comes before the orders that it rests on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rulekeep::proof::Digest;
+use rulekeep::system::Timestamp;
+
+use crate::order::{Chain, Stop};
+use crate::permit::{Deadlines, PermitHolder, PermitTerms};
+use crate::wire::{Answer, Beat};
+
+/// What a governor has to do after an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Task {
+    /// Set the kill switch of an order.
+    Stop(u64, Stop),
+    /// Lift the kill switch of an order.
+    Lift(u64),
+    /// Enforce the document of a `policies` order.
+    Enforce(u64),
+    /// Evaluate the document of a `policies` order beside the one in force; `None` ends that.
+    Shadow(Option<u64>),
+    /// Refuse these API keys.
+    Revoke(BTreeSet<String>),
+    /// Give these leases back.
+    Recall(Vec<String>),
+    /// Decide until these moments.
+    Permit(Deadlines),
+    /// Stop deciding: the hub refuses a permit, for this reason.
+    Refused(String),
+}
+
+/// A member's state between beats.
+#[derive(Debug)]
+pub struct Session {
+    governor: String,
+    boot: String,
+    groups: Vec<String>,
+    chain: Chain,
+    /// The order that was in force in an earlier run; less is not accepted.
+    least: (u64, Digest),
+    nonce: Option<String>,
+    permit: PermitHolder,
+    stages: BTreeMap<u64, usize>,
+    stops: BTreeSet<u64>,
+    enforced: Option<u64>,
+    shadowed: Option<u64>,
+    revoked: BTreeSet<String>,
+    refused: BTreeMap<u64, String>,
+    offline_at_most: Duration,
+    anchored: u64,
+    copied: u64,
+    report: bool,
+    show: bool,
+}
+
+/// A moment on the two clocks of a governor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Moment {
+    /// Time since the machine started, with the time that it was suspended.
+    pub boot: Duration,
+    /// The time of day.
+    pub wall: Timestamp,
+}
+
+impl Moment {
+    /// A moment.
+    pub const fn new(boot: Duration, wall: Timestamp) -> Self {
+        Self { boot, wall }
+    }
+}
+
+impl Session {
+    /// Begins a run of a governor. `least` is the order in force in its last run, and `stops` are the orders whose kill
+    /// switches are set. The governor decides on LOW-risk reads without a permit for at most `offline_at_most`.
+    pub fn new(
+        governor: &str,
+        boot: &str,
+        chain: Chain,
+        least: (u64, Digest),
+        stops: BTreeSet<u64>,
+        offline_at_most: Duration,
+    ) -> Self {
+        Self {
+            governor: governor.to_owned(),
+            boot: boot.to_owned(),
+            groups: Vec::new(),
+            chain,
+            least,
+            nonce: None,
+            permit: PermitHolder::new(),
+            stages: BTreeMap::new(),
+            stops,
+            enforced: None,
+            shadowed: None,
+            revoked: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            offline_at_most,
+            anchored: 0,
+            copied: 0,
+            report: false,
+            show: false,
+        }
+    }
+
+    /// The next beat, and its number, under which the answer comes back.
+    pub fn beat(&mut self, now: Moment, wait: Duration) -> (u64, Beat) {
+        let number = self.permit.sending(now.boot, now.wall.as_millis());
+        let beat = Beat {
+            governor: self.governor.clone(),
+            boot: self.boot.clone(),
+            nonce: self.nonce.clone(),
+            order: self.chain.seq(),
+            refused: self.refused.clone(),
+            open: 0,
+            anchor: None,
+            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            returned: BTreeMap::new(),
+            uses: None,
+            at: now.wall,
+        };
+        (number, beat)
+    }
+
+    /// Takes the answer to a beat.
+    pub fn answered(&mut self, number: u64, answer: &Answer, now: Timestamp) -> Vec<Task> {
+        if !answer.nonce.is_empty() {
+            self.nonce = Some(answer.nonce.clone());
+        }
+        for signed in &answer.orders {
+            // Orders that it has already may come again.
+            if signed.read().is_ok_and(|order| order.seq <= self.chain.seq()) {
+                continue;
+            }
+            let added = self.chain.add(signed).map_err(|error| error.to_string());
+            let (seq, digest) = (self.chain.seq(), self.chain.head());
+            if let Err(why) = added.and_then(|_| {
+                let is_other = seq == self.least.0 && digest != self.least.1;
+                if is_other { Err(format!("order {seq} is another than the one that was in force")) } else { Ok(()) }
+            }) {
+                self.permit.refused();
+                return vec![Task::Refused(format!("a hub sent a false order: {why}"))];
+            }
+        }
+        self.groups.clone_from(&answer.groups);
+        // A stage does not go back.
+        for (order, stage) in &answer.stages {
+            let reached = self.stages.entry(*order).or_default();
+            *reached = (*reached).max(*stage);
+        }
+        (self.anchored, self.copied) = (answer.anchored, answer.copied);
+        (self.report, self.show) = (answer.report, answer.show);
+        let mut tasks = self.follow_orders(now);
+        if !answer.recall.is_empty() {
+            tasks.push(Task::Recall(answer.recall.clone()));
+        }
+        match (answer.permit, &answer.refused) {
+            (_, Some(why)) => {
+                self.permit.refused();
+                tasks.push(Task::Refused(why.clone()));
+            }
+            // A hub that has forgotten orders must not let the governor decide without them.
+            (Some(term), None) if self.chain.seq() >= self.least.0 => {
+                let offline = Duration::from_millis(term.offline_ms).min(self.offline_at_most);
+                let terms = PermitTerms { term: Duration::from_millis(term.term_ms), offline };
+                tasks.extend(self.permit.granted(number, terms).map(Task::Permit));
+            }
+            _ => {}
+        }
+        tasks
+    }
+
+    /// The tasks that bring the governor from what it does to what the orders say.
+    fn follow_orders(&mut self, now: Timestamp) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        let wanted = self.chain.stops_for(&self.groups);
+        for (seq, stop) in wanted.iter().filter(|(seq, _)| !self.stops.contains(seq)) {
+            tasks.push(Task::Stop(*seq, (*stop).clone()));
+        }
+        // Before all orders are known, nothing is known to be lifted.
+        let lifted = self.stops.iter().filter(|seq| self.chain.seq() >= self.least.0 && !wanted.contains_key(seq));
+        tasks.extend(lifted.map(|seq| Task::Lift(*seq)));
+        let (enforced, shadowed) = self.chain.policies_for(&self.governor, &self.groups, &self.stages, now);
+        if let Some(order) = enforced.filter(|order| Some(*order) != self.enforced) {
+            tasks.push(Task::Enforce(order));
+        }
+        if shadowed != self.shadowed {
+            tasks.push(Task::Shadow(shadowed));
+        }
+        let revoked: BTreeSet<String> = self.chain.revoked_keys().difference(&self.revoked).cloned().collect();
+        if !revoked.is_empty() {
+            tasks.push(Task::Revoke(revoked));
+        }
+        tasks
+    }
+
+    /// Notes that a task is done, or why it could not be done.
+    pub fn done(&mut self, task: &Task, result: Result<(), String>) {
+        match task {
+            Task::Stop(order, _) => _ = self.stops.insert(*order),
+            Task::Lift(order) => _ = self.stops.remove(order),
+            Task::Enforce(order) => self.enforced = Some(*order),
+            Task::Shadow(order) => self.shadowed = *order,
+            Task::Revoke(keys) => self.revoked.extend(keys.iter().cloned()),
+            Task::Recall(_) | Task::Permit(_) | Task::Refused(_) => return,
+        }
+        if let (Task::Stop(order, _) | Task::Enforce(order) | Task::Shadow(Some(order)), Err(why)) = (task, result) {
+            self.refused.insert(*order, why);
+        }
+    }
+
+    /// The orders that are in force.
+    pub const fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// The `policies` orders that are enforced and shadowed.
+    pub const fn policies(&self) -> (Option<u64>, Option<u64>) {
+        (self.enforced, self.shadowed)
+    }
+
+    /// The number of entries that the newest anchored checkpoint covers.
+    pub const fn anchored(&self) -> u64 {
+        self.anchored
+    }
+
+    /// The number of entries whose records are copied where they are wanted.
+    pub const fn copied(&self) -> u64 {
+        self.copied
+    }
+
+    /// Returns whether the next beat must carry a checkpoint.
+    pub const fn must_show(&self) -> bool {
+        self.show
+    }
+
+    /// Returns whether the next beat must report all uses of shared limits.
+    pub const fn must_report(&self) -> bool {
+        self.report
+    }
+}
