@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::detail::EvidenceDetail;
 use super::kill_switch::{Denial, KillSwitchTable};
 use super::pending::PendingEnforcement;
+use super::permit::is_low_read;
 use super::tasks::Under;
 use super::{Governor, risk};
 use crate::model::{
@@ -169,12 +170,14 @@ impl Governor {
         if under.raises_risk() {
             request.risk = request.risk.raised();
         }
+        let unpermitted = self.unpermitted(request.risk, &intent.required_capabilities, now);
+        let is_unpermitted = unpermitted.is_some();
         let mut meter = self.inner.limits.meter(now);
         let judged = match under {
-            Under::Opening(opening) => Ok(halted(&request, &agent, &stops)
+            Under::Opening(opening) => Ok(halted(&request, &agent, &stops, unpermitted)
                 .unwrap_or_else(|| opening.verdict(&request.intent.required_capabilities))),
             Under::Policies | Under::Task(_) | Under::Answer(_) => {
-                verdict(&policies, &request, &agent, &stops, &mut meter)
+                verdict(&policies, &request, &agent, &stops, unpermitted, &mut meter)
             }
         };
         let (mut verdict, failure) = match judged {
@@ -193,10 +196,12 @@ impl Governor {
             Some(Denial::KillSwitch(_)) => DenialClass::KillSwitch,
             Some(Denial::Suspending) => DenialClass::Suspended,
             None if agent.state != AgentState::Active => DenialClass::Suspended,
+            None if is_unpermitted => DenialClass::NoPermit,
             None => by_mandate.unwrap_or_else(|| policies.denial_class(&request, &verdict)),
         });
         let is_denied = class.is_some_and(|class| {
-            !matches!(class, DenialClass::Error | DenialClass::KillSwitch | DenialClass::Suspended)
+            use DenialClass::{Error, KillSwitch, NoPermit, Suspended};
+            !matches!(class, Error | KillSwitch | NoPermit | Suspended)
         });
         let mut grant = None;
         // A pre-approval is not part of what the user asked for.
@@ -235,7 +240,8 @@ impl Governor {
             source: GrantSource::default(),
         }
         .refused_by(class);
-        let enforcement = self.granting(enforcement, &intent.agent_id, now);
+        let is_low_read = is_low_read(request.risk, &intent.required_capabilities);
+        let enforcement = self.granting(enforcement, &intent.agent_id, now, is_low_read);
         if let Some(message) = failure {
             drop(agent);
             self.inner.log.settle_decision(committed.sequence, committed.risk)?;
@@ -245,7 +251,9 @@ impl Governor {
         let difference = shadow
             .as_ref()
             // The shadow set has no say in what a pre-approval covers.
-            .filter(|_| agent.state == AgentState::Active && grant.is_none() && under.is_by_policies())
+            .filter(|_| {
+                agent.state == AgentState::Active && !is_unpermitted && grant.is_none() && under.is_by_policies()
+            })
             .and_then(|shadow| shadow.look(&request, &enforcement));
         drop(agent);
 
@@ -445,23 +453,30 @@ impl RiskSource {
     }
 }
 
-/// Evaluates the policies; an agent that may not act is denied without them.
+/// Evaluates the policies; an agent that may not act, or a governor without its permit, denies without them.
 pub(super) fn verdict(
     policies: &PolicySet,
     request: &PolicyRequest<'_>,
     agent: &AgentRecord,
     stops: &KillSwitchTable,
+    unpermitted: Option<String>,
     meter: &mut dyn Meter,
 ) -> Result<PolicyVerdict, Error> {
-    halted(request, agent, stops).map_or_else(|| policies.evaluate_with(request, meter), Ok)
+    halted(request, agent, stops, unpermitted).map_or_else(|| policies.evaluate_with(request, meter), Ok)
 }
 
-/// The denial of an agent that may not act.
-fn halted(request: &PolicyRequest<'_>, agent: &AgentRecord, stops: &KillSwitchTable) -> Option<PolicyVerdict> {
-    let why = stops.over(agent).or_else(|| {
+/// The denial of an agent that may not act, or by a governor that may not decide.
+fn halted(
+    request: &PolicyRequest<'_>,
+    agent: &AgentRecord,
+    stops: &KillSwitchTable,
+    unpermitted: Option<String>,
+) -> Option<PolicyVerdict> {
+    let suspended = || {
         (agent.state != AgentState::Active)
             .then(|| format!("Denied: agent {} is {}; only an operator can change that.", agent.agent_id, agent.state))
-    })?;
+    };
+    let why = stops.over(agent).or_else(suspended).or_else(|| unpermitted.map(|why| format!("Denied: {why}.")))?;
     Some(PolicyVerdict::of_no_rule(&request.intent.required_capabilities, why))
 }
 

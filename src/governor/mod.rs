@@ -29,6 +29,7 @@
 //! | `latency.rs` | durations of enforcements |
 //! | `limits.rs` | counters of the policies' rate limits |
 //! | `pending.rs` | decisions whose commit the caller awaits later |
+//! | `permit.rs` | the permit gate: decisions only while the organisation lets the governor decide |
 //! | `background.rs` | background work of the governor |
 //! | `outcome.rs` | outcomes of actions |
 //! | `policies.rs` | the policy set in force |
@@ -76,6 +77,7 @@ mod limits;
 mod log;
 mod outcome;
 mod pending;
+mod permit;
 mod policies;
 mod preview;
 mod recent;
@@ -169,6 +171,7 @@ struct Inner {
     policies: policies::PolicySets,
     limits: limits::Counters,
     stops: kill_switch::KillSwitches,
+    permits: permit::PermitGate,
     denials: streaks::Streaks,
     approvals: escalations::Approvals,
     inputs: input_text::Inputs,
@@ -190,6 +193,7 @@ struct Inner {
     opened: Instant,
     latency: Latency,
     extensions: extension::Extensions,
+    boot_id: Box<str>,
 }
 
 impl Governor {

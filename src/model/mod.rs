@@ -57,7 +57,7 @@ pub use event::{
 };
 pub use facts::{Amount, Facts, Target, TargetKind, TargetRole, Unread, UnreadKind};
 pub use grant::{Grant, GrantError};
-pub(crate) use grant::{GrantAuthority, GrantSource, GrantTerms};
+pub(crate) use grant::{GrantAuthority, GrantOrigin, GrantSource, GrantTerms};
 pub use id::{
     AgentId, EscalationId, EventId, IntentId, KeyId, KillSwitchId, PreApprovalId, ProofId, Sequence, TaskId, WebhookId,
 };

@@ -21,6 +21,7 @@ mod evidence;
 mod grants;
 mod guard;
 mod old_store;
+mod permit;
 mod read_only;
 mod restart;
 mod retention;
