@@ -280,6 +280,7 @@ impl GovernorBuilder {
                 limits: super::limits::Counters::restored(startup.used),
                 stops: kill_switch::KillSwitches::restored(stops),
                 permits,
+                shared: super::shared_limits::Provider::default(),
                 approvals,
                 denials: super::streaks::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),

@@ -9,6 +9,7 @@ use super::detail::EvidenceDetail;
 use super::kill_switch::{Denial, KillSwitchTable};
 use super::pending::PendingEnforcement;
 use super::permit::is_low_read;
+use super::shared_limits::Taking;
 use super::tasks::Under;
 use super::{Governor, risk};
 use crate::model::{
@@ -16,7 +17,7 @@ use crate::model::{
     InputEnforcement, Intent, IntentId, IntentStamp, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
-use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
+use crate::policy::{Charge, Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, Evidence, KeptInput, encode_evidence};
 use crate::telemetry::Work;
 use crate::trust::{AgentCell, AgentRecord};
@@ -144,14 +145,21 @@ impl Governor {
         };
         let (retry_of, call) = (self.retried(&intent)?, self.noted_call(&intent, stamp.id, now)?);
         let origin = Origin { stamp, retry_of, call };
+        let (mut now, mut taking) = (now, self.taking());
         loop {
-            if let Some(decided) = self.attempt(&cell, &intent, origin, source, under, now)? {
-                return Ok(decided);
+            match self.attempt(&cell, &intent, origin, source, under, now, &mut taking)? {
+                Attempt::Done(decided) => return Ok(decided),
+                Attempt::Stopped => {}
+                Attempt::Missing(uses) => {
+                    taking.take(uses, &stamp.id.map(|id| id.to_string()).unwrap_or_default());
+                    now = self.inner.clock.now();
+                }
             }
         }
     }
 
-    /// One attempt to decide; `None` if a kill switch was set before the decision was enqueued.
+    /// One attempt to decide.
+    #[expect(clippy::too_many_arguments, reason = "what one decision is made of")]
     fn attempt(
         &self,
         cell: &AgentCell,
@@ -160,7 +168,8 @@ impl Governor {
         source: RiskSource,
         under: Under<'_>,
         now: Timestamp,
-    ) -> Result<Option<(Enforcement, Committed)>, Error> {
+        taking: &mut Taking<'_>,
+    ) -> Result<Attempt<(Enforcement, Committed)>, Error> {
         // Held until the record is enqueued, so that the trust it shows was in force.
         let agent = cell.read();
         // INVARIANT: read before anything else, so that a kill switch set later has another epoch.
@@ -172,7 +181,7 @@ impl Governor {
         }
         let unpermitted = self.unpermitted(request.risk, &intent.required_capabilities, now);
         let is_unpermitted = unpermitted.is_some();
-        let mut meter = self.inner.limits.meter(now);
+        let mut meter = self.inner.limits.meter(now, taking);
         let judged = match under {
             Under::Opening(opening) => Ok(halted(&request, &agent, &stops, unpermitted)
                 .unwrap_or_else(|| opening.verdict(&request.intent.required_capabilities))),
@@ -211,6 +220,9 @@ impl Governor {
         if verdict.decision == Decision::Escalate {
             verdict = self.asked_within_bounds(&request, verdict, under);
         }
+        if let Some(uses) = taking.missing(&verdict.charges) {
+            return Ok(Attempt::Missing(uses));
+        }
         let record = Recording {
             request: &request,
             verdict: &verdict,
@@ -224,9 +236,10 @@ impl Governor {
             class,
             under,
         };
-        let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(None) };
+        let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(Attempt::Stopped) };
         meter.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
         drop(meter);
+        taking.charge(&verdict.charges);
         let enforcement = Enforcement {
             decision: verdict.decision,
             reasoning: verdict.reasoning,
@@ -263,7 +276,7 @@ impl Governor {
         if is_denied {
             self.count_denial(cell, &intent.agent_id, committed.risk, now);
         }
-        Ok(Some((enforcement, committed)))
+        Ok(Attempt::Done((enforcement, committed)))
     }
 
     /// The intent with the id that follows from its idempotency key, if it has a key but no id.
@@ -393,6 +406,16 @@ impl Governor {
             random: random_part(self.inner.entropy.bits()),
         })
     }
+}
+
+/// The result of one attempt to decide or to approve.
+pub(super) enum Attempt<T> {
+    /// It is enqueued.
+    Done(T),
+    /// A kill switch was set before it was enqueued: evaluate again.
+    Stopped,
+    /// It charges these limits of the organisation, whose uses must be taken first.
+    Missing(Vec<Charge>),
 }
 
 /// The inputs of a decision's record.

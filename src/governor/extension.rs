@@ -15,6 +15,7 @@ use super::decide::RiskSource;
 pub use super::cursor::Reader;
 pub use super::kill_switch::with_context;
 pub use super::permit::Permit;
+pub use super::shared_limits::{SharedLimits, SharedUse, Taken};
 pub use super::standing::Standing;
 use super::{Governor, Inner, Subscription};
 pub use crate::document::did_you_mean;
@@ -24,9 +25,9 @@ use crate::model::Digest;
 pub use crate::model::schema::{Context, words};
 use crate::model::{
     AgentId, Enforcement, Error, Event, EventId, EventType, Input, InputEnforcement, Intent, KillSwitchId,
-    KillSwitchReport, KillSwitchScope, ProofId, Sequence, TaskId,
+    KillSwitchReport, KillSwitchScope, LONGEST_LIMIT_WINDOW, ProofId, Sequence, TaskId,
 };
-pub use crate::model::{RESERVED, closed_words, excerpt, is_reserved, json_depth};
+pub use crate::model::{RESERVED, Share, closed_words, excerpt, is_reserved, json_depth};
 use crate::proof::{Details, Fed, StateDraft, events_of_entry};
 use crate::system::{Clock, Entropy};
 
@@ -152,6 +153,26 @@ impl<'a> Extension<'a> {
     /// Returns the permit granted last, also if it has ended; `None` before the first and after a revocation.
     pub fn permit(self) -> Option<Permit> {
         self.inner().permits.permit()
+    }
+
+    /// Provides the limits that the governor shares with its organisation: those with `by = "organisation"`. Until then
+    /// they count as used up. A later call replaces the provider.
+    ///
+    /// No lock of the governor is held while a decision waits for [`SharedLimits::take`], except that of its task; an
+    /// approval holds that of its escalation.
+    pub fn share_limits(self, limits: Arc<dyn SharedLimits>) {
+        self.inner().shared.provide(limits);
+    }
+
+    /// Returns, for each counter of the organisation, the amount that this governor used within its window, in
+    /// millionths. A counter that no policy in force names counts over the longest window, 31 days.
+    pub fn shared_uses(self) -> Vec<(String, i64)> {
+        let terms = self.inner().policies.load().shared_limits();
+        let window_of = |counter: &str| {
+            let window = terms.iter().find(|terms| terms.counter == counter).map(|terms| terms.window.as_millis());
+            window.and_then(|millis| i64::try_from(millis).ok()).unwrap_or(LONGEST_LIMIT_WINDOW)
+        };
+        self.inner().limits.shared(self.inner().clock.now(), window_of)
     }
 
     /// Stops agents by an order of the governor's organisation, like [`KillSwitch::set`](crate::handle::KillSwitch::set).

@@ -412,7 +412,7 @@ fn signed(by: &str, note: &str) -> Result<(String, String), Error> {
 /// Validates the name and the note of somebody at this governor.
 fn signed_here(by: &str, note: &str) -> Result<(String, String), Error> {
     let (by, note) = signed(by, note)?;
-    if by.starts_with(ORGANISATION) {
+    if by.trim_start().starts_with(ORGANISATION) {
         let message = format!("expected a name that does not begin with {ORGANISATION:?}: those are of orders");
         return Err(Error::input("by", message));
     }

@@ -39,6 +39,7 @@
 //! | `retention.rs` | freezing the log and moving entries to archives |
 //! | `replay.rs` | reevaluating past decisions with another policy set |
 //! | `shadow.rs` | a second policy set that is evaluated but not enforced |
+//! | `shared_limits.rs` | limits whose uses are taken from the organisation |
 //! | `standing.rs` | interventions that invalidate stored responses |
 //! | `states.rs` | states stored in the log, and their notes |
 //! | `status.rs` | health and metrics |
@@ -87,6 +88,7 @@ mod replay;
 mod retention;
 mod risk;
 mod shadow;
+mod shared_limits;
 mod standing;
 mod states;
 mod status;
@@ -172,6 +174,7 @@ struct Inner {
     limits: limits::Counters,
     stops: kill_switch::KillSwitches,
     permits: permit::PermitGate,
+    shared: shared_limits::Provider,
     denials: streaks::Streaks,
     approvals: escalations::Approvals,
     inputs: input_text::Inputs,

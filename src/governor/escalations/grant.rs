@@ -121,6 +121,6 @@ fn narrowed(offer: &ApprovalOffer, granted: &[crate::model::Capability], constra
     ApprovalOffer { granted, denied, constraints: limits }
 }
 
-fn charge(LimitCharge(counter, amount, most, window): &LimitCharge) -> Charge {
-    Charge { counter: counter.clone(), amount: *amount, most: *most, window: *window }
+fn charge(LimitCharge(counter, amount, most, window, share): &LimitCharge) -> Charge {
+    Charge { counter: counter.clone(), amount: *amount, most: *most, window: *window, share: *share }
 }
