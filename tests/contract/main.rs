@@ -25,6 +25,7 @@ mod permit;
 mod read_only;
 mod restart;
 mod retention;
+mod shared_limits;
 mod status;
 mod stop;
 mod task_records;
