@@ -131,8 +131,8 @@ impl<'a> From<&'a Intent> for PreviewRequest<'a> {
 
 impl Policies<'_> {
     /// Previews the decision on an intent or an input at this moment. Nothing is recorded, no rate limit is consumed
-    /// and no agent is registered; with auto-registration, an unknown agent is treated as newly registered. Agents can
-    /// use it to plan.
+    /// and no agent is registered; with auto-registration, an unknown agent is treated as newly registered. Limits of
+    /// the organisation look unused. Agents can use it to plan.
     ///
     /// ```
     /// use rulekeep::preview::PreviewRequest;
