@@ -10,3 +10,5 @@ pub mod permit;
 pub mod session;
 pub mod wire;
 pub mod witness;
+
+pub use keys::{KeyFileError, read_key, write_key};
