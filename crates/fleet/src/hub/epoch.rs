@@ -7,11 +7,13 @@ use deadpool_postgres::GenericClient;
 
 use super::orders::number;
 use super::{Hub, HubError, sequencer, store};
+use crate::budget::Fence;
 use crate::log::Leaf;
 
 /// The epoch of the database, read in a transaction.
 pub(super) struct EpochNow {
-    pub(super) epoch: i64,
+    /// Who has not reported since it began.
+    pub(super) fence: Fence,
     /// The database's time.
     pub(super) now: i64,
     /// Why the database is not trusted, if it is not.
@@ -22,29 +24,36 @@ impl Hub {
     /// Reads the database's epoch, and begins a new one if the database is another.
     pub(super) async fn look_at_epoch(&self, client: &impl GenericClient) -> Result<EpochNow, HubError> {
         let (identity, now) = store::identity(client).await?;
-        let newest = "SELECT n, system, timeline, is_verified FROM epochs ORDER BY n DESC LIMIT 1";
+        let newest = "SELECT n, system, timeline, is_verified, at FROM epochs ORDER BY n DESC LIMIT 1";
         let row = client.query_opt(newest, &[]).await?;
-        let known = row.map(|row| (row.get::<_, i64>(0), (row.get::<_, String>(1), row.get::<_, i64>(2)), row.get(3)));
         let of_now = (identity.system.clone(), number(identity.timeline));
-        let (epoch, is_verified) = match known {
-            Some((epoch, of, is_verified)) if of == of_now => (epoch, is_verified),
-            former => {
-                let epoch = former.map_or(1, |(epoch, ..)| epoch + 1);
-                let new = "INSERT INTO epochs VALUES ($1, $2, $3, $4, false) ON CONFLICT DO NOTHING";
-                let stored = client.execute(new, &[&epoch, &of_now.0, &of_now.1, &now]).await?;
-                if stored == 1 {
+        let known = row.filter(|row| (row.get(1), row.get(2)) == of_now);
+        let (epoch, is_verified, since): (i64, bool, i64) = match known {
+            Some(row) => (row.get(0), row.get(3), row.get(4)),
+            None => {
+                let new = "INSERT INTO epochs SELECT greatest($3, coalesce(max(n), 0) + 1), $1, $2, $3, false FROM epochs RETURNING n";
+                // Hubs that find it out together wait for each other here.
+                client.execute("LOCK TABLE epochs IN EXCLUSIVE MODE", &[]).await?;
+                if let Some(row) = client.query_opt(newest, &[]).await?.filter(|row| (row.get(1), row.get(2)) == of_now)
+                {
+                    (row.get(0), row.get(3), row.get(4))
+                } else {
+                    let epoch: i64 = client.query_one(new, &[&of_now.0, &of_now.1, &now]).await?.get(0);
+                    client.execute(RAISE, &[]).await?;
                     // The nonces that members hold may be newer than those of a restored database.
-                    let forget = "UPDATE governors SET boot = '', boot_before = '', nonce = '', nonce_before = ''";
-                    client.execute(forget, &[]).await?;
+                    client.execute(FORGET_BOOTS, &[]).await?;
                     let leaf = Leaf::Epoch { system: identity.system, timeline: identity.timeline, former: None };
                     sequencer::enqueue(client, &[(&leaf, "", epoch)]).await?;
+                    self.inner.leaves.notify_one();
+                    (epoch, false, now)
                 }
-                self.inner.leaves.notify_one();
-                (epoch, false)
             }
         };
-        let unverified = (!is_verified).then_some("the database was restored or promoted, and its log is not verified yet");
-        Ok(EpochNow { epoch, now, unverified })
+        let rows = client.query("SELECT governor, boot FROM fence", &[]).await?;
+        let fence = Fence::from_rows(epoch.unsigned_abs(), since, rows.iter().map(|row| (row.get(0), row.get(1))));
+        let unverified =
+            (!is_verified).then_some("the database was restored or promoted, and its log is not verified yet");
+        Ok(EpochNow { fence, now, unverified })
     }
 
     /// The database's time, if its log is verified.
@@ -61,3 +70,7 @@ impl Hub {
         Ok(())
     }
 }
+
+/// A governor that an earlier fence still waits for stays awaited as the run that fence expected.
+const RAISE: &str = "INSERT INTO fence SELECT id, nullif(boot, '') FROM governors ON CONFLICT DO NOTHING";
+const FORGET_BOOTS: &str = "UPDATE governors SET boot = '', boot_before = '', nonce = '', nonce_before = ''";

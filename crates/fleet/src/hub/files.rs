@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use rulekeep::checkpoint::{Checkpoint, VerifierKey};
 use deadpool_postgres::GenericClient;
+use rulekeep::checkpoint::{Checkpoint, VerifierKey};
 
 use super::orders::number;
 use super::sequencer::{DAY, append_waiting, enqueue, newest};
@@ -154,6 +154,8 @@ const CHECKPOINT: &str = "checkpoint";
 /// Ends a governor's trouble; what it held under an earlier life stays spent.
 pub(super) const READMIT: &str = "UPDATE governors SET trouble = '', size = 0, note = '', boot = '', nonce = '', \
     nonce_before = '' WHERE id = $1 AND trouble <> ''";
-const ENROL: &str = "INSERT INTO governors (id, key, groups, epoch) VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING";
+/// Nobody knows what it holds of shared limits.
+const ENROL: &str = "WITH known AS (INSERT INTO governors (id, key, groups) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING) \
+    INSERT INTO fence VALUES ($1, NULL) ON CONFLICT DO NOTHING";
 const ADD_ORDER: &str = "INSERT INTO orders \
     SELECT $1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint ON CONFLICT DO NOTHING";

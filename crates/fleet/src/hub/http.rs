@@ -44,7 +44,8 @@ impl Hub {
             return Ok(key.clone());
         }
         let client = self.inner.store.client().await?;
-        let row = client.query_opt("SELECT key FROM governors WHERE id = $1", &[&governor]).await?.ok_or_else(unknown)?;
+        let row =
+            client.query_opt("SELECT key FROM governors WHERE id = $1", &[&governor]).await?.ok_or_else(unknown)?;
         let key: VerifierKey = row.get::<_, String>(0).parse().map_err(|_| unknown())?;
         self.keys().insert(governor.to_owned(), key.clone());
         Ok(key)
@@ -76,8 +77,16 @@ impl Hub {
     fn check_reader(&self, headers: &HeaderMap) -> Result<(), HubError> {
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let Inner { settings, .. } = &*self.inner;
-        let is_reader = settings.read_token.as_ref().zip(given).is_some_and(|(token, given)| token.as_bytes().ct_eq(given.as_bytes()).into());
-        if is_reader { Ok(()) } else { Err(HubError::Forbidden("reading needs the hub's token, as a bearer token".to_owned())) }
+        let is_reader = settings
+            .read_token
+            .as_ref()
+            .zip(given)
+            .is_some_and(|(token, given)| token.as_bytes().ct_eq(given.as_bytes()).into());
+        if is_reader {
+            Ok(())
+        } else {
+            Err(HubError::Forbidden("reading needs the hub's token, as a bearer token".to_owned()))
+        }
     }
 
     async fn members(&self) -> Result<Members, HubError> {
@@ -109,9 +118,19 @@ impl Hub {
             organisation: chain.organisation().map(|organisation| organisation.name.clone()),
             now,
             order: chain.seq(),
-            stops: serde_json::to_value(chain.stops().iter().map(|(seq, stop)| {
-                (seq.to_string(), json!({"scope": stop.scope, "groups": stop.groups, "by": stop.by, "note": stop.note}))
-            }).collect::<serde_json::Map<_, _>>()).unwrap_or_default(),
+            stops: serde_json::to_value(
+                chain
+                    .stops()
+                    .iter()
+                    .map(|(seq, stop)| {
+                        (
+                            seq.to_string(),
+                            json!({"scope": stop.scope, "groups": stop.groups, "by": stop.by, "note": stop.note}),
+                        )
+                    })
+                    .collect::<serde_json::Map<_, _>>(),
+            )
+            .unwrap_or_default(),
             stages: self.stages(&client).await?,
             members: members.collect(),
         })
@@ -258,7 +277,8 @@ async fn tile(State(hub): State<Hub>, headers: HeaderMap, Path(path): Path<Strin
 
 async fn console() -> Response {
     let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
-    ([(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CONTENT_SECURITY_POLICY, policy)], CONSOLE).into_response()
+    ([(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CONTENT_SECURITY_POLICY, policy)], CONSOLE)
+        .into_response()
 }
 
 impl IntoResponse for HubError {

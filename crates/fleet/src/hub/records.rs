@@ -52,7 +52,8 @@ impl Hub {
             .query_one("SELECT note FROM governors WHERE id = $1 AND trouble = ''", &[&batch.governor])
             .await
             .map_err(|_| HubError::Forbidden("this governor must be readmitted first".to_owned()))?;
-        let checkpoint = Checkpoint::open(anchored.get(0), &key).map_err(|error| HubError::Invalid(error.to_string()))?;
+        let checkpoint =
+            Checkpoint::open(anchored.get(0), &key).map_err(|error| HubError::Invalid(error.to_string()))?;
         if checkpoint.size() != batch.size || batch.until > batch.size {
             let (size, found) = (checkpoint.size(), batch.size);
             return Err(HubError::Invalid(format!("the newest anchored checkpoint has {size} entries, not {found}")));
@@ -72,8 +73,17 @@ impl Hub {
             .execute(
                 INSERT,
                 &[
-                    &batch.governor, &size, &rows.seqs, &rows.ids, &rows.hashes, &rows.times, &rows.agents,
-                    &rows.decisions, &rows.risks, &rows.bodies, &rows.paths,
+                    &batch.governor,
+                    &size,
+                    &rows.seqs,
+                    &rows.ids,
+                    &rows.hashes,
+                    &rows.times,
+                    &rows.agents,
+                    &rows.decisions,
+                    &rows.risks,
+                    &rows.bodies,
+                    &rows.paths,
                 ],
             )
             .await?;
@@ -86,9 +96,8 @@ impl Hub {
     /// Finds copied records, newest first.
     pub(super) async fn find(&self, wanted: &Wanted) -> Result<Vec<Found>, HubError> {
         let limit = i64::from(wanted.limit.unwrap_or(100).clamp(1, 1000));
-        let values: [&(dyn ToSql + Sync); 7] = [
-            &wanted.agent, &wanted.governor, &wanted.decision, &wanted.risk, &wanted.since, &wanted.until, &limit,
-        ];
+        let values: [&(dyn ToSql + Sync); 7] =
+            [&wanted.agent, &wanted.governor, &wanted.decision, &wanted.risk, &wanted.since, &wanted.until, &limit];
         let client = self.inner.store.client().await?;
         let rows = client.query(FIND, &values).await?;
         let found = |row: &tokio_postgres::Row| {
@@ -114,7 +123,9 @@ impl Hub {
         let mut included = Vec::new();
         for (kind, size) in [("anchor", size), ("enrol", 0)] {
             let leaf = client.query_opt(leaf, &[&governor, &kind, &size, &number(published_size)]).await?;
-            let leaf = leaf.ok_or_else(|| HubError::NotFound("its anchor is not published yet: try again in a second".to_owned()))?;
+            let leaf = leaf.ok_or_else(|| {
+                HubError::NotFound("its anchor is not published yet: try again in a second".to_owned())
+            })?;
             let index = leaf.get::<_, i64>(0).unsigned_abs();
             let path = self.inclusion(index, published_size).await?;
             included.push(IncludedLeaf::new(index, leaf.get::<_, String>(1), &path));

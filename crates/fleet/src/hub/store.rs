@@ -33,7 +33,9 @@ impl Store {
         // A standby would answer with what has been replaced.
         config.target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
         config.connect_timeout(TIMEOUT).application_name("rulekeep-fleet-hub");
-        config.options("-c statement_timeout=10000 -c lock_timeout=5000 -c default_transaction_isolation=read\\ committed");
+        config.options(
+            "-c statement_timeout=10000 -c lock_timeout=5000 -c default_transaction_isolation=read\\ committed",
+        );
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         for certificate in ca.into_iter().flat_map(CertificateDer::pem_slice_iter) {
             let certificate = certificate.map_err(|error| settings(&error))?;

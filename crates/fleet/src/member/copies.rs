@@ -57,7 +57,8 @@ impl Shared {
     fn copy(&self, governor: &Governor, from: u64, anchored: u64) -> Result<u64, String> {
         let extension = Extension::of(governor);
         let mut events = extension.events_from(Sequence::new(from), &[EventType::Recorded], None);
-        let mut batch = Records { governor: self.key.name().to_owned(), size: anchored, until: from, records: Vec::new() };
+        let mut batch =
+            Records { governor: self.key.name().to_owned(), size: anchored, until: from, records: Vec::new() };
         loop {
             let event = events.poll().map_err(|error| error.to_string())?;
             let next = event.filter(|event| event.id.sequence().get() < anchored);
@@ -78,8 +79,10 @@ impl Shared {
                 batch.until = anchored;
             }
             if is_last || batch.records.len() >= BATCH {
-                let copied: Copied =
-                    self.link.call(&self.key, "/fleet/v1/records", &batch, TIMEOUT).map_err(|error| error.to_string())?;
+                let copied: Copied = self
+                    .link
+                    .call(&self.key, "/fleet/v1/records", &batch, TIMEOUT)
+                    .map_err(|error| error.to_string())?;
                 batch.records.clear();
                 if is_last {
                     return Ok(copied.copied);
