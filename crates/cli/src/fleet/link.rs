@@ -8,6 +8,7 @@ use rulekeep_fleet::order::{Chain, SignedOrder};
 use rulekeep_fleet::wire::Refusal;
 use serde::de::DeserializeOwned;
 use ureq::http::Response;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body};
 
 use crate::operate::Failed;
@@ -18,6 +19,9 @@ pub(super) struct Hub {
     /// The URL of a hub (default: RULEKEEP_FLEET_HUB)
     #[arg(long, value_name = "URL")]
     hub: Option<String>,
+    /// Certificates, in PEM, that the hub's certificate may be signed by (default: public ones)
+    #[arg(long, value_name = "FILE")]
+    hub_ca: Option<PathBuf>,
     /// The file with the hub's token for readers (default: the token in RULEKEEP_FLEET_TOKEN)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -41,13 +45,27 @@ impl Hub {
             None => set(TOKEN).ok_or_else(|| Failed::usage(&format!("reading needs --token-file or {TOKEN}")))?,
         };
         let query = query.iter().map(|(name, value)| (*name, value.as_str()));
-        let request = agent().get(self.url(path)?).query_pairs(query);
+        let request = self.agent()?.get(self.url(path)?).query_pairs(query);
         self.answer(path, request.header("authorization", format!("Bearer {}", token.trim())).call())
     }
 
     /// Makes a call with a body.
     pub(super) fn post<T: DeserializeOwned>(&self, path: &str, body: &str) -> Result<T, Failed> {
-        self.answer(path, agent().post(self.url(path)?).header("content-type", "application/json").send(body))
+        self.answer(path, self.agent()?.post(self.url(path)?).header("content-type", "application/json").send(body))
+    }
+
+    fn agent(&self) -> Result<Agent, Failed> {
+        let mut tls = TlsConfig::builder();
+        if let Some(file) = &self.hub_ca {
+            let pem = read(file)?;
+            let certificates = parse_pem(pem.as_bytes()).filter_map(|item| match item {
+                Ok(PemItem::Certificate(certificate)) => Some(certificate),
+                _ => None,
+            });
+            tls = tls.root_certs(RootCerts::new_with_certs(&certificates.collect::<Vec<_>>()));
+        }
+        let config = Agent::config_builder().http_status_as_error(false).max_redirects(0).timeout_global(Some(TIMEOUT));
+        Ok(config.tls_config(tls.build()).build().new_agent())
     }
 
     fn url(&self, path: &str) -> Result<String, Failed> {
@@ -100,10 +118,6 @@ pub(super) fn read(file: &PathBuf) -> Result<String, Failed> {
 
 fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-fn agent() -> Agent {
-    Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT)).build().new_agent()
 }
 
 const HUB: &str = "RULEKEEP_FLEET_HUB";

@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Witness(run::WitnessOptions),
     /// Makes the key of an operator, a log or a witness, and prints its public half
     #[command(
-        after_help = "Examples:\n  rulekeep fleet key dana --to dana.key\n  rulekeep fleet key fleet.example.com --to new.key\n  rulekeep fleet key witness.example.net --witness --to new-witness.key"
+        after_help = "Examples:\n  rulekeep fleet key dana --to dana.key\n  rulekeep fleet key w1 --witness --to w1.key"
     )]
     Key(run::KeyOptions),
     /// Prints an invitation, by which governors become members
@@ -43,9 +43,7 @@ pub(crate) enum Command {
     #[command(flatten)]
     Order(orders::Verb),
     /// Adds signatures to an order in a file, after showing it
-    #[command(
-        after_help = "Examples:\n  rulekeep fleet sign order.json --sign bob.key\n  rulekeep fleet sign order.json --sign bob.key --post"
-    )]
+    #[command(after_help = "Examples:\n  rulekeep fleet sign order.json --sign bob.key")]
     Sign(orders::SignOptions),
     /// Lists the members, with the order in force at each and its permit
     #[command(after_help = "Examples:\n  rulekeep fleet who\n  rulekeep fleet who --json")]
@@ -54,17 +52,13 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  rulekeep fleet coverage\n  rulekeep fleet coverage desk-1")]
     Coverage(read::Coverage),
     /// Prints copied records of all members as lines of JSON, newest first
-    #[command(
-        after_help = "Examples:\n  rulekeep fleet query \"agent=support-1 decision=deny since=1d\"\n  rulekeep fleet query \"governor=desk-1 risk=high until=2026-01-31T00:00:00Z limit=1000\""
-    )]
+    #[command(after_help = "Examples:\n  rulekeep fleet query \"agent=support-1 decision=deny since=1d\"")]
     Query(read::Query),
     /// Prints the bundle by which a stranger verifies a copied record
     #[command(after_help = "Examples:\n  rulekeep fleet bundle prf_01m89vy2x6z7e9r8r000000003 > new-bundle.json")]
     Bundle(read::BundleOptions),
     /// Verifies a bundle offline
-    #[command(
-        after_help = "Examples:\n  rulekeep fleet verify bundle.json --organisation \"$(cat log.pub)\" --witness \"$(cat witness.pub)\""
-    )]
+    #[command(after_help = "Examples:\n  rulekeep fleet verify bundle.json --organisation \"$(cat log.pub)\"")]
     Verify(read::Verify),
 }
 

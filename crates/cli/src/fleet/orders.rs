@@ -1,7 +1,7 @@
 //! Orders: written, signed by operators, and given to a hub.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use rulekeep_fleet::read_key;
 use rulekeep_fleet::wire::Standing;
 use serde_json::{Value, json};
 
-use super::link::{Hub, Trusted, read};
+use super::link::{Trusted, read};
 use super::terms;
 use crate::operate::Failed;
 use crate::output;
@@ -29,10 +29,27 @@ pub(crate) enum Verb {
     )]
     Found(Box<Found>),
     /// Sets a kill switch at all members, or at those of some groups
-    #[command(
-        after_help = "Examples:\n  rulekeep fleet kill --all --note \"wrong payees\" --sign ann.key --wait\n  rulekeep fleet kill --agent support-1 --governors payments --note \"wrong payees\" --sign ann.key"
-    )]
-    Kill(Kill),
+    #[command(after_help = "Examples:\n  rulekeep fleet kill --all --note \"wrong payees\" --sign ann.key --wait")]
+    #[command(group = clap::ArgGroup::new("scope").required(true))]
+    Kill {
+        /// Stops all agents
+        #[arg(long, group = "scope")]
+        all: bool,
+        /// Stops this agent
+        #[arg(long, value_name = "AGENT", group = "scope")]
+        agent: Option<String>,
+        /// Stops the agents of this group
+        #[arg(long, value_name = "GROUP", group = "scope")]
+        group: Option<String>,
+        /// A group of governors that it binds (default: all); can be given several times
+        #[arg(long, value_name = "GROUP")]
+        governors: Vec<String>,
+        /// The reason
+        #[arg(long, value_name = "TEXT")]
+        note: String,
+        #[command(flatten)]
+        by: Giving,
+    },
     /// Lifts the kill switch of an order
     #[command(after_help = "Examples:\n  rulekeep fleet lift 3 --note \"resolved\" --sign ann.key --sign bob.key")]
     Lift {
@@ -46,7 +63,7 @@ pub(crate) enum Verb {
     },
     /// Puts a policy document in force, at once or in stages
     #[command(
-        after_help = "Examples:\n  rulekeep fleet roll policy.toml --sign ann.key --sign bob.key\n  rulekeep fleet roll policy.toml --plan shadow:5%:1h,canary:5%:4h,all --sign ann.key --to order-new.json"
+        after_help = "Examples:\n  rulekeep fleet roll policy.toml --plan canary:5%:4h,all --sign ann.key --to new.json"
     )]
     Roll {
         /// The document, in TOML
@@ -73,7 +90,7 @@ pub(crate) enum Verb {
     },
     /// Sets the maximum of a limit that all members share
     #[command(
-        after_help = "Examples:\n  rulekeep fleet limit \"daily-refunds/sum of amount/organisation\" 5000 --sign ann.key --sign bob.key"
+        after_help = "Examples:\n  rulekeep fleet limit refunds/count/organisation 500 --sign ann.key --sign bob.key"
     )]
     Limit {
         /// The counter: RULE/count/organisation, or RULE/sum of KEY/organisation
@@ -146,30 +163,6 @@ pub(crate) struct Found {
     by: Giving,
 }
 
-/// A kill switch to set.
-#[derive(clap::Args)]
-#[group(skip)]
-#[command(group = clap::ArgGroup::new("scope").required(true))]
-pub(crate) struct Kill {
-    /// Stops all agents
-    #[arg(long, group = "scope")]
-    all: bool,
-    /// Stops this agent
-    #[arg(long, value_name = "AGENT", group = "scope")]
-    agent: Option<String>,
-    /// Stops the agents of this group
-    #[arg(long, value_name = "GROUP", group = "scope")]
-    group: Option<String>,
-    /// A group of governors that it binds (default: all); can be given several times
-    #[arg(long, value_name = "GROUP")]
-    governors: Vec<String>,
-    /// The reason
-    #[arg(long, value_name = "TEXT")]
-    note: String,
-    #[command(flatten)]
-    by: Giving,
-}
-
 /// The signatures of an order, and where it goes.
 #[derive(clap::Args)]
 pub(crate) struct Giving {
@@ -181,13 +174,6 @@ pub(crate) struct Giving {
     to: Option<PathBuf>,
     #[command(flatten)]
     trusted: Trusted,
-    #[command(flatten)]
-    shown: Shown,
-}
-
-/// The display of an order's standing.
-#[derive(clap::Args)]
-pub(crate) struct Shown {
     /// Waits until every member has the order in force or no permit; exits with 1 if one refuses it
     #[arg(long)]
     wait: bool,
@@ -199,64 +185,44 @@ pub(crate) struct Shown {
 /// An order in a file, and its further signatures.
 #[derive(clap::Args)]
 pub(crate) struct SignOptions {
-    /// The file, which is written anew
+    /// The file, written anew if --to is not given
     file: PathBuf,
-    /// The key file of an operator who signs; can be given several times
-    #[arg(long = "sign", value_name = "FILE", required = true)]
-    keys: Vec<PathBuf>,
     /// Gives the order to the hub
-    #[arg(long)]
+    #[arg(long, conflicts_with = "to")]
     post: bool,
     #[command(flatten)]
-    hub: Hub,
-    #[command(flatten)]
-    shown: Shown,
+    by: Giving,
 }
 
 /// Writes, signs and gives an order.
 pub(super) fn give(verb: Verb) -> Result<ExitCode, Failed> {
     let (command, by) = verb.command()?;
     let founds = matches!(command, Command::Organisation(_)) && by.trusted.anchor()?.is_none();
-    let mut chain = if founds { Chain::new(None) } else { by.trusted.chain()? };
+    let chain = by.chain(founds)?;
     let order = Order::next(&chain, SystemClock.now(), command);
-    let signed = order.sign(&keys(&by.keys)?).map_err(|error| error.to_string())?;
-    match (chain.add(&signed), &by.to) {
-        (Ok(_) | Err(OrderError::TooFewSignatures { .. }), Some(file)) => {
-            write(file, &signed)?;
-            output::print(&signed.digest().to_string())?;
-            Ok(ExitCode::SUCCESS)
-        }
-        (Ok(_), None) => by.shown.post(&by.trusted.hub, &signed),
-        (Err(error @ OrderError::TooFewSignatures { .. }), None) => {
-            let advice =
-                "give more --sign, or write it with --to FILE, and let others add theirs by: rulekeep fleet sign";
-            Err(format!("{error}; {advice}").into())
-        }
-        (Err(error), _) => Err(error.to_string().into()),
-    }
+    let signed = order.sign(&by.keys()?).map_err(|error| error.to_string())?;
+    by.give(chain, &signed, by.to.as_ref())
 }
 
 /// Adds signatures to an order.
 pub(super) fn sign(options: &SignOptions) -> Result<ExitCode, Failed> {
-    let text = read(&options.file)?;
-    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", options.file.display());
-    let mut signed: SignedOrder = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    let SignOptions { file, post, by } = options;
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let mut signed: SignedOrder = serde_json::from_str(&read(file)?).map_err(|error| wrong(&error))?;
     let order = signed.read().map_err(|error| wrong(&error))?;
-    eprintln!("{}", output::fields(&serde_json::to_value(&order).unwrap_or_default()));
-    keys(&options.keys)?.iter().for_each(|key| signed.add(key));
-    write(&options.file, &signed)?;
-    if options.post {
-        return options.shown.post(&options.hub, &signed);
+    eprintln!("{}", output::fields(&json!(order)));
+    by.keys()?.iter().for_each(|key| signed.add(key));
+    if *post {
+        return by.give(by.chain(order.seq == 1)?, &signed, None);
     }
-    output::print(&signed.digest().to_string())?;
-    Ok(ExitCode::SUCCESS)
+    write(by.to.as_ref().unwrap_or(file), &signed)
 }
 
 impl Verb {
     fn command(self) -> Result<(Command, Giving), Failed> {
         Ok(match self {
             Self::Found(found) => found.command(),
-            Self::Kill(Kill { agent, group, governors: groups, note, by, .. }) => {
+            Self::Kill { agent, group, governors: groups, note, by, .. } => {
                 let scope = match (agent, group) {
                     (Some(agent), _) => KillSwitchScope::agent(&agent),
                     (None, Some(group)) => KillSwitchScope::group(&group),
@@ -293,22 +259,43 @@ impl Found {
     }
 }
 
-impl Shown {
+impl Giving {
+    fn keys(&self) -> Result<Vec<CheckpointKey>, Failed> {
+        let keys: Result<_, _> = self.keys.iter().map(|file| read_key(file)).collect();
+        Ok(keys.map_err(|error| error.to_string())?)
+    }
+
+    fn chain(&self, founds: bool) -> Result<Chain, Failed> {
+        if founds { Ok(Chain::new(None)) } else { self.trusted.chain() }
+    }
+
+    /// Verifies the next order of a chain, and writes it to a file or gives it to the hub.
+    fn give(&self, mut chain: Chain, signed: &SignedOrder, to: Option<&PathBuf>) -> Result<ExitCode, Failed> {
+        match (chain.add(signed), to) {
+            (Ok(_) | Err(OrderError::TooFewSignatures { .. }), Some(file)) => write(file, signed),
+            (Ok(_), None) => self.post(signed),
+            (Err(error @ OrderError::TooFewSignatures { .. }), None) => {
+                Err(format!("{error}; others add theirs to a file, by --to and: rulekeep fleet sign").into())
+            }
+            (Err(error), _) => Err(error.to_string().into()),
+        }
+    }
+
     /// Gives an order to the hub, and shows how far it is carried out.
-    fn post(&self, hub: &Hub, signed: &SignedOrder) -> Result<ExitCode, Failed> {
-        let body = serde_json::to_string(signed).map_err(|error| error.to_string())?;
-        let mut standing: Standing = hub.post("/fleet/v1/orders", &body)?;
+    fn post(&self, signed: &SignedOrder) -> Result<ExitCode, Failed> {
+        let hub = &self.trusted.hub;
+        let mut standing: Standing = hub.post("/fleet/v1/orders", &json!(signed).to_string())?;
         while self.wait && standing.open > 0 {
             std::thread::sleep(PAUSE);
             standing = hub.get(&format!("/fleet/v1/orders/{}", standing.seq), &[])?;
         }
         let digest = signed.digest().to_string();
         if self.json {
-            let mut shown = serde_json::to_value(&standing).unwrap_or_default();
+            let mut shown = json!(standing);
             shown["digest"] = Value::from(digest);
             output::print(&output::json(&shown))?;
         } else {
-            // Of the first order nobody asks how far it is; its digest is the trust anchor.
+            // The digest of the first order is the trust anchor.
             output::print(&if standing.seq == 1 { digest } else { described(&standing) })?;
         }
         Ok(if self.wait && !standing.refused.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -330,15 +317,11 @@ fn described(standing: &Standing) -> String {
     output::clean(&line)
 }
 
-/// Reads key files.
-fn keys(files: &[PathBuf]) -> Result<Vec<CheckpointKey>, Failed> {
-    let keys: Result<_, _> = files.iter().map(|file| read_key(file)).collect();
-    Ok(keys.map_err(|error| error.to_string())?)
-}
-
-fn write(file: &Path, signed: &SignedOrder) -> Result<(), Failed> {
-    let text = format!("{}\n", json!(signed));
-    Ok(std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?)
+/// Writes an order to a file, and prints its digest.
+fn write(file: &PathBuf, signed: &SignedOrder) -> Result<ExitCode, Failed> {
+    std::fs::write(file, format!("{}\n", json!(signed))).map_err(|error| format!("{}: {error}", file.display()))?;
+    output::print(&signed.digest().to_string())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 const PAUSE: Duration = Duration::from_millis(500);
