@@ -168,7 +168,7 @@ pub(crate) struct Found {
 pub(crate) struct Giving {
     /// The key file of an operator who signs; can be given several times
     #[arg(long = "sign", value_name = "FILE", required = true)]
-    keys: Vec<PathBuf>,
+    signers: Vec<PathBuf>,
     /// Writes the order to this file, for more signatures, instead of giving it to the hub
     #[arg(long, value_name = "FILE", conflicts_with = "wait")]
     to: Option<PathBuf>,
@@ -261,7 +261,7 @@ impl Found {
 
 impl Giving {
     fn keys(&self) -> Result<Vec<CheckpointKey>, Failed> {
-        let keys: Result<_, _> = self.keys.iter().map(|file| read_key(file)).collect();
+        let keys: Result<_, _> = self.signers.iter().map(|file| read_key(file)).collect();
         Ok(keys.map_err(|error| error.to_string())?)
     }
 
