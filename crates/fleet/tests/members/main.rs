@@ -70,8 +70,9 @@ impl Fleet {
 
     fn order(&self, command: Command) -> SignedOrder {
         let mut chain = self.chain.lock().unwrap();
-        let signed =
-            Order::next(&chain, Timestamp::from_millis(0), command).sign(&[self.ann.clone(), self.bob.clone()]).unwrap();
+        let signed = Order::next(&chain, Timestamp::from_millis(0), command)
+            .sign(&[self.ann.clone(), self.bob.clone()])
+            .unwrap();
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let body = serde_json::to_string(&signed).unwrap();
         let since = std::time::Instant::now();
