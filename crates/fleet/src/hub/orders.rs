@@ -41,13 +41,17 @@ impl Hub {
             leaf = Leaf::Order { seq: order.seq, digest, body: None };
         }
         sequencer::enqueue(&transaction, &[(&leaf, "", seq)]).await?;
-        if let Command::Readmit { governor } = &order.command {
-            let by = signed.signatures.keys().cloned().collect::<Vec<_>>().join(", ");
-            let leaf = Leaf::Readmit { governor: governor.clone(), by };
+        let by = signed.signatures.keys().cloned().collect::<Vec<_>>().join(", ");
+        let of_member = match &order.command {
+            Command::Retire { governor } => Some((governor, Leaf::Retire { governor: governor.clone(), by })),
+            Command::Readmit { governor } => {
+                transaction.execute(files::READMIT, &[governor]).await?;
+                Some((governor, Leaf::Readmit { governor: governor.clone(), by }))
+            }
+            _ => None,
+        };
+        if let Some((governor, leaf)) = of_member {
             sequencer::enqueue(&transaction, &[(&leaf, governor, seq)]).await?;
-            transaction.execute(files::READMIT, &[governor]).await?;
-        }
-        if let Command::Readmit { governor } | Command::Retire { governor } = &order.command {
             self.write_off(&transaction, governor, &epoch.fence).await?;
         }
         transaction.commit().await?;

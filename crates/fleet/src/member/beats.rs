@@ -124,7 +124,9 @@ impl Shared {
             }
             Task::Recall(leases) => {
                 let mut purse = self.purse();
-                leases.iter().for_each(|lease| purse.recall(*lease));
+                for lease in leases {
+                    purse.recall(*lease);
+                }
                 Ok(())
             }
             Task::Permit(deadlines) => {
