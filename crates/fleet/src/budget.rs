@@ -392,3 +392,168 @@ impl Fence {
         self.awaited.remove(governor).is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERMS: GrantTerms = GrantTerms { window: 86_400_000, lease: 60_000, reserve: 10_000 };
+
+    fn want(share: Share, number: u64, amount: i64, rate: i64) -> Want {
+        Want { counter: "payments/count/organisation".to_owned(), number, share, amount, rate }
+    }
+
+    fn budget(max: i64, taken: i64, holders: u32) -> Budget {
+        Budget::new(max, taken, holders, TERMS, &Fence::default(), 1_000_000)
+    }
+
+    fn report(epoch: u64, boot: &str, grants: Vec<Grant>) -> Report {
+        Report { epoch, boot: boot.to_owned(), grants }
+    }
+
+    fn fence(boot: Option<&str>) -> Fence {
+        Fence::from_rows(7, 1_000_000, [("anna".to_owned(), boot.map(str::to_owned))])
+    }
+
+    #[test]
+    fn a_reservation_is_granted_in_full_or_not_at_all() {
+        let mut budget = budget(100, 60, 0);
+        assert_eq!(budget.decide(&want(Share::Reserve, 1, 41, 0), "b1", None), None);
+        let grant = budget.decide(&want(Share::Reserve, 2, 40, 0), "b1", None).unwrap();
+        assert_eq!((grant.amount, budget.taken(), budget.left()), (40, 100, 0));
+        assert_eq!((grant.ends, grant.counts_until), (1_010_000, 87_410_000));
+    }
+
+    #[test]
+    fn a_repeated_request_takes_nothing() {
+        let mut budget = budget(100, 0, 0);
+        let request = want(Share::Reserve, 1, 40, 0);
+        let grant = budget.decide(&request, "b1", None);
+        assert_eq!(budget.decide(&request, "b1", grant.as_ref()), grant);
+        assert_eq!(budget.taken(), 40);
+    }
+
+    #[test]
+    fn a_lease_is_sized_by_rate_by_what_is_left_and_by_need() {
+        for (holders, rate, at_least, left, expected) in [
+            (0, 2, 1, 1000, Some(120)),   // the own rate for the term
+            (10, 100, 1, 1000, Some(25)), // a quarter of the fair share
+            (10, 100, 70, 1000, Some(70)),
+            (10, 100, 70, 69, None),
+            (1, 0, 5, 1000, Some(5)),
+            (0, i64::MAX, 1, i64::MAX, Some(i64::MAX / 4)),
+            (1, -5, 1, 10, Some(1)),
+        ] {
+            let grant = budget(left, 0, holders).decide(&want(Share::Lease, 1, at_least, rate), "b1", None);
+            assert_eq!(grant.map(|grant| grant.amount), expected, "{holders} {rate} {at_least} {left}");
+        }
+    }
+
+    #[test]
+    fn amounts_out_of_range_are_refused_without_overflow() {
+        for amount in [i64::MIN, -1, 0] {
+            assert_eq!(budget(i64::MAX, i64::MIN, 0).decide(&want(Share::Reserve, 1, amount, 0), "b1", None), None);
+        }
+        assert_eq!(budget(10, i64::MAX, 0).left(), 0);
+        assert_eq!(budget(-10, 0, 0).left(), 0);
+        let terms = GrantTerms { window: i64::MAX, lease: i64::MAX, reserve: i64::MAX };
+        let mut endless = Budget::new(i64::MAX, 0, u32::MAX, terms, &Fence::default(), i64::MAX);
+        let grant = endless.decide(&want(Share::Reserve, 1, i64::MAX, 0), "b1", None).unwrap();
+        assert_eq!((grant.counts_until, endless.left()), (i64::MAX, 0));
+    }
+
+    #[test]
+    fn only_the_process_that_got_a_grant_returns_it_and_only_once() {
+        let mut budget = budget(100, 0, 0);
+        let mut lease = budget.decide(&want(Share::Lease, 1, 50, 0), "b1", None).unwrap();
+        assert!(matches!(budget.give_back(&mut lease, "b2", 10), Err(GiveBackError::OtherProcess { .. })));
+        assert!(matches!(budget.give_back(&mut lease, "b1", 51), Err(GiveBackError::Amount { .. })));
+        assert!(matches!(budget.give_back(&mut lease, "b1", -1), Err(GiveBackError::Amount { .. })));
+        assert_eq!(budget.give_back(&mut lease, "b1", 20), Ok(20));
+        assert_eq!(budget.give_back(&mut lease, "b1", 20), Ok(0));
+        assert_eq!(budget.give_back(&mut lease, "b1", 10), Ok(0));
+        assert_eq!((lease.counted(), budget.taken()), (30, 30));
+        let mut reservation = budget.decide(&want(Share::Reserve, 2, 10, 0), "b1", None).unwrap();
+        assert!(matches!(budget.give_back(&mut reservation, "b1", 5), Err(GiveBackError::Amount { .. })));
+        assert_eq!(budget.give_back(&mut reservation, "b1", 10), Ok(10));
+    }
+
+    #[test]
+    fn a_recall_asks_for_the_largest_rests_until_the_request_fits() {
+        let lease = |number, amount, ends| Grant {
+            counter: "c".to_owned(),
+            boot: "b".to_owned(),
+            number,
+            share: Share::Lease,
+            amount,
+            returned: 0,
+            epoch: 0,
+            granted: ends - 60_000,
+            ends,
+            counts_until: ends + 86_400_000,
+        };
+        let leases = [lease(1, 30, 1_060_000), lease(2, 40, 1_030_000), lease(3, 90, 999_999), lease(4, 25, 1_060_000)];
+        let numbers =
+            |amount| budget(100, 95, 3).recall(amount, &leases).iter().map(|grant| grant.number).collect::<Vec<_>>();
+        assert_eq!(numbers(5), Vec::<u64>::new());
+        assert_eq!(numbers(10), [1]);
+        assert_eq!(numbers(40), [1, 4]);
+        assert_eq!(numbers(1000), [1, 4, 2]);
+    }
+
+    #[test]
+    fn a_closed_fence_grants_nothing_until_every_earlier_grant_has_left_the_window() {
+        let fence = fence(Some("b1"));
+        let at = |now| Budget::new(100, 0, 0, TERMS, &fence, now).decide(&want(Share::Reserve, 1, 1, 0), "b1", None);
+        assert_eq!(at(1_000_001), None);
+        assert_eq!(at(1_000_000 + TERMS.longest() - 1), None);
+        assert_eq!(at(1_000_000 + TERMS.longest()).unwrap().epoch, 7);
+    }
+
+    #[test]
+    fn only_a_complete_report_opens_the_fence() {
+        let mut waiting = fence(Some("b1"));
+        assert_eq!(waiting.report("bert", &report(7, "b1", vec![]), 9, 9), Reported::NotAwaited);
+        assert_eq!(waiting.report("anna", &report(6, "b1", vec![]), 9, 9), Reported::NotAwaited);
+        assert_eq!(waiting.report("anna", &report(7, "b1", vec![]), 8, 9), Reported::Behind);
+        assert_eq!(waiting.report("anna", &report(7, "b2", vec![]), 9, 9), Reported::Restarted);
+        assert!(!waiting.is_open(1_000_000, TERMS));
+        assert_eq!(waiting.report("anna", &report(7, "b1", vec![]), 9, 9), Reported::Complete);
+        assert!(waiting.is_open(1_000_000, TERMS));
+        let mut unknown = fence(None);
+        assert_eq!(unknown.report("anna", &report(7, "b1", vec![]), 9, 9), Reported::Restarted);
+        assert!(unknown.readmit("anna") && !unknown.readmit("anna"));
+    }
+
+    #[test]
+    fn a_second_restore_keeps_waiting_for_the_process_of_the_first() {
+        let longest = TERMS.longest();
+        let again = |now| fence(Some("b1")).raise(8, now, longest, [("anna".to_owned(), Some("b2".to_owned()))]);
+        let mut soon = again(1_000_001);
+        assert_eq!(soon.report("anna", &report(8, "b2", vec![]), 9, 9), Reported::Restarted);
+        let mut later = again(1_000_000 + longest);
+        assert_eq!(later.report("anna", &report(8, "b2", vec![]), 9, 9), Reported::Complete);
+        assert_eq!((later.epoch(), later.since()), (8, 1_000_000 + longest));
+    }
+
+    #[test]
+    fn a_reported_grant_keeps_the_larger_amount_and_what_was_returned() {
+        let known = budget(100, 0, 0).decide(&want(Share::Lease, 1, 50, 0), "b1", None).unwrap();
+        let reported = Grant { returned: 20, epoch: 3, ..known.clone() };
+        let merged = Grant::merge(Some(&known), &reported, 7).unwrap();
+        assert_eq!((merged.counted(), merged.epoch), (30, 7));
+        assert_eq!(Grant::merge(None, &reported, 7).unwrap(), merged);
+        assert_eq!(Grant::merge(Some(&known), &Grant { number: 2, ..known.clone() }, 7), None);
+        let forged = Grant { amount: -5, returned: -9, ..known.clone() };
+        assert_eq!(Grant::merge(None, &forged, 7).unwrap().counted(), 0);
+        assert_eq!(Grant::merge(Some(&known), &forged, 7).unwrap().counted(), 50);
+    }
+
+    #[test]
+    fn a_charge_counts_until_the_earlier_grants_have_left_the_window() {
+        let fence = fence(None);
+        let mut charge = Grant::charge("c", "b1", 100, &fence, TERMS);
+        assert_eq!((charge.counted(), charge.counts_until), (100, 1_000_000 + TERMS.longest()));
+        assert!(budget(100, 100, 0).give_back(&mut charge, "b1", 100).is_err());
+    }
+}

@@ -8,7 +8,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
-use rulekeep::proof::Digest;
 use zeroize::Zeroizing;
 
 /// The reason a key file cannot be written or read.
@@ -80,16 +79,6 @@ pub(crate) fn encode(text: &str) -> String {
 /// The text behind [`encode`].
 pub(crate) fn decode(text: &str) -> Option<String> {
     URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok())
-}
-
-/// Bytes in base 64.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    STANDARD.encode(bytes)
-}
-
-/// The digest behind [`base64`].
-pub(crate) fn digest(text: &str) -> Option<Digest> {
-    STANDARD.decode(text).ok()?.try_into().ok().map(Digest::new)
 }
 
 #[cfg(test)]

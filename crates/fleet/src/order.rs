@@ -215,7 +215,9 @@ impl Order {
     pub fn sign(&self, operators: &[CheckpointKey]) -> Result<SignedOrder, OrderError> {
         let body = serde_json::to_string(self).map_err(|error| OrderError::Malformed(error.to_string()))?;
         let mut signed = SignedOrder { body, signatures: BTreeMap::new() };
-        operators.iter().for_each(|operator| signed.add(operator));
+        for operator in operators {
+            signed.add(operator);
+        }
         Ok(signed)
     }
 }

@@ -166,12 +166,12 @@ impl ReadOrder {
 }
 
 impl ReadBegun {
-    /// Reports whether the transaction began after a beat had arrived, so that its answer may carry a permit.
+    /// Returns the permit for a beat, or `None` if the beat arrived after this transaction began.
     ///
-    /// The answer must wait until the transaction has *committed a write* with synchronous replication. A former primary that a
+    /// Call it after the transaction has *committed a write* with synchronous replication. A former primary that a
     /// promotion left behind still answers reads, but its commits wait for a standby that no longer follows it.
-    pub fn is_after(self, arrival: Arrival) -> bool {
-        self.0 > arrival.0
+    pub fn permit<T>(self, arrival: Arrival, terms: T) -> Option<T> {
+        (self.0 > arrival.0).then_some(terms)
     }
 }
 

@@ -304,3 +304,207 @@ const MINUTE: i64 = 60;
 
 /// The time for which a request that nobody waits for is remembered, so that a late grant is used or returned.
 const LATE_ANSWER: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::{Budget, Fence, GrantTerms};
+
+    const TERMS: GrantTerms = GrantTerms { window: 3_600_000, lease: 60_000, reserve: 10_000 };
+    const MONEY: &str = "payments/sum of amount/organisation";
+    const CALLS: &str = "calls/count/organisation";
+
+    fn at(seconds: u64) -> Moment {
+        Moment { boot: Duration::from_secs(seconds), wall_ms: i64::try_from(seconds).unwrap() * 1000 }
+    }
+
+    fn money(amount: i64) -> Use<'static> {
+        Use { counter: MONEY, share: Share::Reserve, amount }
+    }
+
+    fn calls(amount: i64) -> Use<'static> {
+        Use { counter: CALLS, share: Share::Lease, amount }
+    }
+
+    fn asked(taken: Taken) -> Vec<Want> {
+        match taken {
+            Taken::Ask(wants) => wants,
+            other => panic!("expected requests, found {other:?}"),
+        }
+    }
+
+    fn grant(want: &Want, epoch: u64) -> Grant {
+        let fence = Fence::from_rows(epoch, 0, []);
+        Budget::new(1000, 0, 1, TERMS, &fence, 5_000_000).decide(want, "b1", None).unwrap()
+    }
+
+    #[test]
+    fn a_decision_takes_all_its_uses_or_none() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[money(30), calls(5)], at(0)));
+        assert_eq!(wants.iter().map(|want| (want.number, want.amount)).collect::<Vec<_>>(), [(1, 30), (2, 5)]);
+        purse.granted(&grant(&wants[0], 0));
+        assert_eq!(asked(purse.take(1, &[money(30), calls(5)], at(0))), wants[1..]);
+        purse.granted(&grant(&wants[1], 0));
+        assert_eq!(purse.take(1, &[money(30), calls(5)], at(1)), Taken::All);
+        assert_eq!((purse.spendable(MONEY, at(1)), purse.spendable(CALLS, at(1))), (0, 0));
+    }
+
+    #[test]
+    fn a_lease_is_spent_without_asking_and_a_counter_used_twice_is_summed() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[calls(4), calls(6)], at(0)));
+        assert_eq!((wants.len(), wants[0].amount), (1, 10));
+        purse.granted(&grant(&Want { amount: 25, ..wants[0].clone() }, 0));
+        assert_eq!(purse.take(1, &[calls(4), calls(6)], at(1)), Taken::All);
+        assert_eq!(purse.take(2, &[calls(15)], at(1)), Taken::All);
+        assert_eq!(asked(purse.take(3, &[calls(1)], at(31)))[0].rate, 0);
+        let twice = asked(purse.take(4, &[money(4), money(6)], at(31)));
+        purse.granted(&grant(&twice[0], 0));
+        assert_eq!(purse.take(4, &[money(4), money(6)], at(31)), Taken::All);
+        assert_eq!(purse.spendable(MONEY, at(31)), 0);
+    }
+
+    #[test]
+    fn the_wanted_rate_follows_recent_use() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[calls(600)], at(0)));
+        purse.granted(&grant(&wants[0], 0));
+        assert_eq!(purse.take(1, &[calls(600)], at(0)), Taken::All);
+        assert_eq!(asked(purse.take(2, &[calls(1)], at(30)))[0].rate, 5);
+        purse.refused(2);
+        assert_eq!(asked(purse.take(3, &[calls(1)], at(600)))[0].rate, 0);
+    }
+
+    #[test]
+    fn decisions_share_one_request_for_a_lease_but_not_a_reservation() {
+        let mut purse = Purse::new("b1");
+        let first = asked(purse.take(1, &[calls(5)], at(0)));
+        assert_eq!(asked(purse.take(2, &[calls(9)], at(1))), first);
+        let own = asked(purse.take(3, &[money(5)], at(1)));
+        assert_ne!(asked(purse.take(4, &[money(5)], at(1))), own);
+        purse.refused(first[0].number);
+        assert_eq!(
+            (purse.take(1, &[calls(5)], at(1)), purse.take(2, &[calls(9)], at(1))),
+            (Taken::Short, Taken::Short)
+        );
+        purse.granted(&grant(&own[0], 0));
+        assert!(matches!(purse.take(4, &[money(5)], at(1)), Taken::Ask(_)));
+    }
+
+    #[test]
+    fn a_refusal_gives_back_what_was_reserved_beside() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[money(30), calls(5)], at(0)));
+        purse.granted(&grant(&wants[0], 0));
+        purse.refused(wants[1].number);
+        assert_eq!(purse.take(1, &[money(30), calls(5)], at(0)), Taken::Short);
+        assert_eq!(purse.returning(at(0)), [Return { counter: MONEY.to_owned(), number: 1, total: 30 }]);
+    }
+
+    #[test]
+    fn a_late_answer_to_a_request_given_up_is_returned_until_confirmed() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[money(30)], at(0)));
+        purse.give_up(1);
+        let returns = purse.returning(at(1));
+        assert_eq!((returns.len(), returns[0].total), (1, 30));
+        purse.confirmed(&returns);
+        assert_eq!(purse.returning(at(2)), []);
+        purse.granted(&grant(&wants[0], 0));
+        assert_eq!(purse.spendable(MONEY, at(2)), 0);
+        assert_eq!((purse.returning(at(2)), purse.returning(at(3))), (returns.clone(), returns.clone()));
+        purse.confirmed(&returns);
+        assert_eq!(purse.returning(at(4)), []);
+    }
+
+    #[test]
+    fn a_grant_after_a_refusal_is_returned() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[money(30), calls(5)], at(0)));
+        for want in &wants {
+            purse.refused(want.number);
+        }
+        assert_eq!((purse.take(1, &[money(30)], at(0)), purse.returning(at(0))), (Taken::Short, vec![]));
+        for want in &wants {
+            purse.granted(&grant(want, 0));
+        }
+        assert_eq!(purse.returning(at(1)).iter().map(|each| each.total).collect::<Vec<_>>(), [30, 5]);
+    }
+
+    #[test]
+    fn a_lease_ends_from_its_first_request_on_either_clock_and_returns_its_rest() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[calls(5)], at(0)));
+        assert_eq!(asked(purse.take(1, &[calls(5)], at(50))), wants);
+        purse.granted(&grant(&Want { amount: 20, ..wants[0].clone() }, 0));
+        assert_eq!(purse.take(1, &[calls(5)], at(58)), Taken::All);
+        assert_eq!((purse.spendable(CALLS, at(59)), purse.spendable(CALLS, at(60))), (15, 0));
+        assert_eq!(purse.spendable(CALLS, Moment { boot: at(1).boot, wall_ms: 60_000 }), 0);
+        assert_eq!(purse.returning(at(60))[0].total, 15);
+    }
+
+    #[test]
+    fn recalled_and_idle_leases_are_returned() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[calls(5)], at(0)));
+        purse.granted(&grant(&wants[0], 0));
+        assert_eq!(purse.returning(at(29)), []);
+        assert_eq!(purse.returning(at(30))[0].total, 5);
+        let wants = asked(purse.take(2, &[calls(5)], at(30)));
+        purse.granted(&grant(&wants[0], 0));
+        purse.recall(wants[0].number);
+        assert_eq!(purse.spendable(CALLS, at(31)), 0);
+        assert_eq!(purse.returning(at(31)).len(), 2);
+    }
+
+    #[test]
+    fn repeated_foreign_and_unknown_grants_change_nothing() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[calls(5)], at(0)));
+        let lease = grant(&wants[0], 0);
+        purse.granted(&Grant { boot: "b0".to_owned(), ..lease.clone() });
+        purse.granted(&Grant { number: 9, ..lease.clone() });
+        purse.granted(&Grant { counter: MONEY.to_owned(), ..lease.clone() });
+        assert_eq!(purse.spendable(CALLS, at(1)), 0);
+        purse.granted(&lease);
+        assert_eq!(purse.take(1, &[calls(5)], at(1)), Taken::All);
+        purse.returning(at(2));
+        purse.granted(&lease);
+        assert_eq!(purse.spendable(CALLS, at(2)), 0);
+    }
+
+    #[test]
+    fn a_grant_of_an_earlier_epoch_is_ignored_after_a_report() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[calls(5), money(7)], at(0)));
+        purse.granted(&grant(&wants[0], 3));
+        let report = purse.report(4);
+        assert_eq!((report.epoch, report.grants.len()), (4, 1));
+        purse.granted(&grant(&wants[1], 3));
+        assert_eq!(purse.spendable(MONEY, at(1)), 0);
+        purse.granted(&grant(&wants[1], 4));
+        assert_eq!(purse.spendable(MONEY, at(1)), 7);
+    }
+
+    #[test]
+    fn a_report_names_spent_grants_until_they_have_left_the_window() {
+        let mut purse = Purse::new("b1");
+        let wants = asked(purse.take(1, &[money(7)], at(0)));
+        purse.granted(&grant(&wants[0], 0));
+        assert_eq!(purse.take(1, &[money(7)], at(1)), Taken::All);
+        purse.returning(at(3610));
+        assert_eq!(purse.report(1).grants[0].counted(), 7);
+        purse.returning(at(3700));
+        assert_eq!(purse.report(1).grants, []);
+    }
+
+    #[test]
+    fn amounts_out_of_range_take_nothing() {
+        let mut purse = Purse::new("b1");
+        assert_eq!(purse.take(1, &[money(-1)], at(0)), Taken::Short);
+        assert_eq!(purse.take(2, &[money(0), calls(0)], at(0)), Taken::All);
+        let wants = asked(purse.take(3, &[money(i64::MAX), money(i64::MAX)], at(0)));
+        assert_eq!(wants[0].amount, i64::MAX);
+    }
+}

@@ -213,6 +213,12 @@ impl Session {
         (self.enforced, self.shadowed)
     }
 
+    /// The longest time for which a hub may hold a beat open: a third of the permit's term.
+    pub fn longest_wait(&self) -> Duration {
+        let seconds = self.chain.organisation().map_or(0, |organisation| organisation.permit_seconds);
+        Duration::from_secs(seconds) / 3
+    }
+
     /// The number of entries that the newest anchored checkpoint covers.
     pub const fn anchored(&self) -> u64 {
         self.anchored

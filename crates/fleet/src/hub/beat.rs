@@ -163,7 +163,7 @@ impl Hub {
                 awaited_in: epoch.fence.is_awaited(&beat.governor).then_some(epoch.fence.epoch()),
             };
             let mut answer = member.judge(beat, &context, &mut leaves);
-            answer.permit = answer.permit.filter(|_| read.is_after(*arrival));
+            answer.permit = answer.permit.and_then(|term| read.permit(*arrival, term));
             answer.stages.clone_from(&stages);
             answer.recall = recalls.get(&beat.governor).cloned().unwrap_or_default();
             if beat.order < orders.chain.seq() {

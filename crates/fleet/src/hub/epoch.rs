@@ -6,7 +6,8 @@
 use deadpool_postgres::GenericClient;
 
 use super::orders::number;
-use super::{Hub, HubError, sequencer, store};
+use super::store::{self, Identity};
+use super::{Hub, HubError, sequencer};
 use crate::budget::Fence;
 use crate::log::Leaf;
 
@@ -21,39 +22,47 @@ pub(super) struct EpochNow {
 }
 
 impl Hub {
-    /// Reads the database's epoch, and begins a new one if the database is another.
+    /// Reads the database's epoch. Begins a new one if the database is another; a server that was started again must be
+    /// verified again, because its disk may have been reset.
     pub(super) async fn look_at_epoch(&self, client: &impl GenericClient) -> Result<EpochNow, HubError> {
         let (identity, now) = store::identity(client).await?;
-        let newest = "SELECT n, system, timeline, is_verified, at FROM epochs ORDER BY n DESC LIMIT 1";
-        let row = client.query_opt(newest, &[]).await?;
-        let of_now = (identity.system.clone(), number(identity.timeline));
-        let known = row.filter(|row| (row.get(1), row.get(2)) == of_now);
-        let (epoch, is_verified, since): (i64, bool, i64) = match known {
-            Some(row) => (row.get(0), row.get(3), row.get(4)),
-            None => {
-                let new = "INSERT INTO epochs SELECT greatest($3, coalesce(max(n), 0) + 1), $1, $2, $3, false FROM epochs RETURNING n";
-                // Hubs that find it out together wait for each other here.
-                client.execute("LOCK TABLE epochs IN EXCLUSIVE MODE", &[]).await?;
-                if let Some(row) = client.query_opt(newest, &[]).await?.filter(|row| (row.get(1), row.get(2)) == of_now)
-                {
-                    (row.get(0), row.get(3), row.get(4))
-                } else {
-                    let epoch: i64 = client.query_one(new, &[&of_now.0, &of_now.1, &now]).await?.get(0);
-                    client.execute(RAISE, &[]).await?;
-                    // The nonces that members hold may be newer than those of a restored database.
-                    client.execute(FORGET_BOOTS, &[]).await?;
-                    let leaf = Leaf::Epoch { system: identity.system, timeline: identity.timeline, former: None };
-                    sequencer::enqueue(client, &[(&leaf, "", epoch)]).await?;
-                    self.inner.leaves.notify_one();
-                    (epoch, false, now)
-                }
+        let (system, timeline) = (&identity.system, number(identity.timeline));
+        let mut row = client.query_opt(NEWEST, &[system, &timeline]).await?;
+        if row.as_ref().is_none_or(|row| row.get::<_, String>(3) != identity.started) {
+            // Hubs that find it out together wait for each other here.
+            client.execute("LOCK TABLE epochs IN EXCLUSIVE MODE", &[]).await?;
+            let again = "UPDATE epochs SET is_verified = false, started = $3 WHERE started <> $3 AND system = $1 AND timeline = $2 \
+                         AND n = (SELECT max(n) FROM epochs)";
+            client.execute(again, &[system, &timeline, &identity.started]).await?;
+            if client.query_opt(NEWEST, &[system, &timeline]).await?.is_none() {
+                self.begin_epoch(client, &identity, now).await?;
             }
-        };
+            self.inner.leaves.notify_one();
+            row = client.query_opt(NEWEST, &[system, &timeline]).await?;
+        }
+        let row = row.ok_or_else(|| HubError::Database("it has no epoch".to_owned()))?;
+        let (epoch, is_verified, since): (i64, bool, i64) = (row.get(0), row.get(1), row.get(2));
         let rows = client.query("SELECT governor, boot FROM fence", &[]).await?;
         let fence = Fence::from_rows(epoch.unsigned_abs(), since, rows.iter().map(|row| (row.get(0), row.get(1))));
-        let unverified =
-            (!is_verified).then_some("the database was restored or promoted, and its log is not verified yet");
+        let unverified = (!is_verified).then_some("the database was started, and its log is not verified yet");
         Ok(EpochNow { fence, now, unverified })
+    }
+
+    /// Begins an epoch: members have to report what they hold of shared limits.
+    pub(super) async fn begin_epoch(
+        &self,
+        client: &impl GenericClient,
+        identity: &Identity,
+        now: i64,
+    ) -> Result<(), HubError> {
+        let Identity { system, timeline, started } = identity;
+        let new = "INSERT INTO epochs SELECT greatest($3, coalesce(max(n), 0) + 1), $1, $2, $4, $3, false FROM epochs RETURNING n";
+        let epoch: i64 = client.query_one(new, &[system, &number(*timeline), &now, started]).await?.get(0);
+        client.execute(RAISE, &[]).await?;
+        // The nonces that members hold may be newer than those of a restored database.
+        client.execute(FORGET_BOOTS, &[]).await?;
+        let leaf = Leaf::Epoch { system: system.clone(), timeline: *timeline, former: None };
+        sequencer::enqueue(client, &[(&leaf, "", epoch)]).await
     }
 
     /// The database's time, if its log is verified.
@@ -71,6 +80,9 @@ impl Hub {
     }
 }
 
+/// The newest epoch, if it is of this database.
+const NEWEST: &str = "SELECT n, is_verified, at, started FROM (SELECT * FROM epochs ORDER BY n DESC LIMIT 1) AS newest \
+    WHERE system = $1 AND timeline = $2";
 /// A governor that an earlier fence still waits for stays awaited as the run that fence expected.
 const RAISE: &str = "INSERT INTO fence SELECT id, nullif(boot, '') FROM governors ON CONFLICT DO NOTHING";
 const FORGET_BOOTS: &str = "UPDATE governors SET boot = '', boot_before = '', nonce = '', nonce_before = ''";

@@ -65,11 +65,11 @@ impl Hub {
         let body = std::str::from_utf8(body).map_err(|error| HubError::Invalid(error.to_string()))?;
         let request: T = serde_json::from_str(body).map_err(|error| HubError::Invalid(error.to_string()))?;
         let signature = headers.get(wire::SIGNATURE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let key = self.key_of(request.governor()).await?;
+        let key = request.key(self).await?;
         if wire::is_signed(&key, path, body, signature) {
             Ok(request)
         } else {
-            Err(HubError::Forbidden(format!("the request is not signed by {}", request.governor())))
+            Err(HubError::Forbidden(format!("the request is not signed by {}", key.name())))
         }
     }
 
@@ -187,7 +187,8 @@ pub struct MemberInfo {
     pub trouble: String,
 }
 
-async fn enrol(State(hub): State<Hub>, Json(request): Json<Enrol>) -> Result<Response, HubError> {
+async fn enrol(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
+    let request: Enrol = hub.signed("/fleet/v1/enrol", &headers, &body).await?;
     Ok(Json(hub.enrol(&request).await?).into_response())
 }
 
@@ -294,26 +295,33 @@ impl IntoResponse for HubError {
     }
 }
 
-/// A request that names the governor that signed it.
+/// A request that a governor signed.
 trait FromMember {
-    fn governor(&self) -> &str;
+    /// The key that must have signed it.
+    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError>;
+}
+
+impl FromMember for Enrol {
+    async fn key(&self, _hub: &Hub) -> Result<VerifierKey, HubError> {
+        self.key.parse().map_err(|error: rulekeep::checkpoint::CheckpointError| HubError::Invalid(error.to_string()))
+    }
 }
 
 impl FromMember for Beat {
-    fn governor(&self) -> &str {
-        &self.governor
+    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
+        hub.key_of(&self.governor).await
     }
 }
 
 impl FromMember for Reserve {
-    fn governor(&self) -> &str {
-        &self.governor
+    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
+        hub.key_of(&self.governor).await
     }
 }
 
 impl FromMember for Records {
-    fn governor(&self) -> &str {
-        &self.governor
+    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
+        hub.key_of(&self.governor).await
     }
 }
 

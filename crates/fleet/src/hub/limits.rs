@@ -124,15 +124,12 @@ impl Hub {
                     known.get(&(request.governor.clone(), (request.boot.clone(), want.number, want.counter.clone())));
                 let is_shared_so = limits.get(&want.counter).is_some_and(|terms| terms.share == want.share);
                 let budget = budgets.get_mut(&want.counter).filter(|_| is_current && is_shared_so);
-                match budget.and_then(|budget| budget.decide(want, &request.boot, known)) {
-                    Some(grant) => {
-                        new.push((request.governor.as_str(), grant.clone()));
-                        answer.grants.push(grant);
-                    }
-                    None => {
-                        *short.entry(want.counter.clone()).or_insert(0_i64) += want.amount.max(0);
-                        answer.refused.push(want.number);
-                    }
+                if let Some(grant) = budget.and_then(|budget| budget.decide(want, &request.boot, known)) {
+                    new.push((request.governor.as_str(), grant.clone()));
+                    answer.grants.push(grant);
+                } else {
+                    *short.entry(want.counter.clone()).or_insert(0_i64) += want.amount.max(0);
+                    answer.refused.push(want.number);
                 }
             }
             answers.push(answer);

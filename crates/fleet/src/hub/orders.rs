@@ -41,13 +41,17 @@ impl Hub {
             leaf = Leaf::Order { seq: order.seq, digest, body: None };
         }
         sequencer::enqueue(&transaction, &[(&leaf, "", seq)]).await?;
-        if let Command::Readmit { governor } = &order.command {
-            let by = signed.signatures.keys().cloned().collect::<Vec<_>>().join(", ");
-            let leaf = Leaf::Readmit { governor: governor.clone(), by };
+        let by = signed.signatures.keys().cloned().collect::<Vec<_>>().join(", ");
+        let of_member = match &order.command {
+            Command::Retire { governor } => Some((governor, Leaf::Retire { governor: governor.clone(), by })),
+            Command::Readmit { governor } => {
+                transaction.execute(files::READMIT, &[governor]).await?;
+                Some((governor, Leaf::Readmit { governor: governor.clone(), by }))
+            }
+            _ => None,
+        };
+        if let Some((governor, leaf)) = of_member {
             sequencer::enqueue(&transaction, &[(&leaf, governor, seq)]).await?;
-            transaction.execute(files::READMIT, &[governor]).await?;
-        }
-        if let Command::Readmit { governor } | Command::Retire { governor } = &order.command {
             self.write_off(&transaction, governor, &epoch.fence).await?;
         }
         transaction.commit().await?;
@@ -63,7 +67,7 @@ impl Hub {
             .query("SELECT body, signatures FROM orders WHERE seq > $1 ORDER BY seq", &[&number(known.chain.seq())])
             .await?;
         if rows.is_empty() {
-            return Ok(());
+            return self.bring_back(client, &known).await;
         }
         let (mut chain, mut signed) = (known.chain.clone(), known.signed.clone());
         let mut limits_by_order = known.limits_by_order.clone();
@@ -83,6 +87,17 @@ impl Hub {
             *orders = Arc::new(Orders { chain, signed, limits_by_order });
             drop(orders);
             self.inner.newest.send_if_modified(|newest| std::mem::replace(newest, seq) != seq);
+        }
+        Ok(())
+    }
+
+    /// Stores orders again that a restored database has forgotten. They are signed, so that no harm can come of it.
+    async fn bring_back(&self, client: &impl GenericClient, known: &Orders) -> Result<(), HubError> {
+        let stored: i64 = client.query_one("SELECT coalesce(max(seq), 0) FROM orders", &[]).await?.get(0);
+        let forgotten = usize::try_from(stored).unwrap_or(usize::MAX);
+        for (seq, order) in (stored + 1..).zip(known.signed.iter().skip(forgotten)) {
+            let signatures = serde_json::to_string(&order.signatures).unwrap_or_default();
+            client.execute(files::ADD_ORDER, &[&seq, &order.body, &signatures]).await?;
         }
         Ok(())
     }

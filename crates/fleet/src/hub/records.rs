@@ -9,8 +9,7 @@ use tokio_postgres::types::ToSql;
 use super::orders::number;
 use super::{Hub, HubError};
 use crate::bundle::{Bundle, IncludedLeaf};
-use crate::keys;
-use crate::log::Leaf;
+use crate::log::{Leaf, read_path};
 use crate::wire::{Copied, Records};
 
 /// A query over the copied records of all members.
@@ -62,7 +61,7 @@ impl Hub {
         for copy in &batch.records {
             let record: ProofRecord =
                 serde_json::from_str(copy.record.get()).map_err(|error| HubError::Invalid(error.to_string()))?;
-            let path = copy.path.iter().map(|hash| keys::digest(hash)).collect::<Option<Vec<_>>>();
+            let path = read_path(copy.path.iter().map(String::as_str));
             let path = path.ok_or_else(|| HubError::Invalid("a path is not a list of hashes in base 64".to_owned()))?;
             checkpoint.verify_record(&record, &path).map_err(|error| HubError::Invalid(error.to_string()))?;
             rows.push(&record, copy.record.get(), copy.path.join("\n"));
@@ -136,8 +135,8 @@ impl Hub {
         let Ok(Leaf::Anchor { note, .. }) = serde_json::from_str(&anchor.leaf) else {
             return Err(HubError::Log("the anchor's leaf cannot be read".to_owned()));
         };
-        let path: Option<Vec<_>> = path.lines().map(keys::digest).collect();
-        let proof = InclusionProof::new(seq.unsigned_abs(), path.unwrap_or_default(), note).to_string();
+        let path = read_path(path.lines()).unwrap_or_default();
+        let proof = InclusionProof::new(seq.unsigned_abs(), path, note).to_string();
         let record = serde_json::from_str(row.get(2)).map_err(|error| HubError::Database(error.to_string()))?;
         Ok(Bundle { record, proof, governor_key: row.get(5), anchor, enrol, checkpoint })
     }

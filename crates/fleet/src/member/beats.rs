@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rulekeep::Governor;
 use rulekeep::checkpoint::Checkpoint;
 use rulekeep::extension::{Extension, Permit, Wait};
-use rulekeep::system::{Clock as _, Timestamp};
+use rulekeep::system::Timestamp;
 
 use super::{LEAST, MemberError, Shared};
 use crate::permit::{Deadlines, Moment};
@@ -25,11 +25,12 @@ impl Shared {
             let result = self.beat(&governor, wait, &mut anchored);
             drop(governor);
             let mut state = self.state();
-            // News is answered at once, so that the hub hears that it has arrived.
-            wait = if state.session.must_show() || state.session.must_report().is_some() || !state.is_permitted {
+            // What a hub asks for is sent at once.
+            let is_asked = state.session.must_show() || state.session.must_report().is_some();
+            wait = if is_asked || !state.is_permitted {
                 Duration::ZERO
             } else {
-                self.settings.wait
+                self.settings.wait.min(state.session.longest_wait())
             };
             failures = if result.is_ok() { 0 } else { failures + 1 };
             state.problem = result.err();
@@ -123,7 +124,9 @@ impl Shared {
             }
             Task::Recall(leases) => {
                 let mut purse = self.purse();
-                leases.iter().for_each(|lease| purse.recall(*lease));
+                for lease in leases {
+                    purse.recall(*lease);
+                }
                 Ok(())
             }
             Task::Permit(deadlines) => {

@@ -3,6 +3,8 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rulekeep::Governor;
 use rulekeep::event::{EventData, EventType};
 use rulekeep::extension::Extension;
@@ -10,7 +12,6 @@ use rulekeep::proof::Sequence;
 use serde_json::value::to_raw_value;
 
 use super::{CopyRule, Shared};
-use crate::keys;
 use crate::wire::{Copied, Copy, Records};
 
 impl Shared {
@@ -70,7 +71,7 @@ impl Shared {
                     && self.settings.copies.wants(record)
                 {
                     let path = extension.inclusion(index, anchored).map_err(|error| error.to_string())?;
-                    let path = path.iter().map(|hash| keys::base64(hash.as_bytes())).collect();
+                    let path = path.iter().map(|hash| STANDARD.encode(hash.as_bytes())).collect();
                     let record = to_raw_value(record).map_err(|error| error.to_string())?;
                     batch.records.push(Copy { record, path });
                 }

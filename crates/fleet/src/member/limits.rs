@@ -65,7 +65,9 @@ impl SharedLimits for Limits {
 
     fn give_back(&self, _request: &str, uses: &[SharedUse<'_>]) {
         let mut purse = self.shared.purse();
-        uses.iter().for_each(|each| purse.put_back(&wanted(each)));
+        for each in uses {
+            purse.put_back(&wanted(each));
+        }
     }
 }
 

@@ -113,7 +113,9 @@ pub struct MemberBuilder {
 
 /// A callback that gets the ids of revoked API keys.
 #[derive(Clone)]
-struct RevokedKeys(Arc<dyn Fn(&BTreeSet<String>) + Send + Sync>);
+struct RevokedKeys(Arc<OnRevoked>);
+
+type OnRevoked = dyn Fn(&BTreeSet<String>) + Send + Sync;
 
 impl std::fmt::Debug for RevokedKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -108,6 +108,7 @@ CREATE TABLE epochs (
     n bigint PRIMARY KEY,
     system text NOT NULL,
     timeline bigint NOT NULL,
+    started text NOT NULL,
     at bigint NOT NULL,
     is_verified boolean NOT NULL
 );
