@@ -116,7 +116,8 @@ pub(super) fn read(file: &PathBuf) -> Result<String, Failed> {
     Ok(std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?)
 }
 
-fn set(name: &str) -> Option<String> {
+/// The value of an environment variable that is set.
+pub(super) fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

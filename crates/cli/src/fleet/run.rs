@@ -16,7 +16,7 @@ use rulekeep_fleet::{read_key, write_key};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::link::{Trusted, read};
+use super::link::{Trusted, read, set};
 use super::terms;
 use crate::operate::Failed;
 use crate::output;
@@ -25,9 +25,9 @@ use crate::serve::{Tls, ended};
 /// The settings of a hub.
 #[derive(clap::Args)]
 pub(crate) struct HubOptions {
-    /// The database's URL; name the primary and the standby, as in postgres://USER@HOST1,HOST2/DATABASE
+    /// The database's URL, as postgres://USER@HOST1,HOST2/DATABASE (default: RULEKEEP_FLEET_DATABASE)
     #[arg(long, value_name = "URL")]
-    database: String,
+    database: Option<String>,
     /// Certificates, in PEM, that the database's certificate may be signed by
     #[arg(long, value_name = "FILE")]
     database_ca: Option<PathBuf>,
@@ -110,10 +110,12 @@ pub(crate) struct EnrolOptions {
 
 /// Serves a hub until the process is asked to end.
 pub(super) fn hub(options: HubOptions) -> Result<ExitCode, Failed> {
+    let database = options.database.or_else(|| set(DATABASE));
+    let database = database.ok_or_else(|| Failed::usage(&format!("this needs --database or {DATABASE}")))?;
     let read_token = options.read_token_file.as_ref().map(read).transpose()?;
     let ca = options.database_ca.as_ref().map(read).transpose()?;
     let settings = Settings {
-        database: options.database,
+        database,
         database_ca: ca.map(String::into_bytes),
         key: opened(&options.key)?,
         witnesses: options.witnesses,
@@ -202,6 +204,7 @@ fn witness_at(text: &str) -> Result<(WitnessKey, String), String> {
     Ok((key, format!("http{rest}")))
 }
 
+const DATABASE: &str = "RULEKEEP_FLEET_DATABASE";
 /// Connections of a hub, as far as the limit of open files permits.
 const MOST_CONNECTIONS: usize = 20_000;
 /// The time for calls in progress at the end.

@@ -217,3 +217,12 @@ fn a_hub_and_a_witness_listen_beyond_loopback_only_with_tls() {
     assert!(desk.fails(2, None, &[&hub[..], &["0.0.0.0:0"]].concat()).contains("--behind-proxy"));
     assert!(desk.fails(1, None, &[&hub[..], &["127.0.0.1:0"]].concat()).contains("the database"));
 }
+
+#[test]
+fn the_reference_page_has_the_program_for_strangers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/reference/fleet.md")).unwrap();
+    let program = fs::read_to_string(root.join("crates/fleet/verify_bundle.py")).unwrap();
+    assert!(page.contains(&program));
+    assert!(program.lines().count() <= 60);
+}
