@@ -35,7 +35,7 @@ pub struct SharedUse<'a> {
     pub most: i64,
     /// The length of the sliding window.
     pub window: Duration,
-    /// How the policies say that uses are obtained.
+    /// The way to obtain uses, by the policies.
     pub share: Share,
 }
 
