@@ -25,7 +25,6 @@ pub trait SharedLimits: Send + Sync {
 
 /// A use of a shared limit that a decision asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SharedUse<'a> {
     /// The name of the counter: `<rule>/<measure>/organisation`.
     pub counter: &'a str,

@@ -152,7 +152,6 @@ impl Meter for UsedByRule<'_> {
 
 /// A limit of a policy set that holds for the whole organisation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SharedLimitTerms {
     /// The name of the counter: `<rule>/<measure>/organisation`.
     pub counter: String,
