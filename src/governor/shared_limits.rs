@@ -26,7 +26,6 @@ pub trait SharedLimits: Send + Sync {
 
 /// A use of a shared limit that a decision asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SharedUse<'a> {
     /// The name of the counter: `<rule>/<measure>/organisation`.
     pub counter: &'a str,
@@ -36,7 +35,7 @@ pub struct SharedUse<'a> {
     pub most: i64,
     /// The length of the sliding window.
     pub window: Duration,
-    /// How the policies say that uses are obtained.
+    /// The way to obtain uses, by the policies.
     pub share: Share,
 }
 

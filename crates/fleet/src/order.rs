@@ -89,6 +89,8 @@ pub enum Command {
         /// The governor's id.
         governor: String,
     },
+    /// Declares that the database has lost no grants of shared limits with its last restore or promotion.
+    Reopen,
     /// Lets a governor take part again after a fork, a restored folder or a cloned process.
     Readmit {
         /// The governor's id.
@@ -408,6 +410,7 @@ impl Chain {
                 self.offline.insert(group, seconds);
             }
             Command::RevokeKeys { keys } => self.revoked.extend(keys),
+            Command::Reopen => {}
             Command::Retire { governor } => {
                 self.retired.insert(governor);
             }

@@ -42,6 +42,9 @@ impl Hub {
         }
         sequencer::enqueue(&transaction, &[(&leaf, "", seq)]).await?;
         let by = signed.signatures.keys().cloned().collect::<Vec<_>>().join(", ");
+        if order.command == Command::Reopen {
+            transaction.execute("DELETE FROM fence", &[]).await?;
+        }
         let of_member = match &order.command {
             Command::Retire { governor } => Some((governor, Leaf::Retire { governor: governor.clone(), by })),
             Command::Readmit { governor } => {

@@ -1,4 +1,5 @@
 //! Governors as members of an organisation, against a hub on a real PostgreSQL.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 use std::path::Path;
 use std::process::Command as Process;
@@ -17,7 +18,7 @@ use rulekeep_fleet::wire::{Invitation, Standing};
 use rulekeep_fleet::{CopyRule, Member, MemberBuilder, MemberError, Offline};
 
 struct Fleet {
-    cluster: Cluster,
+    _cluster: Cluster,
     hub: tokio::runtime::Runtime,
     log: CheckpointKey,
     url: String,
@@ -36,7 +37,7 @@ fn key(name: &str) -> CheckpointKey {
 struct Cluster(tempfile::TempDir);
 
 impl Cluster {
-    /// `None` where PostgreSQL is not installed; with RULEKEEP_REQUIRE_PEERS=1 that is a failure.
+    /// `None` where PostgreSQL is not installed; with `RULEKEEP_REQUIRE_PEERS=1` that is a failure.
     fn start() -> Option<(Self, String)> {
         let folder = tempfile::tempdir().unwrap();
         let started = Self::run(&["start"], folder.path(), &["--fast"]);
@@ -94,7 +95,7 @@ impl Fleet {
             permit_seconds: 3,
         });
         let mut fleet = Self {
-            cluster,
+            _cluster: cluster,
             hub: runtime,
             log,
             url,
