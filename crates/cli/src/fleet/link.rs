@@ -16,13 +16,13 @@ use crate::operate::Failed;
 /// The hub to call.
 #[derive(clap::Args)]
 pub(super) struct Hub {
-    /// The URL of a hub (default: RULEKEEP_FLEET_HUB)
-    #[arg(long, value_name = "URL")]
-    hub: Option<String>,
+    /// The URL of a hub (default: `RULEKEEP_FLEET_HUB`)
+    #[arg(long = "hub", value_name = "URL")]
+    url: Option<String>,
     /// Certificates, in PEM, that the hub's certificate may be signed by (default: public ones)
-    #[arg(long, value_name = "FILE")]
-    hub_ca: Option<PathBuf>,
-    /// The file with the hub's token for readers (default: the token in RULEKEEP_FLEET_TOKEN)
+    #[arg(long = "hub-ca", value_name = "FILE")]
+    authorities: Option<PathBuf>,
+    /// The file with the hub's token for readers (default: the token in `RULEKEEP_FLEET_TOKEN`)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Hub {
 pub(super) struct Trusted {
     #[command(flatten)]
     pub(super) hub: Hub,
-    /// The digest that `rulekeep fleet found` printed (default: RULEKEEP_FLEET_ANCHOR)
+    /// The digest that `rulekeep fleet found` printed (default: `RULEKEEP_FLEET_ANCHOR`)
     #[arg(long, value_name = "DIGEST")]
     trust_anchor: Option<Digest>,
 }
@@ -56,7 +56,7 @@ impl Hub {
 
     fn agent(&self) -> Result<Agent, Failed> {
         let mut tls = TlsConfig::builder();
-        if let Some(file) = &self.hub_ca {
+        if let Some(file) = &self.authorities {
             let pem = read(file)?;
             let certificates = parse_pem(pem.as_bytes()).filter_map(|item| match item {
                 Ok(PemItem::Certificate(certificate)) => Some(certificate),
@@ -69,7 +69,7 @@ impl Hub {
     }
 
     fn url(&self, path: &str) -> Result<String, Failed> {
-        let hub = self.hub.clone().or_else(|| set(HUB));
+        let hub = self.url.clone().or_else(|| set(HUB));
         let hub = hub.ok_or_else(|| Failed::usage(&format!("this needs the URL of a hub: --hub or {HUB}")))?;
         Ok(format!("{}{path}", hub.trim_end_matches('/')))
     }

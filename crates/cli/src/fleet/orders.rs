@@ -128,6 +128,9 @@ pub(crate) enum Verb {
         #[command(flatten)]
         by: Giving,
     },
+    /// Declares that a promoted or restored database has lost no grants of shared limits
+    #[command(after_help = "Examples:\n  rulekeep fleet reopen --sign ann.key --sign bob.key")]
+    Reopen(Giving),
     /// Lets a governor take part again after a fork, a restored folder or a cloned process
     #[command(after_help = "Examples:\n  rulekeep fleet readmit desk-1 --sign ann.key --sign bob.key")]
     Readmit {
@@ -240,6 +243,7 @@ impl Verb {
             Self::Offline { group, seconds, by } => (Command::Offline { group, seconds }, by),
             Self::Revoke { keys, by } => (Command::RevokeKeys { keys: BTreeSet::from_iter(keys) }, by),
             Self::Retire { governor, by } => (Command::Retire { governor }, by),
+            Self::Reopen(by) => (Command::Reopen, by),
             Self::Readmit { governor, by } => (Command::Readmit { governor }, by),
         })
     }
@@ -306,14 +310,11 @@ impl Giving {
 fn described(standing: &Standing) -> String {
     let Standing { seq, acknowledged, ended, open, refused, bound, .. } = standing;
     let [acknowledged, ended, left] = [acknowledged, ended, open].map(|count| HumanCount(*count));
-    let mut line = format!("order {seq}: {acknowledged} acknowledged, {ended} ended, {left} open");
-    if *open > 0 {
-        let bound = bound.to_string();
-        line += &format!(" until {}Z at the latest", bound.get(11..19).unwrap_or(&bound));
-    }
-    if !refused.is_empty() {
-        line += &format!("; refused by {}", refused.join(", "));
-    }
+    let bound = bound.to_string();
+    let until = format!(" until {}Z at the latest", bound.get(11..19).unwrap_or(&bound));
+    let until = if *open > 0 { until } else { String::new() };
+    let refused = if refused.is_empty() { String::new() } else { format!("; refused by {}", refused.join(", ")) };
+    let line = format!("order {seq}: {acknowledged} acknowledged, {ended} ended, {left} open{until}{refused}");
     output::clean(&line)
 }
 

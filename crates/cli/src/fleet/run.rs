@@ -1,7 +1,7 @@
 //! The hub, the witness, keys and invitations.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::serve::{Tls, ended};
 /// The settings of a hub.
 #[derive(clap::Args)]
 pub(crate) struct HubOptions {
-    /// The database's URL, as postgres://USER@HOST1,HOST2/DATABASE (default: RULEKEEP_FLEET_DATABASE)
+    /// The URL of the database; its host may be a list (default: `RULEKEEP_FLEET_DATABASE`)
     #[arg(long, value_name = "URL")]
     database: Option<String>,
     /// Certificates, in PEM, that the database's certificate may be signed by
@@ -193,7 +193,7 @@ pub(super) fn enrol(options: EnrolOptions) -> Result<ExitCode, Failed> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn opened(file: &PathBuf) -> Result<CheckpointKey, Failed> {
+fn opened(file: &Path) -> Result<CheckpointKey, Failed> {
     Ok(read_key(file).map_err(|error| error.to_string())?)
 }
 

@@ -130,6 +130,7 @@ fn an_order_is_verified_signed_given_and_waited_for() {
     for order in [&["revoke", "key_1", "key_2"][..], &["retire", "desk-1"], &["offline", "support", "0"]] {
         desk.ok(hub, &[order, &["--sign", "ann.key"]].concat());
     }
+    desk.ok(hub, &["reopen", "--sign", "ann.key", "--sign", "bob.key"]);
 }
 
 #[test]
@@ -161,7 +162,9 @@ fn an_invitation_is_signed_by_an_operator_only() {
     let enrol = ["enrol", "--group", "payments", "--uses", "100", "--for", "1d", "--sign"];
     let invitation = desk.ok(Some(&hub), &[&enrol[..], &["ann.key"]].concat());
     let mut chain = Chain::new(None);
-    world::orders().iter().for_each(|order| _ = chain.add(order).unwrap());
+    for order in world::orders() {
+        chain.add(&order).unwrap();
+    }
     let opened = Invitation::open(&invitation, &chain).unwrap();
     assert_eq!((opened.uses, opened.groups.as_slice()), (100, &["payments".to_owned()][..]));
     let said = desk.fails(1, Some(&hub), &[&enrol[..], &["log.key"]].concat());

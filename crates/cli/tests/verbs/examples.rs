@@ -120,11 +120,11 @@ fn run(example: &str, place: &Place) -> Result<(), String> {
     shell.args(["-euc", &format!("exec {line}")]).env("PATH", path).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = shell.spawn().unwrap();
     if is(example, SERVING) {
-        if !example.starts_with("rulekeep up") {
+        if example.starts_with("rulekeep up") {
+            until(|| place.run(&["status"]).status.success());
+        } else {
             let mut ready = String::new();
             BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
-        } else {
-            until(|| place.run(&["status"]).status.success());
         }
         let ended = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
         assert!(ended.success());
