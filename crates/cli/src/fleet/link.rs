@@ -7,7 +7,7 @@ use rulekeep::proof::Digest;
 use rulekeep_fleet::order::{Chain, SignedOrder};
 use rulekeep_fleet::wire::Refusal;
 use serde::de::DeserializeOwned;
-use ureq::http::Response;
+use ureq::http::{Response, Uri};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body};
 
@@ -71,6 +71,11 @@ impl Hub {
     fn url(&self, path: &str) -> Result<String, Failed> {
         let hub = self.url.clone().or_else(|| set(HUB));
         let hub = hub.ok_or_else(|| Failed::usage(&format!("this needs the URL of a hub: --hub or {HUB}")))?;
+        let uri: Uri = hub.parse().map_err(|error| format!("{hub}: {error}"))?;
+        let is_local = matches!(uri.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
+        if uri.scheme_str() != Some("https") && !is_local {
+            return Err(Failed::usage(&format!("{hub}: expected an https URL; http is for this machine only")));
+        }
         Ok(format!("{}{path}", hub.trim_end_matches('/')))
     }
 

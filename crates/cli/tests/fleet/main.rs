@@ -151,6 +151,8 @@ fn what_cannot_be_meant_is_refused_before_it_is_given() {
 
     let who = desk.fails(2, None, &["who"]);
     assert!(who.contains("RULEKEEP_FLEET_TOKEN"), "{who}");
+    let plain = desk.fails(2, hub, &["who", "--hub", "http://localhost.example.com"]);
+    assert!(plain.contains("expected an https URL"), "{plain}");
     let anchor = format!("sha256:{}", "0".repeat(64));
     let other = ["retire", "desk-1", "--sign", "ann.key", "--trust-anchor", &anchor];
     assert!(desk.fails(1, hub, &other).contains("the hub sent a false order: the first order is"));
