@@ -161,9 +161,9 @@ pub struct Members {
 pub struct MemberInfo {
     /// The governor's id.
     pub id: String,
-    /// Its groups.
+    /// The groups of the governor.
     pub groups: Vec<String>,
-    /// Whether its membership has ended.
+    /// True once the membership has ended.
     pub is_retired: bool,
     /// The number of the order in force there.
     pub order: u64,
@@ -179,7 +179,7 @@ pub struct MemberInfo {
     pub copied: u64,
     /// The time of its last beat; 0 if there was none.
     pub seen_at: i64,
-    /// How far its clock is ahead of the database's.
+    /// The lead of its clock over the database's, in milliseconds.
     pub skew_ms: i64,
     /// The latest time at which its permit ends.
     pub permit_until: i64,

@@ -23,7 +23,7 @@ pub(super) struct Store {
 pub(super) struct Identity {
     pub(super) system: String,
     pub(super) timeline: u64,
-    /// When the server was started.
+    /// The time at which the server was started.
     pub(super) started: String,
 }
 

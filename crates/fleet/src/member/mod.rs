@@ -35,17 +35,17 @@ use crate::session::Session;
 use crate::wire::{Enrol, Enrolled};
 use link::Link;
 
-/// What a governor decides after its permit has ended.
+/// The rule for decisions after the permit has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Offline(Duration);
 
 impl Offline {
-    /// It denies everything. This is the default.
+    /// Denies everything. This is the default.
     pub const fn deny() -> Self {
         Self(Duration::ZERO)
     }
 
-    /// It goes on deciding on LOW-risk reads for a time, at most as long as the orders allow its groups.
+    /// Continues to decide on LOW-risk reads for a time, at most as long as the orders allow the governor's groups.
     pub const fn low_risk_for(time: Duration) -> Self {
         Self(time)
     }
@@ -136,7 +136,7 @@ pub struct Member {
 pub struct MemberStatus {
     /// The governor's id.
     pub governor: String,
-    /// Its groups.
+    /// The groups of the governor.
     pub groups: Vec<String>,
     /// The number of the order in force.
     pub order: u64,
@@ -146,7 +146,7 @@ pub struct MemberStatus {
     pub anchored: u64,
     /// Number of log entries whose records are copied where they are wanted.
     pub copied: u64,
-    /// What failed last, if it has not succeeded since.
+    /// The last failure, if nothing has succeeded since.
     pub problem: Option<String>,
 }
 
