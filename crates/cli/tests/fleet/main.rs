@@ -5,9 +5,11 @@
 mod world;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
+use rulekeep_fleet::cosignature::{WitnessKey, cosigned_by};
 use rulekeep_fleet::order::{Chain, SignedOrder};
 use rulekeep_fleet::wire::Invitation;
 use serde_json::Value;
@@ -230,4 +232,32 @@ fn the_reference_page_has_the_program_for_strangers() {
     let program = fs::read_to_string(root.join("crates/fleet/verify_bundle.py")).unwrap();
     assert!(page.contains(&program));
     assert!(program.lines().count() <= 60);
+}
+
+#[test]
+fn a_witness_cosigns_and_remembers_what_it_has_cosigned() {
+    let desk = Desk::new();
+    let mut witness = Command::new(PROGRAM);
+    witness.args(["fleet", "witness", "--key", "witness.key", "--folder", "w", "--listen", "127.0.0.1:0", "--log"]);
+    witness.arg(desk.read("log.pub")).current_dir(desk.path()).stdout(Stdio::piped());
+    let mut witness = witness.spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(witness.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    let ready: Value = serde_json::from_str(&ready).unwrap();
+    let ask = |body: &str| {
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let mut answer = agent.post(format!("{}/add-checkpoint", ready["url"].as_str().unwrap())).send(body).unwrap();
+        let kind = answer.headers().get("content-type").unwrap().to_str().unwrap().to_owned();
+        (answer.status().as_u16(), kind, answer.body_mut().read_to_string().unwrap())
+    };
+    let note = world::bundle().checkpoint;
+    let request = rulekeep_fleet::witness::request(0, &[], &note);
+    let (status, _, line) = ask(&request);
+    assert_eq!(status, 200, "{line}");
+    let by: WitnessKey = desk.read("witness.pub").parse().unwrap();
+    assert!(cosigned_by(&(note + &line), &[by], 1).unwrap()[0].at.as_millis() == 0, "the earliest of two");
+    assert_eq!(ask(&request), (409, "text/x.tlog.size".to_owned(), "2\n".to_owned()));
+    assert_eq!(ask("old").0, 400);
+    let asked = Command::new("kill").args(["-TERM", &witness.id().to_string()]).status().unwrap();
+    assert!(asked.success() && witness.wait().unwrap().success());
 }
