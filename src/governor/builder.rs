@@ -50,6 +50,7 @@ pub struct GovernorBuilder {
     durability: Durability,
     cache_bytes: u64,
     auto_register: bool,
+    requires_permit: bool,
     verifying: OpenVerification,
     input_text: InputText,
     retention: Retention,
@@ -69,6 +70,7 @@ impl GovernorBuilder {
             durability: Durability::default(),
             cache_bytes: LogOptions::default().cache_bytes,
             auto_register: false,
+            requires_permit: false,
             verifying: OpenVerification::default(),
             input_text: InputText::default(),
             retention: Retention::default(),
@@ -116,6 +118,14 @@ impl GovernorBuilder {
     /// `AGENT_NOT_FOUND`.
     pub fn auto_register(mut self) -> Self {
         self.auto_register = true;
+        self
+    }
+
+    /// Requires a permit of the governor's organisation for every decision, from the opening on. Opening fails with
+    /// [`Error::Conflict`] if the clock does not tell the time since boot. Default: no permit is required. See
+    /// [`Extension::require_permit`](crate::extension::Extension::require_permit).
+    pub fn require_permit(mut self) -> Self {
+        self.requires_permit = true;
         self
     }
 
@@ -255,6 +265,11 @@ impl GovernorBuilder {
         #[cfg(feature = "checkpoints")]
         self.checkpoints.resume(&log)?;
         let clock = Arc::new(DecisionClock::new(self.clock, log.queue().last_time()));
+        let permits = super::permit::PermitGate::default();
+        if self.requires_permit {
+            permits.require(&*clock)?;
+        }
+        let boot_id = format!("{:032x}", self.entropy.bits()).into();
         let (policies, is_new) = PolicyState::choose(self.policies, recorded)?;
         let governor = Governor {
             inner: Arc::new(Inner {
@@ -264,6 +279,8 @@ impl GovernorBuilder {
                 policies: PolicySets::new(policies),
                 limits: super::limits::Counters::restored(startup.used),
                 stops: kill_switch::KillSwitches::restored(stops),
+                permits,
+                shared: super::shared_limits::Provider::default(),
                 approvals,
                 denials: super::streaks::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),
@@ -285,6 +302,7 @@ impl GovernorBuilder {
                 opened: Instant::now(),
                 latency: Latency::default(),
                 extensions,
+                boot_id,
             }),
         };
         #[cfg(feature = "checkpoints")]

@@ -8,6 +8,8 @@ use serde_json::Value;
 use super::detail::EvidenceDetail;
 use super::kill_switch::{Denial, KillSwitchTable};
 use super::pending::PendingEnforcement;
+use super::permit::is_low_read;
+use super::shared_limits::Taking;
 use super::tasks::Under;
 use super::{Governor, risk};
 use crate::model::{
@@ -15,7 +17,7 @@ use crate::model::{
     InputEnforcement, Intent, IntentId, IntentStamp, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
-use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
+use crate::policy::{Charge, Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, Evidence, KeptInput, encode_evidence};
 use crate::telemetry::Work;
 use crate::trust::{AgentCell, AgentRecord};
@@ -143,14 +145,21 @@ impl Governor {
         };
         let (retry_of, call) = (self.retried(&intent)?, self.noted_call(&intent, stamp.id, now)?);
         let origin = Origin { stamp, retry_of, call };
+        let (mut now, mut taking) = (now, self.taking());
         loop {
-            if let Some(decided) = self.attempt(&cell, &intent, origin, source, under, now)? {
-                return Ok(decided);
+            match self.attempt(&cell, &intent, origin, source, under, now, &mut taking)? {
+                Attempt::Done(decided) => return Ok(decided),
+                Attempt::Stopped => {}
+                Attempt::Missing(uses) => {
+                    taking.take(uses, &stamp.id.map(|id| id.to_string()).unwrap_or_default());
+                    now = self.inner.clock.now();
+                }
             }
         }
     }
 
-    /// One attempt to decide; `None` if a kill switch was set before the decision was enqueued.
+    /// One attempt to decide.
+    #[expect(clippy::too_many_arguments, reason = "what one decision is made of")]
     fn attempt(
         &self,
         cell: &AgentCell,
@@ -159,7 +168,8 @@ impl Governor {
         source: RiskSource,
         under: Under<'_>,
         now: Timestamp,
-    ) -> Result<Option<(Enforcement, Committed)>, Error> {
+        taking: &mut Taking<'_>,
+    ) -> Result<Attempt<(Enforcement, Committed)>, Error> {
         // Held until the record is enqueued, so that the trust it shows was in force.
         let agent = cell.read();
         // INVARIANT: read before anything else, so that a kill switch set later has another epoch.
@@ -169,12 +179,14 @@ impl Governor {
         if under.raises_risk() {
             request.risk = request.risk.raised();
         }
-        let mut meter = self.inner.limits.meter(now);
+        let unpermitted = self.unpermitted(request.risk, &intent.required_capabilities, now);
+        let is_unpermitted = unpermitted.is_some();
+        let mut meter = self.inner.limits.meter(now, taking);
         let judged = match under {
-            Under::Opening(opening) => Ok(halted(&request, &agent, &stops)
+            Under::Opening(opening) => Ok(halted(&request, &agent, &stops, unpermitted)
                 .unwrap_or_else(|| opening.verdict(&request.intent.required_capabilities))),
             Under::Policies | Under::Task(_) | Under::Answer(_) => {
-                verdict(&policies, &request, &agent, &stops, &mut meter)
+                verdict(&policies, &request, &agent, &stops, unpermitted, &mut meter)
             }
         };
         let (mut verdict, failure) = match judged {
@@ -193,10 +205,12 @@ impl Governor {
             Some(Denial::KillSwitch(_)) => DenialClass::KillSwitch,
             Some(Denial::Suspending) => DenialClass::Suspended,
             None if agent.state != AgentState::Active => DenialClass::Suspended,
+            None if is_unpermitted => DenialClass::NoPermit,
             None => by_mandate.unwrap_or_else(|| policies.denial_class(&request, &verdict)),
         });
         let is_denied = class.is_some_and(|class| {
-            !matches!(class, DenialClass::Error | DenialClass::KillSwitch | DenialClass::Suspended)
+            use DenialClass::{Error, KillSwitch, NoPermit, Suspended};
+            !matches!(class, Error | KillSwitch | NoPermit | Suspended)
         });
         let mut grant = None;
         // A pre-approval is not part of what the user asked for.
@@ -205,6 +219,9 @@ impl Governor {
         }
         if verdict.decision == Decision::Escalate {
             verdict = self.asked_within_bounds(&request, verdict, under);
+        }
+        if let Some(uses) = taking.missing(&verdict.charges) {
+            return Ok(Attempt::Missing(uses));
         }
         let record = Recording {
             request: &request,
@@ -219,9 +236,10 @@ impl Governor {
             class,
             under,
         };
-        let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(None) };
+        let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(Attempt::Stopped) };
         meter.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
         drop(meter);
+        taking.charge(&verdict.charges);
         let enforcement = Enforcement {
             decision: verdict.decision,
             reasoning: verdict.reasoning,
@@ -235,7 +253,8 @@ impl Governor {
             source: GrantSource::default(),
         }
         .refused_by(class);
-        let enforcement = self.granting(enforcement, &intent.agent_id, now);
+        let is_low_read = is_low_read(request.risk, &intent.required_capabilities);
+        let enforcement = self.granting(enforcement, &intent.agent_id, now, is_low_read);
         if let Some(message) = failure {
             drop(agent);
             self.inner.log.settle_decision(committed.sequence, committed.risk)?;
@@ -245,7 +264,9 @@ impl Governor {
         let difference = shadow
             .as_ref()
             // The shadow set has no say in what a pre-approval covers.
-            .filter(|_| agent.state == AgentState::Active && grant.is_none() && under.is_by_policies())
+            .filter(|_| {
+                agent.state == AgentState::Active && !is_unpermitted && grant.is_none() && under.is_by_policies()
+            })
             .and_then(|shadow| shadow.look(&request, &enforcement));
         drop(agent);
 
@@ -255,7 +276,7 @@ impl Governor {
         if is_denied {
             self.count_denial(cell, &intent.agent_id, committed.risk, now);
         }
-        Ok(Some((enforcement, committed)))
+        Ok(Attempt::Done((enforcement, committed)))
     }
 
     /// The intent with the id that follows from its idempotency key, if it has a key but no id.
@@ -387,6 +408,16 @@ impl Governor {
     }
 }
 
+/// The result of one attempt to decide or to approve.
+pub(super) enum Attempt<T> {
+    /// It is enqueued.
+    Done(T),
+    /// A kill switch was set before it was enqueued: evaluate again.
+    Stopped,
+    /// It charges these limits of the organisation, whose uses must be taken first.
+    Missing(Vec<Charge>),
+}
+
 /// The inputs of a decision's record.
 pub(super) struct Recording<'a> {
     pub(super) request: &'a PolicyRequest<'a>,
@@ -445,23 +476,30 @@ impl RiskSource {
     }
 }
 
-/// Evaluates the policies; an agent that may not act is denied without them.
+/// Evaluates the policies; an agent that may not act, or a governor without its permit, denies without them.
 pub(super) fn verdict(
     policies: &PolicySet,
     request: &PolicyRequest<'_>,
     agent: &AgentRecord,
     stops: &KillSwitchTable,
+    unpermitted: Option<String>,
     meter: &mut dyn Meter,
 ) -> Result<PolicyVerdict, Error> {
-    halted(request, agent, stops).map_or_else(|| policies.evaluate_with(request, meter), Ok)
+    halted(request, agent, stops, unpermitted).map_or_else(|| policies.evaluate_with(request, meter), Ok)
 }
 
-/// The denial of an agent that may not act.
-fn halted(request: &PolicyRequest<'_>, agent: &AgentRecord, stops: &KillSwitchTable) -> Option<PolicyVerdict> {
-    let why = stops.over(agent).or_else(|| {
+/// The denial of an agent that may not act, or by a governor that may not decide.
+fn halted(
+    request: &PolicyRequest<'_>,
+    agent: &AgentRecord,
+    stops: &KillSwitchTable,
+    unpermitted: Option<String>,
+) -> Option<PolicyVerdict> {
+    let suspended = || {
         (agent.state != AgentState::Active)
             .then(|| format!("Denied: agent {} is {}; only an operator can change that.", agent.agent_id, agent.state))
-    })?;
+    };
+    let why = stops.over(agent).or_else(suspended).or_else(|| unpermitted.map(|why| format!("Denied: {why}.")))?;
     Some(PolicyVerdict::of_no_rule(&request.intent.required_capabilities, why))
 }
 

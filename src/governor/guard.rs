@@ -12,8 +12,8 @@ use super::pending::PendingEnforcement;
 use super::tasks::Under;
 use super::{Governor, Inner};
 use crate::model::{
-    AgentId, AgentState, Decision, Enforcement, Error, Grant, GrantAuthority, GrantError, GrantSource, GrantTerms,
-    Input, InputEnforcement, Outcome, OutcomeReport, ParseResult, ProofId, Timestamp,
+    AgentId, AgentState, Decision, Enforcement, Error, Grant, GrantAuthority, GrantError, GrantOrigin, GrantSource,
+    GrantTerms, Input, InputEnforcement, Outcome, OutcomeReport, ParseResult, ProofId, Timestamp,
 };
 use crate::proof::Ticket;
 use crate::telemetry::Work;
@@ -160,14 +160,21 @@ impl Governor {
     }
 
     /// Adds the source of grants to an enforcement that grants something.
-    pub(super) fn granting(&self, enforcement: Enforcement, agent: &AgentId, at: Timestamp) -> Enforcement {
+    pub(super) fn granting(
+        &self,
+        enforcement: Enforcement,
+        agent: &AgentId,
+        at: Timestamp,
+        is_low_read: bool,
+    ) -> Enforcement {
         if !matches!(enforcement.decision, Decision::Allow | Decision::Degrade) {
             return enforcement;
         }
         // A separate binding, because a `Weak` of a trait object is made from one of the type.
         let inner: Weak<Inner> = Arc::downgrade(&self.inner);
         let Enforcement { granted_capabilities, constraints, proof_id, .. } = &enforcement;
-        let source = GrantSource::new(inner, at, *proof_id, agent, granted_capabilities, constraints);
+        let origin = GrantOrigin { at, proof_id: *proof_id, is_low_read };
+        let source = GrantSource::new(inner, origin, agent, granted_capabilities, constraints);
         Enforcement { source, ..enforcement }
     }
 }
@@ -330,11 +337,13 @@ impl GrantAuthority for Inner {
         crate::system::Clock::monotonic(&*self.clock)
     }
 
-    fn barred(&self, agent_id: &AgentId) -> Option<String> {
+    fn barred(&self, agent_id: &AgentId, is_low_read: bool) -> Option<String> {
         let Some(cell) = self.ledger.get(agent_id) else { return Some(format!("agent {agent_id} is not registered")) };
         let agent = cell.read();
         let stopped = self.stops.load().over(&agent);
-        stopped.or_else(|| (agent.state != AgentState::Active).then(|| format!("agent {agent_id} is {}", agent.state)))
+        stopped
+            .or_else(|| (agent.state != AgentState::Active).then(|| format!("agent {agent_id} is {}", agent.state)))
+            .or_else(|| self.permits.refusal(&*self.clock, self.clock.now(), is_low_read))
     }
 }
 

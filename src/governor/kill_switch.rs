@@ -36,10 +36,26 @@ impl KillSwitch<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a malformed `by` or a note that is too long; then nobody is stopped. After any other
-    /// error the kill switch is in force; the message says whether it is recorded.
+    /// [`Error::InvalidInput`] for a malformed `by`, one that begins with `organisation/`, or a note that is too long;
+    /// then nobody is stopped. After any other error the kill switch is in force; the message says whether it is
+    /// recorded.
     pub fn set(self, scope: KillSwitchScope, by: &str, note: &str) -> Result<KillSwitchReport, Error> {
+        let (by, note) = signed_here(by, note)?;
+        self.set_by(scope, by, note)
+    }
+
+    /// Sets a kill switch that only the organisation lifts.
+    pub(super) fn set_for_organisation(
+        self,
+        scope: KillSwitchScope,
+        by: &str,
+        note: &str,
+    ) -> Result<KillSwitchReport, Error> {
         let (by, note) = signed(by, note)?;
+        self.set_by(scope, format!("{ORGANISATION}{by}"), note)
+    }
+
+    fn set_by(self, scope: KillSwitchScope, by: String, note: String) -> Result<KillSwitchReport, Error> {
         let at = self.governor.inner.clock.now();
         let stop = KillSwitchEntry::new(KillSwitchId::new(at, self.governor.inner.entropy.bits()), scope, by, note, at);
         let (id, scope) = (stop.id, stop.scope.clone());
@@ -68,11 +84,21 @@ impl KillSwitch<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] when no such kill switch is set; [`Error::InvalidInput`] for a malformed `by` or a note that
-    /// is too long; [`Error::StorageUnavailable`] when the change cannot be recorded; then the kill switch stays in
-    /// force.
+    /// [`Error::Conflict`] when no such kill switch is set, or the organisation set it; [`Error::InvalidInput`] for a
+    /// malformed `by`, one that begins with `organisation/`, or a note that is too long;
+    /// [`Error::StorageUnavailable`] when the change cannot be recorded; then the kill switch stays in force.
     pub fn lift(self, id: &KillSwitchId, by: &str, note: &str) -> Result<(), Error> {
+        let (by, note) = signed_here(by, note)?;
+        self.lift_by(id, by, note)
+    }
+
+    /// Lifts a kill switch that the organisation set.
+    pub(super) fn lift_for_organisation(self, id: &KillSwitchId, by: &str, note: &str) -> Result<(), Error> {
         let (by, note) = signed(by, note)?;
+        self.lift_by(id, format!("{ORGANISATION}{by}"), note)
+    }
+
+    fn lift_by(self, id: &KillSwitchId, by: String, note: String) -> Result<(), Error> {
         let _lifting = self.governor.inner.stops.lifting();
         // Waits for a kill switch that is being set, so that its entry precedes that of its lifting.
         let stop = {
@@ -82,6 +108,15 @@ impl KillSwitch<'_> {
         let Some(stop) = stop else {
             return Err(Error::Conflict { message: format!("no kill switch {id} is set") });
         };
+        let is_order = by.starts_with(ORGANISATION);
+        if is_order != stop.by.starts_with(ORGANISATION) {
+            let message = if is_order {
+                format!("the kill switch {id} was set by {} at this governor; an order does not lift it", stop.by)
+            } else {
+                format!("the kill switch {id} was set by the organisation; only an order of the organisation lifts it")
+            };
+            return Err(Error::Conflict { message });
+        }
         let at = self.governor.inner.clock.now();
         let lifted = KillSwitchState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
         let sequence = self.governor.inner.log.queue().set_state(
@@ -292,7 +327,8 @@ impl KillSwitchTable {
         };
         let KillSwitchEntry { id, scope, by, note, .. } = stop;
         let why = if note.is_empty() { String::new() } else { format!(": {note}") };
-        Some(format!("Denied: the kill switch {id} for {scope} was set by {by}{why}; only an operator can lift it."))
+        let who = if by.starts_with(ORGANISATION) { "an order of the organisation" } else { "an operator" };
+        Some(format!("Denied: the kill switch {id} for {scope} was set by {by}{why}; only {who} can lift it."))
     }
 
     fn look_up(&mut self) {
@@ -373,6 +409,16 @@ fn signed(by: &str, note: &str) -> Result<(String, String), Error> {
     Ok((by, checked_note(note)?.trim().to_owned()))
 }
 
+/// Validates the name and the note of somebody at this governor.
+fn signed_here(by: &str, note: &str) -> Result<(String, String), Error> {
+    let (by, note) = signed(by, note)?;
+    if by.trim_start().starts_with(ORGANISATION) {
+        let message = format!("expected a name that does not begin with {ORGANISATION:?}: those are of orders");
+        return Err(Error::input("by", message));
+    }
+    Ok((by, note))
+}
+
 fn cause(what: &str, by: &str, note: &str) -> String {
     if note.is_empty() { format!("{what} by {by}") } else { format!("{what} by {by}: {note}") }
 }
@@ -386,6 +432,8 @@ pub fn with_context(error: Error, standing: &str) -> Error {
     }
 }
 
+/// Prefix of the names of those who set or lift kill switches by an order of the organisation.
+const ORGANISATION: &str = "organisation/";
 /// Maximum number of open records in a report.
 const MOST_TOLD: u64 = 1000;
 

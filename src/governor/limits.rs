@@ -6,7 +6,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::model::{Sequence, Timestamp, is_grant_counter};
+use super::shared_limits::Taking;
+use crate::model::{Sequence, Timestamp, is_lasting_counter, is_shared_counter};
 use crate::policy::{Charge, Meter, Used};
 use crate::proof::UsedLimit;
 
@@ -52,21 +53,39 @@ impl Counters {
         Self { state: Mutex::new(state) }
     }
 
-    /// The counters for a decision at `now`.
-    pub(super) fn meter(&self, now: Timestamp) -> LimitMeter<'_> {
-        LimitMeter { counters: self, state: None, now, keeps: false }
+    /// The counters for a decision at `now`. Limits of the organisation look unused, unless `taking` found them to have
+    /// no room.
+    pub(super) fn meter<'a>(&'a self, now: Timestamp, taking: &'a Taking<'a>) -> LimitMeter<'a> {
+        LimitMeter { taking: Some(taking), ..self.local_meter(now) }
     }
 
-    /// The counters for a preview, which leaves them unchanged.
+    /// The counters at `now` for what shares no limit with the organisation.
+    pub(super) fn local_meter(&self, now: Timestamp) -> LimitMeter<'_> {
+        LimitMeter { counters: self, state: None, now, keeps: false, taking: None }
+    }
+
+    /// The counters for a preview, which leaves them unchanged. Limits of the organisation look unused.
     pub(super) fn window(&self, now: Timestamp) -> LimitMeter<'_> {
-        LimitMeter { keeps: true, ..self.meter(now) }
+        LimitMeter { keeps: true, ..self.local_meter(now) }
     }
 
-    /// Returns what a decision used of rate limits, because its action failed; uses of a pre-approval stay consumed.
+    /// The amounts of the organisation's counters used within their windows, in millionths; `window_of` tells a
+    /// counter's window in milliseconds.
+    pub(super) fn shared(&self, now: Timestamp, window_of: impl Fn(&str) -> i64) -> Vec<(String, i64)> {
+        let state = self.lock();
+        let shared = state.by_counter.keys().filter(|counter| is_shared_counter(counter));
+        let mut used: Vec<(String, i64)> =
+            shared.map(|counter| (counter.to_string(), state.look(counter, window_of(counter), now).amount)).collect();
+        used.sort_unstable();
+        used
+    }
+
+    /// Returns what a decision used of rate limits, because its action failed. Uses of a pre-approval and of the
+    /// organisation's limits stay consumed.
     pub(super) fn give_back(&self, record: Sequence) {
         let mut state = self.lock();
         let used = state.by_record.remove(&record).unwrap_or_default();
-        let (kept, given): (Vec<_>, Vec<_>) = used.into_iter().partition(|counter| is_grant_counter(counter));
+        let (kept, given): (Vec<_>, Vec<_>) = used.into_iter().partition(|counter| is_lasting_counter(counter));
         if !kept.is_empty() {
             state.by_record.insert(record, kept);
         }
@@ -92,15 +111,15 @@ impl Counters {
 pub(super) struct Restarting<'a>(MutexGuard<'a, State>);
 
 impl Restarting<'_> {
-    /// Forgets all uses except those of pre-approvals, which count from `at`.
+    /// Forgets all uses except those of pre-approvals and of the organisation's limits, which count from `at`.
     pub(super) fn restart(mut self, at: Timestamp) {
         let State { by_counter, by_record } = &mut *self.0;
-        by_counter.retain(|name, _| is_grant_counter(name));
+        by_counter.retain(|name, _| is_lasting_counter(name));
         for used in by_counter.values_mut().flat_map(|counter| &mut counter.uses) {
             used.at = at;
         }
         by_record.retain(|_, counters| {
-            counters.retain(|name| is_grant_counter(name));
+            counters.retain(|name| is_lasting_counter(name));
             !counters.is_empty()
         });
     }
@@ -113,6 +132,8 @@ pub(super) struct LimitMeter<'a> {
     now: Timestamp,
     /// True if uses outside the window are kept.
     keeps: bool,
+    /// The uses of the organisation's limits that the decision takes; `None` for a preview.
+    taking: Option<&'a Taking<'a>>,
 }
 
 impl LimitMeter<'_> {
@@ -136,7 +157,17 @@ impl LimitMeter<'_> {
 impl Meter for LimitMeter<'_> {
     fn used(&mut self, charge: &Charge) -> Used {
         let state = self.state.get_or_insert_with(|| self.counters.lock());
-        if self.keeps { state.look(charge, self.now) } else { state.used(charge, self.now) }
+        let used = if self.keeps {
+            state.look(&charge.counter, charge.window, self.now)
+        } else {
+            state.used(&charge.counter, charge.window, self.now)
+        };
+        if charge.share.is_none() {
+            return used;
+        }
+        // What other governors used is not known here; `used` only bounds the memory.
+        let is_full = used.is_full || self.taking.is_some_and(|taking| taking.is_short(&charge.counter));
+        Used { amount: if is_full { charge.most } else { 0 }, frees_at: None, is_full }
     }
 }
 
@@ -155,47 +186,44 @@ impl State {
     }
 
     /// The state of a counter, without changing it.
-    fn look(&self, charge: &Charge, now: Timestamp) -> Used {
-        let Some(counter) = self.by_counter.get(&charge.counter) else {
+    fn look(&self, counter: &str, window: i64, now: Timestamp) -> Used {
+        let Some(counter) = self.by_counter.get(counter) else {
             return Used { amount: 0, frees_at: None, is_full: false };
         };
-        let oldest = counter.oldest(charge, now);
+        let oldest = counter.oldest(window, now);
         let mut within = counter.uses.iter().filter(|known| known.at.as_millis() > oldest).peekable();
-        let frees_at =
-            within.peek().map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(charge.window)));
+        let frees_at = within.peek().map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(window)));
         let amount = within.map(|known| known.amount).fold(0, i64::saturating_add);
         Used { amount, frees_at, is_full: counter.uses.len() >= MOST_USES }
     }
 
-    fn used(&mut self, charge: &Charge, now: Timestamp) -> Used {
+    fn used(&mut self, name: &str, window: i64, now: Timestamp) -> Used {
         let Self { by_counter, by_record } = self;
-        let Some(counter) = by_counter.get_mut(&charge.counter) else {
+        let Some(counter) = by_counter.get_mut(name) else {
             return Used { amount: 0, frees_at: None, is_full: false };
         };
-        let oldest = counter.oldest(charge, now);
+        let oldest = counter.oldest(window, now);
         while let Some(first) = counter.uses.front().copied().filter(|first| first.at.as_millis() <= oldest) {
             counter.uses.pop_front();
             counter.total -= first.amount;
             if let Some(counters) = by_record.get_mut(&first.record) {
-                counters.retain(|name| *name != charge.counter);
+                counters.retain(|other| **other != *name);
                 if counters.is_empty() {
                     by_record.remove(&first.record);
                 }
             }
         }
-        let frees_at = counter
-            .uses
-            .front()
-            .map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(charge.window)));
+        let frees_at =
+            counter.uses.front().map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(window)));
         Used { amount: counter.total, frees_at, is_full: counter.uses.len() >= MOST_USES }
     }
 }
 
 impl Counter {
     /// Uses at or before this time have left the window. If the clock stepped back, time stands still, as in the log.
-    fn oldest(&self, charge: &Charge, now: Timestamp) -> i64 {
+    fn oldest(&self, window: i64, now: Timestamp) -> i64 {
         let now = self.uses.back().map_or(now, |last| now.max(last.at));
-        now.as_millis().saturating_sub(charge.window)
+        now.as_millis().saturating_sub(window)
     }
 
     fn remove(&mut self, record: Sequence) {
@@ -214,18 +242,18 @@ mod tests {
     use super::*;
 
     fn charge(counter: &str, amount: i64) -> Charge {
-        Charge { counter: counter.into(), amount, most: 10, window: 1000 }
+        Charge { counter: counter.into(), amount, most: 10, window: 1000, share: None }
     }
 
     fn used(counters: &Counters, now: i64) -> i64 {
-        counters.meter(Timestamp::from_millis(now)).used(&charge("c", 0)).amount
+        counters.local_meter(Timestamp::from_millis(now)).used(&charge("c", 0)).amount
     }
 
     #[test]
     fn uses_leave_with_the_window_and_failures_give_back() {
         let counters = Counters::default();
         for (record, at) in [(1, 0), (2, 500), (3, 900)] {
-            counters.meter(Timestamp::from_millis(at)).reserve(
+            counters.local_meter(Timestamp::from_millis(at)).reserve(
                 &[charge("c", 2)],
                 Sequence::new(record),
                 Timestamp::from_millis(at),
@@ -246,7 +274,7 @@ mod tests {
         let counters = Counters::default();
         let at = Timestamp::from_millis(0);
         for record in [7, 3, 5, 9, 1] {
-            counters.meter(at).reserve(&[charge("c", 2)], Sequence::new(record), at);
+            counters.local_meter(at).reserve(&[charge("c", 2)], Sequence::new(record), at);
         }
         for (given_back, left) in [(3, 8), (9, 6), (7, 4), (1, 2), (5, 0)] {
             counters.give_back(Sequence::new(given_back));
@@ -260,11 +288,11 @@ mod tests {
         let counters = Counters::default();
         let grant = format!("grant/{}/count", crate::model::PreApprovalId::new(Timestamp::from_millis(0), 1));
         let at = Timestamp::from_millis(0);
-        counters.meter(at).reserve(&[charge("c", 2), charge(&grant, 3)], Sequence::new(1), at);
+        counters.local_meter(at).reserve(&[charge("c", 2), charge(&grant, 3)], Sequence::new(1), at);
         counters.give_back(Sequence::new(1));
         assert_eq!(used(&counters, 1), 0);
-        assert_eq!(counters.meter(at).used(&charge(&grant, 0)).amount, 3);
-        assert_eq!(counters.meter(Timestamp::from_millis(1000)).used(&charge(&grant, 0)).amount, 0);
+        assert_eq!(counters.local_meter(at).used(&charge(&grant, 0)).amount, 3);
+        assert_eq!(counters.local_meter(Timestamp::from_millis(1000)).used(&charge(&grant, 0)).amount, 0);
         assert!(counters.lock().by_record.is_empty());
     }
 
@@ -284,7 +312,7 @@ mod tests {
                 } else {
                     record += 1;
                     let at = Timestamp::from_millis(now);
-                    counters.meter(at).reserve(&[charge("c", amount)], Sequence::new(record), at);
+                    counters.local_meter(at).reserve(&[charge("c", amount)], Sequence::new(record), at);
                     plain.push((record, now, amount));
                 }
                 let within: i64 = plain.iter().filter(|(_, at, _)| *at > now - 1000).map(|(.., amount)| amount).sum();

@@ -29,6 +29,7 @@
 //! | `latency.rs` | durations of enforcements |
 //! | `limits.rs` | counters of the policies' rate limits |
 //! | `pending.rs` | decisions whose commit the caller awaits later |
+//! | `permit.rs` | the permit gate: decisions only while the organisation lets the governor decide |
 //! | `background.rs` | background work of the governor |
 //! | `outcome.rs` | outcomes of actions |
 //! | `policies.rs` | the policy set in force |
@@ -38,6 +39,7 @@
 //! | `retention.rs` | freezing the log and moving entries to archives |
 //! | `replay.rs` | reevaluating past decisions with another policy set |
 //! | `shadow.rs` | a second policy set that is evaluated but not enforced |
+//! | `shared_limits.rs` | limits whose uses are taken from the organisation |
 //! | `standing.rs` | interventions that invalidate stored responses |
 //! | `states.rs` | states stored in the log, and their notes |
 //! | `status.rs` | health and metrics |
@@ -76,6 +78,7 @@ mod limits;
 mod log;
 mod outcome;
 mod pending;
+mod permit;
 mod policies;
 mod preview;
 mod recent;
@@ -85,6 +88,7 @@ mod replay;
 mod retention;
 mod risk;
 mod shadow;
+mod shared_limits;
 mod standing;
 mod states;
 mod status;
@@ -169,6 +173,8 @@ struct Inner {
     policies: policies::PolicySets,
     limits: limits::Counters,
     stops: kill_switch::KillSwitches,
+    permits: permit::PermitGate,
+    shared: shared_limits::Provider,
     denials: streaks::Streaks,
     approvals: escalations::Approvals,
     inputs: input_text::Inputs,
@@ -190,6 +196,7 @@ struct Inner {
     opened: Instant,
     latency: Latency,
     extensions: extension::Extensions,
+    boot_id: Box<str>,
 }
 
 impl Governor {

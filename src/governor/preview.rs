@@ -131,8 +131,8 @@ impl<'a> From<&'a Intent> for PreviewRequest<'a> {
 
 impl Policies<'_> {
     /// Previews the decision on an intent or an input at this moment. Nothing is recorded, no rate limit is consumed
-    /// and no agent is registered; with auto-registration, an unknown agent is treated as newly registered. Agents can
-    /// use it to plan.
+    /// and no agent is registered; with auto-registration, an unknown agent is treated as newly registered. Limits of
+    /// the organisation look unused. Agents can use it to plan.
     ///
     /// ```
     /// use rulekeep::preview::PreviewRequest;
@@ -200,9 +200,11 @@ impl Governor {
         };
         let request = self.request(intent, &agent, source, now);
         let mut rules = policies.explain(&request, &mut self.inner.limits.window(now));
-        let may_act = agent.state == AgentState::Active && self.inner.stops.load().over(&agent).is_none();
+        let may_act = agent.state == AgentState::Active
+            && self.inner.stops.load().over(&agent).is_none()
+            && self.unpermitted(request.risk, &intent.required_capabilities, now).is_none();
         if !may_act || preview.error.is_some() {
-            // Policies do not decide for an agent that may not act, nor when a condition fails.
+            // Policies do not decide for an agent that may not act, without a permit, or when a condition fails.
             rules.iter_mut().for_each(RuleTrace::decides_nothing);
         }
         Ok(Explanation { preview, rules })
@@ -219,7 +221,8 @@ impl Governor {
     fn look_ahead(&self, intent: &Intent, source: RiskSource) -> Result<Ahead, Error> {
         self.ahead(intent, source, |policies, request, agent| {
             let mut meter = self.inner.limits.window(request.now);
-            let verdict = verdict(policies, request, agent, &self.inner.stops.load(), &mut meter)?;
+            let unpermitted = self.unpermitted(request.risk, &intent.required_capabilities, request.now);
+            let verdict = verdict(policies, request, agent, &self.inner.stops.load(), unpermitted, &mut meter)?;
             if verdict.decision != Decision::Escalate {
                 return Ok(verdict);
             }

@@ -200,9 +200,9 @@ struct PastTask {
 }
 
 impl Detail {
-    /// Returns whether no policy decided: the agent could not act, or a mandate decided.
+    /// Returns whether no policy decided: the agent could not act, the governor had no permit, or a mandate decided.
     fn is_barred(&self) -> bool {
-        let by_mandate = self.denial_class == Some(DenialClass::Mandate)
+        let by_mandate = matches!(self.denial_class, Some(DenialClass::Mandate | DenialClass::NoPermit))
             || self.task.as_ref().is_some_and(|task| task.faults.as_ref().is_none_or(|faults| !faults.is_empty()));
         self.stop.is_some() || self.agent_state != AgentState::Active || by_mandate
     }

@@ -27,9 +27,15 @@ impl Governor {
         }
     }
 
-    /// The change since `then`, if any, that invalidates what these records grant: loaded policies, an ended
-    /// pre-approval, or for one of their agents a kill switch, a suspension, an adjusted score or a changed profile.
+    /// The change since `then`, if any, that invalidates what these records grant: an ended permit, loaded policies, an
+    /// ended pre-approval, or for one of their agents a kill switch, a suspension, an adjusted score or a changed profile.
     pub(crate) fn overtaken(&self, then: &Standing, granted: &[ProofId]) -> Option<&'static str> {
+        // Whether a stored response granted only LOW-risk reads is not known.
+        if !granted.is_empty()
+            && self.inner.permits.refusal(&*self.inner.clock, self.inner.clock.now(), false).is_some()
+        {
+            return Some("the permit of this governor's organisation ended");
+        }
         if self.inner.policies.load().digest() != then.policies {
             return Some("other policies were loaded");
         }

@@ -18,6 +18,8 @@ closed_words! {
         Suspended = "suspended",
         /// A kill switch stops the agent.
         KillSwitch = "kill_switch",
+        /// The governor has no permit of its organisation.
+        NoPermit = "no_permit",
         /// A rate limit is exhausted.
         Limit = "limit",
         /// No rule grants it, and part of the request could not be read.
@@ -32,10 +34,10 @@ closed_words! {
 }
 
 impl DenialClass {
-    /// Returns whether the same request may be allowed later without a policy change: once a limit has room again, or
-    /// an operator lifts the kill switch or resumes the agent. Trust recovers too slowly to wait for.
+    /// Returns whether the same request may be allowed later without a policy change: once a limit has room again, an
+    /// operator lifts the kill switch or resumes the agent, or the governor gets a permit. Trust recovers too slowly to wait for.
     pub const fn is_retryable(self) -> bool {
-        matches!(self, Self::Limit | Self::KillSwitch | Self::Suspended)
+        matches!(self, Self::Limit | Self::KillSwitch | Self::NoPermit | Self::Suspended)
     }
 }
 

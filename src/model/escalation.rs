@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentId, Capability, Constraints, Digest, EscalationId, IntentId, ProofId, RiskLevel, Timestamp, closed_words,
+    AgentId, Capability, Constraints, Digest, EscalationId, IntentId, ProofId, RiskLevel, Share, Timestamp,
+    closed_words,
 };
 
 closed_words! {
@@ -304,13 +305,14 @@ pub(crate) struct EscalationRecord {
 }
 
 /// An amount consumed of a rate limit: the counter, the amount, the maximum within the window, and the window in
-/// milliseconds. Sums of money are in millionths.
+/// milliseconds, and how the organisation shares it. Sums of money are in millionths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LimitCharge(
     pub(crate) Box<str>,
     pub(crate) i64,
     #[serde(default = "LimitCharge::no_bound")] pub(crate) i64,
     #[serde(default)] pub(crate) i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")] pub(crate) Option<Share>,
 );
 
 impl LimitCharge {

@@ -30,6 +30,7 @@ mod retention;
 mod risk;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
+mod share;
 mod status;
 mod task;
 mod time;
@@ -57,7 +58,7 @@ pub use event::{
 };
 pub use facts::{Amount, Facts, Target, TargetKind, TargetRole, Unread, UnreadKind};
 pub use grant::{Grant, GrantError};
-pub(crate) use grant::{GrantAuthority, GrantSource, GrantTerms};
+pub(crate) use grant::{GrantAuthority, GrantOrigin, GrantSource, GrantTerms};
 pub use id::{
     AgentId, EscalationId, EventId, IntentId, KeyId, KillSwitchId, PreApprovalId, ProofId, Sequence, TaskId, WebhookId,
 };
@@ -69,6 +70,7 @@ pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, P
 pub use retention::{ArchiveReport, RepairReport};
 pub(crate) use risk::usual_risk;
 pub use risk::{RiskLevel, risk_floor};
+pub use share::Share;
 pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus};
 pub use task::{Mandate, OpenedTask, TaskInfo, TaskRequest, TaskState, ToolCall};
 pub use time::{ClockReport, Timestamp};
@@ -96,6 +98,7 @@ pub(crate) use intent::{IntentStamp, check_context};
 pub(crate) use preapproval::{GRANT_PREFIX, is_grant_counter};
 pub use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;
+pub(crate) use share::{ORGANISATION, is_lasting_counter, is_shared_counter};
 pub(crate) use time::LONGEST_LIMIT_WINDOW;
 pub(crate) use unseen::{hides_or_breaks, is_invisible, turns_direction};
 pub(crate) use verification::OnProgress;

@@ -1,12 +1,13 @@
 //! Rate limits: how often, or for how much, a rule's grant may be used within a sliding window.
 //!
-//! Uses are counted for each agent, for each group, or for everybody together. The caller owns the counters: a
+//! Uses are counted for each agent, for each group, for everybody together, or for the whole organisation. The caller owns the counters: a
 //! [`Meter`] reports how much of a limit is used, and the caller charges what a verdict consumed. Amounts are whole
 //! millionths, so that sums are exact.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
@@ -16,7 +17,7 @@ use super::identifier::MAX_NAME_CHARS;
 use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
 use crate::document::{Fields, Node, Report, Value};
-use crate::model::{Timestamp, closed_words};
+use crate::model::{ORGANISATION, Share, Timestamp, closed_words};
 
 /// The limit of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub(super) struct Limit {
     measure: Measure,
     window: Window,
     by: By,
+    /// Set if it holds for the whole organisation.
+    share: Option<Share>,
     pub(super) over: Over,
 }
 
@@ -53,6 +56,8 @@ closed_words! {
         Group = "group",
         /// Everybody shares one counter.
         All = "all",
+        /// Every governor of the organisation shares one counter.
+        Organisation = "organisation",
     }
 }
 
@@ -91,6 +96,8 @@ pub(crate) struct Charge {
     pub(crate) most: i64,
     /// In milliseconds.
     pub(crate) window: i64,
+    /// How the organisation shares the limit, if it does.
+    pub(crate) share: Option<Share>,
 }
 
 impl Charge {
@@ -143,6 +150,20 @@ impl Meter for UsedByRule<'_> {
     }
 }
 
+/// A limit of a policy set that holds for the whole organisation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SharedLimitTerms {
+    /// The name of the counter: `<rule>/<measure>/organisation`.
+    pub counter: String,
+    /// The maximum amount within a window, in millionths.
+    pub most: i64,
+    /// The length of the sliding window.
+    pub window: Duration,
+    /// How governors obtain uses.
+    pub share: Share,
+}
+
 /// The state of a limit at the time of a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -152,7 +173,8 @@ pub struct LimitUse {
     pub rule: Arc<str>,
     /// The name of the counter: the rule, and the agent, the group or everybody.
     pub counter: Box<str>,
-    /// The amount used within the window before this decision, in millionths.
+    /// The amount used within the window before this decision, in millionths. For a limit of the organisation, 0 while
+    /// it has room and `most` when it has not.
     pub used: i64,
     /// The maximum amount within a window, in millionths.
     pub most: i64,
@@ -186,6 +208,14 @@ impl Limit {
         let measure = Self::measure(&mut fields, conditions, report);
         let window = Window::of(fields.take("per"), at, report);
         let by = fields.word("by", By::ALL, report).unwrap_or(By::Agent);
+        let share_at = fields.place("share");
+        let share = fields.word("share", Share::ALL, report);
+        if let (Some(place), true) = (share_at, by != By::Organisation) {
+            let message = "only a limit with by = \"organisation\" has a share; set that, or omit share";
+            report.error(place, "limit.share", message);
+            return None;
+        }
+        let share = (by == By::Organisation).then(|| share.unwrap_or(Share::Reserve));
         let over = fields.word("over", &[Effect::Deny, Effect::Escalate], report).unwrap_or(Effect::Deny);
         let reviewer_at = fields.place("reviewer");
         let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
@@ -206,7 +236,17 @@ impl Limit {
                 return None;
             }
         };
-        Some(Self { measure: measure?, window: window?, by, over })
+        let measure = measure?;
+        if let Measure::Sum { key, .. } = &measure
+            && share.is_some()
+            && key.contains('/')
+        {
+            let message = "the key that a limit of the organisation sums cannot contain a slash, which separates the \
+                           parts of its counter's name; send the amount under another key";
+            report.error(at, "limit.sum", message);
+            return None;
+        }
+        Some(Self { measure, window: window?, by, share, over })
     }
 
     fn measure(fields: &mut Fields, conditions: &Conditions, report: &mut Report<'_>) -> Option<Measure> {
@@ -261,30 +301,58 @@ impl Limit {
         is_of_no_group.then(|| "the agent is in no group that the limit counts".to_owned())
     }
 
+    /// The terms of a limit that holds for the whole organisation.
+    pub(super) fn shared(&self, rule: &Rule) -> Option<SharedLimitTerms> {
+        Some(SharedLimitTerms {
+            counter: self.counter(rule, ORGANISATION).into(),
+            most: self.most(),
+            window: Duration::from_millis(self.window.millis.unsigned_abs()),
+            share: self.share?,
+        })
+    }
+
+    /// The maximum within a window, in millionths.
+    fn most(&self) -> i64 {
+        match &self.measure {
+            Measure::Count(most) => i64::try_from(*most).unwrap_or(i64::MAX).saturating_mul(MILLION),
+            Measure::Sum { most, .. } => *most,
+        }
+    }
+
+    /// The name of a counter. Another measure means another counter: their counts are not comparable.
+    fn counter(&self, rule: &Rule, whose: &str) -> Box<str> {
+        match &self.measure {
+            Measure::Count(_) => format!("{}/count/{whose}", rule.id).into(),
+            Measure::Sum { key, .. } => format!("{}/sum of {key}/{whose}", rule.id).into(),
+        }
+    }
+
+    /// Returns whether it holds for the whole organisation.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.share.is_some()
+    }
+
     /// The charges of a request, one for each counter, and whether the amount is known. Charges carry the amount 0
     /// otherwise.
     pub(super) fn charges(&self, rule: &Rule, request: &PolicyRequest<'_>) -> (Vec<Charge>, bool) {
-        let (most, amount) = match &self.measure {
-            Measure::Count(most) => (i64::try_from(*most).unwrap_or(i64::MAX).saturating_mul(MILLION), Some(MILLION)),
-            Measure::Sum { key, most } => {
-                let number = request.intent.context.get(&**key).and_then(serde_json::Value::as_f64);
-                (*most, number.and_then(millionths))
+        let amount = match &self.measure {
+            Measure::Count(_) => Some(MILLION),
+            Measure::Sum { key, .. } => {
+                request.intent.context.get(&**key).and_then(serde_json::Value::as_f64).and_then(millionths)
             }
         };
-        // Another measure means another counter: their counts are not comparable.
-        let measure = match &self.measure {
-            Measure::Count(_) => "count".to_owned(),
-            Measure::Sum { key, .. } => format!("sum of {key}"),
-        };
+        let most = self.most();
         let charge = |whose: String| Charge {
-            counter: format!("{}/{measure}/{whose}", rule.id).into(),
+            counter: self.counter(rule, &whose),
             amount: amount.unwrap_or(0),
             most,
             window: self.window.millis,
+            share: self.share,
         };
         let charges = match self.by {
             By::Agent => vec![charge(format!("agent/{}", request.intent.agent_id))],
             By::All => vec![charge("all".to_owned())],
+            By::Organisation => vec![charge(ORGANISATION.to_owned())],
             By::Group => request
                 .traits
                 .groups
@@ -324,7 +392,8 @@ impl Serialize for Limit {
             Measure::Count(most) => format!("{most}"),
             Measure::Sum { key, most } => format!("{most} of {key:?}"),
         };
-        serializer.collect_str(&format_args!("{measure} in {} by {}, then {over}", self.window.millis, self.by))
+        let share = self.share.map(|share| format!(" ({share})")).unwrap_or_default();
+        serializer.collect_str(&format_args!("{measure} in {} by {}{share}, then {over}", self.window.millis, self.by))
     }
 }
 
@@ -338,6 +407,7 @@ impl fmt::Display for Limit {
             By::Agent => f.write_str(" for each agent"),
             By::Group => f.write_str(" for each group"),
             By::All => f.write_str(" for all together"),
+            By::Organisation => f.write_str(" for the whole organisation"),
         }
     }
 }
@@ -383,7 +453,7 @@ pub(super) fn millionths(number: f64) -> Option<i64> {
     (0.0..=MOST_MILLIONTHS).contains(&whole).then_some(whole as i64)
 }
 
-const FIELDS: &[&str] = &["count", "sum", "max", "per", "by", "over", "reviewer"];
+const FIELDS: &[&str] = &["count", "sum", "max", "per", "by", "share", "over", "reviewer"];
 /// One, in millionths.
 const MILLION: i64 = 1_000_000;
 const MOST_MILLIONTHS: f64 = 9e18;

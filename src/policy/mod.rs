@@ -50,7 +50,7 @@ pub use crate::document::PolicyFormat;
 pub use crate::model::{Constraints, Problem, Severity};
 pub use alert::{AlertOn, AlertRule};
 pub use explain::RuleTrace;
-pub use limit::LimitUse;
+pub use limit::{LimitUse, SharedLimitTerms};
 pub use preapproval::{PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse};
 pub use request::PolicyRequest;
 pub use rule::Effect;

@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use super::evaluate::{Engine, Findings, FirstRules, Standing};
-use super::limit::{Decimal, LimitUse};
+use super::limit::{Decimal, Limit, LimitUse};
 use super::naming::DocumentNames;
 use super::request::PolicyRequest;
 use super::rule::Rule;
@@ -146,6 +146,12 @@ impl Writer<'_> {
                     let why = rule.and_then(|rule| rule.limit.as_ref()?.uncounted(rule, self.request));
                     let why = why.unwrap_or_else(|| "the request names no amount".to_owned());
                     format!(" The limit of rule {:?} ({terms}) cannot be counted: {why}.", limit.rule)
+                }
+                (Some(amount), None)
+                    if amount <= limit.most
+                        && rule.and_then(|rule| rule.limit.as_ref()).is_some_and(Limit::is_shared) =>
+                {
+                    format!(" The organisation has no room left in the limit of rule {:?} ({terms}).", limit.rule)
                 }
                 (Some(_), None) => {
                     format!(" This is more than the limit of rule {:?} ({terms}) ever allows.", limit.rule)

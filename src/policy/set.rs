@@ -15,7 +15,7 @@ use super::document::Document;
 use super::evaluate::Engine;
 use super::explain::RuleTrace;
 use super::layers::Layers;
-use super::limit::{LimitUse, Meter, Unused, UsedByRule};
+use super::limit::{LimitUse, Meter, SharedLimitTerms, Unused, UsedByRule};
 use super::naming::DocumentNames;
 use super::request::PolicyRequest;
 use super::rule::Rule;
@@ -364,6 +364,12 @@ impl PolicySet {
             }
         }
         Ok(strictest.unwrap_or(best))
+    }
+
+    /// Returns the limits that hold for the whole organisation, in document order.
+    pub fn shared_limits(&self) -> Vec<SharedLimitTerms> {
+        let shared = |rule: &Rule| rule.limit.as_ref()?.shared(rule);
+        self.0.engine.rules.iter().filter_map(shared).collect()
     }
 
     /// Classifies the cause of this set's DENY.

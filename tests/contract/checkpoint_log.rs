@@ -10,7 +10,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use common::{code, copy_folder, decide, error, journal, open_with};
-use rulekeep::checkpoint::{Checkpoint, CheckpointKey, VerifierKey, verify_consistency, verify_inclusion};
+use rulekeep::checkpoint::{
+    Checkpoint, CheckpointKey, InclusionProof, VerifierKey, verify_consistency, verify_inclusion,
+};
+use rulekeep::extension::Extension;
 use rulekeep::proof::{BrokenKind, VerifyOptions};
 use rulekeep::status::Health;
 use rulekeep::{Durability, Error, Governor, GovernorBuilder, Outcome, ProofRecord};
@@ -425,4 +428,22 @@ fn without_a_key_nothing_is_signed_and_a_checkpoint_still_holds_the_log() {
     let id = decide(&governor, "a");
     assert_eq!((code(governor.log().checkpoint()), code(governor.log().prove(&id))), ("CONFLICT", "CONFLICT"));
     governor.log().verify_checkpoint(&sample.later, &public()).unwrap();
+}
+
+#[test]
+fn a_member_proves_records_by_notes_of_its_own_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = common::in_folder(folder.path());
+    decide_often(&governor, 5);
+    let proof_id = decide(&governor, "a");
+    let extension = Extension::of(&governor);
+    let (size, root) = extension.tree_head().unwrap();
+    let note = Checkpoint::new(ORIGIN, size, root).unwrap().sign(&key()).unwrap();
+    let index = proof_id.sequence().get();
+    let path = extension.inclusion(index, size).unwrap();
+    let proof = InclusionProof::new(index, path, note).to_string();
+    let record = governor.log().record(&proof_id).unwrap();
+    assert_eq!(verify_inclusion(&record, &proof, &public()).unwrap().size(), size);
+    assert_eq!(code(extension.inclusion(size, size)), "INTERNAL");
+    assert!(!folder.path().join("CHECKPOINT").exists(), "the member keeps its notes itself");
 }

@@ -11,6 +11,7 @@ use std::thread;
 
 use common::{ChildProcess, builder, child_folder, code, in_folder, in_memory, intent, reading, say};
 use rulekeep::agent::AgentChange;
+use rulekeep::extension::Extension;
 use rulekeep::kill_switch::{KillSwitchId, KillSwitchScope};
 use rulekeep::proof::{Order, ProofId};
 use rulekeep::{Agent, Decision, Durability, Enforcement, Governor, Outcome, ProofQuery, ProofRecord};
@@ -384,4 +385,36 @@ fn every_stop_that_was_acknowledged_is_in_force_after_a_kill_and_none_that_was_l
         }
     }
     assert!(!on.is_empty() && !off.is_empty());
+}
+
+#[test]
+fn only_an_order_of_the_organisation_lifts_what_the_organisation_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = in_folder(folder.path());
+    let order = Extension::of(&governor).set_kill_switch(agent("a"), "ann", "wrong payees").unwrap();
+    assert_eq!(governor.kill_switch().list()[0].by, "organisation/ann");
+    let denied = enforced(&governor, "a");
+    assert_eq!(denied.decision, Decision::Deny);
+    assert!(denied.reasoning.ends_with("only an order of the organisation can lift it."), "{}", denied.reasoning);
+    let refused = governor.kill_switch().lift(&order.id, "bob", "").unwrap_err();
+    let told =
+        format!("the kill switch {} was set by the organisation; only an order of the organisation lifts it", order.id);
+    assert!(refused.code() == "CONFLICT" && refused.to_string().contains(&told), "{refused}");
+    governor.close().unwrap();
+    drop(governor);
+
+    let governor = in_folder(folder.path());
+    assert_eq!(code(governor.kill_switch().lift(&order.id, "bob", "")), "CONFLICT", "also after a restart");
+    Extension::of(&governor).lift_kill_switch(&order.id, "ann", "corrected").unwrap();
+    assert_eq!(decision(&governor, "a"), Decision::Allow);
+}
+
+#[test]
+fn nobody_at_the_governor_speaks_for_the_organisation_nor_an_order_for_its_operator() {
+    let governor = in_memory();
+    let local = governor.kill_switch().set(agent("a"), "ann", "").unwrap();
+    assert_eq!(code(governor.kill_switch().set(agent("a"), " organisation/ann", "")), "INVALID_INPUT");
+    assert_eq!(code(governor.kill_switch().lift(&local.id, "organisation/ann", "")), "INVALID_INPUT");
+    assert_eq!(code(Extension::of(&governor).lift_kill_switch(&local.id, "ann", "")), "CONFLICT");
+    governor.kill_switch().lift(&local.id, "ann", "").unwrap();
 }

@@ -134,7 +134,7 @@ impl Question {
 }
 
 fn kept(charge: &Charge) -> LimitCharge {
-    LimitCharge(charge.counter.clone(), charge.amount, charge.most, charge.window)
+    LimitCharge(charge.counter.clone(), charge.amount, charge.most, charge.window, charge.share)
 }
 
 fn need(need: &Need) -> ReviewNeed {

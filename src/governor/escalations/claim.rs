@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::super::Governor;
 use super::super::pending::PendingEnforcement;
+use super::super::permit::is_low_read;
 use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::digest::{self, Bound};
 use super::end::Unsettled;
@@ -28,7 +29,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::Conflict`] while the escalation is pending; when it was rejected, has expired or was claimed; when the
     /// intent is not the approved one or its evidence cannot be read any more; when other policies are in force, the
-    /// agent may not act, or its task is no longer open. [`Error::ProofNotFound`]. [`Error::StorageUnavailable`] or
+    /// agent may not act, its task is no longer open, or the governor needs a permit and has none. [`Error::ProofNotFound`]. [`Error::StorageUnavailable`] or
     /// [`Error::ChainBroken`] when the claim cannot be recorded; then nothing is granted, and the approval may be
     /// consumed.
     pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
@@ -174,6 +175,9 @@ impl Governor {
             return Err(Error::Internal { message: format!("{id} is approved without a record") });
         };
         let answer = inner.log.record(&resolution)?;
+        if let Some(why) = self.unpermitted(record.risk, &intent.required_capabilities, now) {
+            return Err(conflict(format!("{id} cannot be claimed now: {why}")));
+        }
         let cell = self.registered(&record.agent_id)?;
         let mut next = EscalationRecord { claimed_at: Some(now), ..record.clone() };
         let sequence = loop {
@@ -208,7 +212,8 @@ impl Governor {
             retryable: None,
             source: GrantSource::default(),
         };
-        Ok((self.granting(enforcement, &record.agent_id, now), sequence))
+        let is_low_read = is_low_read(record.risk, &intent.required_capabilities);
+        Ok((self.granting(enforcement, &record.agent_id, now, is_low_read), sequence))
     }
 
     /// Returns whether the intent comes from the escalated text: two texts can be parsed to the same intent.

@@ -52,6 +52,10 @@ impl Governor {
         if agent.state != AgentState::Active {
             return Err(changed(&format!("the agent is {}", agent.state)));
         }
+        if let Some(why) = self.unpermitted(record.risk, &asked.intent.required_capabilities, now) {
+            let message = format!("{} cannot be approved now: {why}", record.id());
+            return Err(Error::Conflict { message });
+        }
         let mut grant = if asked.is_masked() {
             self.unless_trust_fell(record, agent, &asked.detail, now, &changed)?
         } else {
@@ -117,6 +121,6 @@ fn narrowed(offer: &ApprovalOffer, granted: &[crate::model::Capability], constra
     ApprovalOffer { granted, denied, constraints: limits }
 }
 
-fn charge(LimitCharge(counter, amount, most, window): &LimitCharge) -> Charge {
-    Charge { counter: counter.clone(), amount: *amount, most: *most, window: *window }
+fn charge(LimitCharge(counter, amount, most, window, share): &LimitCharge) -> Charge {
+    Charge { counter: counter.clone(), amount: *amount, most: *most, window: *window, share: *share }
 }

@@ -139,6 +139,7 @@ impl PreApprovalRecord {
             most,
             // No pre-approval lasts longer, so uses stay counted until it ends.
             window: LONGEST_LIMIT_WINDOW,
+            share: None,
         };
         let count = charge("count", ONE, i64::from(self.approval.terms().count) * ONE);
         let sum = self.approval.most().map(|most| charge("sum", used.amount, most));
@@ -263,7 +264,7 @@ impl Governor {
         why: impl Fn(&mut Held) -> Option<String>,
     ) -> Result<Option<Sequence>, Error> {
         let now = self.inner.clock.now();
-        let mut meter = self.inner.limits.meter(now);
+        let mut meter = self.inner.limits.local_meter(now);
         meter.hold();
         let mut known = self.inner.approvals.given.lock();
         let mut taken = Ok(None);

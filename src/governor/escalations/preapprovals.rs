@@ -219,7 +219,7 @@ impl Escalations<'_> {
             let agent = cell.as_ref().map(|cell| cell.read());
             let stops = inner.stops.load();
             self.governor.may_act(terms, agent.as_deref(), &stops)?;
-            let mut meter = inner.limits.meter(now);
+            let mut meter = inner.limits.local_meter(now);
             meter.hold();
             let mut known = inner.approvals.given.lock();
             // An agent suspended later finds the pre-approval given here, and revokes it.

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::super::Governor;
 use super::super::agents;
-use super::super::decide::{Origin, Recording, Stored};
+use super::super::decide::{Attempt, Origin, Recording, Stored};
+use super::super::shared_limits::Taking;
 use super::super::tasks::Under;
 use super::super::trust::Moved;
 use super::asked_evidence::{AskedEvidence, evidence_conflict};
@@ -61,15 +62,23 @@ impl Governor {
     /// `record`, which contains the deciding votes and is updated. The caller then waits for the commit, and notifies
     /// the waiters once it holds no lock.
     pub(super) fn resolve(&self, record: &mut EscalationRecord, answer: &Answer) -> Result<Committed, Error> {
+        let mut taking = self.taking();
         loop {
-            // `None` if a kill switch was set meanwhile: evaluate again.
-            if let Some(committed) = self.try_resolve(record, answer)? {
-                return Ok(committed);
+            match self.try_resolve(record, answer, &mut taking)? {
+                Attempt::Done(committed) => return Ok(committed),
+                Attempt::Stopped => {}
+                // Of all locks, only that of this escalation is held meanwhile.
+                Attempt::Missing(uses) => taking.take(uses, &Self::approval_request(record.proof_id)),
             }
         }
     }
 
-    fn try_resolve(&self, record: &mut EscalationRecord, answer: &Answer) -> Result<Option<Committed>, Error> {
+    fn try_resolve(
+        &self,
+        record: &mut EscalationRecord,
+        answer: &Answer,
+        taking: &mut Taking<'_>,
+    ) -> Result<Attempt<Committed>, Error> {
         let inner = &*self.inner;
         inner.log.wait_verified()?;
         let cell = self.registered(&record.agent_id)?;
@@ -92,13 +101,17 @@ impl Governor {
         }
         let stops = inner.stops.load();
         // The limits stay locked until the grant's use is recorded, as for a decision.
-        let mut meter = inner.limits.meter(now);
+        let mut meter = inner.limits.meter(now, taking);
         let mut grant = None;
         if matches!(answer, Answer::Approved) {
             if let Some(why) = stops.over(&agent).or_else(|| not_active(&agent)) {
                 return Err(Error::Conflict { message: why });
             }
-            grant = Some(self.still_granted(record, &asked, &agent, now, &mut meter)?);
+            let granted = self.still_granted(record, &asked, &agent, now, &mut meter)?;
+            if let Some(uses) = taking.missing(&granted.charges) {
+                return Ok(Attempt::Missing(uses));
+            }
+            grant = Some(granted);
         }
         let request = PolicyRequest {
             intent: &asked.intent,
@@ -151,10 +164,12 @@ impl Governor {
             OutcomeDraft { asked: Some(standing), ..outcome }
         })?;
         let Some(committed) = committed else {
-            return Ok(None);
+            return Ok(Attempt::Stopped);
         };
-        meter.reserve(&charges.unwrap_or_default(), committed.proof_id.sequence(), committed.at);
+        let charges = charges.unwrap_or_default();
+        meter.reserve(&charges, committed.proof_id.sequence(), committed.at);
         drop(meter);
+        taking.charge(&charges);
         if let Some(changed) = changed {
             *agent = changed.placed_at(committed.sequence);
         }
@@ -163,7 +178,7 @@ impl Governor {
         next.place = committed.sequence;
         *record = next;
         inner.approvals.queue.changed(before, record);
-        Ok(Some(committed))
+        Ok(Attempt::Done(committed))
     }
 
     /// The agent after its request was rejected, with the change of its trust; `None` if it was not rejected.

@@ -65,7 +65,7 @@ pub struct Grant {
 impl Grant {
     /// The proof record of the decision, for reporting the outcome.
     pub fn proof_id(&self) -> ProofId {
-        self.terms.issued.proof_id
+        self.terms.issued.origin.proof_id
     }
 
     /// The agent that may act.
@@ -196,8 +196,17 @@ pub(crate) trait GrantAuthority: Send + Sync {
     fn now(&self) -> Timestamp;
     /// A monotonic clock, measured from an arbitrary moment.
     fn monotonic(&self) -> Duration;
-    /// The reason the agent may not act, if any.
-    fn barred(&self, agent: &AgentId) -> Option<String>;
+    /// The reason the agent may not act on a grant, if any; `is_low_read` as in [`GrantOrigin`].
+    fn barred(&self, agent: &AgentId, is_low_read: bool) -> Option<String>;
+}
+
+/// The decision that a grant rests on.
+#[derive(Clone, Copy)]
+pub(crate) struct GrantOrigin {
+    pub(crate) at: Timestamp,
+    pub(crate) proof_id: ProofId,
+    /// Whether it grants a LOW-risk read, which an offline governor may grant longer.
+    pub(crate) is_low_read: bool,
 }
 
 /// The hidden part of an enforcement from which grants are made. It is ignored by equality and not serialized.
@@ -205,19 +214,17 @@ pub(crate) trait GrantAuthority: Send + Sync {
 pub(crate) struct GrantSource(Option<Arc<Issued>>);
 
 impl GrantSource {
-    /// Creates the source for a decision made at `at`.
+    /// Creates the source for a decision.
     pub(crate) fn new(
         authority: Weak<dyn GrantAuthority>,
-        at: Timestamp,
-        proof_id: ProofId,
+        origin: GrantOrigin,
         agent: &AgentId,
         granted: &[Capability],
         constraints: &Constraints,
     ) -> Self {
         Self(Some(Arc::new(Issued {
             authority,
-            at,
-            proof_id,
+            origin,
             agent: agent.clone(),
             granted: granted.iter().cloned().collect(),
             constraints: constraints.clone(),
@@ -321,8 +328,7 @@ impl GrantTerms {
 struct Issued {
     /// A weak reference, so an enforcement does not keep the governor open.
     authority: Weak<dyn GrantAuthority>,
-    at: Timestamp,
-    proof_id: ProofId,
+    origin: GrantOrigin,
     agent: AgentId,
     /// Inline, because nearly every decision grants one capability.
     granted: SmallVec<[Capability; 1]>,
@@ -346,11 +352,13 @@ impl Issued {
     }
 
     fn check_agent(&self, authority: &dyn GrantAuthority) -> Result<(), GrantError> {
-        authority.barred(&self.agent).map_or(Ok(()), |reason| Err(GrantError::Barred { reason }))
+        authority
+            .barred(&self.agent, self.origin.is_low_read)
+            .map_or(Ok(()), |reason| Err(GrantError::Barred { reason }))
     }
 
     fn default_end(&self) -> Timestamp {
-        after(self.at, DEFAULT_LIFETIME)
+        after(self.origin.at, DEFAULT_LIFETIME)
     }
 
     fn spent(&self) -> MutexGuard<'_, Spent> {

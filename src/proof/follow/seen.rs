@@ -7,8 +7,8 @@ use serde::de::IgnoredAny;
 
 use super::moves::MovedTrust;
 use crate::model::{
-    AgentId, AgentState, Decision, ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE, ProofId, RiskLevel, Sequence,
-    Timestamp, TrustChange,
+    AgentId, AgentState, Decision, DenialClass, ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE, ProofId, RiskLevel,
+    Sequence, Timestamp, TrustChange,
 };
 use crate::proof::journal::entry::AlertEntry;
 use crate::proof::journal::evidence;
@@ -32,7 +32,8 @@ pub(crate) enum Happened {
         risk: RiskLevel,
         /// The decision answers an escalation.
         answers: bool,
-        /// No policy was evaluated, because the agent was stopped by the kill switch, suspended or retired.
+        /// No policy was evaluated, because the agent was stopped by the kill switch, suspended or retired, or the
+        /// governor had no permit.
         is_barred: bool,
     },
     /// A change of an agent's trust.
@@ -85,6 +86,7 @@ struct Barred {
     agent_state: AgentState,
     /// The kill switch that denied the decision.
     stop: Option<IgnoredAny>,
+    denial_class: Option<DenialClass>,
     /// The end of an escalation.
     resolution: Option<Ended>,
 }
@@ -96,9 +98,10 @@ struct Ended {
 
 /// Returns whether evidence says that the agent could not act; false if it was erased.
 fn is_barred(evidence: &[u8]) -> bool {
-    evidence::detail::<Barred>(evidence).is_some_and(|Barred { agent_state, stop, resolution }| {
+    evidence::detail::<Barred>(evidence).is_some_and(|Barred { agent_state, stop, denial_class, resolution }| {
         let is_of_stop = |why: String| [ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE].contains(&why.as_str());
         let ended_by_stop = resolution.and_then(|ended| ended.why).is_some_and(is_of_stop);
-        stop.is_some() || agent_state != AgentState::Active || ended_by_stop
+        let has_no_permit = denial_class == Some(DenialClass::NoPermit);
+        stop.is_some() || agent_state != AgentState::Active || has_no_permit || ended_by_stop
     })
 }

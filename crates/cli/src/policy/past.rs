@@ -105,10 +105,13 @@ impl Past {
         Some(Self { record, intent, detail: serde_json::from_value(evidence.detail).ok()? })
     }
 
-    /// Returns whether the kill switch, the agent's state or a task's mandate denied it, rather than a policy.
+    /// Returns whether the kill switch, the agent's state, a missing permit or a task's mandate denied it, rather than a
+    /// policy.
     pub(super) fn is_barred(&self) -> bool {
         let Detail { stop, agent_state, denial_class, .. } = &self.detail;
-        stop.is_some() || *agent_state != AgentState::Active || *denial_class == Some(DenialClass::Mandate)
+        stop.is_some()
+            || *agent_state != AgentState::Active
+            || matches!(denial_class, Some(DenialClass::Mandate | DenialClass::NoPermit))
     }
 
     /// Returns whether an exhausted limit denied it, which says nothing against the request.

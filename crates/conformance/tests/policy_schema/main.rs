@@ -93,6 +93,10 @@ fn schema_and_loader_refuse_the_same_fields_beside_each_other() {
         json!({ "effect": "allow", "limit": { "count": 1, "per": "1h", "over": "escalate" } }),
         json!({ "effect": "allow", "limit": { "count": 1, "per": "1h", "over": "escalate", "reviewer": "a" } }),
         json!({ "effect": "allow", "limit": { "count": 1, "per": "1h", "reviewer": "a" } }),
+        json!({ "effect": "allow", "limit": { "count": 1, "per": "1h", "by": "organisation" } }),
+        json!({ "effect": "allow", "limit": { "count": 1, "per": "1h", "by": "organisation", "share": "lease" } }),
+        json!({ "effect": "allow", "limit": { "count": 1, "per": "1h", "by": "all", "share": "lease" } }),
+        json!({ "effect": "allow", "limit": { "count": 1, "per": "1h", "share": "reserve" } }),
     ] {
         let mut whole = rule.clone();
         whole["id"] = json!("a");

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::words::{AlertOn, Classification, Effect, Measured, Over, Risk, Tier};
+use crate::words::{AlertOn, Classification, Effect, Measured, Over, Risk, Share, Tier};
 
 /// Rules that decide what agents may do; docs/reference/policies.md describes them.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -271,7 +271,11 @@ pub(crate) struct Constraints {
     ],
     "if" = { "properties": { "over": { "const": "escalate" } }, "required": ["over"] },
     "then" = { "required": ["reviewer"] },
-    "else" = { "properties": { "reviewer": false } }
+    "else" = { "properties": { "reviewer": false } },
+    "allOf" = [{
+        "if": { "required": ["share"] },
+        "then": { "properties": { "by": { "const": "organisation" } }, "required": ["by"] }
+    }]
 ))]
 pub(crate) struct Limit {
     /// Most actions.
@@ -287,6 +291,9 @@ pub(crate) struct Limit {
     pub(crate) per: String,
     /// Whose uses are counted together; each agent's apart when absent.
     pub(crate) by: Option<Measured>,
+    /// How uses are obtained: each one reserved with the organisation (when absent), or from an amount that it lent;
+    /// only with `by = "organisation"`.
+    pub(crate) share: Option<Share>,
     /// What happens once it is used up; deny when absent.
     pub(crate) over: Option<Over>,
     /// Who decides then; required with `over = "escalate"`, and only there.

@@ -29,7 +29,11 @@ words! {
 }
 words! {
     /// Whose uses are counted together.
-    Measured { Agent = "agent", Group = "group", All = "all" }
+    Measured { Agent = "agent", Group = "group", All = "all", Organisation = "organisation" }
+}
+words! {
+    /// How a governor obtains uses of a limit of its organisation.
+    Share { Reserve = "reserve", Lease = "lease" }
 }
 words! {
     /// What happens once a limit is used up.
