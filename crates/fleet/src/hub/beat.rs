@@ -26,12 +26,13 @@ pub(super) struct Arrived {
 impl Hub {
     /// Makes a governor a member.
     pub(super) async fn enrol(&self, request: &Enrol) -> Result<Enrolled, HubError> {
-        let chain = &self.orders().chain;
-        let invitation = Invitation::open(&request.invitation, chain)
+        let mut client = self.inner.store.client().await?;
+        // The founding order may have been given to another hub a moment ago.
+        self.read_orders(&client).await?;
+        let invitation = Invitation::open(&request.invitation, &self.orders().chain)
             .ok_or_else(|| HubError::Forbidden("the invitation is not signed by an operator of this organisation".to_owned()))?;
         let key: VerifierKey =
             request.key.parse().map_err(|error: CheckpointError| HubError::Invalid(error.to_string()))?;
-        let mut client = self.inner.store.client().await?;
         let transaction = client.transaction().await?;
         let now = self.verified_now(&transaction).await?;
         if invitation.expires_at.as_millis() < now {
