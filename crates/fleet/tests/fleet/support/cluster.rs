@@ -51,6 +51,11 @@ impl Cluster {
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
+    /// The folder that the nodes run in.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
     /// The URL of whichever node is the primary.
     pub(crate) fn url(&self) -> String {
         let hosts: Vec<&str> = self.urls.iter().map(|url| host(url)).collect();

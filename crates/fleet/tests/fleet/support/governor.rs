@@ -34,6 +34,11 @@ impl Log {
         &self.records
     }
 
+    /// The same log, signed with another key.
+    pub(crate) fn signed_by(&self, key: CheckpointKey) -> Self {
+        Self { key, ..self.clone() }
+    }
+
     /// Adds entries that hold a text.
     pub(crate) fn grow(&mut self, count: usize, text: &str) {
         let leaves: Vec<_> = (0..count).map(|n| format!("{text} {n}").into_bytes()).collect();
@@ -69,7 +74,7 @@ impl Log {
         Anchor { note, proof: path.map(|path| ConsistencyProof::new(since, self.head.size, path).to_string()) }
     }
 
-    /// Some of the records with their paths in the log of `size` entries, which only has records.
+    /// Some of the records with their paths in the log of `size` entries.
     pub(crate) fn copies(&self, range: std::ops::Range<usize>, size: u64) -> Vec<Copy> {
         let root = log::root(size, &self.head, &self.tiles).expect("the tiles are in memory");
         let copy = |record: &ProofRecord| {

@@ -128,6 +128,10 @@ impl HubProcess {
         self.api.0
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn kill(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
