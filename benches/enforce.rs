@@ -1,5 +1,5 @@
 //! The cost of the hot path: parse, and enforce by the size of the policy set, by the length of the log, by
-//! durability, and by threads.
+//! permit, by durability, and by threads.
 //!
 //! `cargo bench -p rulekeep-benches --bench enforce`. Writing the log of a million records takes a minute;
 //! `RULEKEEP_BENCH_RECORDS=10000` makes a shorter one.
@@ -11,7 +11,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use rulekeep::extension::{Extension, Permit};
 use rulekeep::policy::PolicyRequest;
+use rulekeep::system::Timestamp;
 use rulekeep::trust::TrustSnapshot;
 use rulekeep::{Agent, Durability, Governor, Intent, PolicySet, RiskLevel, Tier};
 
@@ -125,6 +127,34 @@ fn by_log(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// The price of a permit: single calls of a governor that requires one and of one that does not, in turns. Criterion
+/// measures one after the other, and the machine's own drift is larger than the difference.
+fn by_permit(_: &mut Criterion) {
+    let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
+    let [without, with] = folders.each_ref().map(|folder| governor(Durability::Buffered, None, folder));
+    let extension = Extension::of(&with);
+    extension.require_permit().expect("the clock tells the time since boot");
+    let (until, wall_until) = (Duration::MAX, Timestamp::from_millis(i64::MAX));
+    extension.grant_permit(Permit { until, offline_until: until, wall_until, offline_wall_until: wall_until });
+    let intent = intent();
+    let mut nanos = [Vec::new(), Vec::new()];
+    for _ in 0..200_000 {
+        for (governor, nanos) in [&without, &with].into_iter().zip(&mut nanos) {
+            let started = Instant::now();
+            black_box(governor.enforce(black_box(&intent)).expect("a verdict"));
+            nanos.push(started.elapsed().as_nanos());
+            while started.elapsed() < PACE {
+                std::hint::spin_loop();
+            }
+        }
+    }
+    let [without, with] = nanos.map(|mut nanos| {
+        nanos.sort_unstable();
+        nanos.get(nanos.len() / 2).copied().unwrap_or_default()
+    });
+    println!("enforce_buffered_by_permit: median {without} ns without, {with} ns with a permit");
+}
+
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of 100,000
 /// Measures tails on single calls, which Criterion does not report; paced so that the queue does not fill.
 fn tails(name: &str, governor: &Governor, intent: &Intent) {
@@ -194,6 +224,6 @@ fn on_threads(governor: &Governor, intent: &Intent, threads: u64, count: u64) ->
 criterion_group! {
     name = benches;
     config = Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
-    targets = parse, by_policies, by_escalations, by_log, by_durability
+    targets = parse, by_policies, by_escalations, by_permit, by_log, by_durability
 }
 criterion_main!(benches);

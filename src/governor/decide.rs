@@ -410,11 +410,11 @@ impl Governor {
 
 /// The result of one attempt to decide or to approve.
 pub(super) enum Attempt<T> {
-    /// It is enqueued.
+    /// The decision is enqueued.
     Done(T),
     /// A kill switch was set before it was enqueued: evaluate again.
     Stopped,
-    /// It charges these limits of the organisation, whose uses must be taken first.
+    /// The decision charges these limits of the organisation, whose uses must be taken first.
     Missing(Vec<Charge>),
 }
 

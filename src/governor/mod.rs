@@ -31,6 +31,7 @@
 //! | `pending.rs` | decisions whose commit the caller awaits later |
 //! | `permit.rs` | the permit gate: decisions only while the organisation lets the governor decide |
 //! | `background.rs` | background work of the governor |
+//! | `organisation.rs` | access points for a member of a fleet |
 //! | `outcome.rs` | outcomes of actions |
 //! | `policies.rs` | the policy set in force |
 //! | `preview.rs` | previews of decisions |
@@ -76,6 +77,7 @@ mod kill_switch;
 mod latency;
 mod limits;
 mod log;
+mod organisation;
 mod outcome;
 mod pending;
 mod permit;

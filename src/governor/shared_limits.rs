@@ -19,13 +19,13 @@ pub trait SharedLimits: Send + Sync {
     /// fraction of a second: the decision waits for it.
     fn take(&self, request: &str, uses: &[SharedUse<'_>]) -> Taken;
 
-    /// Returns what [`SharedLimits::take`] got for a request that did not use it in the end. It must not block.
-    fn give_back(&self, request: &str);
+    /// Returns the uses that [`SharedLimits::take`] got for a request that did not use them in the end. It must not
+    /// block.
+    fn give_back(&self, request: &str, uses: &[SharedUse<'_>]);
 }
 
 /// A use of a shared limit that a decision asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SharedUse<'a> {
     /// The name of the counter: `<rule>/<measure>/organisation`.
     pub counter: &'a str,
@@ -35,7 +35,7 @@ pub struct SharedUse<'a> {
     pub most: i64,
     /// The length of the sliding window.
     pub window: Duration,
-    /// How the policies say that uses are obtained.
+    /// The way to obtain uses, by the policies.
     pub share: Share,
 }
 
@@ -114,8 +114,8 @@ impl Taking<'_> {
     }
 
     fn give_back(&mut self) {
-        if let Some((limits, request, _)) = self.taken.take() {
-            limits.give_back(&request);
+        if let Some((limits, request, charges)) = self.taken.take() {
+            limits.give_back(&request, &charges.iter().filter_map(used).collect::<Vec<_>>());
         }
     }
 }

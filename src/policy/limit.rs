@@ -96,7 +96,7 @@ pub(crate) struct Charge {
     pub(crate) most: i64,
     /// In milliseconds.
     pub(crate) window: i64,
-    /// How the organisation shares the limit, if it does.
+    /// Set for a limit of the organisation: the way to obtain uses.
     pub(crate) share: Option<Share>,
 }
 
@@ -152,7 +152,6 @@ impl Meter for UsedByRule<'_> {
 
 /// A limit of a policy set that holds for the whole organisation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SharedLimitTerms {
     /// The name of the counter: `<rule>/<measure>/organisation`.
     pub counter: String,
@@ -160,7 +159,7 @@ pub struct SharedLimitTerms {
     pub most: i64,
     /// The length of the sliding window.
     pub window: Duration,
-    /// How governors obtain uses.
+    /// The way governors obtain uses.
     pub share: Share,
 }
 

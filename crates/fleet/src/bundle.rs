@@ -150,12 +150,10 @@ impl Bundle {
         let Leaf::Anchor { governor, note, at: anchored_at } = self.anchor.open("anchor", &head)? else {
             return Err(BundleError::Leaf { leaf: "anchor", expected: "a leaf of the kind anchor" });
         };
-        let bound = match self.enrol.open("enrol", &head)? {
-            Leaf::Enrol { governor: enrolled, key, .. } if enrolled == governor => Some(key),
-            _ => None,
-        };
-        let is_bound = bound.is_some_and(|key| key == self.governor_key) && self.enrol.index < self.anchor.index;
-        if !is_bound {
+        let enrolment = self.enrol.open("enrol", &head)?;
+        let is_bound = matches!(&enrolment, Leaf::Enrol { governor: enrolled, key, .. }
+            if *enrolled == governor && *key == self.governor_key);
+        if !is_bound || self.enrol.index >= self.anchor.index {
             let expected = "the enrolment of the anchor's governor with the bundle's key, before the anchor";
             return Err(BundleError::Leaf { leaf: "enrol", expected });
         }

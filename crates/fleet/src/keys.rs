@@ -4,7 +4,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
-use rulekeep::proof::Digest;
 
 /// Signs a text; the signature is in base 64.
 pub(crate) fn sign(key: &CheckpointKey, text: &str) -> String {
@@ -31,14 +30,4 @@ pub(crate) fn encode(text: &str) -> String {
 /// The text behind [`encode`].
 pub(crate) fn decode(text: &str) -> Option<String> {
     URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok())
-}
-
-/// Bytes in base 64.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    STANDARD.encode(bytes)
-}
-
-/// The digest behind [`base64`].
-pub(crate) fn digest(text: &str) -> Option<Digest> {
-    STANDARD.decode(text).ok()?.try_into().ok().map(Digest::new)
 }

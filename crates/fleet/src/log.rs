@@ -600,22 +600,3 @@ mod tests {
         }
     }
 }
-#[cfg(test)]
-mod measure {
-    use super::*;
-    #[test]
-    fn measure() {
-        let leaves = |n: u64| (0..n).map(|i| vec![(i % 251) as u8; 240]).collect::<Vec<_>>();
-        let a = append(&Head::EMPTY, &HashMap::new(), &leaves(1_000_100)).unwrap();
-        let tiles: HashMap<_, _> = a.tiles.into_iter().collect();
-        for n in [1, 33, 100, 1000, 10_000] {
-            let batch = leaves(n);
-            let t = std::time::Instant::now();
-            append(&a.head, &tiles, &batch).unwrap();
-            eprintln!("append {n}: {:?}", t.elapsed());
-        }
-        let t = std::time::Instant::now();
-        for i in 0..100 { inclusion(i * 9_999, &a.head, &tiles).unwrap(); }
-        eprintln!("inclusion: {:?}", t.elapsed() / 100);
-    }
-}

@@ -89,6 +89,8 @@ pub enum Command {
         /// The governor's id.
         governor: String,
     },
+    /// Declares that the database has lost no grants of shared limits with its last restore or promotion.
+    Reopen,
     /// Lets a governor take part again after a fork, a restored folder or a cloned process.
     Readmit {
         /// The governor's id.
@@ -215,7 +217,9 @@ impl Order {
     pub fn sign(&self, operators: &[CheckpointKey]) -> Result<SignedOrder, OrderError> {
         let body = serde_json::to_string(self).map_err(|error| OrderError::Malformed(error.to_string()))?;
         let mut signed = SignedOrder { body, signatures: BTreeMap::new() };
-        operators.iter().for_each(|operator| signed.add(operator));
+        for operator in operators {
+            signed.add(operator);
+        }
         Ok(signed)
     }
 }
@@ -406,6 +410,7 @@ impl Chain {
                 self.offline.insert(group, seconds);
             }
             Command::RevokeKeys { keys } => self.revoked.extend(keys),
+            Command::Reopen => {}
             Command::Retire { governor } => {
                 self.retired.insert(governor);
             }

@@ -10,7 +10,7 @@ use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
 
 use crate::order::{Chain, Stop};
-use crate::permit::{Deadlines, PermitHolder, PermitTerms};
+use crate::permit::{Deadlines, Moment, PermitHolder, PermitTerms};
 use crate::wire::{Answer, Beat};
 
 /// What a governor has to do after an answer.
@@ -28,7 +28,7 @@ pub enum Task {
     /// Refuse these API keys.
     Revoke(BTreeSet<String>),
     /// Give these leases back.
-    Recall(Vec<String>),
+    Recall(Vec<u64>),
     /// Decide until these moments.
     Permit(Deadlines),
     /// Stop deciding: the hub refuses a permit, for this reason.
@@ -55,25 +55,8 @@ pub struct Session {
     offline_at_most: Duration,
     anchored: u64,
     copied: u64,
-    report: bool,
+    report: Option<u64>,
     show: bool,
-}
-
-/// A moment on the two clocks of a governor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Moment {
-    /// Time since the machine started, with the time that it was suspended.
-    pub boot: Duration,
-    /// The time of day.
-    pub wall: Timestamp,
-}
-
-impl Moment {
-    /// A moment.
-    pub const fn new(boot: Duration, wall: Timestamp) -> Self {
-        Self { boot, wall }
-    }
 }
 
 impl Session {
@@ -94,7 +77,7 @@ impl Session {
             chain,
             least,
             nonce: None,
-            permit: PermitHolder::new(),
+            permit: PermitHolder::default(),
             stages: BTreeMap::new(),
             stops,
             enforced: None,
@@ -104,14 +87,14 @@ impl Session {
             offline_at_most,
             anchored: 0,
             copied: 0,
-            report: false,
+            report: None,
             show: false,
         }
     }
 
     /// The next beat, and its number, under which the answer comes back.
     pub fn beat(&mut self, now: Moment, wait: Duration) -> (u64, Beat) {
-        let number = self.permit.sending(now.boot, now.wall.as_millis());
+        let number = self.permit.sending(now.boot, now.wall_ms);
         let beat = Beat {
             governor: self.governor.clone(),
             boot: self.boot.clone(),
@@ -121,9 +104,9 @@ impl Session {
             open: 0,
             anchor: None,
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            returned: BTreeMap::new(),
-            uses: None,
-            at: now.wall,
+            returned: Vec::new(),
+            report: None,
+            at: Timestamp::from_millis(now.wall_ms),
         };
         (number, beat)
     }
@@ -215,6 +198,11 @@ impl Session {
         }
     }
 
+    /// The groups that the governor is in, by the last answer.
+    pub fn groups(&self) -> &[String] {
+        &self.groups
+    }
+
     /// The orders that are in force.
     pub const fn chain(&self) -> &Chain {
         &self.chain
@@ -223,6 +211,12 @@ impl Session {
     /// The `policies` orders that are enforced and shadowed.
     pub const fn policies(&self) -> (Option<u64>, Option<u64>) {
         (self.enforced, self.shadowed)
+    }
+
+    /// The longest time for which a hub may hold a beat open: a third of the permit's term.
+    pub fn longest_wait(&self) -> Duration {
+        let seconds = self.chain.organisation().map_or(0, |organisation| organisation.permit_seconds);
+        Duration::from_secs(seconds) / 3
     }
 
     /// The number of entries that the newest anchored checkpoint covers.
@@ -240,8 +234,8 @@ impl Session {
         self.show
     }
 
-    /// Returns whether the next beat must report all uses of shared limits.
-    pub const fn must_report(&self) -> bool {
+    /// The epoch for which the next beat must report all parts of shared limits.
+    pub const fn must_report(&self) -> Option<u64> {
         self.report
     }
 }

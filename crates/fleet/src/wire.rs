@@ -18,6 +18,7 @@ use rulekeep::system::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::budget::{Grant, Report, Return, Want};
 use crate::keys;
 use crate::order::{Chain, SignedOrder};
 
@@ -112,12 +113,12 @@ pub struct Beat {
     pub anchor: Option<Anchor>,
     /// The time for which the hub may wait for news, in milliseconds.
     pub wait_ms: u64,
-    /// Leases, or parts of them, that it gives back: by lease id, in millionths.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub returned: BTreeMap<String, i64>,
-    /// The amounts that it has used or holds, by counter, in millionths; sent when a hub asks for them.
+    /// Parts of shared limits that it gives back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub returned: Vec<Return>,
+    /// All parts of shared limits that it holds or has spent; sent when a hub asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uses: Option<BTreeMap<String, i64>>,
+    pub report: Option<Report>,
     /// The governor's time.
     pub at: Timestamp,
 }
@@ -159,12 +160,12 @@ pub struct Answer {
     /// The number of entries whose records are copied where they are wanted.
     #[serde(default)]
     pub copied: u64,
-    /// Leases to give back.
+    /// The numbers of leases to give back.
     #[serde(default)]
-    pub recall: Vec<String>,
-    /// Whether the next beat must report all uses of shared limits.
-    #[serde(default)]
-    pub report: bool,
+    pub recall: Vec<u64>,
+    /// The epoch of the database for which the next beat must report all parts of shared limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<u64>,
     /// Whether the next beat must carry a checkpoint: this run has not shown yet that its log continues the anchored one.
     #[serde(default)]
     pub show: bool,
@@ -178,6 +179,28 @@ pub struct Term {
     pub term_ms: u64,
     /// The further time for which it may decide on LOW-risk reads, in milliseconds.
     pub offline_ms: u64,
+}
+
+/// A governor's request for parts of shared limits, which decisions wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Reserve {
+    /// The governor's id.
+    pub governor: String,
+    /// The id of the run of its process.
+    pub boot: String,
+    /// The parts that it wants.
+    pub wants: Vec<Want>,
+}
+
+/// The answer to a request for parts of shared limits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reserved {
+    /// The parts that are granted.
+    pub grants: Vec<Grant>,
+    /// The numbers of the wants that are not.
+    pub refused: Vec<u64>,
 }
 
 /// A batch of records, copied to the organisation.
@@ -252,16 +275,3 @@ pub fn is_signed(key: &VerifierKey, path: &str, body: &str, signature: &str) -> 
 fn signed_text(path: &str, body: &str) -> String {
     format!("rulekeep fleet {path}\n{body}")
 }
-
-/// A governor's request for amounts of shared limits that a decision waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Reserve {
-    /// The governor's id.
-    pub governor: String,
-    /// The id of the run of its process.
-    pub boot: String,
-}
-/// r
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reserved {}

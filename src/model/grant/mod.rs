@@ -205,7 +205,7 @@ pub(crate) trait GrantAuthority: Send + Sync {
 pub(crate) struct GrantOrigin {
     pub(crate) at: Timestamp,
     pub(crate) proof_id: ProofId,
-    /// Whether it grants a LOW-risk read, which an offline governor may grant longer.
+    /// True for a LOW-risk read, whose grant also lasts through an offline term.
     pub(crate) is_low_read: bool,
 }
 

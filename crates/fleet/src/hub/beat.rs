@@ -15,11 +15,13 @@ use super::orders::number;
 use super::{Hub, HubError, sequencer};
 use crate::log::Leaf;
 use crate::order::Chain;
+use crate::permit::Arrival;
 use crate::wire::{Anchor, Answer, Beat, Enrol, Enrolled, Invitation, MAX_ORDERS, Term};
 
 /// A beat that waits for the next transaction.
 pub(super) struct Arrived {
     beat: Beat,
+    arrival: Arrival,
     answer: oneshot::Sender<Result<Answer, String>>,
 }
 
@@ -29,8 +31,9 @@ impl Hub {
         let mut client = self.inner.store.client().await?;
         // The founding order may have been given to another hub a moment ago.
         self.read_orders(&client).await?;
-        let invitation = Invitation::open(&request.invitation, &self.orders().chain)
-            .ok_or_else(|| HubError::Forbidden("the invitation is not signed by an operator of this organisation".to_owned()))?;
+        let invitation = Invitation::open(&request.invitation, &self.orders().chain).ok_or_else(|| {
+            HubError::Forbidden("the invitation is not signed by an operator of this organisation".to_owned())
+        })?;
         let key: VerifierKey =
             request.key.parse().map_err(|error: CheckpointError| HubError::Invalid(error.to_string()))?;
         let transaction = client.transaction().await?;
@@ -59,7 +62,7 @@ impl Hub {
             Some(group) => vec![group.clone()],
             None => invitation.groups,
         };
-        let new = "INSERT INTO governors (id, key, groups, epoch) SELECT $1, $2, $3, max(n) FROM epochs";
+        let new = "INSERT INTO governors (id, key, groups) VALUES ($1, $2, $3)";
         transaction.execute(new, &[&key.name(), &request.key, &groups]).await?;
         let leaf = Leaf::Enrol {
             governor: key.name().to_owned(),
@@ -78,7 +81,11 @@ impl Hub {
         let (order, mut newest) = (beat.order, self.inner.newest.subscribe());
         let (sender, answered) = oneshot::channel();
         let busy = || HubError::Database("this hub is shutting down".to_owned());
-        self.inner.beats.send(Arrived { beat, answer: sender }).await.map_err(|_| busy())?;
+        self.inner
+            .beats
+            .send(Arrived { beat, arrival: self.inner.reads.arrived(), answer: sender })
+            .await
+            .map_err(|_| busy())?;
         let mut answer = answered.await.map_err(|_| busy())?.map_err(HubError::Database)?;
         if answer.orders.is_empty() && answer.refused.is_none() && !answer.is_news() {
             // INVARIANT: the permit stays that of the transaction above, counted from the sending of this beat.
@@ -109,9 +116,10 @@ impl Hub {
             }
             // A governor's second beat rests on its first.
             let mut seen = HashSet::new();
-            let (batch, second): (Vec<_>, Vec<_>) = batch.into_iter().partition(|next| seen.insert(next.beat.governor.clone()));
+            let (batch, second): (Vec<_>, Vec<_>) =
+                batch.into_iter().partition(|next| seen.insert(next.beat.governor.clone()));
             left_over = second;
-            let beats: Vec<&Beat> = batch.iter().map(|next| &next.beat).collect();
+            let beats: Vec<_> = batch.iter().map(|next| (&next.beat, next.arrival)).collect();
             let answers = self.judge_all(&beats).await;
             match answers {
                 Ok(mut answers) => {
@@ -132,37 +140,45 @@ impl Hub {
         }
     }
 
-    async fn judge_all(&self, beats: &[&Beat]) -> Result<BTreeMap<String, Answer>, HubError> {
+    async fn judge_all(&self, beats: &[(&Beat, Arrival)]) -> Result<BTreeMap<String, Answer>, HubError> {
         let mut client = self.inner.store.client().await?;
+        let read = self.inner.reads.begin_read();
         let transaction = client.transaction().await?;
-        let standing = self.look_at_epoch(&transaction).await?;
-        let ids: Vec<&str> = beats.iter().map(|beat| beat.governor.as_str()).collect();
+        let epoch = self.look_at_epoch(&transaction).await?;
+        let ids: Vec<&str> = beats.iter().map(|(beat, _)| beat.governor.as_str()).collect();
         // Locked in one order, so that hubs do not wait for each other in a circle.
         let rows = transaction.query(SELECT, &[&ids]).await?;
-        let mut members: BTreeMap<String, Member> = rows.iter().map(Member::read).map(|row| (row.id.clone(), row)).collect();
+        let mut members: BTreeMap<String, Member> =
+            rows.iter().map(Member::read).map(|row| (row.id.clone(), row)).collect();
         self.read_orders(&transaction).await?;
         let stages = self.stages(&transaction).await?;
         let recalls = self.recalls(&transaction, &ids).await?;
         let orders = self.orders();
         let (mut answers, mut leaves) = (BTreeMap::new(), Vec::new());
-        for beat in beats {
+        for (beat, arrival) in beats {
             let Some(member) = members.get_mut(&beat.governor) else { continue };
-            let context = Context { chain: &orders.chain, epoch: standing.epoch, now: standing.now, unverified: standing.unverified };
+            let context = Context {
+                chain: &orders.chain,
+                now: epoch.now,
+                unverified: epoch.unverified,
+                awaited_in: epoch.fence.is_awaited(&beat.governor).then_some(epoch.fence.epoch()),
+            };
             let mut answer = member.judge(beat, &context, &mut leaves);
+            answer.permit = answer.permit.and_then(|term| read.permit(*arrival, term));
             answer.stages.clone_from(&stages);
             answer.recall = recalls.get(&beat.governor).cloned().unwrap_or_default();
-            // News ends the waiting of a beat that has brought none.
-            answer.orders = if beat.order < orders.chain.seq() { orders.signed.last().cloned().into_iter().collect() } else { Vec::new() };
+            if beat.order < orders.chain.seq() {
+                // News ends the waiting of a beat; the orders are added then.
+                answer.orders = orders.signed.last().cloned().into_iter().collect();
+            }
+            if !answer.nonce.is_empty() {
+                self.settle(&transaction, beat, &epoch, member.is_shown).await?;
+            }
             answers.insert(beat.governor.clone(), answer);
         }
-        for beat in beats.iter().filter(|beat| answers.get(&beat.governor).is_some_and(|answer| !answer.nonce.is_empty())) {
-            self.give_back(&transaction, beat).await?;
-            if let Some(uses) = &beat.uses {
-                self.reported(&transaction, beat, uses, standing.now).await?;
-            }
-        }
         Member::store(&transaction, &members).await?;
-        let leaves: Vec<_> = leaves.iter().map(|(leaf, governor, size)| (leaf, governor.as_str(), number(*size))).collect();
+        let leaves: Vec<_> =
+            leaves.iter().map(|(leaf, governor, size)| (leaf, governor.as_str(), number(*size))).collect();
         sequencer::enqueue(&transaction, &leaves).await?;
         transaction.commit().await?;
         Ok(answers)
@@ -172,15 +188,16 @@ impl Hub {
 impl Answer {
     /// Returns whether the governor should get it at once.
     fn is_news(&self) -> bool {
-        !self.recall.is_empty() || self.report || self.show
+        !self.recall.is_empty() || self.report.is_some() || self.show
     }
 }
 
 /// What a beat is judged by, besides its governor.
 struct Context<'a> {
     chain: &'a Chain,
-    epoch: i64,
     now: i64,
+    /// The epoch for which it has not reported what it holds of shared limits.
+    awaited_in: Option<u64>,
     /// Why nobody gets a permit.
     unverified: Option<&'a str>,
 }
@@ -206,7 +223,6 @@ struct Member {
     skew_ms: i64,
     permit_until: i64,
     trouble: String,
-    epoch: i64,
     /// Whether this run has shown that its log continues the anchored one.
     is_shown: bool,
 }
@@ -232,8 +248,7 @@ impl Member {
             skew_ms: row.get(15),
             permit_until: row.get(16),
             trouble: row.get(17),
-            epoch: row.get(18),
-            is_shown: row.get(19),
+            is_shown: row.get(18),
         }
     }
 
@@ -254,8 +269,22 @@ impl Member {
             .execute(
                 UPDATE,
                 &[
-                    &ids, &boots, &boots_before, &nonces, &nonces_before, &refused, &notes, &troubles, &orders, &open,
-                    &sizes, &anchored, &seen, &skews, &permits, &shown,
+                    &ids,
+                    &boots,
+                    &boots_before,
+                    &nonces,
+                    &nonces_before,
+                    &refused,
+                    &notes,
+                    &troubles,
+                    &orders,
+                    &open,
+                    &sizes,
+                    &anchored,
+                    &seen,
+                    &skews,
+                    &permits,
+                    &shown,
                 ],
             )
             .await?;
@@ -264,10 +293,14 @@ impl Member {
 
     /// Judges a beat: notes what it reports, and answers whether the governor may decide.
     fn judge(&mut self, beat: &Beat, context: &Context<'_>, leaves: &mut Vec<(Leaf, String, u64)>) -> Answer {
-        if self.trouble.is_empty() && let Err(why) = self.recognize(beat) {
+        if self.trouble.is_empty()
+            && let Err(why) = self.recognize(beat)
+        {
             self.quarrel(&why, vec![self.note.clone()], leaves);
         }
-        if self.trouble.is_empty() && let Some(anchor) = &beat.anchor {
+        if self.trouble.is_empty()
+            && let Some(anchor) = &beat.anchor
+        {
             match self.take(anchor) {
                 Ok(None) => self.is_shown = true,
                 Ok(Some(size)) => {
@@ -313,7 +346,7 @@ impl Member {
             groups: self.groups.clone(),
             anchored: self.size.unsigned_abs(),
             copied: self.copied.unsigned_abs(),
-            report: self.epoch < context.epoch && beat.uses.is_none(),
+            report: context.awaited_in.filter(|_| beat.report.is_none()),
             show: !self.is_shown,
             ..Answer::default()
         }
@@ -384,7 +417,7 @@ const MOST_AT_ONCE: usize = 512;
 /// The longest time that a beat may wait for news.
 const MAX_WAIT_MS: u64 = 60_000;
 const SELECT: &str = "SELECT id, key, groups, boot, boot_before, nonce, nonce_before, order_seq, refused, open_actions, \
-    size, note, anchored_at, copied, seen_at, skew_ms, permit_until, trouble, epoch, is_shown \
+    size, note, anchored_at, copied, seen_at, skew_ms, permit_until, trouble, is_shown \
     FROM governors WHERE id = ANY($1) ORDER BY id FOR UPDATE";
 const UPDATE: &str = "UPDATE governors AS g SET boot = u.boot, boot_before = u.boot_before, nonce = u.nonce, \
     nonce_before = u.nonce_before, refused = u.refused, note = u.note, trouble = u.trouble, order_seq = u.order_seq, \
@@ -394,4 +427,3 @@ const UPDATE: &str = "UPDATE governors AS g SET boot = u.boot, boot_before = u.b
     $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::boolean[]) \
     AS u(id, boot, boot_before, nonce, nonce_before, refused, note, trouble, order_seq, open_actions, size, anchored_at, \
     seen_at, skew_ms, permit_until, is_shown) WHERE g.id = u.id";
-

@@ -6,12 +6,15 @@
 use deadpool_postgres::GenericClient;
 
 use super::orders::number;
-use super::{Hub, HubError, sequencer, store};
+use super::store::{self, Identity};
+use super::{Hub, HubError, sequencer};
+use crate::budget::Fence;
 use crate::log::Leaf;
 
 /// The epoch of the database, read in a transaction.
 pub(super) struct EpochNow {
-    pub(super) epoch: i64,
+    /// Who has not reported since it began.
+    pub(super) fence: Fence,
     /// The database's time.
     pub(super) now: i64,
     /// Why the database is not trusted, if it is not.
@@ -19,32 +22,47 @@ pub(super) struct EpochNow {
 }
 
 impl Hub {
-    /// Reads the database's epoch, and begins a new one if the database is another.
+    /// Reads the database's epoch. Begins a new one if the database is another; a server that was started again must be
+    /// verified again, because its disk may have been reset.
     pub(super) async fn look_at_epoch(&self, client: &impl GenericClient) -> Result<EpochNow, HubError> {
         let (identity, now) = store::identity(client).await?;
-        let newest = "SELECT n, system, timeline, is_verified FROM epochs ORDER BY n DESC LIMIT 1";
-        let row = client.query_opt(newest, &[]).await?;
-        let known = row.map(|row| (row.get::<_, i64>(0), (row.get::<_, String>(1), row.get::<_, i64>(2)), row.get(3)));
-        let of_now = (identity.system.clone(), number(identity.timeline));
-        let (epoch, is_verified) = match known {
-            Some((epoch, of, is_verified)) if of == of_now => (epoch, is_verified),
-            former => {
-                let epoch = former.map_or(1, |(epoch, ..)| epoch + 1);
-                let new = "INSERT INTO epochs VALUES ($1, $2, $3, $4, false) ON CONFLICT DO NOTHING";
-                let stored = client.execute(new, &[&epoch, &of_now.0, &of_now.1, &now]).await?;
-                if stored == 1 {
-                    // The nonces that members hold may be newer than those of a restored database.
-                    let forget = "UPDATE governors SET boot = '', boot_before = '', nonce = '', nonce_before = ''";
-                    client.execute(forget, &[]).await?;
-                    let leaf = Leaf::Epoch { system: identity.system, timeline: identity.timeline, former: None };
-                    sequencer::enqueue(client, &[(&leaf, "", epoch)]).await?;
-                }
-                self.inner.leaves.notify_one();
-                (epoch, false)
+        let (system, timeline) = (&identity.system, number(identity.timeline));
+        let mut row = client.query_opt(NEWEST, &[system, &timeline]).await?;
+        if row.as_ref().is_none_or(|row| row.get::<_, String>(3) != identity.started) {
+            // Hubs that find it out together wait for each other here.
+            client.execute("LOCK TABLE epochs IN EXCLUSIVE MODE", &[]).await?;
+            let again = "UPDATE epochs SET is_verified = false, started = $3 WHERE started <> $3 AND system = $1 AND timeline = $2 \
+                         AND n = (SELECT max(n) FROM epochs)";
+            client.execute(again, &[system, &timeline, &identity.started]).await?;
+            if client.query_opt(NEWEST, &[system, &timeline]).await?.is_none() {
+                self.begin_epoch(client, &identity, now).await?;
             }
-        };
-        let unverified = (!is_verified).then_some("the database was restored or promoted, and its log is not verified yet");
-        Ok(EpochNow { epoch, now, unverified })
+            self.inner.leaves.notify_one();
+            row = client.query_opt(NEWEST, &[system, &timeline]).await?;
+        }
+        let row = row.ok_or_else(|| HubError::Database("it has no epoch".to_owned()))?;
+        let (epoch, is_verified, since): (i64, bool, i64) = (row.get(0), row.get(1), row.get(2));
+        let rows = client.query("SELECT governor, boot FROM fence", &[]).await?;
+        let fence = Fence::from_rows(epoch.unsigned_abs(), since, rows.iter().map(|row| (row.get(0), row.get(1))));
+        let unverified = (!is_verified).then_some("the database was started, and its log is not verified yet");
+        Ok(EpochNow { fence, now, unverified })
+    }
+
+    /// Begins an epoch: members have to report what they hold of shared limits.
+    pub(super) async fn begin_epoch(
+        &self,
+        client: &impl GenericClient,
+        identity: &Identity,
+        now: i64,
+    ) -> Result<(), HubError> {
+        let Identity { system, timeline, started } = identity;
+        let new = "INSERT INTO epochs SELECT greatest($3, coalesce(max(n), 0) + 1), $1, $2, $4, $3, false FROM epochs RETURNING n";
+        let epoch: i64 = client.query_one(new, &[system, &number(*timeline), &now, started]).await?.get(0);
+        client.execute(RAISE, &[]).await?;
+        // The nonces that members hold may be newer than those of a restored database.
+        client.execute(FORGET_BOOTS, &[]).await?;
+        let leaf = Leaf::Epoch { system: system.clone(), timeline: *timeline, former: None };
+        sequencer::enqueue(client, &[(&leaf, "", epoch)]).await
     }
 
     /// The database's time, if its log is verified.
@@ -61,3 +79,10 @@ impl Hub {
         Ok(())
     }
 }
+
+/// The newest epoch, if it is of this database.
+const NEWEST: &str = "SELECT n, is_verified, at, started FROM (SELECT * FROM epochs ORDER BY n DESC LIMIT 1) AS newest \
+    WHERE system = $1 AND timeline = $2";
+/// A governor that an earlier fence still waits for stays awaited as the run that fence expected.
+const RAISE: &str = "INSERT INTO fence SELECT id, nullif(boot, '') FROM governors ON CONFLICT DO NOTHING";
+const FORGET_BOOTS: &str = "UPDATE governors SET boot = '', boot_before = '', nonce = '', nonce_before = ''";

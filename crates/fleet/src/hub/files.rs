@@ -4,12 +4,12 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use rulekeep::checkpoint::{Checkpoint, VerifierKey};
 use deadpool_postgres::GenericClient;
+use rulekeep::checkpoint::{Checkpoint, VerifierKey};
 
 use super::orders::number;
-use super::sequencer::{DAY, append_waiting, enqueue, newest};
-use super::{Hub, HubError};
+use super::sequencer::{DAY, append_waiting, newest};
+use super::{Hub, HubError, store};
 use crate::log::{Head, Leaf, Resource, TileId, entries_bundle, leaves_of};
 use crate::order::SignedOrder;
 
@@ -87,9 +87,9 @@ pub(super) async fn restore(hub: &Hub, folder: &Path, size: u64) -> Result<(), H
     if newest(&transaction, "").await?.root != goal.root() {
         return Err(missing("the published files contradict the database".to_owned()));
     }
-    let row = transaction.query_one("SELECT system, timeline FROM epochs ORDER BY n DESC LIMIT 1", &[]).await?;
-    let leaf = Leaf::Epoch { system: row.get(0), timeline: row.get::<_, i64>(1).unsigned_abs(), former: None };
-    enqueue(&transaction, &[(&leaf, "", 0)]).await?;
+    // Grants were lost with the leaves.
+    let (identity, now) = store::identity(&transaction).await?;
+    hub.begin_epoch(&transaction, &identity, now).await?;
     transaction.commit().await?;
     // Verifies the orders that came back.
     hub.read_orders(&client).await
@@ -154,6 +154,8 @@ const CHECKPOINT: &str = "checkpoint";
 /// Ends a governor's trouble; what it held under an earlier life stays spent.
 pub(super) const READMIT: &str = "UPDATE governors SET trouble = '', size = 0, note = '', boot = '', nonce = '', \
     nonce_before = '' WHERE id = $1 AND trouble <> ''";
-const ENROL: &str = "INSERT INTO governors (id, key, groups, epoch) VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING";
-const ADD_ORDER: &str = "INSERT INTO orders \
+/// Nobody knows what it holds of shared limits.
+const ENROL: &str = "WITH known AS (INSERT INTO governors (id, key, groups) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING) \
+    INSERT INTO fence VALUES ($1, NULL) ON CONFLICT DO NOTHING";
+pub(super) const ADD_ORDER: &str = "INSERT INTO orders \
     SELECT $1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint ON CONFLICT DO NOTHING";

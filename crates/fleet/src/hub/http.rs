@@ -44,7 +44,8 @@ impl Hub {
             return Ok(key.clone());
         }
         let client = self.inner.store.client().await?;
-        let row = client.query_opt("SELECT key FROM governors WHERE id = $1", &[&governor]).await?.ok_or_else(unknown)?;
+        let row =
+            client.query_opt("SELECT key FROM governors WHERE id = $1", &[&governor]).await?.ok_or_else(unknown)?;
         let key: VerifierKey = row.get::<_, String>(0).parse().map_err(|_| unknown())?;
         self.keys().insert(governor.to_owned(), key.clone());
         Ok(key)
@@ -64,11 +65,11 @@ impl Hub {
         let body = std::str::from_utf8(body).map_err(|error| HubError::Invalid(error.to_string()))?;
         let request: T = serde_json::from_str(body).map_err(|error| HubError::Invalid(error.to_string()))?;
         let signature = headers.get(wire::SIGNATURE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let key = self.key_of(request.governor()).await?;
+        let key = request.key(self).await?;
         if wire::is_signed(&key, path, body, signature) {
             Ok(request)
         } else {
-            Err(HubError::Forbidden(format!("the request is not signed by {}", request.governor())))
+            Err(HubError::Forbidden(format!("the request is not signed by {}", key.name())))
         }
     }
 
@@ -76,8 +77,16 @@ impl Hub {
     fn check_reader(&self, headers: &HeaderMap) -> Result<(), HubError> {
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let Inner { settings, .. } = &*self.inner;
-        let is_reader = settings.read_token.as_ref().zip(given).is_some_and(|(token, given)| token.as_bytes().ct_eq(given.as_bytes()).into());
-        if is_reader { Ok(()) } else { Err(HubError::Forbidden("reading needs the hub's token, as a bearer token".to_owned())) }
+        let is_reader = settings
+            .read_token
+            .as_ref()
+            .zip(given)
+            .is_some_and(|(token, given)| token.as_bytes().ct_eq(given.as_bytes()).into());
+        if is_reader {
+            Ok(())
+        } else {
+            Err(HubError::Forbidden("reading needs the hub's token, as a bearer token".to_owned()))
+        }
     }
 
     async fn members(&self) -> Result<Members, HubError> {
@@ -109,9 +118,19 @@ impl Hub {
             organisation: chain.organisation().map(|organisation| organisation.name.clone()),
             now,
             order: chain.seq(),
-            stops: serde_json::to_value(chain.stops().iter().map(|(seq, stop)| {
-                (seq.to_string(), json!({"scope": stop.scope, "groups": stop.groups, "by": stop.by, "note": stop.note}))
-            }).collect::<serde_json::Map<_, _>>()).unwrap_or_default(),
+            stops: serde_json::to_value(
+                chain
+                    .stops()
+                    .iter()
+                    .map(|(seq, stop)| {
+                        (
+                            seq.to_string(),
+                            json!({"scope": stop.scope, "groups": stop.groups, "by": stop.by, "note": stop.note}),
+                        )
+                    })
+                    .collect::<serde_json::Map<_, _>>(),
+            )
+            .unwrap_or_default(),
             stages: self.stages(&client).await?,
             members: members.collect(),
         })
@@ -168,7 +187,8 @@ pub struct MemberInfo {
     pub trouble: String,
 }
 
-async fn enrol(State(hub): State<Hub>, Json(request): Json<Enrol>) -> Result<Response, HubError> {
+async fn enrol(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
+    let request: Enrol = hub.signed("/fleet/v1/enrol", &headers, &body).await?;
     Ok(Json(hub.enrol(&request).await?).into_response())
 }
 
@@ -258,7 +278,8 @@ async fn tile(State(hub): State<Hub>, headers: HeaderMap, Path(path): Path<Strin
 
 async fn console() -> Response {
     let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
-    ([(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CONTENT_SECURITY_POLICY, policy)], CONSOLE).into_response()
+    ([(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CONTENT_SECURITY_POLICY, policy)], CONSOLE)
+        .into_response()
 }
 
 impl IntoResponse for HubError {
@@ -274,26 +295,33 @@ impl IntoResponse for HubError {
     }
 }
 
-/// A request that names the governor that signed it.
+/// A request that a governor signed.
 trait FromMember {
-    fn governor(&self) -> &str;
+    /// The key that must have signed it.
+    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError>;
+}
+
+impl FromMember for Enrol {
+    async fn key(&self, _hub: &Hub) -> Result<VerifierKey, HubError> {
+        self.key.parse().map_err(|error: rulekeep::checkpoint::CheckpointError| HubError::Invalid(error.to_string()))
+    }
 }
 
 impl FromMember for Beat {
-    fn governor(&self) -> &str {
-        &self.governor
+    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
+        hub.key_of(&self.governor).await
     }
 }
 
 impl FromMember for Reserve {
-    fn governor(&self) -> &str {
-        &self.governor
+    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
+        hub.key_of(&self.governor).await
     }
 }
 
 impl FromMember for Records {
-    fn governor(&self) -> &str {
-        &self.governor
+    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
+        hub.key_of(&self.governor).await
     }
 }
 

@@ -26,7 +26,7 @@ mod records;
 mod sequencer;
 mod store;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -38,6 +38,7 @@ use tokio::sync::{mpsc, watch};
 use crate::cosignature::WitnessKey;
 use crate::log::LogError;
 use crate::order::{Chain, OrderError, SignedOrder};
+use crate::permit::ReadOrder;
 use store::Store;
 
 pub use http::{MemberInfo, Members};
@@ -73,6 +74,8 @@ struct Inner {
     // The number of the newest order that this hub knows; waiting beats watch it.
     newest: watch::Sender<u64>,
     beats: mpsc::Sender<beat::Arrived>,
+    // Relates the arrival of beats to the transactions that answer them.
+    reads: ReadOrder,
     reservations: mpsc::Sender<limits::Arrived>,
     // Keys do not change after enrolment.
     keys: Mutex<HashMap<String, VerifierKey>>,
@@ -86,6 +89,8 @@ struct Inner {
 struct Orders {
     chain: Chain,
     signed: Vec<SignedOrder>,
+    /// The shared limits that each `policies` order names.
+    limits_by_order: BTreeMap<u64, Vec<(String, limits::LimitTerms)>>,
 }
 
 /// The reason a hub cannot answer or start.
@@ -141,9 +146,14 @@ impl Hub {
         let inner = Inner {
             settings,
             store,
-            orders: RwLock::new(Arc::new(Orders { chain: Chain::new(None), signed: Vec::new() })),
+            orders: RwLock::new(Arc::new(Orders {
+                chain: Chain::new(None),
+                signed: Vec::new(),
+                limits_by_order: BTreeMap::new(),
+            })),
             newest: watch::Sender::new(0),
             beats,
+            reads: ReadOrder::default(),
             reservations,
             keys: Mutex::default(),
             leaves: tokio::sync::Notify::new(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::PoisonError;
 
-use rulekeep::system::Timestamp;
 use deadpool_postgres::GenericClient;
+use rulekeep::system::Timestamp;
 
 use super::{Hub, HubError, Orders, PAUSE, files, sequencer, store};
 use crate::log::Leaf;
@@ -20,24 +20,42 @@ impl Hub {
         let order = self.orders().chain.clone().add(signed)?;
         let seq = number(order.seq);
         let transaction = client.transaction().await?;
-        let now = self.verified_now(&transaction).await?;
+        let epoch = self.look_at_epoch(&transaction).await?;
+        if let Some(why) = epoch.unverified {
+            return Err(HubError::Log(why.to_owned()));
+        }
         let signatures = serde_json::to_string(&signed.signatures).unwrap_or_default();
         let stored = transaction
             .execute(
                 "INSERT INTO orders VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-                &[&seq, &signed.body, &signatures, &now],
+                &[&seq, &signed.body, &signatures, &epoch.now],
             )
             .await?;
         if stored == 0 {
             return Err(HubError::Invalid(format!("order {seq} was given by somebody else meanwhile: sign it anew")));
         }
-        let leaf = Leaf::Order { seq: order.seq, digest: signed.digest(), body: None };
+        let (body, digest) = (Some(signed.body.clone()), signed.digest());
+        let mut leaf = Leaf::Order { seq: order.seq, digest, body };
+        if leaf.to_bytes().is_err() {
+            // Too long for a leaf; the digest names it.
+            leaf = Leaf::Order { seq: order.seq, digest, body: None };
+        }
         sequencer::enqueue(&transaction, &[(&leaf, "", seq)]).await?;
-        if let Command::Readmit { governor } = &order.command {
-            let by = signed.signatures.keys().cloned().collect::<Vec<_>>().join(", ");
-            let leaf = Leaf::Readmit { governor: governor.clone(), by };
+        let by = signed.signatures.keys().cloned().collect::<Vec<_>>().join(", ");
+        if order.command == Command::Reopen {
+            transaction.execute("DELETE FROM fence", &[]).await?;
+        }
+        let of_member = match &order.command {
+            Command::Retire { governor } => Some((governor, Leaf::Retire { governor: governor.clone(), by })),
+            Command::Readmit { governor } => {
+                transaction.execute(files::READMIT, &[governor]).await?;
+                Some((governor, Leaf::Readmit { governor: governor.clone(), by }))
+            }
+            _ => None,
+        };
+        if let Some((governor, leaf)) = of_member {
             sequencer::enqueue(&transaction, &[(&leaf, governor, seq)]).await?;
-            transaction.execute(files::READMIT, &[governor]).await?;
+            self.write_off(&transaction, governor, &epoch.fence).await?;
         }
         transaction.commit().await?;
         self.inner.leaves.notify_one();
@@ -52,22 +70,37 @@ impl Hub {
             .query("SELECT body, signatures FROM orders WHERE seq > $1 ORDER BY seq", &[&number(known.chain.seq())])
             .await?;
         if rows.is_empty() {
-            return Ok(());
+            return self.bring_back(client, &known).await;
         }
         let (mut chain, mut signed) = (known.chain.clone(), known.signed.clone());
+        let mut limits_by_order = known.limits_by_order.clone();
         for row in rows {
             let signatures = serde_json::from_str(row.get(1)).unwrap_or_default();
             let order = SignedOrder { body: row.get(0), signatures };
-            chain.add(&order)?;
+            let added = chain.add(&order)?;
+            if let Command::Policies(policies) = &added.command {
+                limits_by_order.insert(added.seq, Orders::limits_of(policies));
+            }
             signed.push(order);
         }
         let mut orders = self.inner.orders.write().unwrap_or_else(PoisonError::into_inner);
         // Another task may have read further meanwhile.
         if chain.seq() > orders.chain.seq() {
             let seq = chain.seq();
-            *orders = Arc::new(Orders { chain, signed });
+            *orders = Arc::new(Orders { chain, signed, limits_by_order });
             drop(orders);
             self.inner.newest.send_if_modified(|newest| std::mem::replace(newest, seq) != seq);
+        }
+        Ok(())
+    }
+
+    /// Stores orders again that a restored database has forgotten. They are signed, so that no harm can come of it.
+    async fn bring_back(&self, client: &impl GenericClient, known: &Orders) -> Result<(), HubError> {
+        let stored: i64 = client.query_one("SELECT coalesce(max(seq), 0) FROM orders", &[]).await?.get(0);
+        let forgotten = usize::try_from(stored).unwrap_or(usize::MAX);
+        for (seq, order) in (stored + 1..).zip(known.signed.iter().skip(forgotten)) {
+            let signatures = serde_json::to_string(&order.signatures).unwrap_or_default();
+            client.execute(files::ADD_ORDER, &[&seq, &order.body, &signatures]).await?;
         }
         Ok(())
     }
@@ -94,7 +127,10 @@ impl Hub {
         let (_, now) = store::identity(client).await?;
         let seq = number(*seq);
         client
-            .execute("INSERT INTO rollouts VALUES ($1, 0, $2, '') ON CONFLICT DO NOTHING", &[&seq, &rollout.at.as_millis()])
+            .execute(
+                "INSERT INTO rollouts VALUES ($1, 0, $2, '') ON CONFLICT DO NOTHING",
+                &[&seq, &rollout.at.as_millis()],
+            )
             .await?;
         let row = client.query_one("SELECT stage, since, paused FROM rollouts WHERE order_seq = $1", &[&seq]).await?;
         let (stage, since, paused): (i32, i64, String) = (row.get(0), row.get(1), row.get(2));
@@ -104,14 +140,20 @@ impl Hub {
         let refused: String = client.query_one(refused, &[&seq.to_string()]).await?.get(0);
         if !refused.is_empty() && soaking.mode == Mode::Enforce && paused.is_empty() {
             client
-                .execute("UPDATE rollouts SET paused = $2 WHERE order_seq = $1", &[&seq, &format!("{refused} refused it")])
+                .execute(
+                    "UPDATE rollouts SET paused = $2 WHERE order_seq = $1",
+                    &[&seq, &format!("{refused} refused it")],
+                )
                 .await?;
         }
         let ends = since.saturating_add(i64::try_from(soaking.soak_seconds).unwrap_or(i64::MAX).saturating_mul(1000));
         if refused.is_empty() && paused.is_empty() && now >= ends && at + 1 < rollout.order.plan.len() {
             let next = i32::try_from(at + 1).unwrap_or(stage);
             client
-                .execute("UPDATE rollouts SET stage = $2, since = $3 WHERE order_seq = $1 AND stage = $4", &[&seq, &next, &now, &stage])
+                .execute(
+                    "UPDATE rollouts SET stage = $2, since = $3 WHERE order_seq = $1 AND stage = $4",
+                    &[&seq, &next, &now, &stage],
+                )
                 .await?;
         }
         Ok(())

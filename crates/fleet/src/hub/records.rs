@@ -9,8 +9,7 @@ use tokio_postgres::types::ToSql;
 use super::orders::number;
 use super::{Hub, HubError};
 use crate::bundle::{Bundle, IncludedLeaf};
-use crate::keys;
-use crate::log::Leaf;
+use crate::log::{Leaf, read_path};
 use crate::wire::{Copied, Records};
 
 /// A query over the copied records of all members.
@@ -52,7 +51,8 @@ impl Hub {
             .query_one("SELECT note FROM governors WHERE id = $1 AND trouble = ''", &[&batch.governor])
             .await
             .map_err(|_| HubError::Forbidden("this governor must be readmitted first".to_owned()))?;
-        let checkpoint = Checkpoint::open(anchored.get(0), &key).map_err(|error| HubError::Invalid(error.to_string()))?;
+        let checkpoint =
+            Checkpoint::open(anchored.get(0), &key).map_err(|error| HubError::Invalid(error.to_string()))?;
         if checkpoint.size() != batch.size || batch.until > batch.size {
             let (size, found) = (checkpoint.size(), batch.size);
             return Err(HubError::Invalid(format!("the newest anchored checkpoint has {size} entries, not {found}")));
@@ -61,7 +61,7 @@ impl Hub {
         for copy in &batch.records {
             let record: ProofRecord =
                 serde_json::from_str(copy.record.get()).map_err(|error| HubError::Invalid(error.to_string()))?;
-            let path = copy.path.iter().map(|hash| keys::digest(hash)).collect::<Option<Vec<_>>>();
+            let path = read_path(copy.path.iter().map(String::as_str));
             let path = path.ok_or_else(|| HubError::Invalid("a path is not a list of hashes in base 64".to_owned()))?;
             checkpoint.verify_record(&record, &path).map_err(|error| HubError::Invalid(error.to_string()))?;
             rows.push(&record, copy.record.get(), copy.path.join("\n"));
@@ -72,8 +72,17 @@ impl Hub {
             .execute(
                 INSERT,
                 &[
-                    &batch.governor, &size, &rows.seqs, &rows.ids, &rows.hashes, &rows.times, &rows.agents,
-                    &rows.decisions, &rows.risks, &rows.bodies, &rows.paths,
+                    &batch.governor,
+                    &size,
+                    &rows.seqs,
+                    &rows.ids,
+                    &rows.hashes,
+                    &rows.times,
+                    &rows.agents,
+                    &rows.decisions,
+                    &rows.risks,
+                    &rows.bodies,
+                    &rows.paths,
                 ],
             )
             .await?;
@@ -86,9 +95,8 @@ impl Hub {
     /// Finds copied records, newest first.
     pub(super) async fn find(&self, wanted: &Wanted) -> Result<Vec<Found>, HubError> {
         let limit = i64::from(wanted.limit.unwrap_or(100).clamp(1, 1000));
-        let values: [&(dyn ToSql + Sync); 7] = [
-            &wanted.agent, &wanted.governor, &wanted.decision, &wanted.risk, &wanted.since, &wanted.until, &limit,
-        ];
+        let values: [&(dyn ToSql + Sync); 7] =
+            [&wanted.agent, &wanted.governor, &wanted.decision, &wanted.risk, &wanted.since, &wanted.until, &limit];
         let client = self.inner.store.client().await?;
         let rows = client.query(FIND, &values).await?;
         let found = |row: &tokio_postgres::Row| {
@@ -114,7 +122,9 @@ impl Hub {
         let mut included = Vec::new();
         for (kind, size) in [("anchor", size), ("enrol", 0)] {
             let leaf = client.query_opt(leaf, &[&governor, &kind, &size, &number(published_size)]).await?;
-            let leaf = leaf.ok_or_else(|| HubError::NotFound("its anchor is not published yet: try again in a second".to_owned()))?;
+            let leaf = leaf.ok_or_else(|| {
+                HubError::NotFound("its anchor is not published yet: try again in a second".to_owned())
+            })?;
             let index = leaf.get::<_, i64>(0).unsigned_abs();
             let path = self.inclusion(index, published_size).await?;
             included.push(IncludedLeaf::new(index, leaf.get::<_, String>(1), &path));
@@ -125,8 +135,8 @@ impl Hub {
         let Ok(Leaf::Anchor { note, .. }) = serde_json::from_str(&anchor.leaf) else {
             return Err(HubError::Log("the anchor's leaf cannot be read".to_owned()));
         };
-        let path: Option<Vec<_>> = path.lines().map(keys::digest).collect();
-        let proof = InclusionProof::new(seq.unsigned_abs(), path.unwrap_or_default(), note).to_string();
+        let path = read_path(path.lines()).unwrap_or_default();
+        let proof = InclusionProof::new(seq.unsigned_abs(), path, note).to_string();
         let record = serde_json::from_str(row.get(2)).map_err(|error| HubError::Database(error.to_string()))?;
         Ok(Bundle { record, proof, governor_key: row.get(5), anchor, enrol, checkpoint })
     }

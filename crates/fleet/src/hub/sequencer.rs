@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use deadpool_postgres::{GenericClient, Transaction};
 use rulekeep::checkpoint::Checkpoint;
 use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
-use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
 
 use super::orders::number;
@@ -119,14 +119,17 @@ impl Hub {
         }
         if head.size < largest {
             let folder = files.ok_or_else(|| {
-                HubError::Log(format!("the database has lost leaves before {largest}: give the hub the published files"))
+                HubError::Log(format!(
+                    "the database has lost leaves before {largest}: give the hub the published files"
+                ))
             })?;
             return files::restore(self, folder, largest).await;
         }
         let witnesses: Vec<_> = self.inner.settings.witnesses.iter().map(|(witness, _)| witness.clone()).collect();
         cosigned_by(&note, &witnesses, witnesses.len()).map_err(|error| HubError::Log(error.to_string()))?;
         if let Some(folder) = files {
-            files::write_all(&client, folder, &head, published_size.unsigned_abs(), &self.orders().signed, &note).await?;
+            files::write_all(&client, folder, &head, published_size.unsigned_abs(), &self.orders().signed, &note)
+                .await?;
         }
         let update = "UPDATE head SET published_size = $1, published = $2 WHERE published_size <= $1";
         client.execute(update, &[&number(head.size), &note]).await?;

@@ -18,11 +18,13 @@ pub(super) struct Store {
     pool: Pool,
 }
 
-/// The database's identity: it changes with a restore or a promotion.
+/// The database's identity: it changes with a restore or a promotion, and partly with each start of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) system: String,
     pub(super) timeline: u64,
+    /// When the server was started.
+    pub(super) started: String,
 }
 
 impl Store {
@@ -33,7 +35,9 @@ impl Store {
         // A standby would answer with what has been replaced.
         config.target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
         config.connect_timeout(TIMEOUT).application_name("rulekeep-fleet-hub");
-        config.options("-c statement_timeout=10000 -c lock_timeout=5000 -c default_transaction_isolation=read\\ committed");
+        config.options(
+            "-c statement_timeout=10000 -c lock_timeout=5000 -c default_transaction_isolation=read\\ committed",
+        );
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         for certificate in ca.into_iter().flat_map(CertificateDer::pem_slice_iter) {
             let certificate = certificate.map_err(|error| settings(&error))?;
@@ -89,7 +93,7 @@ impl Store {
 pub(super) async fn identity(client: &impl GenericClient) -> Result<(Identity, i64), HubError> {
     let row = client.query_one(IDENTITY, &[]).await?;
     let timeline = u64::from_str_radix(row.get(1), 16).map_err(|error| HubError::Database(error.to_string()))?;
-    Ok((Identity { system: row.get(0), timeline }, row.get(2)))
+    Ok((Identity { system: row.get(0), timeline, started: row.get(3) }, row.get(2)))
 }
 
 const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
@@ -98,4 +102,5 @@ const MIGRATION_LOCK: i64 = 0x7275_6c65_6b65_6570;
 const CONNECTIONS: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(5);
 const IDENTITY: &str = "SELECT (pg_control_system()).system_identifier::text, \
-    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
+    pg_postmaster_start_time()::text";

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use rulekeep::Governor;
 use rulekeep::checkpoint::Checkpoint;
 use rulekeep::extension::{Extension, Permit, Wait};
-use rulekeep::system::Clock as _;
+use rulekeep::system::Timestamp;
 
 use super::{LEAST, MemberError, Shared};
-use crate::permit::Deadlines;
-use crate::session::{Moment, Task};
+use crate::permit::{Deadlines, Moment};
+use crate::session::Task;
 use crate::wire::{Anchor, Answer};
 
 impl Shared {
@@ -25,8 +25,13 @@ impl Shared {
             let result = self.beat(&governor, wait, &mut anchored);
             drop(governor);
             let mut state = self.state();
-            // News is answered at once, so that the hub hears that it has arrived.
-            wait = if state.session.must_show() || state.session.must_report() || !state.is_permitted { Duration::ZERO } else { self.settings.wait };
+            // What a hub asks for is sent at once.
+            let is_asked = state.session.must_show() || state.session.must_report().is_some();
+            wait = if is_asked || !state.is_permitted {
+                Duration::ZERO
+            } else {
+                self.settings.wait.min(state.session.longest_wait())
+            };
             failures = if result.is_ok() { 0 } else { failures + 1 };
             state.problem = result.err();
             self.changed.notify_all();
@@ -52,18 +57,19 @@ impl Shared {
         if must_show || (is_due && anchored.is_some()) {
             beat.anchor = Some(self.anchor(governor, has)?);
         }
-        beat.returned = self.purse().returning(moment.wall.as_millis());
-        if must_report {
-            beat.uses = Some(self.report(governor));
-        }
+        beat.returned = self.purse().returning(moment);
+        beat.report = must_report.map(|epoch| self.purse().report(epoch));
         let answer: Answer = self
             .link
             .call(&self.key, "/fleet/v1/beat", &beat, wait + CALL_TIMEOUT)
             .map_err(|error: MemberError| error.to_string())?;
+        if !answer.nonce.is_empty() {
+            self.purse().confirmed(&beat.returned);
+        }
         if beat.anchor.is_some() || anchored.is_none() {
             *anchored = Some(Instant::now());
         }
-        let tasks = self.state().session.answered(number, &answer, now(governor).wall);
+        let tasks = self.state().session.answered(number, &answer, Extension::of(governor).clock().now());
         let mut refused = None;
         for task in tasks {
             let result = self.carry_out(governor, &task);
@@ -100,7 +106,11 @@ impl Shared {
             }
             Task::Enforce(order) => {
                 let set = self.document(*order)?;
-                if governor.policies().current().digest() == set.digest() { Ok(()) } else { governor.policies().load(set).map_err(told) }
+                if governor.policies().current().digest() == set.digest() {
+                    Ok(())
+                } else {
+                    governor.policies().load(set).map_err(told)
+                }
             }
             Task::Shadow(order) => {
                 governor.policies().shadow(order.map(|order| self.document(order)).transpose()?);
@@ -113,7 +123,10 @@ impl Shared {
                 Ok(())
             }
             Task::Recall(leases) => {
-                self.purse().recalled(leases);
+                let mut purse = self.purse();
+                for lease in leases {
+                    purse.recall(*lease);
+                }
                 Ok(())
             }
             Task::Permit(deadlines) => {
@@ -154,7 +167,9 @@ impl Shared {
         let value = serde_json::to_string(&(seq, head)).unwrap_or_default();
         let extension = Extension::of(governor);
         let kept = extension.states(&[LEAST]).into_iter().next();
-        let known: u64 = kept.and_then(|(_, value)| serde_json::from_str::<(u64, rulekeep::proof::Digest)>(&value).ok()).map_or(0, |kept| kept.0);
+        let known: u64 = kept
+            .and_then(|(_, value)| serde_json::from_str::<(u64, rulekeep::proof::Digest)>(&value).ok())
+            .map_or(0, |kept| kept.0);
         if seq <= known {
             return Ok(());
         }
@@ -168,7 +183,8 @@ impl Shared {
         let (_, mut beat) = self.state().session.beat(moment, Duration::ZERO);
         let has = self.state().session.anchored();
         beat.anchor = Some(self.anchor(governor, has).map_err(MemberError::Settings)?);
-        beat.returned = self.purse().close();
+        self.purse().close();
+        beat.returned = self.purse().returning(moment);
         self.link.call::<Answer>(&self.key, "/fleet/v1/beat", &beat, CALL_TIMEOUT).map(drop)
     }
 }
@@ -186,11 +202,11 @@ fn order_of(by: &str) -> Option<u64> {
 /// The present moment on both clocks.
 pub(super) fn now(governor: &Governor) -> Moment {
     let extension = Extension::of(governor);
-    Moment::new(extension.permit_clock().unwrap_or_default(), extension.clock().now())
+    Moment { boot: extension.clock().since_boot().unwrap_or_default(), wall_ms: extension.clock().now().as_millis() }
 }
 
 fn permit(deadlines: &Deadlines) -> Permit {
-    let at = rulekeep::system::Timestamp::from_millis;
+    let at = Timestamp::from_millis;
     Permit {
         until: deadlines.until,
         offline_until: deadlines.offline_until,

@@ -3,6 +3,8 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rulekeep::Governor;
 use rulekeep::event::{EventData, EventType};
 use rulekeep::extension::Extension;
@@ -10,7 +12,6 @@ use rulekeep::proof::Sequence;
 use serde_json::value::to_raw_value;
 
 use super::{CopyRule, Shared};
-use crate::keys;
 use crate::wire::{Copied, Copy, Records};
 
 impl Shared {
@@ -57,7 +58,8 @@ impl Shared {
     fn copy(&self, governor: &Governor, from: u64, anchored: u64) -> Result<u64, String> {
         let extension = Extension::of(governor);
         let mut events = extension.events_from(Sequence::new(from), &[EventType::Recorded], None);
-        let mut batch = Records { governor: self.key.name().to_owned(), size: anchored, until: from, records: Vec::new() };
+        let mut batch =
+            Records { governor: self.key.name().to_owned(), size: anchored, until: from, records: Vec::new() };
         loop {
             let event = events.poll().map_err(|error| error.to_string())?;
             let next = event.filter(|event| event.id.sequence().get() < anchored);
@@ -69,7 +71,7 @@ impl Shared {
                     && self.settings.copies.wants(record)
                 {
                     let path = extension.inclusion(index, anchored).map_err(|error| error.to_string())?;
-                    let path = path.iter().map(|hash| keys::base64(hash.as_bytes())).collect();
+                    let path = path.iter().map(|hash| STANDARD.encode(hash.as_bytes())).collect();
                     let record = to_raw_value(record).map_err(|error| error.to_string())?;
                     batch.records.push(Copy { record, path });
                 }
@@ -78,8 +80,10 @@ impl Shared {
                 batch.until = anchored;
             }
             if is_last || batch.records.len() >= BATCH {
-                let copied: Copied =
-                    self.link.call(&self.key, "/fleet/v1/records", &batch, TIMEOUT).map_err(|error| error.to_string())?;
+                let copied: Copied = self
+                    .link
+                    .call(&self.key, "/fleet/v1/records", &batch, TIMEOUT)
+                    .map_err(|error| error.to_string())?;
                 batch.records.clear();
                 if is_last {
                     return Ok(copied.copied);

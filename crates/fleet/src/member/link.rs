@@ -23,9 +23,12 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn new(hubs: &[String], authorities: Option<&[u8]>) -> Result<Self, MemberError> {
         for hub in hubs {
-            let is_local = ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|url| hub.starts_with(url));
+            let is_local =
+                ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|url| hub.starts_with(url));
             if !hub.starts_with("https://") && !is_local {
-                return Err(MemberError::Settings(format!("the hub {hub:?}: expected an https URL; http is for this machine only")));
+                return Err(MemberError::Settings(format!(
+                    "the hub {hub:?}: expected an https URL; http is for this machine only"
+                )));
             }
         }
         let mut tls = TlsConfig::builder();
@@ -75,9 +78,11 @@ impl Link {
         let text = answer.body_mut().with_config().limit(MAX_BODY_BYTES as u64).read_to_string();
         let text = text.map_err(|error| unreachable(error.to_string()))?;
         if status == 200 {
-            return serde_json::from_str(&text).map_err(|error| unreachable(format!("its answer cannot be read: {error}")));
+            return serde_json::from_str(&text)
+                .map_err(|error| unreachable(format!("its answer cannot be read: {error}")));
         }
-        let why = serde_json::from_str::<Refusal>(&text).map_or_else(|_| format!("status {status}"), |refusal| refusal.error);
+        let why =
+            serde_json::from_str::<Refusal>(&text).map_or_else(|_| format!("status {status}"), |refusal| refusal.error);
         if status >= 500 { Err(unreachable(why)) } else { Err(MemberError::Refused(why)) }
     }
 }

@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rulekeep::checkpoint::CheckpointKey;
-use rulekeep::extension::{Extension, Follower, Wait, WeakGovernor};
+use rulekeep::extension::{Extension, Follower, WeakGovernor};
 use rulekeep::proof::Digest;
 use rulekeep::system::SystemEntropy;
 use rulekeep::{Decision, Governor, ProofRecord, RiskLevel};
@@ -113,7 +113,9 @@ pub struct MemberBuilder {
 
 /// A callback that gets the ids of revoked API keys.
 #[derive(Clone)]
-struct RevokedKeys(Arc<dyn Fn(&BTreeSet<String>) + Send + Sync>);
+struct RevokedKeys(Arc<OnRevoked>);
+
+type OnRevoked = dyn Fn(&BTreeSet<String>) + Send + Sync;
 
 impl std::fmt::Debug for RevokedKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -152,6 +154,7 @@ struct Shared {
     governor: WeakGovernor,
     link: Link,
     key: CheckpointKey,
+    boot: String,
     settings: MemberBuilder,
     state: Mutex<State>,
     /// Signals every change of `state`.
@@ -346,13 +349,14 @@ impl MemberBuilder {
             governor: extension.weakly(),
             link,
             key,
+            boot: extension.boot_id().to_owned(),
             settings: self,
             state: Mutex::new(state),
             changed: Condvar::new(),
             purse,
         });
         extension.attach("fleet", Arc::clone(&shared) as Arc<dyn Follower>)?;
-        extension.share_limits(Arc::new(limits::Limits(Arc::clone(&shared))));
+        extension.share_limits(Arc::new(limits::Limits::new(Arc::clone(&shared))));
         let start = |name: &str, work: fn(&Shared)| {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&shared));
@@ -362,7 +366,8 @@ impl MemberBuilder {
         member.threads.push(start("rulekeep-fleet-beat", Shared::beat_until_it_ends)?);
         member.threads.push(start("rulekeep-fleet-copy", Shared::copy_until_it_ends)?);
         let state = shared.state();
-        let waited = shared.changed.wait_timeout_while(state, patience, |state| !state.is_permitted && !state.is_leaving);
+        let waited =
+            shared.changed.wait_timeout_while(state, patience, |state| !state.is_permitted && !state.is_leaving);
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
         if state.is_permitted {
             drop(state);
@@ -381,7 +386,8 @@ impl MemberBuilder {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(settings(error.to_string())),
             Err(_) => {}
         }
-        let invitation = self.invitation.clone().ok_or_else(|| settings("no key, and no invitation to enrol".to_owned()))?;
+        let invitation =
+            self.invitation.clone().ok_or_else(|| settings("no key, and no invitation to enrol".to_owned()))?;
         let random = hex::encode(rulekeep::system::Entropy::bits(&SystemEntropy).to_be_bytes());
         let name = self.name.clone().unwrap_or_else(|| format!("governor-{}", random.get(..12).unwrap_or_default()));
         let key = CheckpointKey::generate(&name, &SystemEntropy).map_err(|error| settings(error.to_string()))?;
@@ -411,7 +417,7 @@ impl Shared {
     fn status(&self) -> MemberStatus {
         let permit_left = self.governor.upgrade().and_then(|governor| {
             let extension = Extension::of(&governor);
-            extension.permit()?.until.checked_sub(extension.permit_clock()?)
+            extension.permit()?.until.checked_sub(extension.clock().since_boot()?)
         });
         let state = self.state();
         MemberStatus {

@@ -29,28 +29,33 @@ CREATE TABLE governors (
     permit_until bigint NOT NULL DEFAULT 0,
     is_shown boolean NOT NULL DEFAULT false,
     -- Why it gets no permit, until an order readmits it.
-    trouble text NOT NULL DEFAULT '',
-    -- The epoch in which it has reported its uses of shared limits.
-    epoch bigint NOT NULL
+    trouble text NOT NULL DEFAULT ''
 );
 
 CREATE TABLE rollouts (order_seq bigint PRIMARY KEY, stage integer NOT NULL, since bigint NOT NULL, paused text NOT NULL);
 
 CREATE TABLE budgets (counter text PRIMARY KEY, taken bigint NOT NULL);
 
+-- Parts of shared limits that processes got. The columns are those of the type Grant.
 CREATE TABLE grants (
     governor text NOT NULL,
-    request text NOT NULL,
-    counter text NOT NULL,
     boot text NOT NULL,
-    is_lease boolean NOT NULL,
+    number bigint NOT NULL,
+    counter text NOT NULL,
+    share text NOT NULL,
     amount bigint NOT NULL,
-    returned bigint NOT NULL DEFAULT 0,
+    returned bigint NOT NULL,
+    epoch bigint NOT NULL,
+    granted bigint NOT NULL,
+    ends bigint NOT NULL,
     counts_until bigint NOT NULL,
-    recalled boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (governor, request, counter)
+    is_recalled boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (governor, boot, number, counter)
 );
 CREATE INDEX grants_by_end ON grants (counter, counts_until);
+
+-- Governors that have not reported what they hold since the newest epoch began, with the run that is expected to know.
+CREATE TABLE fence (governor text PRIMARY KEY, boot text);
 
 CREATE TABLE records (
     governor text NOT NULL,
@@ -98,11 +103,12 @@ CREATE TABLE head (
     published text NOT NULL
 );
 
--- Lives of the database: a restore or a promotion begins a new one.
+-- Lives of the database: a restore or a promotion begins a new one. Numbers grow with time, so that none comes twice.
 CREATE TABLE epochs (
     n bigint PRIMARY KEY,
     system text NOT NULL,
     timeline bigint NOT NULL,
+    started text NOT NULL,
     at bigint NOT NULL,
     is_verified boolean NOT NULL
 );
