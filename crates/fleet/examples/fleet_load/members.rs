@@ -262,8 +262,8 @@ impl Member {
             open: 0,
             anchor: (shows || is_due).then(|| self.log.anchor(self.anchored)),
             wait_ms: u64::try_from(wait.as_millis()).expect("a short time"),
-            returned: [].into(),
-            uses: None,
+            returned: Vec::new(),
+            report: None,
             at: SystemClock.now(),
         };
         let request = http::signed(&self.key, "/fleet/v1/beat", &beat);

@@ -51,6 +51,13 @@ impl Cluster {
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
+    /// Stops all processes of the current primary. It is resumed by its processes, because another may be the primary then.
+    pub(crate) fn pause_primary(&self) -> Paused {
+        let node = self.folder.join(std::fs::read_to_string(self.folder.join("current")).expect("a node").trim());
+        self.run("pause", &[]);
+        Paused { node }
+    }
+
     /// The folder that the nodes run in.
     pub(crate) fn folder(&self) -> &std::path::Path {
         &self.folder
@@ -60,6 +67,21 @@ impl Cluster {
     pub(crate) fn url(&self) -> String {
         let hosts: Vec<&str> = self.urls.iter().map(|url| host(url)).collect();
         format!("postgres://postgres@{}/fleet", hosts.join(","))
+    }
+}
+
+/// A node whose processes are stopped.
+pub(crate) struct Paused {
+    node: PathBuf,
+}
+
+impl Paused {
+    pub(crate) fn resume(self) {
+        let all = std::fs::read_dir("/proc").expect("Linux").flatten().map(|entry| entry.path());
+        let of_node = all.filter(|path| std::fs::read_link(path.join("cwd")).is_ok_and(|working| working == self.node));
+        let ids = of_node.filter_map(|path| path.file_name().map(std::ffi::OsStr::to_owned));
+        let status = Command::new("kill").args(["-s", "CONT"]).args(ids).status().expect("kill runs");
+        assert!(status.success());
     }
 }
 

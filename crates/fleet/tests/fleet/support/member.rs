@@ -8,9 +8,10 @@ use std::time::Duration;
 use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::proof::Digest;
 use rulekeep::system::{Clock as _, SystemClock, SystemEntropy};
+use rulekeep_fleet::budget::Report;
 use rulekeep_fleet::order::Chain;
-use rulekeep_fleet::permit::Deadlines;
-use rulekeep_fleet::session::{Moment, Session, Task};
+use rulekeep_fleet::permit::{Deadlines, Moment};
+use rulekeep_fleet::session::{Session, Task};
 use rulekeep_fleet::wire::{Answer, Beat, Copied, Enrol, Enrolled, Records};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -26,7 +27,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const CALL: Duration = Duration::from_secs(2);
 
 pub(crate) fn now() -> Moment {
-    Moment::new(SystemClock.since_boot().expect("tests run on Linux"), SystemClock.now())
+    Moment { boot: SystemClock.since_boot().expect("tests run on Linux"), wall_ms: SystemClock.now().as_millis() }
 }
 
 /// A member that beats when it is told to.
@@ -118,9 +119,7 @@ impl Member {
         if self.session.must_show() || self.anchors {
             beat.anchor = Some(self.log.anchor(self.session.anchored()));
         }
-        if self.session.must_report() {
-            beat.uses = Some([].into());
-        }
+        beat.report = self.session.must_report().map(|epoch| Report { epoch, boot: self.boot.clone(), grants: Vec::new() });
         (number, beat)
     }
 
@@ -134,7 +133,7 @@ impl Member {
             self.connection = None;
         }
         self.answer = answer.map_err(|_| "no answer in time".to_owned())??;
-        let tasks = self.session.answered(number, &self.answer, now().wall);
+        let tasks = self.session.answered(number, &self.answer, SystemClock.now());
         tasks.iter().for_each(|task| self.session.done(task, Ok(())));
         Ok(tasks)
     }
@@ -200,6 +199,11 @@ impl Drop for Running {
 }
 
 impl Running {
+    /// The number of permits that it got.
+    pub(crate) fn permits(&self) -> u64 {
+        self.gate.view.borrow().permits
+    }
+
     /// Waits until something is so.
     pub(crate) async fn until(&self, is_so: impl FnMut(&View) -> bool) {
         let mut view = self.gate.view.subscribe();
@@ -241,11 +245,15 @@ impl Gate {
         let is_stopped = !state.stops.is_empty();
         let (mut all, mut low) = (false, false);
         if let Some(permit) = &state.permit {
-            let wall = now.wall.as_millis();
-            all = now.boot < permit.until && wall < permit.wall_until_ms;
-            low = now.boot < permit.offline_until && wall < permit.offline_wall_until_ms;
+            (all, low) = (permit.allows(now), permit.allows_low_read(now));
         }
         state.journal.decided(now.boot, all && !is_stopped, low && !is_stopped);
+    }
+
+    /// Whether it would allow a read of LOW risk now.
+    pub(crate) fn would_allow(&self) -> bool {
+        let state = self.state.lock().expect("no panic");
+        state.stops.is_empty() && state.permit.is_some_and(|permit| permit.allows_low_read(now()))
     }
 
     pub(crate) fn journal(&self) -> Journal {
@@ -257,7 +265,7 @@ async fn beat_for_ever(mut member: Member, wait: Duration, rule: Rule, gate: Arc
     let mut failures = 0;
     let mut is_permitted = false;
     loop {
-        let is_at_ease = failures == 0 && is_permitted && !member.session.must_show() && !member.session.must_report();
+        let is_at_ease = failures == 0 && is_permitted && !member.session.must_show() && member.session.must_report().is_none();
         let result = member.beat(if is_at_ease { wait } else { Duration::ZERO }).await;
         let order = member.session.chain().seq();
         let mut view = gate.view.borrow().clone();
@@ -304,8 +312,8 @@ async fn beat_for_ever(mut member: Member, wait: Duration, rule: Rule, gate: Arc
 fn from_now(answer: &Answer) -> Deadlines {
     let term = answer.permit.expect("an answer with a permit");
     let (all, low) = (Duration::from_millis(term.term_ms), Duration::from_millis(term.term_ms + term.offline_ms));
-    let Moment { boot, wall, .. } = now();
-    let wall = |time: Duration| wall.as_millis() + i64::try_from(time.as_millis()).expect("a short time");
+    let Moment { boot, wall_ms } = now();
+    let wall = |time: Duration| wall_ms + i64::try_from(time.as_millis()).expect("a short time");
     Deadlines {
         until: boot + all,
         offline_until: boot + low,
