@@ -113,8 +113,10 @@ impl Hub {
             wants.map(|want| want.counter.as_str()).filter(|counter| limits.contains_key(*counter)).collect();
         let mut budgets = budgets(&transaction, &counters, &limits, &epoch).await?;
         let rows = transaction.query(&format!("{SELECT} WHERE governor = ANY($1)"), &[&ids]).await?;
-        let known: BTreeMap<_, Grant> =
-            rows.iter().map(|row| ((row.get::<_, String>(11), key(&grant(row))), grant(row))).collect();
+        let known: BTreeMap<_, Grant> = rows
+            .iter()
+            .map(|row| Ok(((row.get(0), key(&grant(row)?)), grant(row)?)))
+            .collect::<Result<_, HubError>>()?;
         let (mut answers, mut new, mut short) = (Vec::new(), Vec::new(), BTreeMap::new());
         for request in requests {
             let mut answer = Reserved::default();
@@ -138,10 +140,9 @@ impl Hub {
         store_taken(&transaction, &budgets).await?;
         for (counter, amount) in short {
             let Some(budget) = budgets.get(&counter) else { continue };
-            let leases =
-                "WHERE counter = $1 AND share = 'lease' AND NOT is_recalled AND returned < amount AND ends > $2";
+            let leases = "WHERE counter = $1 AND is_lease AND NOT is_recalled AND counted > 0 AND ends > $2";
             let rows = transaction.query(&format!("{SELECT} {leases}"), &[&counter, &epoch.now]).await?;
-            let leases: Vec<Grant> = rows.iter().map(grant).collect();
+            let leases = rows.iter().map(grant).collect::<Result<Vec<_>, _>>()?;
             for lease in budget.recall(amount, &leases) {
                 let recall = "UPDATE grants SET is_recalled = true WHERE boot = $1 AND number = $2 AND counter = $3";
                 transaction.execute(recall, &[&lease.boot, &number(lease.number), &counter]).await?;
@@ -158,7 +159,7 @@ impl Hub {
         ids: &[&str],
     ) -> Result<BTreeMap<String, Vec<u64>>, HubError> {
         let recalled = "SELECT governor, grants.number FROM grants JOIN governors ON id = governor AND grants.boot = governors.boot \
-                        WHERE governor = ANY($1) AND is_recalled AND returned < amount AND ends > (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+                        WHERE governor = ANY($1) AND is_recalled AND counted > 0 AND ends > (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
         let mut recalls: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for row in client.query(recalled, &[&ids]).await? {
             recalls.entry(row.get(0)).or_default().push(row.get::<_, i64>(1).unsigned_abs());
@@ -181,7 +182,7 @@ impl Hub {
             let rows = transaction
                 .query(&format!("{SELECT} WHERE governor = $1 AND boot = $2"), &[&beat.governor, &beat.boot])
                 .await?;
-            let mut grants: Vec<Grant> = rows.iter().map(grant).collect();
+            let mut grants = rows.iter().map(grant).collect::<Result<Vec<_>, _>>()?;
             let mut changed = Vec::new();
             for each in &beat.returned {
                 let grant =
@@ -200,7 +201,8 @@ impl Hub {
         let size = u64::from(is_shown);
         if fence.report(&beat.governor, report, size, 1) == Reported::Complete {
             let rows = transaction.query(&format!("{SELECT} WHERE governor = $1"), &[&beat.governor]).await?;
-            let known: BTreeMap<_, Grant> = rows.iter().map(|row| (key(&grant(row)), grant(row))).collect();
+            let known = rows.iter().map(grant).map(|grant| grant.map(|grant| (key(&grant), grant)));
+            let known: BTreeMap<_, Grant> = known.collect::<Result<_, _>>()?;
             let merged =
                 report.grants.iter().filter_map(|each| Grant::merge(known.get(&key(each)), each, fence.epoch()));
             let merged: Vec<_> = merged.map(|each| (beat.governor.as_str(), each)).collect();
@@ -270,67 +272,20 @@ async fn store_taken(transaction: &Transaction<'_>, budgets: &BTreeMap<String, B
 }
 
 async fn store(transaction: &Transaction<'_>, grants: &[(&str, Grant)]) -> Result<(), HubError> {
-    if grants.is_empty() {
-        return Ok(());
-    }
-    macro_rules! column {
-        ($of:expr) => {
-            grants.iter().map($of).collect::<Vec<_>>()
-        };
-    }
-    transaction
-        .execute(
-            STORE,
-            &[
-                &column!(|(governor, _)| *governor),
-                &column!(|(_, grant)| grant.boot.as_str()),
-                &column!(|(_, grant)| number(grant.number)),
-                &column!(|(_, grant)| grant.counter.as_str()),
-                &column!(|(_, grant)| word(grant.share)),
-                &column!(|(_, grant)| grant.amount),
-                &column!(|(_, grant)| grant.returned),
-                &column!(|(_, grant)| number(grant.epoch)),
-                &column!(|(_, grant)| grant.granted),
-                &column!(|(_, grant)| grant.ends),
-                &column!(|(_, grant)| grant.counts_until),
-            ],
-        )
-        .await?;
+    let (governors, grants): (Vec<&str>, Vec<&Grant>) =
+        grants.iter().map(|(governor, grant)| (*governor, grant)).unzip();
+    let grants: Vec<String> = grants.iter().map(|grant| serde_json::to_string(grant).unwrap_or_default()).collect();
+    transaction.execute(STORE, &[&governors, &grants]).await?;
     Ok(())
 }
 
 /// The grant of a row of [`SELECT`].
-fn grant(row: &Row) -> Grant {
-    let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
-    let share = match row.get(3) {
-        "reserve" => Share::Reserve,
-        "lease" => Share::Lease,
-        _ => Share::Charge,
-    };
-    Grant {
-        boot: row.get(0),
-        number: count(1),
-        counter: row.get(2),
-        share,
-        amount: row.get(4),
-        returned: row.get(5),
-        epoch: count(6),
-        granted: row.get(7),
-        ends: row.get(8),
-        counts_until: row.get(9),
-    }
+fn grant(row: &Row) -> Result<Grant, HubError> {
+    serde_json::from_str(row.get(1)).map_err(|error| HubError::Database(format!("a grant cannot be read: {error}")))
 }
 
 fn key(grant: &Grant) -> (String, u64, String) {
     (grant.boot.clone(), grant.number, grant.counter.clone())
-}
-
-const fn word(share: Share) -> &'static str {
-    match share {
-        Share::Reserve => "reserve",
-        Share::Lease => "lease",
-        Share::Charge => "charge",
-    }
 }
 
 /// The term of a lease, in milliseconds. SOURCE: simulated; a governor's own rate over 15 minutes wastes nothing and
@@ -340,15 +295,16 @@ const LEASE: i64 = 900_000;
 const RESERVE: i64 = 10_000;
 const GATHER: Duration = Duration::from_millis(2);
 const MOST_AT_ONCE: usize = 512;
-const SELECT: &str = "SELECT boot, number, counter, share, amount, returned, epoch, granted, ends, counts_until, is_recalled, \
-    governor FROM grants";
-const STORE: &str = "INSERT INTO grants (governor, boot, number, counter, share, amount, returned, epoch, granted, ends, counts_until) \
-    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], \
-    $9::bigint[], $10::bigint[], $11::bigint[]) ON CONFLICT (governor, boot, number, counter) DO UPDATE SET amount = excluded.amount, \
-    returned = excluded.returned, epoch = excluded.epoch, counts_until = excluded.counts_until";
-const EXPIRE: &str = "WITH gone AS (DELETE FROM grants WHERE counter = ANY($1) AND counts_until <= $2 RETURNING counter, amount - returned AS freed), \
-    freed AS (SELECT counter, sum(freed)::bigint AS freed FROM gone GROUP BY counter) \
+const SELECT: &str = "SELECT governor, body FROM grants";
+const STORE: &str = "INSERT INTO grants SELECT u.governor, (body->>'boot'), (body->>'number')::bigint, body->>'counter', \
+    body->>'share' = 'lease', (body->>'amount')::bigint - (body->>'returned')::bigint, (body->>'ends')::bigint, \
+    (body->>'countsUntil')::bigint, u.text FROM unnest($1::text[], $2::text[]) AS u(governor, text), LATERAL (SELECT u.text::jsonb AS body) AS read \
+    ON CONFLICT (governor, boot, number, counter) DO UPDATE SET counted = excluded.counted, counts_until = excluded.counts_until, \
+    body = excluded.body";
+const EXPIRE: &str = "WITH gone AS (DELETE FROM grants WHERE counter = ANY($1) AND counts_until <= $2 RETURNING counter, counted), \
+    freed AS (SELECT counter, sum(counted)::bigint AS freed FROM gone GROUP BY counter) \
     UPDATE budgets SET taken = taken - freed FROM freed WHERE budgets.counter = freed.counter";
 const HOLDERS: &str = "SELECT counter, taken, (SELECT count(DISTINCT governor) FROM grants \
-    WHERE grants.counter = budgets.counter AND share = 'lease' AND ends > $2) FROM budgets WHERE counter = ANY($1)";
-const RECOUNT: &str = "UPDATE budgets SET taken = coalesce((SELECT sum(amount - returned) FROM grants WHERE grants.counter = budgets.counter), 0)";
+    WHERE grants.counter = budgets.counter AND is_lease AND ends > $2) FROM budgets WHERE counter = ANY($1)";
+const RECOUNT: &str =
+    "UPDATE budgets SET taken = coalesce((SELECT sum(counted) FROM grants WHERE grants.counter = budgets.counter), 0)";

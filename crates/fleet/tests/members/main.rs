@@ -37,13 +37,13 @@ fn key(name: &str) -> CheckpointKey {
 struct Cluster(tempfile::TempDir);
 
 impl Cluster {
-    /// `None` where PostgreSQL is not installed; with `RULEKEEP_REQUIRE_PEERS=1` that is a failure.
+    /// `None` where PostgreSQL is not installed; with `RULEKEEP_REQUIRE_POSTGRES=1` that is a failure.
     fn start() -> Option<(Self, String)> {
         let folder = tempfile::tempdir().unwrap();
         let started = Self::run(&["start"], folder.path(), &["--fast"]);
         match started {
             Ok(url) => Some((Self(folder), url.trim().to_owned())),
-            Err(why) if std::env::var_os("RULEKEEP_REQUIRE_PEERS").is_none() => {
+            Err(why) if std::env::var_os("RULEKEEP_REQUIRE_POSTGRES").is_none() => {
                 println!("SKIPPED: {why}");
                 None
             }

@@ -67,7 +67,9 @@ fn the_checker_catches_each_naive_limit_rule() {
     }
 }
 
-const MAX: i64 = 100;
+/// The limit of each counter in millionths.
+const MAX: i64 = 60 * UNIT;
+const UNIT: i64 = 1_000_000;
 const STEPS: usize = 160;
 const TERMS: GrantTerms = GrantTerms { window: 60_000, lease: 20_000, reserve: 6000 };
 const COUNTERS: [(&str, Share); 2] = [("money", Share::Reserve), ("calls", Share::Lease)];
@@ -160,6 +162,8 @@ struct World {
     network: BTreeMap<(i64, u64), (usize, Message)>,
     spent: Vec<(i64, usize, i64)>,
     serial: u64,
+    /// Whether something happened since the last check that can raise the sum: a grant, a use or a restart.
+    is_changed: bool,
     worst: i64,
 }
 
@@ -182,6 +186,7 @@ impl World {
             network: BTreeMap::new(),
             spent: Vec::new(),
             serial: 0,
+            is_changed: true,
             worst: i64::MIN,
         }
     }
@@ -200,7 +205,6 @@ impl World {
                 self.check();
             }
             self.advance(next);
-            self.check();
             self.act();
             self.check();
         }
@@ -208,6 +212,9 @@ impl World {
     }
 
     fn check(&mut self) {
+        if !std::mem::take(&mut self.is_changed) {
+            return;
+        }
         for (index, (counter, _)) in COUNTERS.iter().enumerate() {
             let within = self.spent.iter().rev().take_while(|(time, ..)| *time > self.now - TERMS.window);
             let spent: i64 = within.filter(|(_, of, _)| *of == index).map(|(.., amount)| amount).sum();
@@ -233,22 +240,22 @@ impl World {
         let index = self.random.index(5);
         let is_awake = self.now >= self.governors[index].frozen_until;
         match self.random.between(0, 99) {
-            0..60 if is_awake => self.begin(index),
-            60..76 if is_awake => self.beat(index, Vec::new()),
-            76..79 => self.restart(index, false),
-            79..82 if self.restores.0 => self.restart(index, true),
-            82..85 => {
+            0..58 if is_awake => (0..self.random.between(1, 4)).for_each(|_| self.begin(index)),
+            58..72 if is_awake => self.beat(index, Vec::new()),
+            72..75 => self.restart(index, false),
+            75..79 if self.restores.0 => self.restart(index, true),
+            79..82 => {
                 let governor = &mut self.governors[index];
                 governor.copy = Some((governor.size, governor.purse.clone()));
             }
-            85..88 => self.copy = Some(self.database.clone()),
-            88..91 if self.restores.1 => {
+            82..85 => self.copy = Some(self.database.clone()),
+            85..88 if self.restores.1 => {
                 if let Some(copy) = self.copy.clone() {
                     (self.database, self.is_restored) = (copy, true);
                 }
             }
-            91..94 => self.governors[index].cut_until = self.now + self.random.between(500, 40_000),
-            94..96 => self.governors[index].frozen_until = self.now + self.random.between(500, 40_000),
+            88..91 => self.governors[index].cut_until = self.now + self.random.between(500, 40_000),
+            91..96 => self.governors[index].frozen_until = self.now + self.random.between(500, 40_000),
             96..99 => self.readmit(index),
             _ => {}
         }
@@ -257,10 +264,12 @@ impl World {
     /// Begins a decision that uses one counter or both.
     fn begin(&mut self, index: usize) {
         let mut amounts = Vec::new();
-        match self.random.index(5) {
-            0 | 1 => amounts.push((0, self.random.between(1, 25))),
-            2 | 3 => amounts.push((1, self.random.between(1, 12))),
-            _ => amounts.extend([(0, self.random.between(1, 25)), (1, self.random.between(1, 12))]),
+        let kind = self.random.index(10);
+        if kind < 4 {
+            amounts.push((0, self.random.between(1, 12) * UNIT));
+        }
+        if kind >= 3 {
+            amounts.push((1, self.random.between(1, 6) * UNIT));
         }
         self.serial += 1;
         let deadline = self.now + self.random.between(300, 5000);
@@ -287,6 +296,7 @@ impl World {
                 Taken::All => {
                     self.spent.extend(decision.amounts.iter().map(|(of, amount)| (self.now, *of, *amount)));
                     governor.size += 1;
+                    self.is_changed = true;
                 }
                 Taken::Ask(asked) => {
                     wants.extend(asked);
@@ -349,6 +359,7 @@ impl World {
                 grant.ends += self.now - grant.granted;
             }
             governor.purse.granted(&grant);
+            self.is_changed = true;
         }
         down.recalls.into_iter().for_each(|number| governor.purse.recall(number));
         governor.purse.confirmed(&down.confirmed);
@@ -483,7 +494,6 @@ impl World {
         match &grant {
             Some(grant) => {
                 self.database.rows.insert(key, grant.clone());
-                assert_eq!(budget.taken(), self.budget(&want.counter).taken());
             }
             None => self.recall(&budget, want),
         }
@@ -528,6 +538,7 @@ impl World {
         if let Some((size, copied)) = governor.copy.clone().filter(|_| from_copy) {
             (governor.size, purse) = (size, copied);
         }
+        self.is_changed = true;
         governor.boots += 1;
         governor.waiting.clear();
         governor.frozen_until = 0;

@@ -36,19 +36,18 @@ CREATE TABLE rollouts (order_seq bigint PRIMARY KEY, stage integer NOT NULL, sin
 
 CREATE TABLE budgets (counter text PRIMARY KEY, taken bigint NOT NULL);
 
--- Parts of shared limits that processes got. The columns are those of the type Grant.
+-- Parts of shared limits that processes got: the JSON of the type Grant, and what is asked about.
 CREATE TABLE grants (
     governor text NOT NULL,
     boot text NOT NULL,
     number bigint NOT NULL,
     counter text NOT NULL,
-    share text NOT NULL,
-    amount bigint NOT NULL,
-    returned bigint NOT NULL,
-    epoch bigint NOT NULL,
-    granted bigint NOT NULL,
+    is_lease boolean NOT NULL,
+    -- What counts against the limit: the amount less what was returned.
+    counted bigint NOT NULL,
     ends bigint NOT NULL,
     counts_until bigint NOT NULL,
+    body text NOT NULL,
     is_recalled boolean NOT NULL DEFAULT false,
     PRIMARY KEY (governor, boot, number, counter)
 );
