@@ -192,6 +192,7 @@ struct Member {
     key: CheckpointKey,
     boot: String,
     log: Log,
+    number: u64,
     nonce: Option<String>,
     connection: Option<Connection>,
     anchored: u64,
@@ -206,7 +207,7 @@ impl Member {
         log.grow(3, "first");
         let boot = format!("{:032x}", SystemEntropy.bits());
         let anchor_at = Instant::now() + ANCHOR_EVERY.mul_f64((n % 1000) as f64 / 1000.0);
-        Self { n, key, boot, log, nonce: None, connection: None, anchored: 0, anchor_at, shared: Arc::clone(shared) }
+        Self { n, key, boot, log, number: 0, nonce: None, connection: None, anchored: 0, anchor_at, shared: Arc::clone(shared) }
     }
 
     fn state(&self) -> &State {
@@ -247,6 +248,7 @@ impl Member {
 
     async fn beat(&mut self, wait: Duration, shows: bool) -> Result<Answer, String> {
         let sent = Instant::now();
+        self.number += 1;
         let is_due = sent >= self.anchor_at;
         if is_due {
             self.log.grow(1, "more");
@@ -256,6 +258,7 @@ impl Member {
         let beat = Beat {
             governor: self.key.name().to_owned(),
             boot: self.boot.clone(),
+            number: self.number,
             nonce: self.nonce.clone(),
             order,
             refused: [].into(),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rulekeep::checkpoint::CheckpointKey;
-use rulekeep::system::{SystemEntropy, Timestamp};
+use rulekeep::system::{Clock as _, SystemClock, SystemEntropy, Timestamp};
 use rulekeep::{Decision, RiskLevel};
 use rulekeep_fleet::log::{Leaf, Resource, TileId};
 use rulekeep_fleet::order::{Command, Order};
@@ -249,12 +249,17 @@ async fn is_refused(fleet: &Fleet, member: &mut Member, why: &str) {
 async fn a_cloned_process_is_found_when_the_second_of_both_beats() {
     let fleet = fleet!();
     let mut member = fleet.member("first").await;
-    let (_, copy) = member.next_beat(Duration::ZERO);
+    let (number, copy) = member.next_beat(Duration::ZERO);
     member.beat(Duration::ZERO).await.unwrap();
+    let late = post::<rulekeep_fleet::wire::Answer>(fleet.hub.address(), &member.key, "/fleet/v1/beat", &copy).await;
+    assert!(refusal(late, 503).contains("a later beat"), "it may be a beat whose sender has given it up");
+    let copy = Beat { number: number + 2, ..copy };
     let answer: rulekeep_fleet::wire::Answer = post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &copy).await.unwrap();
     assert!(answer.refused.is_none(), "it may be the same process, whose last answer was lost");
+    // Its next beat has the number of the copy's; the one after it is found.
+    member.next_beat(Duration::ZERO);
     is_refused(&fleet, &mut member, "cloned").await;
-    let copy = Beat { nonce: Some(answer.nonce), ..copy };
+    let copy = Beat { nonce: Some(answer.nonce), number: number + 100, ..copy };
     let answer: rulekeep_fleet::wire::Answer = post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &copy).await.unwrap();
     assert!(answer.permit.is_none() && answer.refused.is_some());
 }
@@ -264,8 +269,8 @@ async fn a_lost_answer_is_no_clone() {
     let fleet = fleet!();
     let mut member = fleet.member("first").await;
     for _ in 0..3 {
-        let (_, lost) = member.next_beat(Duration::ZERO);
         for _ in 0..3 {
+            let (_, lost) = member.next_beat(Duration::ZERO);
             let answer: rulekeep_fleet::wire::Answer =
                 post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &lost).await.unwrap();
             assert!(answer.permit.is_some(), "{answer:?}");
@@ -276,12 +281,36 @@ async fn a_lost_answer_is_no_clone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_earlier_run_that_comes_back_is_found() {
+async fn a_log_whose_anchored_size_was_told_in_a_lost_answer_is_no_fork() {
+    let fleet = fleet!();
+    let mut member = Member::new("first", &fleet.organisation, &[fleet.hub.address()]);
+    member.enrol(&fleet.organisation.invitation(&[], 1)).await.unwrap();
+    member.anchors = true;
+    for grown in ["before the first permit", "later"] {
+        let (_, lost) = member.next_beat(Duration::ZERO);
+        let _: rulekeep_fleet::wire::Answer = post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &lost).await.unwrap();
+        member.log.grow(4, grown);
+        member.beat(Duration::ZERO).await.unwrap();
+        assert!(member.answer.show && member.answer.refused.is_none() && member.answer.permit.is_none());
+        member.beat(Duration::ZERO).await.unwrap();
+        assert!(member.answer.permit.is_some(), "{:?}", member.answer);
+        assert_eq!(member.answer.anchored, member.log.size());
+        member.log.grow(2, grown);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_earlier_run_that_comes_back_is_found_and_a_beat_of_it_that_was_on_its_way_is_not_taken_for_one() {
     let fleet = fleet!();
     let mut member = fleet.member("first").await;
     let (_, earlier) = member.next_beat(Duration::ZERO);
     member.restart();
     member.admit().await;
+    let late = post::<rulekeep_fleet::wire::Answer>(fleet.hub.address(), &member.key, "/fleet/v1/beat", &earlier).await;
+    assert!(refusal(late, 503).contains("a later beat"));
+    member.beat(Duration::ZERO).await.unwrap();
+    assert!(member.answer.permit.is_some());
+    let earlier = Beat { at: SystemClock.now(), ..earlier };
     let answer: rulekeep_fleet::wire::Answer = post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &earlier).await.unwrap();
     assert!(answer.refused.is_some_and(|why| why.contains("an earlier run came back")));
     is_refused(&fleet, &mut member, "an earlier run came back").await;

@@ -149,6 +149,12 @@ impl Member {
         answer.read().map_err(|(status, why)| format!("{status} {why}"))
     }
 
+    /// The next call goes to the first of these hubs.
+    pub(crate) fn go_to(&mut self, hubs: &[SocketAddr]) {
+        self.connection = None;
+        self.hubs = hubs.to_vec();
+    }
+
     /// The next call goes to the next hub.
     fn turn(&mut self) {
         self.connection = None;

@@ -51,18 +51,26 @@ impl Fleet {
 
 /// Founds an organisation at a hub that has just started.
 pub(crate) async fn found(api: Api, permit_seconds: u64) -> Organisation {
-    until("the log is published", async || api.checkpoint().await.is_ok()).await;
     let organisation = Organisation::founded(permit_seconds);
-    api.give(&organisation.orders[0]).await.expect("the hub takes the first order");
+    until("the hub takes the first order", async || api.give(&organisation.orders[0]).await.is_ok()).await;
     organisation
 }
 
 /// Gives the next order, signed by the first `signers` operators.
 pub(crate) async fn give(organisation: &mut Organisation, api: Api, command: Command, signers: usize) -> Standing {
     let order = organisation.sign(command, signers);
-    let standing = api.give(&order).await.expect("the hub takes the order");
+    let asked = async {
+        loop {
+            // Hubs may be on their way to another primary.
+            match api.give(&order).await {
+                Err((503, _)) => tokio::time::sleep(Duration::from_millis(20)).await,
+                given => return given,
+            }
+        }
+    };
+    let given = tokio::time::timeout(PATIENCE, asked).await.expect("a hub answers");
     organisation.keep(&order);
-    standing
+    given.expect("the hub takes the order")
 }
 
 /// Asks again and again until something is so.
