@@ -98,6 +98,7 @@ impl Session {
         let beat = Beat {
             governor: self.governor.clone(),
             boot: self.boot.clone(),
+            number,
             nonce: self.nonce.clone(),
             order: self.chain.seq(),
             refused: self.refused.clone(),

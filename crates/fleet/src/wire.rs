@@ -97,6 +97,8 @@ pub struct Beat {
     pub governor: String,
     /// The id of the run of its process.
     pub boot: String,
+    /// The number of the beat within the run: each that is sent has a larger one.
+    pub number: u64,
     /// The nonce of the last answer; `None` in the first beat of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nonce: Option<String>,

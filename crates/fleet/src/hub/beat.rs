@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use rulekeep::checkpoint::{Checkpoint, CheckpointError, VerifierKey, verify_consistency};
+use rulekeep::checkpoint::{Checkpoint, CheckpointError, ConsistencyProof, VerifierKey, verify_consistency};
 use rulekeep::system::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;
 
 use super::orders::number;
-use super::{Hub, HubError, sequencer};
+use super::{Hub, HubError, sequencer, store};
 use crate::log::Leaf;
 use crate::order::Chain;
 use crate::permit::Arrival;
@@ -114,20 +114,22 @@ impl Hub {
             {
                 batch.push(next);
             }
+            // Those whose callers have given up come again in another beat.
+            batch.retain(|next| !next.answer.is_closed());
             // A governor's second beat rests on its first.
             let mut seen = HashSet::new();
             let (batch, second): (Vec<_>, Vec<_>) =
                 batch.into_iter().partition(|next| seen.insert(next.beat.governor.clone()));
             left_over = second;
             let beats: Vec<_> = batch.iter().map(|next| (&next.beat, next.arrival)).collect();
-            let answers = self.judge_all(&beats).await;
+            let answers = self.inner.store.in_time(store::TIMEOUT, self.judge_all(&beats)).await;
             match answers {
                 Ok(mut answers) => {
                     for next in batch {
                         let answer = answers.remove(&next.beat.governor);
                         let unknown = || format!("no governor {} is enrolled", next.beat.governor);
                         // A caller that has gone needs no answer.
-                        let _ = next.answer.send(answer.ok_or_else(unknown));
+                        let _ = next.answer.send(answer.unwrap_or_else(|| Err(unknown())));
                     }
                 }
                 Err(error) => {
@@ -140,7 +142,7 @@ impl Hub {
         }
     }
 
-    async fn judge_all(&self, beats: &[(&Beat, Arrival)]) -> Result<BTreeMap<String, Answer>, HubError> {
+    async fn judge_all(&self, beats: &[(&Beat, Arrival)]) -> Result<BTreeMap<String, Judged>, HubError> {
         let mut client = self.inner.store.client().await?;
         let read = self.inner.reads.begin_read();
         let transaction = client.transaction().await?;
@@ -163,7 +165,13 @@ impl Hub {
                 unverified: epoch.unverified,
                 awaited_in: epoch.fence.is_awaited(&beat.governor).then_some(epoch.fence.epoch()),
             };
-            let mut answer = member.judge(beat, &context, &mut leaves);
+            let mut answer = match member.judge(beat, &context, &mut leaves) {
+                Ok(answer) => answer,
+                Err(late) => {
+                    answers.insert(beat.governor.clone(), Err(late));
+                    continue;
+                }
+            };
             answer.permit = answer.permit.and_then(|term| read.permit(*arrival, term));
             answer.stages.clone_from(&stages);
             answer.recall = recalls.get(&beat.governor).cloned().unwrap_or_default();
@@ -174,7 +182,7 @@ impl Hub {
             if !answer.nonce.is_empty() {
                 self.settle(&transaction, beat, &epoch, member.is_shown).await?;
             }
-            answers.insert(beat.governor.clone(), answer);
+            answers.insert(beat.governor.clone(), Ok(answer));
         }
         Member::store(&transaction, &members).await?;
         let leaves: Vec<_> =
@@ -184,6 +192,9 @@ impl Hub {
         Ok(answers)
     }
 }
+
+/// The answer to a beat, or why there is none.
+type Judged = Result<Answer, String>;
 
 impl Answer {
     /// Returns whether the governor should get it at once.
@@ -202,6 +213,16 @@ struct Context<'a> {
     unverified: Option<&'a str>,
 }
 
+/// What follows from a checkpoint.
+enum Taken {
+    /// It is the last one.
+    Same,
+    /// It continues the last one, and has this size.
+    New(u64),
+    /// It has a proof from another size than the last one's.
+    OtherStart,
+}
+
 /// A governor as the database knows it.
 #[derive(Debug, Clone)]
 struct Member {
@@ -210,6 +231,8 @@ struct Member {
     groups: Vec<String>,
     boot: String,
     boot_before: String,
+    boot_at: i64,
+    number: i64,
     nonce: String,
     nonce_before: String,
     order: i64,
@@ -222,6 +245,8 @@ struct Member {
     seen_at: i64,
     skew_ms: i64,
     permit_until: i64,
+    permit_order: i64,
+    former_until: i64,
     trouble: String,
     /// Whether this run has shown that its log continues the anchored one.
     is_shown: bool,
@@ -249,6 +274,10 @@ impl Member {
             permit_until: row.get(16),
             trouble: row.get(17),
             is_shown: row.get(18),
+            boot_at: row.get(19),
+            number: row.get(20),
+            permit_order: row.get(21),
+            former_until: row.get(22),
         }
     }
 
@@ -264,6 +293,7 @@ impl Member {
             column!(id, boot, boot_before, nonce, nonce_before, refused, note, trouble);
         let (orders, open, sizes, anchored, seen, skews, permits) =
             column!(order, open, size, anchored_at, seen_at, skew_ms, permit_until);
+        let (boots_at, numbers, permit_orders, former) = column!(boot_at, number, permit_order, former_until);
         let shown: Vec<bool> = members.values().map(|member| member.is_shown).collect();
         transaction
             .execute(
@@ -285,14 +315,22 @@ impl Member {
                     &skews,
                     &permits,
                     &shown,
+                    &boots_at,
+                    &numbers,
+                    &permit_orders,
+                    &former,
                 ],
             )
             .await?;
         Ok(())
     }
 
-    /// Judges a beat: notes what it reports, and answers whether the governor may decide.
-    fn judge(&mut self, beat: &Beat, context: &Context<'_>, leaves: &mut Vec<(Leaf, String, u64)>) -> Answer {
+    /// Judges a beat: notes what it reports, and answers whether the governor may decide. A beat that arrives late, after
+    /// a later one of the same governor, says nothing: its sender has given it up.
+    fn judge(&mut self, beat: &Beat, context: &Context<'_>, leaves: &mut Vec<(Leaf, String, u64)>) -> Judged {
+        if self.is_late(beat) {
+            return Err("a later beat of this governor has arrived before".to_owned());
+        }
         if self.trouble.is_empty()
             && let Err(why) = self.recognize(beat)
         {
@@ -302,8 +340,10 @@ impl Member {
             && let Some(anchor) = &beat.anchor
         {
             match self.take(anchor) {
-                Ok(None) => self.is_shown = true,
-                Ok(Some(size)) => {
+                Ok(Taken::Same) => self.is_shown = true,
+                // The answer that named the anchored size was lost: the next one asks for another proof.
+                Ok(Taken::OtherStart) => self.is_shown = false,
+                Ok(Taken::New(size)) => {
                     self.is_shown = true;
                     (self.size, self.anchored_at) = (number(size), context.now);
                     self.note.clone_from(&anchor.note);
@@ -316,11 +356,12 @@ impl Member {
         }
         if !self.trouble.is_empty() {
             let refused = Some(format!("{}; an order must readmit it", self.trouble));
-            return Answer { refused, ..Answer::default() };
+            return Ok(Answer { refused, ..Answer::default() });
         }
         // The last nonce that the governor is known to have: its next answer may be lost.
         self.nonce_before = beat.nonce.clone().unwrap_or_default();
         self.nonce = super::random();
+        self.number = number(beat.number);
         self.order = number(beat.order);
         self.refused = serde_json::to_string(&beat.refused).unwrap_or_default();
         self.open = number(beat.open);
@@ -337,9 +378,14 @@ impl Member {
         });
         let permit = term.filter(|_| refused.is_none() && self.is_shown);
         if let Some(term) = permit {
+            // Permits come with all orders, so the newest order is only missing where earlier ones are held.
+            let newest = number(context.chain.seq());
+            if std::mem::replace(&mut self.permit_order, newest) < newest {
+                self.former_until = self.permit_until;
+            }
             self.permit_until = context.now.saturating_add(number(term.term_ms.saturating_add(term.offline_ms)));
         }
-        Answer {
+        Ok(Answer {
             nonce: self.nonce.clone(),
             permit,
             refused,
@@ -349,6 +395,15 @@ impl Member {
             report: context.awaited_in.filter(|_| beat.report.is_none()),
             show: !self.is_shown,
             ..Answer::default()
+        })
+    }
+
+    /// Returns whether a beat was sent before another one that has arrived already.
+    fn is_late(&self, beat: &Beat) -> bool {
+        if beat.boot == self.boot {
+            number(beat.number) <= self.number
+        } else {
+            beat.boot == self.boot_before && !self.boot.is_empty() && beat.at.as_millis() <= self.boot_at
         }
     }
 
@@ -357,7 +412,7 @@ impl Member {
         if self.boot.is_empty() {
             // New, readmitted, or forgotten by a restored database.
             self.boot.clone_from(&beat.boot);
-            self.is_shown = false;
+            (self.boot_at, self.number, self.is_shown) = (beat.at.as_millis(), 0, false);
             return Ok(());
         }
         if beat.boot == self.boot {
@@ -378,17 +433,17 @@ impl Member {
         }
         self.boot_before = std::mem::replace(&mut self.boot, beat.boot.clone());
         (self.nonce, self.nonce_before) = (String::new(), String::new());
-        self.is_shown = false;
+        (self.boot_at, self.number, self.is_shown) = (beat.at.as_millis(), 0, false);
         Ok(())
     }
 
-    /// Checks a new checkpoint against the last one; `None` if it is the last one.
-    fn take(&self, anchor: &Anchor) -> Result<Option<u64>, String> {
+    /// Checks a new checkpoint against the last one.
+    fn take(&self, anchor: &Anchor) -> Result<Taken, String> {
         let key: VerifierKey = self.key.parse().map_err(|_| "its key cannot be read".to_owned())?;
         let checkpoint = Checkpoint::open(&anchor.note, &key).map_err(|error| error.to_string())?;
         let size = self.size.unsigned_abs();
         if size == 0 {
-            return Ok(Some(checkpoint.size()).filter(|size| *size > 0));
+            return Ok(if checkpoint.size() > 0 { Taken::New(checkpoint.size()) } else { Taken::Same });
         }
         if checkpoint.size() < size {
             let found = checkpoint.size();
@@ -396,11 +451,15 @@ impl Member {
         }
         let same = Checkpoint::open(&self.note, &key).is_ok_and(|last| last == checkpoint);
         if same {
-            return Ok(None);
+            return Ok(Taken::Same);
         }
         let proof = anchor.proof.as_deref().unwrap_or_default();
+        let start = proof.parse().map_or(0, |proof: ConsistencyProof| proof.old);
+        if checkpoint.size() > size && start != size {
+            return Ok(Taken::OtherStart);
+        }
         verify_consistency(&self.note, &anchor.note, proof, &key)
-            .map(|checkpoint| Some(checkpoint.size()))
+            .map(|checkpoint| Taken::New(checkpoint.size()))
             .map_err(|error| format!("its log was forked: {error}"))
     }
 
@@ -417,13 +476,15 @@ const MOST_AT_ONCE: usize = 512;
 /// The longest time that a beat may wait for news.
 const MAX_WAIT_MS: u64 = 60_000;
 const SELECT: &str = "SELECT id, key, groups, boot, boot_before, nonce, nonce_before, order_seq, refused, open_actions, \
-    size, note, anchored_at, copied, seen_at, skew_ms, permit_until, trouble, is_shown \
-    FROM governors WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+    size, note, anchored_at, copied, seen_at, skew_ms, permit_until, trouble, is_shown, \
+    boot_at, number, permit_order, former_until FROM governors WHERE id = ANY($1) ORDER BY id FOR UPDATE";
 const UPDATE: &str = "UPDATE governors AS g SET boot = u.boot, boot_before = u.boot_before, nonce = u.nonce, \
     nonce_before = u.nonce_before, refused = u.refused, note = u.note, trouble = u.trouble, order_seq = u.order_seq, \
     open_actions = u.open_actions, size = u.size, anchored_at = u.anchored_at, seen_at = u.seen_at, skew_ms = u.skew_ms, \
-    permit_until = u.permit_until, is_shown = u.is_shown \
+    permit_until = u.permit_until, is_shown = u.is_shown, boot_at = u.boot_at, number = u.number, \
+    permit_order = u.permit_order, former_until = u.former_until \
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], \
-    $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::boolean[]) \
+    $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::boolean[], \
+    $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[]) \
     AS u(id, boot, boot_before, nonce, nonce_before, refused, note, trouble, order_seq, open_actions, size, anchored_at, \
-    seen_at, skew_ms, permit_until, is_shown) WHERE g.id = u.id";
+    seen_at, skew_ms, permit_until, is_shown, boot_at, number, permit_order, former_until) WHERE g.id = u.id";

@@ -26,6 +26,7 @@ impl Hub {
     /// verified again, because its disk may have been reset.
     pub(super) async fn look_at_epoch(&self, client: &impl GenericClient) -> Result<EpochNow, HubError> {
         let (identity, now) = store::identity(client).await?;
+        self.inner.store.check(&identity)?;
         let (system, timeline) = (&identity.system, number(identity.timeline));
         let mut row = client.query_opt(NEWEST, &[system, &timeline]).await?;
         if row.as_ref().is_none_or(|row| row.get::<_, String>(3) != identity.started) {

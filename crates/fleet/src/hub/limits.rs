@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 
 use super::epoch::EpochNow;
 use super::orders::number;
-use super::{Hub, HubError, Orders};
+use super::{Hub, HubError, Orders, store};
 use crate::budget::{Budget, Fence, Grant, GrantTerms, Reported, Share};
 use crate::wire::{Beat, Reserve, Reserved};
 
@@ -89,7 +89,8 @@ impl Hub {
                 batch.push(next);
             }
             let requests: Vec<&Reserve> = batch.iter().map(|next| &next.request).collect();
-            let answers = self.decide_all(&requests).await.map_err(|error| error.to_string());
+            let decided = self.inner.store.in_time(store::TIMEOUT, self.decide_all(&requests)).await;
+            let answers = decided.map_err(|error| error.to_string());
             for (place, next) in batch.drain(..).enumerate() {
                 let answer = answers.clone().map(|answers| answers.get(place).cloned().unwrap_or_default());
                 // A caller that has gone reports the grant as unknown or gives it back.

@@ -110,11 +110,14 @@ impl Hub {
         loop {
             tokio::time::sleep(PAUSE).await;
             // The next look tries again.
-            if let Ok(client) = self.inner.store.client().await {
-                let _ = self.read_orders(&client).await;
-                let _ = self.move_rollouts(&client).await;
-            }
+            let _ = self.inner.store.in_time(store::TIMEOUT, self.look()).await;
         }
+    }
+
+    async fn look(&self) -> Result<(), HubError> {
+        let client = self.inner.store.client().await?;
+        let read = self.read_orders(&client).await;
+        self.move_rollouts(&client).await.and(read)
     }
 
     /// Moves rollouts to their next stage once it is due and no member has refused them.
@@ -175,12 +178,14 @@ impl Hub {
                 "SELECT (SELECT at FROM orders WHERE seq = $1), \
                         (SELECT idx FROM leaves, head WHERE kind = 'order' AND subject = '' AND leaves.size = $1 AND idx < published_size), \
                         count(*) FILTER (WHERE order_seq >= $1), \
-                        count(*) FILTER (WHERE order_seq < $1 AND permit_until <= now.ms), \
-                        count(*) FILTER (WHERE order_seq < $1 AND permit_until > now.ms), \
+                        count(*) FILTER (WHERE order_seq < $1 AND until <= now.ms), \
+                        count(*) FILTER (WHERE order_seq < $1 AND until > now.ms), \
                         coalesce(array_agg(id ORDER BY id) FILTER (WHERE refused::jsonb ? $2), '{}'), \
-                        coalesce(max(permit_until) FILTER (WHERE order_seq < $1), 0) \
+                        coalesce(max(until) FILTER (WHERE order_seq < $1), 0) \
                  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) AS now \
-                 LEFT JOIN governors ON permit_until > 0 GROUP BY now.ms",
+                 LEFT JOIN (SELECT id, order_seq, refused, \
+                            CASE WHEN permit_order >= $1 THEN former_until ELSE permit_until END AS until \
+                            FROM governors WHERE permit_until > 0) AS members ON true GROUP BY now.ms",
                 &[&seq_number, &seq.to_string()],
             )
             .await?;

@@ -13,7 +13,7 @@ use rulekeep::system::Timestamp;
 use tokio_postgres::Row;
 
 use super::orders::number;
-use super::{Hub, HubError, files};
+use super::{Hub, HubError, files, store};
 use crate::cosignature::cosigned_by;
 use crate::log::{self, Head, Leaf, LogError, RollEntry, TileId};
 use crate::witness;
@@ -40,8 +40,9 @@ impl Hub {
         loop {
             // An order or a new epoch does not wait for the second to end.
             let _ = tokio::time::timeout(EVERY, self.inner.leaves.notified()).await;
-            let done = self.extend().await;
-            let done = self.publish().await.and(done);
+            let store = &self.inner.store;
+            let done = store.in_time(store::LONG_TIMEOUT, self.extend()).await;
+            let done = store.in_time(store::LONG_TIMEOUT, self.publish()).await.and(done);
             *self.problem() = done.err().map(|error| error.to_string());
         }
     }

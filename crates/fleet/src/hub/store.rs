@@ -1,11 +1,12 @@
 //! Connections to PostgreSQL, the schema, and the database's identity.
 
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use deadpool_postgres::{GenericClient, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{GenericClient, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType};
 use tokio_postgres::Config;
+use tokio_postgres::config::{LoadBalanceHosts, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -16,6 +17,8 @@ use super::HubError;
 /// The connections of a hub.
 pub(super) struct Store {
     pool: Pool,
+    /// The newest primary that was seen.
+    newest: Mutex<Option<Identity>>,
 }
 
 /// The database's identity: it changes with a restore or a promotion, and partly with each start of the server.
@@ -33,8 +36,10 @@ impl Store {
         let settings = |error: &dyn std::fmt::Display| HubError::Settings(format!("database: {error}"));
         let mut config = Config::from_str(url).map_err(|error| settings(&error))?;
         // A standby would answer with what has been replaced.
-        config.target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
-        config.connect_timeout(TIMEOUT).application_name("rulekeep-fleet-hub");
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        // A host that takes connections and says nothing must not come first each time.
+        config.load_balance_hosts(LoadBalanceHosts::Random);
+        config.connect_timeout(CONNECT_TIMEOUT).application_name("rulekeep-fleet-hub");
         config.options(
             "-c statement_timeout=10000 -c lock_timeout=5000 -c default_transaction_isolation=read\\ committed",
         );
@@ -54,18 +59,51 @@ impl Store {
         let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
             .wait_timeout(Some(TIMEOUT))
-            .create_timeout(Some(TIMEOUT))
+            .create_timeout(Some(CONNECT_TIMEOUT))
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| settings(&error))?;
-        let store = Self { pool };
+        let store = Self { pool, newest: Mutex::default() };
         store.migrate().await?;
         Ok(store)
     }
 
     /// A connection to the primary.
     pub(super) async fn client(&self) -> Result<Object, HubError> {
-        self.pool.get().await.map_err(|error| HubError::Database(format!("no connection: {error}")))
+        let mut found = self.pool.get().await;
+        for _ in 1..ATTEMPTS {
+            // The next attempt may begin with another host.
+            if !matches!(found, Err(PoolError::Timeout(TimeoutType::Create))) {
+                break;
+            }
+            found = self.pool.get().await;
+        }
+        found.map_err(|error| HubError::Database(format!("no connection: {error}")))
+    }
+
+    /// Waits for a request, and gives up all connections if the database does not answer it in time: they may lead to a
+    /// primary that hangs.
+    pub(super) async fn in_time<T>(
+        &self,
+        limit: Duration,
+        request: impl Future<Output = Result<T, HubError>>,
+    ) -> Result<T, HubError> {
+        tokio::time::timeout(limit, request).await.unwrap_or_else(|_| {
+            self.pool.retain(|_, _| false);
+            Err(HubError::Database("it does not answer".to_owned()))
+        })
+    }
+
+    /// Refuses a primary that another one has replaced, and gives up all connections.
+    pub(super) fn check(&self, found: &Identity) -> Result<(), HubError> {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest.as_ref().is_some_and(|newest| newest.system == found.system && newest.timeline > found.timeline) {
+            self.pool.retain(|_, _| false);
+            let why = "this primary was replaced by another one; after a restore to an earlier timeline start the hubs again";
+            return Err(HubError::Database(why.to_owned()));
+        }
+        *newest = Some(found.clone());
+        Ok(())
     }
 
     async fn migrate(&self) -> Result<(), HubError> {
@@ -100,7 +138,12 @@ const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
 const MIGRATION_LOCK: i64 = 0x7275_6c65_6b65_6570;
 /// Connections of one hub.
 const CONNECTIONS: usize = 8;
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest time that a beat, or the wait for a connection, may take.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest time that a step of the log may take.
+pub(super) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+const ATTEMPTS: usize = 4;
 const IDENTITY: &str = "SELECT (pg_control_system()).system_identifier::text, \
     substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
     pg_postmaster_start_time()::text";

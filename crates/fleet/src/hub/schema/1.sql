@@ -15,6 +15,9 @@ CREATE TABLE governors (
     groups text[] NOT NULL,
     boot text NOT NULL DEFAULT '',
     boot_before text NOT NULL DEFAULT '',
+    -- The governor's time of the first beat of the run, and the number of the last one.
+    boot_at bigint NOT NULL DEFAULT 0,
+    number bigint NOT NULL DEFAULT 0,
     nonce text NOT NULL DEFAULT '',
     nonce_before text NOT NULL DEFAULT '',
     order_seq bigint NOT NULL DEFAULT 0,
@@ -27,6 +30,9 @@ CREATE TABLE governors (
     seen_at bigint NOT NULL DEFAULT 0,
     skew_ms bigint NOT NULL DEFAULT 0,
     permit_until bigint NOT NULL DEFAULT 0,
+    -- The newest order that came with the last permit, and the end of the last permit without it.
+    permit_order bigint NOT NULL DEFAULT 0,
+    former_until bigint NOT NULL DEFAULT 0,
     is_shown boolean NOT NULL DEFAULT false,
     -- Why it gets no permit, until an order readmits it.
     trouble text NOT NULL DEFAULT ''

@@ -1,0 +1,15 @@
+//! Hubs and members over a real PostgreSQL: what they agree on, and what is left of it after faults.
+//!
+//! The server is started by `postgres/cluster` from Debian's package. Without one the tests print SKIPPED; with
+//! `RULEKEEP_FLEET_POSTGRES=1` they fail.
+
+mod contract;
+mod faults;
+#[allow(dead_code)] // the load program uses the rest
+mod support;
+
+/// Other tests start this program again as a hub. As a test it has nothing to do.
+#[test]
+fn a_hub_for_other_tests() {
+    support::hub::be_a_hub();
+}
