@@ -189,7 +189,7 @@ pub struct MemberInfo {
 
 async fn enrol(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
     let request: Enrol = hub.signed("/fleet/v1/enrol", &headers, &body).await?;
-    Ok(Json(hub.enrol(&request).await?).into_response())
+    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.enrol(&request)).await?).into_response())
 }
 
 async fn beat(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
@@ -204,7 +204,7 @@ async fn reserve(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Res
 
 async fn copy(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
     let batch: Records = hub.signed("/fleet/v1/records", &headers, &body).await?;
-    Ok(Json(hub.copy(&batch).await?).into_response())
+    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.copy(&batch)).await?).into_response())
 }
 
 async fn find(State(hub): State<Hub>, headers: HeaderMap, Query(wanted): Query<Wanted>) -> Result<Response, HubError> {
@@ -213,7 +213,7 @@ async fn find(State(hub): State<Hub>, headers: HeaderMap, Query(wanted): Query<W
 }
 
 async fn give(State(hub): State<Hub>, Json(order): Json<SignedOrder>) -> Result<Response, HubError> {
-    Ok(Json(hub.give(&order).await?).into_response())
+    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.give(&order)).await?).into_response())
 }
 
 /// The orders after a number.

@@ -120,7 +120,8 @@ impl Database {
             }
         };
         let name = format!("fleet_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let database = Self { url: format!("{}/{name}", cluster.urls[0].trim_end_matches("/fleet")), _cluster: cluster };
+        let database =
+            Self { url: format!("{}/{name}", cluster.urls[0].trim_end_matches("/fleet")), _cluster: cluster };
         sql(&database._cluster.urls[0], &format!("CREATE DATABASE {name}")).await;
         Some(database)
     }
