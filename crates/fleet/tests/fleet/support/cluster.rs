@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
 /// Fails instead of skipping where PostgreSQL is missing.
-const REQUIRED: &str = "RULEKEEP_FLEET_POSTGRES";
+const REQUIRED: &str = "RULEKEEP_REQUIRE_POSTGRES";
 
 /// A primary, and perhaps a standby. Everything ends with the value.
 pub(crate) struct Cluster {
