@@ -1,10 +1,11 @@
 //! Hubs and members over a real PostgreSQL: what they agree on, and what is left of it after faults.
 //!
 //! The server is started by `postgres/cluster` from Debian's package. Without one the tests print SKIPPED; with
-//! `RULEKEEP_FLEET_POSTGRES=1` they fail.
+//! `RULEKEEP_REQUIRE_POSTGRES=1` they fail.
 
 mod contract;
 mod faults;
+mod members;
 #[allow(dead_code)] // the load program uses the rest
 mod support;
 
