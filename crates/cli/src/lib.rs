@@ -7,6 +7,7 @@
 //! | `client` | calls to the daemon, or on the store if it does not run |
 //! | `hook` | the events of agents' hosts |
 //! | `doctor` | proof that hosts run the hook |
+//! | `fleet` | an organisation of governors: hub, witness, orders |
 //! | `operate` | commands that are one call each: `agents`, `escalations`, `keys`, `kill-switch`, `tasks`, `webhooks` |
 //! | `output` | printing answers for people and programs |
 //! | `manual` | completions and manual pages |
@@ -17,6 +18,7 @@
 mod client;
 mod daemon;
 pub mod doctor;
+mod fleet;
 mod home;
 pub mod hook;
 mod log;
@@ -94,6 +96,9 @@ enum Command {
     /// Opens, shows and closes tasks, and replays recorded ones
     #[command(subcommand)]
     Tasks(tasks::Command),
+    /// Runs an organisation of governors: its hub, its orders and its log
+    #[command(subcommand)]
+    Fleet(fleet::Command),
     /// Writes an HTML report about a period of a store's log
     Report(report::Options),
     /// Shows decisions as they come, and lets you answer escalations
@@ -140,6 +145,7 @@ pub fn main() -> ExitCode {
         Command::KillSwitch(command) => return finish("kill-switch", operate::kill_switch(command)),
         Command::Keys(command) => return finish("keys", operate::keys(command)),
         Command::Webhooks(command) => return finish("webhooks", operate::webhooks(command)),
+        Command::Fleet(command) => return fleet::run(command),
         Command::Policy(command) => return policy::main(command),
         Command::Tasks(tasks::Command::Call(command)) => return finish("tasks", operate::tasks(command)),
         Command::Tasks(tasks::Command::Replay(options)) => ("tasks", tasks::replay(&options)),

@@ -24,12 +24,8 @@ pub(crate) struct Options {
     /// The address and port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: String,
-    /// The certificate chain for TLS, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_certificate: Option<PathBuf>,
-    /// The key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
-    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    tls: Tls,
     /// A proxy whose X-Forwarded-For is trusted; can be given several times
     #[arg(long = "trusted-proxy", value_name = "ADDRESS")]
     trusted_proxies: Vec<IpAddr>,
@@ -37,24 +33,42 @@ pub(crate) struct Options {
     store: StoreOptions,
 }
 
-impl Options {
-    fn server(&self) -> Result<Server, String> {
-        let server = Server::new().trusted_proxies(self.trusted_proxies.iter().copied());
+/// The certificate of a server.
+#[derive(clap::Args)]
+pub(crate) struct Tls {
+    /// The certificate chain for TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+}
+
+impl Tls {
+    pub(crate) fn server(&self) -> Result<Server, String> {
         match (&self.tls_certificate, &self.tls_key) {
-            (None, None) => Ok(server),
+            (None, None) => Ok(Server::new()),
             (Some(certificate), Some(key)) => {
                 let read = |file: &PathBuf| fs::read(file).map_err(|error| format!("{}: {error}", file.display()));
-                server.tls(&read(certificate)?, &read(key)?).map_err(|error| error.to_string())
+                Server::new().tls(&read(certificate)?, &read(key)?).map_err(|error| error.to_string())
             }
             // clap requires both or neither.
             _ => Err("--tls-certificate and --tls-key go together".to_owned()),
         }
     }
+
+    pub(crate) const fn is_on(&self) -> bool {
+        self.tls_certificate.is_some()
+    }
+
+    pub(crate) const fn scheme(&self) -> &'static str {
+        if self.is_on() { "https" } else { "http" }
+    }
 }
 
 pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
-    let server = options.server()?;
-    let scheme = if options.tls_certificate.is_some() { "https" } else { "http" };
+    let server = options.tls.server()?.trusted_proxies(options.trusted_proxies);
+    let scheme = options.tls.scheme();
     let listen = options.listen;
     let opened = options.store.open()?;
     let gateway = &opened.gateway;
@@ -90,7 +104,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
 }
 
 /// Completes when the process is asked to end.
-fn ended() -> Result<impl Future<Output = ()>, String> {
+pub(crate) fn ended() -> Result<impl Future<Output = ()>, String> {
     let (tell, told) = tokio::sync::oneshot::channel();
     signals::on_end(move || {
         let _ = tell.send(());

@@ -140,13 +140,13 @@ pub struct Stage {
     pub soak_seconds: u64,
 }
 
-/// How the governors of a stage use a policy document.
+/// The use that the governors of a stage make of a policy document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
-    /// They evaluate it beside the one in force and report differences.
+    /// Evaluation beside the document in force, with reports of differences.
     Shadow,
-    /// They enforce it.
+    /// Enforcement.
     Enforce,
 }
 
@@ -167,7 +167,7 @@ pub enum OrderError {
     /// The body is not an order.
     #[error("the order cannot be read: {0}")]
     Malformed(String),
-    /// It is not the next order of the chain.
+    /// The order is not the next one of the chain.
     #[error("the order has number {found} and follows {prev}; expected number {expected} after {head}")]
     OutOfSequence {
         /// The number that it has.
@@ -182,7 +182,7 @@ pub enum OrderError {
     /// The first order is not the one that the caller trusts.
     #[error("the first order is {found}; expected the trust anchor {expected}")]
     OtherOrganisation {
-        /// Its digest.
+        /// The digest of that order.
         found: Digest,
         /// The trusted digest.
         expected: Digest,
@@ -263,7 +263,7 @@ pub struct Stop {
     pub note: String,
 }
 
-/// What the orders of an organisation amount to, up to one of them.
+/// The state that the orders of an organisation lead to, up to one of them.
 #[derive(Debug, Clone)]
 pub struct Chain {
     anchor: Option<Digest>,

@@ -13,7 +13,7 @@ use crate::order::{Chain, Stop};
 use crate::permit::{Deadlines, Moment, PermitHolder, PermitTerms};
 use crate::wire::{Answer, Beat};
 
-/// What a governor has to do after an answer.
+/// A step that an answer makes a governor take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Task {

@@ -239,13 +239,13 @@ pub struct Copied {
     pub copied: u64,
 }
 
-/// How far an order is carried out.
+/// The progress of an order over all members.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Standing {
     /// The order's number.
     pub seq: u64,
-    /// Its index in the organisation's log, once it is there under a published checkpoint.
+    /// The order's index in the organisation's log, once it is there under a published checkpoint.
     pub leaf: Option<u64>,
     /// Number of members that have it in force.
     pub acknowledged: u64,

@@ -7,10 +7,16 @@ use std::thread;
 
 use crate::fixture::{PROGRAM, Place, until};
 
-/// Examples that end with 1 here because of a finding: nothing is installed, changed or frequent enough, and there is
-/// no terminal.
-const FINDING: &[&str] =
-    &["rulekeep doctor", "rulekeep mcp accept", "rulekeep policy import", "rulekeep policy suggest", "rulekeep watch"];
+/// Examples that end with 1 here because of a finding: nothing is installed, changed or frequent enough, a member of the
+/// fleet is in trouble, and there is no terminal.
+const FINDING: &[&str] = &[
+    "rulekeep doctor",
+    "rulekeep fleet coverage",
+    "rulekeep mcp accept",
+    "rulekeep policy import",
+    "rulekeep policy suggest",
+    "rulekeep watch",
+];
 /// The ULID in the IDs of examples.
 const ULID: &str = "01m89vy2x6z7e9r8r000000003";
 
@@ -18,10 +24,27 @@ const ULID: &str = "01m89vy2x6z7e9r8r000000003";
 const WITHOUT_DAEMON: &[&str] =
     &["rulekeep up", "rulekeep init", "rulekeep log archive", "rulekeep log erase", "rulekeep log repair"];
 /// Commands whose examples share a home.
-const READING: &[&str] =
-    &["check", "completions", "deliveries", "list", "man", "query", "show", "stats", "status", "tail", "verify"];
+const READING: &[&str] = &[
+    "bundle",
+    "check",
+    "completions",
+    "coverage",
+    "deliveries",
+    "list",
+    "man",
+    "query",
+    "show",
+    "stats",
+    "status",
+    "tail",
+    "verify",
+    "who",
+];
 /// Examples that run until they are stopped.
-const SERVING: &[&str] = &["rulekeep serve", "rulekeep up --foreground"];
+const SERVING: &[&str] =
+    &["rulekeep fleet hub", "rulekeep fleet witness", "rulekeep serve", "rulekeep up --foreground"];
+/// The database of an example, which is replaced by that of the environment.
+const DATABASE: &str = "postgres://rulekeep@db.example.com/fleet";
 
 /// Collects the lines of the examples, and the commands that have none.
 fn examples(command: &clap::Command, name: &str, found: &mut Vec<String>, lacking: &mut Vec<String>) {
@@ -85,6 +108,11 @@ fn run(example: &str, place: &Place) -> Result<(), String> {
         line = line.replace(&format!("{prefix}{ULID}"), id);
     }
     assert!(!line.contains(ULID), "no id for {line}");
+    match std::env::var("RULEKEEP_FLEET_DATABASE") {
+        Ok(database) => line = line.replace(DATABASE, &format!("'{database}'")),
+        Err(_) if line.contains(DATABASE) => return Ok(()),
+        Err(_) => {}
+    }
     let folder = std::path::Path::new(PROGRAM).parent().unwrap().display();
     let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
     let mut shell = Command::new("sh");
@@ -92,11 +120,11 @@ fn run(example: &str, place: &Place) -> Result<(), String> {
     shell.args(["-euc", &format!("exec {line}")]).env("PATH", path).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = shell.spawn().unwrap();
     if is(example, SERVING) {
-        if example.starts_with("rulekeep serve") {
+        if example.starts_with("rulekeep up") {
+            until(|| place.run(&["status"]).status.success());
+        } else {
             let mut ready = String::new();
             BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
-        } else {
-            until(|| place.run(&["status"]).status.success());
         }
         let ended = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
         assert!(ended.success());

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::world;
+
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rulekeep");
 /// The public half of the key that signs the checkpoints of the home.
 const SEED: &str = "0303030303030303030303030303030303030303030303030303030303030303";
@@ -28,6 +30,8 @@ pub(crate) struct Made {
     pub(crate) key: String,
     /// An ID of each kind, by its prefix.
     pub(crate) ids: BTreeMap<String, String>,
+    /// The hub of a fleet, which accepts orders without keeping them.
+    hub: world::Hub,
 }
 
 impl Place {
@@ -70,6 +74,9 @@ impl Place {
     pub(crate) fn prepare(&self, command: &mut Command) {
         command.current_dir(self.work()).stdin(Stdio::null());
         command.env("RULEKEEP_HOME", self.home()).env("RULEKEEP_OPERATOR_KEY", &self.made.key).env("HOME", self.work());
+        let hub = &self.made.hub;
+        command.env("RULEKEEP_FLEET_HUB", &hub.url).env("RULEKEEP_FLEET_TOKEN", world::TOKEN);
+        command.env("RULEKEEP_FLEET_ANCHOR", &hub.anchor);
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
@@ -141,7 +148,9 @@ impl Made {
         fs::write(work.join("settings.json"), r#"{"permissions": {"allow": ["Bash(npm run test:*)"]}}"#).unwrap();
         let suites = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tasks/suites.json");
         fs::copy(suites, work.join("suites.json")).unwrap();
-        Self { folder, key, ids: ids(&answers) }
+        world::write(&work);
+        fs::write(work.join("token"), world::TOKEN).unwrap();
+        Self { folder, key, ids: ids(&answers), hub: world::Hub::start(world::orders(), false) }
     }
 }
 

@@ -8,3 +8,5 @@ mod interrupted;
 mod reading;
 mod shown;
 mod working;
+#[path = "../fleet/world.rs"]
+mod world;

@@ -80,7 +80,8 @@ pub(crate) async fn measure(rounds: usize, cluster: &Cluster, hub: &HubProcess, 
         let (client, link) = tokio_postgres::connect(&cluster.url(), NoTls).await.expect("the database answers");
         tokio::spawn(link);
         let insert = client.prepare(INSERT).await.expect("the schema of the hub");
-        let rows = batches.iter().zip(0..).map(|(batch, place)| Rows::of(&log.records()[place * BATCH..], batch)).collect();
+        let rows =
+            batches.iter().zip(0..).map(|(batch, place)| Rows::of(&log.records()[place * BATCH..], batch)).collect();
         writers.push(Writer { name: format!("bare-{n}"), requests, connection, client, insert, rows });
     }
     let mut report = Report { hub: Vec::new(), bare: Vec::new() };
@@ -134,8 +135,17 @@ impl Writer {
         let rows = &self.rows[batch];
         let size = i64::try_from(size).expect("a small log");
         let values: [&(dyn ToSql + Sync); 11] = [
-            &self.name, &size, &rows.seqs, &rows.ids, &rows.hashes, &rows.times, &rows.agents, &rows.decisions,
-            &rows.risks, &rows.bodies, &rows.paths,
+            &self.name,
+            &size,
+            &rows.seqs,
+            &rows.ids,
+            &rows.hashes,
+            &rows.times,
+            &rows.agents,
+            &rows.decisions,
+            &rows.risks,
+            &rows.bodies,
+            &rows.paths,
         ];
         assert_eq!(self.client.execute(&self.insert, &values).await.expect("the rows are new"), BATCH as u64);
     }

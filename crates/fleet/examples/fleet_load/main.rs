@@ -36,17 +36,21 @@ struct Run {
 
 impl Run {
     fn of(arguments: impl Iterator<Item = String>) -> Self {
-        let (mut arguments, mut run) = (arguments, Self {
-            members: 10_000,
-            hubs: 2,
-            rest: Duration::from_secs(60),
-            stops: 3,
-            rounds: 7,
-            standby: false,
-            check: false,
-        });
+        let (mut arguments, mut run) = (
+            arguments,
+            Self {
+                members: 10_000,
+                hubs: 2,
+                rest: Duration::from_secs(60),
+                stops: 3,
+                rounds: 7,
+                standby: false,
+                check: false,
+            },
+        );
         while let Some(name) = arguments.next() {
-            let mut number = || arguments.next().and_then(|value| value.parse().ok()).expect("a number after the option");
+            let mut number =
+                || arguments.next().and_then(|value| value.parse().ok()).expect("a number after the option");
             match name.as_str() {
                 "--members" => run.members = number(),
                 "--hubs" => run.hubs = number(),
@@ -98,7 +102,11 @@ async fn measure(run: &Run, cluster: &Cluster) -> Vec<String> {
         missed.above("memory of a hub in MiB", after.mib, 500.0);
         missed.above("processor of a hub at rest in cores", cores, 1.0);
     }
-    println!("rest: PostgreSQL {:.3} cores, this program {:.3} cores", (after.database - before.database) / time, (after.own - before.own) / time);
+    println!(
+        "rest: PostgreSQL {:.3} cores, this program {:.3} cores",
+        (after.database - before.database) / time,
+        (after.own - before.own) / time
+    );
 
     for round in 0..run.stops {
         let api = hubs[round % hubs.len()].api;

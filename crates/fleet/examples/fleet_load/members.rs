@@ -90,14 +90,20 @@ impl Fleet {
         let count = self.tasks.len();
         let mut admitted = self.shared.admitted.subscribe();
         let waited = tokio::time::timeout(PATIENCE, admitted.wait_for(|admitted| *admitted == count)).await;
-        assert!(waited.is_ok(), "{} of {count} are admitted; the last failure: {}", *self.shared.admitted.borrow(), self.failure());
+        assert!(
+            waited.is_ok(),
+            "{} of {count} are admitted; the last failure: {}",
+            *self.shared.admitted.borrow(),
+            self.failure()
+        );
     }
 
     /// Waits until each member has got two more answers, so that their beats are spread again.
     pub(crate) async fn until_all_have_beaten_again(&self) {
         let count = |member: &State| member.beats.load(Ordering::Relaxed);
         let before: Vec<u64> = self.shared.members.iter().map(count).collect();
-        self.until(|| self.shared.members.iter().zip(&before).all(|(member, before)| count(member) >= before + 2)).await;
+        self.until(|| self.shared.members.iter().zip(&before).all(|(member, before)| count(member) >= before + 2))
+            .await;
     }
 
     async fn until(&self, is_so: impl Fn() -> bool) {
@@ -142,7 +148,11 @@ impl Fleet {
         let count = self.tasks.len() as u64;
         let (mut acknowledged_99, mut acknowledged) = (None, 0);
         while acknowledged < count {
-            assert!(began.elapsed() < PATIENCE, "{acknowledged} of {count} have acknowledged; the last failure: {}", self.failure());
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{acknowledged} of {count} have acknowledged; the last failure: {}",
+                self.failure()
+            );
             acknowledged = api.standing(seq).await.map_or(0, |standing| standing.acknowledged);
             if acknowledged * 100 >= count * 99 {
                 acknowledged_99.get_or_insert(began.elapsed().as_secs_f64());
@@ -158,8 +168,12 @@ impl Fleet {
     /// Kills a hub, and waits until its members have a permit from another.
     pub(crate) async fn move_off(&self, hub: &mut HubProcess) -> Moved {
         let place = self.shared.hubs.iter().position(|address| *address == hub.address()).expect("one of the hubs");
-        let of_hub: Vec<&State> =
-            self.shared.members.iter().filter(|member| member.hub.load(Ordering::Relaxed) % self.shared.hubs.len() == place).collect();
+        let of_hub: Vec<&State> = self
+            .shared
+            .members
+            .iter()
+            .filter(|member| member.hub.load(Ordering::Relaxed) % self.shared.hubs.len() == place)
+            .collect();
         let began = Instant::now();
         hub.kill();
         let answered = |member: &&State| {
@@ -177,7 +191,10 @@ impl Fleet {
         })
         .await;
         let ended = self.shared.members.iter().filter(|member| member.had_gap.load(Ordering::Relaxed)).count();
-        Moved { moved: Spread::of(times.into_iter().filter_map(|time| time.into_inner().expect("no panic")).collect()), ended }
+        Moved {
+            moved: Spread::of(times.into_iter().filter_map(|time| time.into_inner().expect("no panic")).collect()),
+            ended,
+        }
     }
 }
 
@@ -207,7 +224,18 @@ impl Member {
         log.grow(3, "first");
         let boot = format!("{:032x}", SystemEntropy.bits());
         let anchor_at = Instant::now() + ANCHOR_EVERY.mul_f64((n % 1000) as f64 / 1000.0);
-        Self { n, key, boot, log, number: 0, nonce: None, connection: None, anchored: 0, anchor_at, shared: Arc::clone(shared) }
+        Self {
+            n,
+            key,
+            boot,
+            log,
+            number: 0,
+            nonce: None,
+            connection: None,
+            anchored: 0,
+            anchor_at,
+            shared: Arc::clone(shared),
+        }
     }
 
     fn state(&self) -> &State {

@@ -34,7 +34,9 @@ impl Usage {
 fn process(path: &str) -> Process {
     let read = |file: &str| fs::read_to_string(format!("{path}/{file}")).unwrap_or_default();
     let status = read("status");
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok());
+    let kib = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok());
     let stat = read("stat");
     // Fields 14 and 15, in hundredths of a second, counted behind the name of the program.
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);

@@ -203,7 +203,7 @@ impl Answer {
     }
 }
 
-/// What a beat is judged by, besides its governor.
+/// The facts that a beat is judged by, besides its governor.
 struct Context<'a> {
     chain: &'a Chain,
     now: i64,

@@ -13,7 +13,7 @@ use crate::log::Leaf;
 
 /// The epoch of the database, read in a transaction.
 pub(super) struct EpochNow {
-    /// Who has not reported since it began.
+    /// The governors that have not reported since it began.
     pub(super) fence: Fence,
     /// The database's time.
     pub(super) now: i64,

@@ -161,9 +161,9 @@ pub struct Members {
 pub struct MemberInfo {
     /// The governor's id.
     pub id: String,
-    /// Its groups.
+    /// The groups of the governor.
     pub groups: Vec<String>,
-    /// Whether its membership has ended.
+    /// True once the membership has ended.
     pub is_retired: bool,
     /// The number of the order in force there.
     pub order: u64,
@@ -179,7 +179,7 @@ pub struct MemberInfo {
     pub copied: u64,
     /// The time of its last beat; 0 if there was none.
     pub seen_at: i64,
-    /// How far its clock is ahead of the database's.
+    /// The lead of its clock over the database's, in milliseconds.
     pub skew_ms: i64,
     /// The latest time at which its permit ends.
     pub permit_until: i64,
@@ -189,7 +189,7 @@ pub struct MemberInfo {
 
 async fn enrol(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
     let request: Enrol = hub.signed("/fleet/v1/enrol", &headers, &body).await?;
-    Ok(Json(hub.enrol(&request).await?).into_response())
+    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.enrol(&request)).await?).into_response())
 }
 
 async fn beat(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
@@ -204,7 +204,7 @@ async fn reserve(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Res
 
 async fn copy(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
     let batch: Records = hub.signed("/fleet/v1/records", &headers, &body).await?;
-    Ok(Json(hub.copy(&batch).await?).into_response())
+    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.copy(&batch)).await?).into_response())
 }
 
 async fn find(State(hub): State<Hub>, headers: HeaderMap, Query(wanted): Query<Wanted>) -> Result<Response, HubError> {
@@ -213,7 +213,7 @@ async fn find(State(hub): State<Hub>, headers: HeaderMap, Query(wanted): Query<W
 }
 
 async fn give(State(hub): State<Hub>, Json(order): Json<SignedOrder>) -> Result<Response, HubError> {
-    Ok(Json(hub.give(&order).await?).into_response())
+    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.give(&order)).await?).into_response())
 }
 
 /// The orders after a number.
@@ -277,7 +277,8 @@ async fn tile(State(hub): State<Hub>, headers: HeaderMap, Path(path): Path<Strin
 }
 
 async fn console() -> Response {
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
+                  base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
     ([(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CONTENT_SECURITY_POLICY, policy)], CONSOLE)
         .into_response()
 }

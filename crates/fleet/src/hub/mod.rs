@@ -15,6 +15,7 @@
 //! | `files.rs` | the log as files, and what brings a restored database up to date |
 //! | `epoch.rs` | what a restored or promoted database may do |
 //! | `http.rs` | the calls over HTTP, and the console page |
+//! | `witness.rs` | the call of a witness over HTTP |
 
 mod beat;
 mod epoch;
@@ -25,6 +26,7 @@ mod orders;
 mod records;
 mod sequencer;
 mod store;
+mod witness;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -43,6 +45,7 @@ use store::Store;
 
 pub use http::{MemberInfo, Members};
 pub use records::{Found, Wanted};
+pub use witness::witness_router;
 
 /// The settings of a hub.
 #[derive(Debug, Clone)]

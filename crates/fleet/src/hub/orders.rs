@@ -169,7 +169,7 @@ impl Hub {
         Ok(rows.iter().map(stage).map(|(seq, stage)| (seq, usize::try_from(stage).unwrap_or(0))).collect())
     }
 
-    /// How far an order is carried out.
+    /// Counts how many members have carried out an order.
     pub(super) async fn standing(&self, seq: u64) -> Result<Standing, HubError> {
         let client = self.inner.store.client().await?;
         let seq_number = number(seq);

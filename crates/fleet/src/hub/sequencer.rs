@@ -92,14 +92,19 @@ impl Hub {
         let row = client.query_one("SELECT published_size, published FROM head", &[]).await?;
         let (published_size, published): (i64, String) = (row.get(0), row.get(1));
         let epoch = self.look_at_epoch(&client).await?;
+        let key = &self.inner.settings.key;
+        let files = self.inner.settings.publish.as_deref();
+        let in_files = files.map_or(head.size, |folder| files::published_size(folder, &key.verifier()));
         if published_size == number(head.size) && !published.is_empty() && epoch.unverified.is_none() {
+            // Another hub published it.
+            if let Some(folder) = files.filter(|_| in_files < head.size) {
+                files::write_all(&client, folder, &head, in_files, &self.orders().signed, &published).await?;
+            }
             return Ok(());
         }
-        let key = &self.inner.settings.key;
         let signed = Checkpoint::new(key.name(), head.size, head.root).and_then(|checkpoint| checkpoint.sign(key));
         let mut note = signed.map_err(|error| HubError::Log(error.to_string()))?;
-        let files = self.inner.settings.publish.as_deref();
-        let mut largest = files.map_or(0, |folder| files::published_size(folder, &key.verifier()));
+        let mut largest = files.map_or(0, |_| in_files);
         for (_, url) in &self.inner.settings.witnesses {
             // The size that the witness keeps, presumably.
             let mut kept = published_size.unsigned_abs();
@@ -129,8 +134,7 @@ impl Hub {
         let witnesses: Vec<_> = self.inner.settings.witnesses.iter().map(|(witness, _)| witness.clone()).collect();
         cosigned_by(&note, &witnesses, witnesses.len()).map_err(|error| HubError::Log(error.to_string()))?;
         if let Some(folder) = files {
-            files::write_all(&client, folder, &head, published_size.unsigned_abs(), &self.orders().signed, &note)
-                .await?;
+            files::write_all(&client, folder, &head, in_files, &self.orders().signed, &note).await?;
         }
         let update = "UPDATE head SET published_size = $1, published = $2 WHERE published_size <= $1";
         client.execute(update, &[&number(head.size), &note]).await?;

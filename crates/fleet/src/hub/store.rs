@@ -4,7 +4,9 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use deadpool_postgres::{GenericClient, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType};
+use deadpool_postgres::{
+    GenericClient, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
+};
 use tokio_postgres::Config;
 use tokio_postgres::config::{LoadBalanceHosts, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -26,7 +28,7 @@ pub(super) struct Store {
 pub(super) struct Identity {
     pub(super) system: String,
     pub(super) timeline: u64,
-    /// When the server was started.
+    /// The time at which the server was started.
     pub(super) started: String,
 }
 
@@ -40,8 +42,9 @@ impl Store {
         // A host that takes connections and says nothing must not come first each time.
         config.load_balance_hosts(LoadBalanceHosts::Random);
         config.connect_timeout(CONNECT_TIMEOUT).application_name("rulekeep-fleet-hub");
+        // Longer than any wait of a hub: a cancelled commit that waits for the standby counts as a success.
         config.options(
-            "-c statement_timeout=10000 -c lock_timeout=5000 -c default_transaction_isolation=read\\ committed",
+            "-c statement_timeout=120000 -c lock_timeout=5000 -c default_transaction_isolation=read\\ committed",
         );
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         for certificate in ca.into_iter().flat_map(CertificateDer::pem_slice_iter) {
@@ -99,7 +102,8 @@ impl Store {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.as_ref().is_some_and(|newest| newest.system == found.system && newest.timeline > found.timeline) {
             self.pool.retain(|_, _| false);
-            let why = "this primary was replaced by another one; after a restore to an earlier timeline start the hubs again";
+            let why =
+                "this primary was replaced by another one; after a restore to an earlier timeline start the hubs again";
             return Err(HubError::Database(why.to_owned()));
         }
         *newest = Some(found.clone());

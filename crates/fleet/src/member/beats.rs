@@ -57,6 +57,7 @@ impl Shared {
         if must_show || (is_due && anchored.is_some()) {
             beat.anchor = Some(self.anchor(governor, has)?);
         }
+        beat.open = open_actions(governor);
         beat.returned = self.purse().returning(moment);
         beat.report = must_report.map(|epoch| self.purse().report(epoch));
         let answer: Answer = self
@@ -192,6 +193,13 @@ impl Shared {
 /// The orders whose kill switches are set at a governor.
 pub(super) fn orders_of_stops(governor: &Governor) -> BTreeSet<u64> {
     governor.kill_switch().list().iter().filter_map(|stop| order_of(&stop.by)).collect()
+}
+
+/// Number of open actions of agents that the organisation has stopped.
+fn open_actions(governor: &Governor) -> u64 {
+    let stops = governor.kill_switch().list().into_iter().filter(|stop| order_of(&stop.by).is_some());
+    let open = |scope| governor.kill_switch().open_actions(&scope, 1, 1).map_or(0, |page| page.total);
+    stops.map(|stop| open(stop.scope)).max().unwrap_or(0)
 }
 
 /// The order that a kill switch of the organisation belongs to.

@@ -23,8 +23,9 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn new(hubs: &[String], authorities: Option<&[u8]>) -> Result<Self, MemberError> {
         for hub in hubs {
-            let is_local =
-                ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|url| hub.starts_with(url));
+            let host = hub.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap_or_default();
+            let name = host.rsplit_once(':').map_or(host, |(name, _port)| name);
+            let is_local = ["127.0.0.1", "localhost", "[::1]"].contains(&name);
             if !hub.starts_with("https://") && !is_local {
                 return Err(MemberError::Settings(format!(
                     "the hub {hub:?}: expected an https URL; http is for this machine only"
@@ -84,5 +85,27 @@ impl Link {
         let why =
             serde_json::from_str::<Refusal>(&text).map_or_else(|_| format!("status {status}"), |refusal| refusal.error);
         if status >= 500 { Err(unreachable(why)) } else { Err(MemberError::Refused(why)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hubs_of_other_machines_are_spoken_to_over_tls_only() {
+        let hub = |url: &str| Link::new(&[url.to_owned()], None).is_ok();
+        for good in ["https://fleet.example.com", "http://127.0.0.1:7443", "http://localhost", "http://[::1]:7443"] {
+            assert!(hub(good), "{good}");
+        }
+        for bad in [
+            "http://fleet.example.com",
+            "http://localhost.example.com",
+            "http://127.0.0.1.example.com:80",
+            "",
+            "ftp://localhost",
+        ] {
+            assert!(!hub(bad), "{bad}");
+        }
     }
 }

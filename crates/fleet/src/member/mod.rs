@@ -17,7 +17,6 @@ mod link;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -29,23 +28,24 @@ use rulekeep::proof::Digest;
 use rulekeep::system::SystemEntropy;
 use rulekeep::{Decision, Governor, ProofRecord, RiskLevel};
 
+use crate::keys::{read_key, write_key};
 use crate::order::Chain;
 use crate::purse::Purse;
 use crate::session::Session;
 use crate::wire::{Enrol, Enrolled};
 use link::Link;
 
-/// What a governor decides after its permit has ended.
+/// The rule for decisions after the permit has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Offline(Duration);
 
 impl Offline {
-    /// It denies everything. This is the default.
+    /// Denies everything. This is the default.
     pub const fn deny() -> Self {
         Self(Duration::ZERO)
     }
 
-    /// It goes on deciding on LOW-risk reads for a time, at most as long as the orders allow its groups.
+    /// Continues to decide on LOW-risk reads for a time, at most as long as the orders allow the governor's groups.
     pub const fn low_risk_for(time: Duration) -> Self {
         Self(time)
     }
@@ -136,7 +136,7 @@ pub struct Member {
 pub struct MemberStatus {
     /// The governor's id.
     pub governor: String,
-    /// Its groups.
+    /// The groups of the governor.
     pub groups: Vec<String>,
     /// The number of the order in force.
     pub order: u64,
@@ -146,7 +146,7 @@ pub struct MemberStatus {
     pub anchored: u64,
     /// Number of log entries whose records are copied where they are wanted.
     pub copied: u64,
-    /// What failed last, if it has not succeeded since.
+    /// The last failure, if nothing has succeeded since.
     pub problem: Option<String>,
 }
 
@@ -381,10 +381,8 @@ impl MemberBuilder {
     /// Reads the key file, or enrols with a new key.
     fn key_or_enrol(&self, link: &Link) -> Result<CheckpointKey, MemberError> {
         let settings = |why: String| MemberError::Settings(format!("{}: {why}", self.key_file.display()));
-        match fs::read_to_string(&self.key_file) {
-            Ok(text) => return read_key(&text).ok_or_else(|| settings("expected a name and 64 hex digits".to_owned())),
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(settings(error.to_string())),
-            Err(_) => {}
+        if self.key_file.exists() {
+            return read_key(&self.key_file).map_err(|error| MemberError::Settings(error.to_string()));
         }
         let invitation =
             self.invitation.clone().ok_or_else(|| settings("no key, and no invitation to enrol".to_owned()))?;
@@ -392,7 +390,7 @@ impl MemberBuilder {
         let name = self.name.clone().unwrap_or_else(|| format!("governor-{}", random.get(..12).unwrap_or_default()));
         let key = CheckpointKey::generate(&name, &SystemEntropy).map_err(|error| settings(error.to_string()))?;
         // Kept first: a key that was enrolled and lost would be a member for ever silent.
-        write_key(&self.key_file, &key).map_err(|error| settings(error.to_string()))?;
+        write_key(&self.key_file, &key).map_err(|error| MemberError::Settings(error.to_string()))?;
         let request = Enrol { invitation, key: key.verifier().to_string(), group: self.group.clone() };
         match link.call::<Enrolled>(&key, "/fleet/v1/enrol", &request, ENROL_TIMEOUT) {
             Ok(_) => Ok(key),
@@ -448,29 +446,6 @@ impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("governor", &self.key.name()).finish_non_exhaustive()
     }
-}
-
-/// Reads a key file: the name on the first line, the seed in hex on the second.
-pub fn read_key(text: &str) -> Option<CheckpointKey> {
-    let (name, seed) = text.trim_end().split_once('\n')?;
-    let mut bytes = [0; 32];
-    hex::decode_to_slice(seed.trim(), &mut bytes).ok()?;
-    CheckpointKey::from_seed(name.trim(), &bytes).ok()
-}
-
-/// Writes a key file that only its owner can read. An existing file is not replaced.
-///
-/// # Errors
-///
-/// The error of the file system.
-pub fn write_key(path: &Path, key: &CheckpointKey) -> std::io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(format!("{}\n{}\n", key.name(), hex::encode(*key.seed())).as_bytes())?;
-    file.sync_all()
 }
 
 const ENROL_TIMEOUT: Duration = Duration::from_secs(20);

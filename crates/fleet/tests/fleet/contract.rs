@@ -10,13 +10,13 @@ use rulekeep_fleet::order::{Command, Order};
 use rulekeep_fleet::session::Task;
 use rulekeep_fleet::wire::{Beat, Enrol, Enrolled};
 
+use crate::support::cluster::Database;
 use crate::support::governor::real_record;
 use crate::support::http::request;
 use crate::support::hub::{HubOptions, RunningHub, post, refusal};
 use crate::support::member::Member;
 use crate::support::organisation::{self, log_key, stop};
 use crate::support::witness::RunningWitness;
-use crate::support::cluster::Database;
 use crate::support::{self, Fleet, leaves, until, until_leaf};
 
 /// The longest that what happens at once may take on a busy machine; far below what a beat may wait.
@@ -43,7 +43,10 @@ async fn an_invitation_admits_as_many_as_it_says_until_it_expires() {
     assert_eq!(first.enrol(&invitation).await.unwrap().groups, ["payments"]);
     assert_eq!(first.enrol(&invitation).await.unwrap().groups, ["payments"], "the first answer may have been lost");
     assert!(refusal(new("second").enrol(&invitation).await, 403).contains("was for 1 governors"));
-    assert!(refusal(new("first").enrol(&fleet.organisation.invitation(&["payments"], 2)).await, 403).contains("another governor"));
+    assert!(
+        refusal(new("first").enrol(&fleet.organisation.invitation(&["payments"], 2)).await, 403)
+            .contains("another governor")
+    );
 
     let past = fleet.organisation.invitation_until(&["payments"], 9, Timestamp::from_millis(1));
     assert!(refusal(new("late").enrol(&past).await, 403).contains("expired"));
@@ -62,7 +65,12 @@ async fn an_invitation_admits_as_many_as_it_says_until_it_expires() {
     assert!(refusal(asked, 403).contains("not for the group treasury"));
     let enrol = Enrol { group: Some("refunds".to_owned()), ..enrol };
     assert_eq!(post::<Enrolled>(hubs[0], &other.key, "/fleet/v1/enrol", &enrol).await.unwrap().groups, ["refunds"]);
-    until_leaf("its enrolment", fleet.hub.api, |leaf| matches!(leaf, Leaf::Enrol { governor, .. } if governor == "other")).await;
+    until_leaf(
+        "its enrolment",
+        fleet.hub.api,
+        |leaf| matches!(leaf, Leaf::Enrol { governor, .. } if governor == "other"),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,7 +95,12 @@ async fn a_run_gets_its_first_permit_when_its_log_continues_the_anchored_one() {
     member.admit().await;
     assert_eq!(member.answer.permit.unwrap().term_ms, 30_000);
     assert_eq!(member.answer.anchored, member.log.size());
-    until_leaf("its anchor", fleet.hub.api, |leaf| matches!(leaf, Leaf::Anchor { governor, .. } if governor == "first")).await;
+    until_leaf(
+        "its anchor",
+        fleet.hub.api,
+        |leaf| matches!(leaf, Leaf::Anchor { governor, .. } if governor == "first"),
+    )
+    .await;
     member.log.grow(7, "more");
     member.restart();
     member.admit().await;
@@ -215,7 +228,8 @@ async fn a_request_that_its_governor_has_not_signed_is_refused() {
     let other = CheckpointKey::generate("first", &SystemEntropy).unwrap();
     let answer = post::<rulekeep_fleet::wire::Answer>(fleet.hub.address(), &other, "/fleet/v1/beat", &beat).await;
     assert!(refusal(answer, 403).contains("not signed by first"));
-    let answer = post::<rulekeep_fleet::wire::Answer>(fleet.hub.address(), &member.key, "/fleet/v1/beat", &"no beat").await;
+    let answer =
+        post::<rulekeep_fleet::wire::Answer>(fleet.hub.address(), &member.key, "/fleet/v1/beat", &"no beat").await;
     refusal(answer, 400);
     member.beat(Duration::ZERO).await.unwrap();
 }
@@ -238,7 +252,8 @@ async fn is_refused(fleet: &Fleet, member: &mut Member, why: &str) {
     let tasks = member.beat(Duration::ZERO).await.unwrap();
     assert!(matches!(tasks.as_slice(), [.., Task::Refused(found)] if found.contains(why)), "{tasks:?}");
     let id = member.key.name().to_owned();
-    let is_it = |leaf: &Leaf| matches!(leaf, Leaf::Fork { governor, why: found, .. } if *governor == id && found.contains(why));
+    let is_it =
+        |leaf: &Leaf| matches!(leaf, Leaf::Fork { governor, why: found, .. } if *governor == id && found.contains(why));
     until_leaf("the fork", fleet.hub.api, is_it).await;
     let again = member.beat(Duration::ZERO).await.unwrap();
     assert!(matches!(again.as_slice(), [.., Task::Refused(_)]), "{again:?}");
@@ -254,13 +269,15 @@ async fn a_cloned_process_is_found_when_the_second_of_both_beats() {
     let late = post::<rulekeep_fleet::wire::Answer>(fleet.hub.address(), &member.key, "/fleet/v1/beat", &copy).await;
     assert!(refusal(late, 503).contains("a later beat"), "it may be a beat whose sender has given it up");
     let copy = Beat { number: number + 2, ..copy };
-    let answer: rulekeep_fleet::wire::Answer = post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &copy).await.unwrap();
+    let answer: rulekeep_fleet::wire::Answer =
+        post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &copy).await.unwrap();
     assert!(answer.refused.is_none(), "it may be the same process, whose last answer was lost");
     // Its next beat has the number of the copy's; the one after it is found.
     member.next_beat(Duration::ZERO);
     is_refused(&fleet, &mut member, "cloned").await;
     let copy = Beat { nonce: Some(answer.nonce), number: number + 100, ..copy };
-    let answer: rulekeep_fleet::wire::Answer = post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &copy).await.unwrap();
+    let answer: rulekeep_fleet::wire::Answer =
+        post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &copy).await.unwrap();
     assert!(answer.permit.is_none() && answer.refused.is_some());
 }
 
@@ -288,7 +305,8 @@ async fn a_log_whose_anchored_size_was_told_in_a_lost_answer_is_no_fork() {
     member.anchors = true;
     for grown in ["before the first permit", "later"] {
         let (_, lost) = member.next_beat(Duration::ZERO);
-        let _: rulekeep_fleet::wire::Answer = post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &lost).await.unwrap();
+        let _: rulekeep_fleet::wire::Answer =
+            post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &lost).await.unwrap();
         member.log.grow(4, grown);
         member.beat(Duration::ZERO).await.unwrap();
         assert!(member.answer.show && member.answer.refused.is_none() && member.answer.permit.is_none());
@@ -311,7 +329,8 @@ async fn an_earlier_run_that_comes_back_is_found_and_a_beat_of_it_that_was_on_it
     member.beat(Duration::ZERO).await.unwrap();
     assert!(member.answer.permit.is_some());
     let earlier = Beat { at: SystemClock.now(), ..earlier };
-    let answer: rulekeep_fleet::wire::Answer = post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &earlier).await.unwrap();
+    let answer: rulekeep_fleet::wire::Answer =
+        post(fleet.hub.address(), &member.key, "/fleet/v1/beat", &earlier).await.unwrap();
     assert!(answer.refused.is_some_and(|why| why.contains("an earlier run came back")));
     is_refused(&fleet, &mut member, "an earlier run came back").await;
 }

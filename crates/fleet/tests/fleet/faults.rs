@@ -66,7 +66,13 @@ fn is_fine(members: &[Running], stops: &[Stopped], offline: Duration) {
 }
 
 /// Gives a kill switch for everybody, waits until all follow it, and checks that it was in time.
-async fn stop_binds(organisation: &mut Organisation, api: Api, members: &[Running], stops: &mut Vec<Stopped>, offline: Duration) {
+async fn stop_binds(
+    organisation: &mut Organisation,
+    api: Api,
+    members: &[Running],
+    stops: &mut Vec<Stopped>,
+    offline: Duration,
+) {
     let given = give(organisation, api, stop(&[]), 1).await;
     stops.push(Stopped::now(given.seq));
     until_all_follow(members, given.seq).await;
@@ -117,14 +123,18 @@ async fn a_third_of_the_members_behind_a_broken_link_stop_in_time() {
         }
         until_all_permits_have_ended(&members).await;
         // Permits in answers that do not arrive bring the order with them, so they do not count.
-        until("the hub sees the permits of the others end", async || hub.api.standing(given.seq).await.unwrap().open == 0).await;
+        until("the hub sees the permits of the others end", async || {
+            hub.api.standing(given.seq).await.unwrap().open == 0
+        })
+        .await;
         is_fine(&members, &stops, NONE);
         for (_, proxy) in &proxies {
             proxy.set(Link::Open);
         }
         until_all_follow(&members, given.seq).await;
         stops.last_mut().unwrap().lifted = Some(now().boot);
-        let order = give(&mut organisation, hub.api, Command::Lift { order: given.seq, note: String::new() }, 2).await.seq;
+        let order =
+            give(&mut organisation, hub.api, Command::Lift { order: given.seq, note: String::new() }, 2).await.seq;
         until_all_follow(&members, order).await;
         until("all decide again", async || members.iter().all(|member| member.gate.would_allow())).await;
     }
@@ -136,7 +146,8 @@ async fn a_hub_that_is_cut_off_from_the_database_renews_no_permit() {
     let Some(database) = Database::new().await else { return };
     let link = Proxy::to(host(&database.url).parse().unwrap()).await;
     let behind = database.url.replace(host(&database.url), &link.address.to_string());
-    let (cut_off, healthy) = (RunningHub::start(&HubOptions::new(&behind)).await, RunningHub::start(&HubOptions::new(&database.url)).await);
+    let (cut_off, healthy) =
+        (RunningHub::start(&HubOptions::new(&behind)).await, RunningHub::start(&HubOptions::new(&database.url)).await);
     let mut organisation = found(healthy.api, SECONDS).await;
     let hubs = [cut_off.address(), healthy.address()];
     let members = members(12, &organisation, |n| if n < 6 { vec![hubs[0]] } else { vec![hubs[0], hubs[1]] }).await;
@@ -152,7 +163,8 @@ async fn a_hub_that_is_cut_off_from_the_database_renews_no_permit() {
         link.set(Link::Open);
         until_all_follow(&members, given.seq).await;
         stops.last_mut().unwrap().lifted = Some(now().boot);
-        let lift = give(&mut organisation, cut_off.api, Command::Lift { order: given.seq, note: String::new() }, 2).await;
+        let lift =
+            give(&mut organisation, cut_off.api, Command::Lift { order: given.seq, note: String::new() }, 2).await;
         until_all_follow(&members, lift.seq).await;
     }
     is_fine(&members, &stops, NONE);
@@ -178,7 +190,11 @@ async fn while_the_database_is_away_permits_end_by_the_offline_rule_and_come_bac
         for member in &members {
             let journal = member.gate.journal();
             assert!(journal.last_allowed().unwrap() <= gone + TERM);
-            assert!(journal.allowed_low_between(gone + TERM, gone + TERM + offline), "{} did not use the offline rule", member.id);
+            assert!(
+                journal.allowed_low_between(gone + TERM, gone + TERM + offline),
+                "{} did not use the offline rule",
+                member.id
+            );
             assert!(!journal.allowed_low_between(gone + TERM + offline, back));
         }
         outages.push(Stopped { order: 0, at: gone, lifted: Some(back) });
@@ -216,7 +232,8 @@ async fn a_promoted_standby_has_every_acknowledged_order() {
     organisation = giving.await.unwrap();
     assert!(organisation.orders.len() > 5);
     tokio::task::block_in_place(|| cluster.run("promote", &[]));
-    until("the hubs serve again", async || hubs[0].api.orders().await.is_ok() && hubs[1].api.orders().await.is_ok()).await;
+    until("the hubs serve again", async || hubs[0].api.orders().await.is_ok() && hubs[1].api.orders().await.is_ok())
+        .await;
     let found = hubs[1].api.orders().await.unwrap();
     assert!(check_orders(&organisation.orders, &found).is_empty());
     // The last one may have been stored without an answer.
@@ -289,7 +306,8 @@ async fn a_restored_database_gets_back_what_the_published_files_have() {
         fork.beat(NONE).await.unwrap();
         assert!(fork.answer.refused.is_some());
         let before = hub.api.members().await.unwrap();
-        crate::support::until_leaf("the fork", hub.api, |leaf| matches!(leaf, rulekeep_fleet::log::Leaf::Fork { .. })).await;
+        crate::support::until_leaf("the fork", hub.api, |leaf| matches!(leaf, rulekeep_fleet::log::Leaf::Fork { .. }))
+            .await;
         let leaves = crate::support::leaves(hub.api).await;
         drop(hub);
         cluster.run("restore", options);
@@ -302,12 +320,17 @@ async fn a_restored_database_gets_back_what_the_published_files_have() {
         // The first answers may come before the log is verified: they have no permit.
         until("the order is back", async || hub.api.orders().await.is_ok_and(|orders| orders.len() == 2)).await;
         assert!(check_orders(&organisation.orders, &hub.api.orders().await.unwrap()).is_empty());
-        until("the leaves are published again", async || crate::support::leaves(hub.api).await.len() > leaves.len()).await;
+        until("the leaves are published again", async || crate::support::leaves(hub.api).await.len() > leaves.len())
+            .await;
         let again = crate::support::leaves(hub.api).await;
         assert_eq!(again[..leaves.len()], leaves, "{options:?}");
         let after = hub.api.members().await.unwrap();
         let known = |members: &rulekeep_fleet::hub::Members| -> Vec<_> {
-            members.members.iter().map(|member| (member.id.clone(), member.groups.clone(), member.anchored, member.trouble.clone())).collect()
+            members
+                .members
+                .iter()
+                .map(|member| (member.id.clone(), member.groups.clone(), member.anchored, member.trouble.clone()))
+                .collect()
         };
         assert_eq!(known(&after), known(&before), "{options:?}");
         for member in [&mut early, &mut late] {
@@ -419,7 +442,11 @@ async fn the_checker_finds_a_hub_that_answers_from_what_it_read_before() {
 /// A hub that answers a beat with the last answer if it cannot do better. This is wrong.
 async fn remembering_hub(real: SocketAddr) -> SocketAddr {
     type Answers = Arc<Mutex<std::collections::HashMap<String, Vec<u8>>>>;
-    async fn beat(State((real, answers)): State<(SocketAddr, Answers)>, headers: HeaderMap, body: Bytes) -> (StatusCode, Vec<u8>) {
+    async fn beat(
+        State((real, answers)): State<(SocketAddr, Answers)>,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> (StatusCode, Vec<u8>) {
         let body = String::from_utf8(body.to_vec()).unwrap();
         let beat: Beat = serde_json::from_str(&body).unwrap();
         let signature = format!("{SIGNATURE}: {}\r\n", headers[SIGNATURE].to_str().unwrap());
@@ -431,7 +458,9 @@ async fn remembering_hub(real: SocketAddr) -> SocketAddr {
                 answers.insert(beat.governor, answer.body.clone());
                 (StatusCode::OK, answer.body)
             }
-            _ => answers.get(&beat.governor).map_or((StatusCode::SERVICE_UNAVAILABLE, Vec::new()), |known| (StatusCode::OK, known.clone())),
+            _ => answers
+                .get(&beat.governor)
+                .map_or((StatusCode::SERVICE_UNAVAILABLE, Vec::new()), |known| (StatusCode::OK, known.clone())),
         }
     }
     let router = Router::new().route("/fleet/v1/beat", post(beat)).with_state((real, Answers::default()));

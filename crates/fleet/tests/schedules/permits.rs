@@ -25,7 +25,7 @@ fn no_action_is_allowed_after_a_kill_switch_and_the_term() {
     let figures = figures("permits", schedules(), |seed| World::new(seed, Rule::Sound).run());
     assert_eq!((figures.violated, figures.first), (0, None), "worst {} ms", figures.worst);
     assert!(figures.allowed > figures.schedules, "the schedules allow too little to mean anything");
-    assert!(figures.worst > -2000, "the schedules do not come near the bound");
+    assert!(figures.worst > -200, "the schedules do not come near the bound");
 }
 
 #[test]
@@ -96,6 +96,8 @@ enum Event {
     Promote,
     Follow(usize),
     Wake,
+    SendBeat(usize),
+    Cut(usize),
 }
 
 struct World {
@@ -127,8 +129,8 @@ impl World {
                 boot: random.between(0, 1_000_000_000),
                 monotonic: 0,
                 wall: random.between(1, 1_000_000_000_000),
-                drift: random.between(-9000, 9000),
-                wall_drift: random.between(-9000, 9000),
+                drift: extreme(&mut random),
+                wall_drift: extreme(&mut random),
                 frozen_until: 0,
                 is_paused: false,
                 cut_until: 0,
@@ -165,8 +167,16 @@ impl World {
         if world.random.percent(40) {
             world.after(10_000, 90_000, Event::Promote);
         }
-        for late in [TERM, TERM + 1, TERM + OFFLINE, TERM + OFFLINE + 1] {
+        for late in (TERM - 400..TERM).step_by(10).chain([TERM, TERM + 1, TERM + OFFLINE, TERM + OFFLINE + 1]) {
             world.after(stop_at + late, stop_at + late, Event::Wake);
+        }
+        // The worst for the bound: beats sent just before the order, and links cut once they are answered.
+        let part = if world.random.percent(50) { 50 } else { 0 };
+        for member in 0..5 {
+            if world.random.percent(part) {
+                world.after(stop_at - 200, stop_at, Event::SendBeat(member));
+                world.after(stop_at, stop_at + 400, Event::Cut(member));
+            }
         }
         world
     }
@@ -264,12 +274,18 @@ impl World {
             }
             Event::Follow(hub) => self.hubs[hub].primary = 1,
             Event::Wake => {}
+            Event::SendBeat(index) => self.send_beat(index),
+            Event::Cut(index) => self.members[index].cut_until = self.now + 90_000,
         }
     }
 
     fn beat(&mut self, index: usize) {
         let pause = if self.random.percent(20) { 20_000 } else { 5000 };
         self.after(500, pause, Event::Beat(index));
+        self.send_beat(index);
+    }
+
+    fn send_beat(&mut self, index: usize) {
         if self.now < self.members[index].frozen_until {
             return;
         }
@@ -374,4 +390,10 @@ impl World {
             _ => {}
         }
     }
+}
+
+/// A drift in millionths, often the largest that the rules allow for.
+fn extreme(random: &mut Random) -> i64 {
+    let drift = random.between(-9000, 9000);
+    if random.percent(50) { drift.signum() * 9000 } else { drift }
 }

@@ -102,11 +102,19 @@ pub(crate) fn check(members: &[Running], stops: &[Stopped], term: Duration, offl
     let mut wrong = Vec::new();
     for member in members {
         let journal = member.gate.journal();
-        assert!(journal.decisions > 0 && !journal.all.is_empty(), "{} never decided: the check would say nothing", member.id);
+        assert!(
+            journal.decisions > 0 && !journal.all.is_empty(),
+            "{} never decided: the check would say nothing",
+            member.id
+        );
         for stop in stops {
             let end = stop.lifted.unwrap_or(Duration::MAX);
-            let late = |times: &[Duration], bound: Duration| times.iter().filter(|at| **at > bound && **at < end).max().copied();
-            for (what, times, bound) in [("action", &journal.all, stop.at + term), ("LOW read", &journal.low, stop.at + term + offline)] {
+            let late = |times: &[Duration], bound: Duration| {
+                times.iter().filter(|at| **at > bound && **at < end).max().copied()
+            };
+            for (what, times, bound) in
+                [("action", &journal.all, stop.at + term), ("LOW read", &journal.low, stop.at + term + offline)]
+            {
                 if let Some(at) = late(times, bound) {
                     let (id, order) = (&member.id, stop.order);
                     wrong.push(format!("{id} allowed a {what} {:?} after the bound of order {order}", at - bound));

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
 /// Fails instead of skipping where PostgreSQL is missing.
-const REQUIRED: &str = "RULEKEEP_FLEET_POSTGRES";
+const REQUIRED: &str = "RULEKEEP_REQUIRE_POSTGRES";
 
 /// A primary, and perhaps a standby. Everything ends with the value.
 pub(crate) struct Cluster {
@@ -120,7 +120,8 @@ impl Database {
             }
         };
         let name = format!("fleet_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let database = Self { url: format!("{}/{name}", cluster.urls[0].trim_end_matches("/fleet")), _cluster: cluster };
+        let database =
+            Self { url: format!("{}/{name}", cluster.urls[0].trim_end_matches("/fleet")), _cluster: cluster };
         sql(&database._cluster.urls[0], &format!("CREATE DATABASE {name}")).await;
         Some(database)
     }

@@ -50,7 +50,8 @@ impl Log {
         for n in 0..count {
             let mut record = template.clone();
             change(n, &mut record);
-            record.id = ProofId::new(SystemClock.now(), u32::try_from(n).unwrap_or(0), Sequence::new(self.size() + n as u64));
+            record.id =
+                ProofId::new(SystemClock.now(), u32::try_from(n).unwrap_or(0), Sequence::new(self.size() + n as u64));
             record.hash = hash_of(&record);
             self.records.push(record);
         }

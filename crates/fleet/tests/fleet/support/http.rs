@@ -30,7 +30,10 @@ impl Answered {
             return serde_json::from_slice(&self.body).map_err(|error| (self.status, error.to_string()));
         }
         let refusal = serde_json::from_slice::<Refusal>(&self.body);
-        Err((self.status, refusal.map_or_else(|_| String::from_utf8_lossy(&self.body).into_owned(), |refusal| refusal.error)))
+        Err((
+            self.status,
+            refusal.map_or_else(|_| String::from_utf8_lossy(&self.body).into_owned(), |refusal| refusal.error),
+        ))
     }
 }
 

@@ -119,7 +119,8 @@ impl HubProcess {
             .spawn()
             .expect("this program starts again");
         let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let mut said = lines.map_while(Result::ok).filter_map(|line| line.split_once(LISTENS).map(|(_, rest)| rest.to_owned()));
+        let mut said =
+            lines.map_while(Result::ok).filter_map(|line| line.split_once(LISTENS).map(|(_, rest)| rest.to_owned()));
         let address = said.next().expect("the hub starts").trim().parse().expect("an address");
         Self { api: Api(address), child }
     }
@@ -149,7 +150,8 @@ impl Drop for HubProcess {
 pub(crate) fn be_a_hub() {
     let Ok(options) = std::env::var(OPTIONS) else { return };
     let options: HubOptions = serde_json::from_str(&options).expect("the parent's options");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let address = serve(options.settings()).await.expect("the hub starts");
         println!("{LISTENS}{address}");
@@ -190,7 +192,11 @@ impl Api {
 
     pub(crate) async fn checkpoint(&self) -> Result<String, Refused> {
         let answer = self.get("/checkpoint").await?;
-        if answer.status == 200 { Ok(String::from_utf8(answer.body).expect("a note")) } else { Err((answer.status, String::new())) }
+        if answer.status == 200 {
+            Ok(String::from_utf8(answer.body).expect("a note"))
+        } else {
+            Err((answer.status, String::new()))
+        }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Answered, Refused> {

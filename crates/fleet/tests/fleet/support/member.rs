@@ -66,7 +66,12 @@ impl Member {
     }
 
     /// One that is enrolled and has shown its log.
-    pub(crate) async fn admitted(name: &str, groups: &[&str], organisation: &Organisation, hubs: &[SocketAddr]) -> Self {
+    pub(crate) async fn admitted(
+        name: &str,
+        groups: &[&str],
+        organisation: &Organisation,
+        hubs: &[SocketAddr],
+    ) -> Self {
         let mut member = Self::new(name, organisation, hubs);
         member.enrol(&organisation.invitation(groups, 1_000_000)).await.expect("a good invitation");
         member.admit().await;
@@ -119,7 +124,8 @@ impl Member {
         if self.session.must_show() || self.anchors {
             beat.anchor = Some(self.log.anchor(self.session.anchored()));
         }
-        beat.report = self.session.must_report().map(|epoch| Report { epoch, boot: self.boot.clone(), grants: Vec::new() });
+        beat.report =
+            self.session.must_report().map(|epoch| Report { epoch, boot: self.boot.clone(), grants: Vec::new() });
         (number, beat)
     }
 
@@ -162,7 +168,11 @@ impl Member {
     }
 
     /// Copies records under the anchored checkpoint.
-    pub(crate) async fn copy(&self, records: Vec<rulekeep_fleet::wire::Copy>, until: u64) -> Result<Copied, (u16, String)> {
+    pub(crate) async fn copy(
+        &self,
+        records: Vec<rulekeep_fleet::wire::Copy>,
+        until: u64,
+    ) -> Result<Copied, (u16, String)> {
         let batch = Records { governor: self.key.name().to_owned(), size: self.session.anchored(), until, records };
         super::hub::post(self.hubs[0], &self.key, "/fleet/v1/records", &batch).await
     }
@@ -271,7 +281,8 @@ async fn beat_for_ever(mut member: Member, wait: Duration, rule: Rule, gate: Arc
     let mut failures = 0;
     let mut is_permitted = false;
     loop {
-        let is_at_ease = failures == 0 && is_permitted && !member.session.must_show() && member.session.must_report().is_none();
+        let is_at_ease =
+            failures == 0 && is_permitted && !member.session.must_show() && member.session.must_report().is_none();
         let result = member.beat(if is_at_ease { wait } else { Duration::ZERO }).await;
         let order = member.session.chain().seq();
         let mut view = gate.view.borrow().clone();

@@ -43,7 +43,9 @@ impl Organisation {
 
     /// The next order, signed by the first `signers` operators.
     pub(crate) fn sign(&self, command: Command, signers: usize) -> SignedOrder {
-        Order::next(&self.chain, SystemClock.now(), command).sign(&self.operators[..signers]).expect("an order can be signed")
+        Order::next(&self.chain, SystemClock.now(), command)
+            .sign(&self.operators[..signers])
+            .expect("an order can be signed")
     }
 
     /// Notes that an order was taken.
