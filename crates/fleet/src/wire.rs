@@ -9,14 +9,16 @@
 //! | `POST /fleet/v1/orders` | [`SignedOrder`] | [`Standing`] |
 //! | `GET /fleet/v1/orders?after=N` | | a list of [`SignedOrder`] |
 //!
-//! A signature stands in the header [`SIGNATURE`], over the path and the body.
+//! A signature stands in the header [`SIGNATURE`], over the path and the SHA-256 of the body.
 
 use std::collections::BTreeMap;
 
 use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
+use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
 use crate::budget::{Grant, Report, Return, Want};
 use crate::keys;
@@ -275,5 +277,6 @@ pub fn is_signed(key: &VerifierKey, path: &str, body: &str, signature: &str) -> 
 }
 
 fn signed_text(path: &str, body: &str) -> String {
-    format!("rulekeep fleet {path}\n{body}")
+    // Of the body its hash is signed: Ed25519 would hash long bodies slower, and twice.
+    format!("rulekeep fleet {path}\n{}", Digest::new(Sha256::digest(body).into()))
 }

@@ -149,7 +149,7 @@ impl Hub {
         let epoch = self.look_at_epoch(&transaction).await?;
         let ids: Vec<&str> = beats.iter().map(|(beat, _)| beat.governor.as_str()).collect();
         // Locked in one order, so that hubs do not wait for each other in a circle.
-        let rows = transaction.query(SELECT, &[&ids]).await?;
+        let rows = transaction.query(&transaction.prepare_cached(SELECT).await?, &[&ids]).await?;
         let mut members: BTreeMap<String, Member> =
             rows.iter().map(Member::read).map(|row| (row.id.clone(), row)).collect();
         self.read_orders(&transaction).await?;
@@ -297,7 +297,7 @@ impl Member {
         let shown: Vec<bool> = members.values().map(|member| member.is_shown).collect();
         transaction
             .execute(
-                UPDATE,
+                &transaction.prepare_cached(UPDATE).await?,
                 &[
                     &ids,
                     &boots,

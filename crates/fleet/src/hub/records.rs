@@ -1,16 +1,22 @@
 //! Copied records: taking them in, queries over them, and bundles for strangers.
 
-use rulekeep::ProofRecord;
+use std::collections::BTreeMap;
+
+use rulekeep::agent::AgentId;
 use rulekeep::checkpoint::{Checkpoint, InclusionProof};
+use rulekeep::proof::{Digest, ProofId};
+use rulekeep::system::Timestamp;
+use rulekeep::{Decision, RiskLevel};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 use tokio_postgres::types::ToSql;
 
 use super::orders::number;
 use super::{Hub, HubError};
 use crate::bundle::{Bundle, IncludedLeaf};
-use crate::log::{Leaf, read_path};
-use crate::wire::{Copied, Records};
+use crate::log::{self, Head, Leaf, read_path};
+use crate::wire::{Copied, Copy, Records};
 
 /// A query over the copied records of all members.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,31 +52,29 @@ impl Hub {
     /// Takes a batch of records in, after checking each against the anchored checkpoint.
     pub(super) async fn copy(&self, batch: &Records) -> Result<Copied, HubError> {
         let key = self.key_of(&batch.governor).await?;
-        let mut client = self.inner.store.client().await?;
+        let client = self.inner.store.client().await?;
+        let statement = client.prepare_cached("SELECT note FROM governors WHERE id = $1 AND trouble = ''").await?;
         let anchored = client
-            .query_one("SELECT note FROM governors WHERE id = $1 AND trouble = ''", &[&batch.governor])
+            .query_one(&statement, &[&batch.governor])
             .await
             .map_err(|_| HubError::Forbidden("this governor must be readmitted first".to_owned()))?;
+        // Nobody else waits for the connection while the records are verified.
+        drop(client);
         let checkpoint =
             Checkpoint::open(anchored.get(0), &key).map_err(|error| HubError::Invalid(error.to_string()))?;
         if checkpoint.size() != batch.size || batch.until > batch.size {
             let (size, found) = (checkpoint.size(), batch.size);
             return Err(HubError::Invalid(format!("the newest anchored checkpoint has {size} entries, not {found}")));
         }
-        let mut rows = Rows::default();
+        let (head, mut rows) = (Head::from(&checkpoint), Rows::default());
         for copy in &batch.records {
-            let record: ProofRecord =
-                serde_json::from_str(copy.record.get()).map_err(|error| HubError::Invalid(error.to_string()))?;
-            let path = read_path(copy.path.iter().map(String::as_str));
-            let path = path.ok_or_else(|| HubError::Invalid("a path is not a list of hashes in base 64".to_owned()))?;
-            checkpoint.verify_record(&record, &path).map_err(|error| HubError::Invalid(error.to_string()))?;
-            rows.push(&record, copy.record.get(), copy.path.join("\n"));
+            rows.push(Columns::verified(copy, &head)?, copy);
         }
         let (until, size) = (number(batch.until), number(batch.size));
-        let transaction = client.transaction().await?;
-        transaction
-            .execute(
-                INSERT,
+        let client = self.inner.store.client().await?;
+        let copied: i64 = client
+            .query_one(
+                &client.prepare_cached(INSERT).await?,
                 &[
                     &batch.governor,
                     &size,
@@ -83,12 +87,11 @@ impl Hub {
                     &rows.risks,
                     &rows.bodies,
                     &rows.paths,
+                    &until,
                 ],
             )
-            .await?;
-        let advance = "UPDATE governors SET copied = greatest(copied, $2) WHERE id = $1 RETURNING copied";
-        let copied: i64 = transaction.query_one(advance, &[&batch.governor, &until]).await?.get(0);
-        transaction.commit().await?;
+            .await?
+            .get(0);
         Ok(Copied { copied: copied.unsigned_abs() })
     }
 
@@ -142,6 +145,40 @@ impl Hub {
     }
 }
 
+/// What a copied record is found by.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Columns {
+    id: ProofId,
+    hash: Digest,
+    timestamp: Timestamp,
+    entity_id: AgentId,
+    decision: Decision,
+    risk_level: RiskLevel,
+}
+
+impl Columns {
+    /// Verifies that a record, as it is written, is in the log of a governor.
+    fn verified(copy: &Copy, head: &Head) -> Result<Self, HubError> {
+        let invalid = |why: String| HubError::Invalid(why);
+        let columns: Self = serde_json::from_str(copy.record.get()).map_err(|error| invalid(error.to_string()))?;
+        let mut fields: BTreeMap<&str, &RawValue> =
+            serde_json::from_str(copy.record.get()).map_err(|error| invalid(error.to_string()))?;
+        // The hash is that of the canonical JSON without these.
+        fields.retain(|name, _| *name != "hash" && *name != "outcome");
+        let text = serde_json::to_vec(&fields).map_err(|error| invalid(error.to_string()))?;
+        let computed = Digest::new(Sha256::digest(&text).into());
+        if computed != columns.hash {
+            return Err(invalid(format!("record {} has the hash {computed}, not {}", columns.id, columns.hash)));
+        }
+        let path = read_path(copy.path.iter().map(String::as_str));
+        let path = path.ok_or_else(|| invalid("a path is not a list of hashes in base 64".to_owned()))?;
+        log::verify_inclusion(columns.hash.as_bytes(), columns.id.sequence().get(), head, &path)
+            .map_err(|error| invalid(format!("record {} is not in the anchored log: {error}", columns.id)))?;
+        Ok(columns)
+    }
+}
+
 /// Columns of records.
 #[derive(Default)]
 struct Rows {
@@ -157,7 +194,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn push(&mut self, record: &ProofRecord, body: &str, path: String) {
+    fn push(&mut self, record: Columns, copy: &Copy) {
         self.seqs.push(number(record.id.sequence().get()));
         self.ids.push(record.id.to_string());
         self.hashes.push(record.hash.to_string());
@@ -165,14 +202,15 @@ impl Rows {
         self.agents.push(record.entity_id.to_string());
         self.decisions.push(record.decision.to_string());
         self.risks.push(record.risk_level.to_string());
-        self.bodies.push(body.to_owned());
-        self.paths.push(path);
+        self.bodies.push(copy.record.get().to_owned());
+        self.paths.push(copy.path.join("\n"));
     }
 }
 
-const INSERT: &str = "INSERT INTO records (governor, size, seq, id, hash, at, agent, decision, risk, body, path) \
+const INSERT: &str = "WITH added AS (INSERT INTO records (governor, size, seq, id, hash, at, agent, decision, risk, body, path) \
     SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], \
-    $10::text[], $11::text[]) ON CONFLICT (governor, seq) DO NOTHING";
+    $10::text[], $11::text[]) ON CONFLICT (governor, seq) DO NOTHING) \
+    UPDATE governors SET copied = greatest(copied, $12) WHERE id = $1 RETURNING copied";
 const FIND: &str = "SELECT governor, body FROM records WHERE ($1::text IS NULL OR agent = $1) \
     AND ($2::text IS NULL OR governor = $2) AND ($3::text IS NULL OR decision = $3) AND ($4::text IS NULL OR risk = $4) \
     AND ($5::bigint IS NULL OR at >= $5) AND ($6::bigint IS NULL OR at <= $6) ORDER BY at DESC, seq DESC LIMIT $7";
