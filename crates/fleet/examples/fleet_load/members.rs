@@ -257,6 +257,8 @@ impl Member {
             let wait = if failures == 0 && is_admitted { WAIT } else { Duration::ZERO };
             match self.beat(wait, shows).await {
                 Ok(answer) => {
+                    // Members are machines of their own: what one does next does not hold up the answers to others.
+                    tokio::task::yield_now().await;
                     failures = 0;
                     shows = answer.show;
                     if answer.permit.is_some() && !is_admitted {

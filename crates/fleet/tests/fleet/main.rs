@@ -1,7 +1,7 @@
 //! Hubs and members over a real PostgreSQL: what they agree on, and what is left of it after faults.
 //!
 //! The server is started by `postgres/cluster` from Debian's package. Without one the tests print SKIPPED; with
-//! `RULEKEEP_FLEET_POSTGRES=1` they fail.
+//! `RULEKEEP_REQUIRE_POSTGRES=1` they fail.
 
 mod contract;
 mod faults;
