@@ -257,8 +257,15 @@ impl Member {
             let wait = if failures == 0 && is_admitted { WAIT } else { Duration::ZERO };
             match self.beat(wait, shows).await {
                 Ok(answer) => {
+                    // Members are machines of their own: what one does next does not hold up the answers to others.
+                    tokio::task::yield_now().await;
                     failures = 0;
                     shows = answer.show;
+                    if is_admitted && !answer.orders.is_empty() {
+                        // As the product does.
+                        let part = u64::try_from(SystemEntropy.bits() % 1000).expect("a small number");
+                        tokio::time::sleep(Duration::from_millis(part)).await;
+                    }
                     if answer.permit.is_some() && !is_admitted {
                         is_admitted = true;
                         self.shared.admitted.send_modify(|admitted| *admitted += 1);

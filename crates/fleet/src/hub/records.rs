@@ -146,8 +146,6 @@ impl Hub {
 }
 
 /// What a copied record is found by.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Columns {
     id: ProofId,
     hash: Digest,
@@ -161,9 +159,16 @@ impl Columns {
     /// Verifies that a record, as it is written, is in the log of a governor.
     fn verified(copy: &Copy, head: &Head) -> Result<Self, HubError> {
         let invalid = |why: String| HubError::Invalid(why);
-        let columns: Self = serde_json::from_str(copy.record.get()).map_err(|error| invalid(error.to_string()))?;
         let mut fields: BTreeMap<&str, &RawValue> =
             serde_json::from_str(copy.record.get()).map_err(|error| invalid(error.to_string()))?;
+        let columns = Self {
+            id: field(&fields, "id")?,
+            hash: field(&fields, "hash")?,
+            timestamp: field(&fields, "timestamp")?,
+            entity_id: field(&fields, "entityId")?,
+            decision: field(&fields, "decision")?,
+            risk_level: field(&fields, "riskLevel")?,
+        };
         // The hash is that of the canonical JSON without these.
         fields.retain(|name, _| *name != "hash" && *name != "outcome");
         let text = serde_json::to_vec(&fields).map_err(|error| invalid(error.to_string()))?;
@@ -191,6 +196,11 @@ struct Rows {
     risks: Vec<String>,
     bodies: Vec<String>,
     paths: Vec<String>,
+}
+
+fn field<'a, T: Deserialize<'a>>(fields: &BTreeMap<&str, &'a RawValue>, name: &str) -> Result<T, HubError> {
+    let text = fields.get(name).map_or("null", |text| text.get());
+    serde_json::from_str(text).map_err(|error| HubError::Invalid(format!("a record's {name}: {error}")))
 }
 
 impl Rows {

@@ -27,9 +27,9 @@ impl Shared {
             drop(governor);
             let mut state = self.state();
             let has_news = state.session.chain().seq() > known;
-            // What a hub asks for is sent at once.
+            // What a hub asks for is sent at once. After a failure the permit is older than it should be.
             let is_asked = state.session.must_show() || state.session.must_report().is_some();
-            wait = if is_asked || !state.is_permitted {
+            wait = if is_asked || !state.is_permitted || result.is_err() {
                 Duration::ZERO
             } else {
                 self.settings.wait.min(state.session.longest_wait())
