@@ -39,33 +39,20 @@ pub fn verify_inclusion(
 ) -> Result<Checkpoint, CheckpointError> {
     let proof: InclusionProof = proof_text.parse()?;
     let checkpoint = Checkpoint::open(&proof.checkpoint, key)?;
+    let computed = hash_of(record);
+    if computed != record.hash {
+        return Err(CheckpointError::RecordChanged { stated: record.hash, computed });
+    }
     let expected = record.id.sequence().get();
     if proof.index != expected {
         return Err(CheckpointError::OtherEntry { index: proof.index, expected });
     }
-    checkpoint.verify_record(record, &proof.path)?;
+    // INVARIANT: a `Checkpoint` has at most 2^48 entries, and any path of whole hashes is accepted, so nothing here
+    // panics.
+    let path = ct_merkle::InclusionProof::try_from_bytes(concatenated(&proof.path));
+    let held = path.and_then(|path| root(&checkpoint).verify_inclusion(record.hash.as_bytes(), proof.index, &path));
+    held.map_err(|_| CheckpointError::NotIncluded { index: proof.index, size: checkpoint.size() })?;
     Ok(checkpoint)
-}
-
-impl Checkpoint {
-    /// Verifies that a record is in the log, unchanged, by its inclusion path: the hashes from the leaf up. The
-    /// record's hash is recomputed from its fields; its `outcome` is not part of the hash and is not proven.
-    ///
-    /// # Errors
-    ///
-    /// [`CheckpointError::RecordChanged`] and [`CheckpointError::NotIncluded`].
-    pub fn verify_record(&self, record: &ProofRecord, path: &[Digest]) -> Result<(), CheckpointError> {
-        let computed = hash_of(record);
-        if computed != record.hash {
-            return Err(CheckpointError::RecordChanged { stated: record.hash, computed });
-        }
-        let index = record.id.sequence().get();
-        // INVARIANT: a `Checkpoint` has at most 2^48 entries, and any path of whole hashes is accepted, so nothing here
-        // panics.
-        let path = ct_merkle::InclusionProof::try_from_bytes(concatenated(path));
-        let held = path.and_then(|path| root(self).verify_inclusion(record.hash.as_bytes(), index, &path));
-        held.map_err(|_| CheckpointError::NotIncluded { index, size: self.size() })
-    }
 }
 
 /// Verifies that a log only grew between two checkpoints, given only a proof file and the log's key: every entry of

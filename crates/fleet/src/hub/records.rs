@@ -68,7 +68,7 @@ impl Hub {
         }
         let (head, mut rows) = (Head::from(&checkpoint), Rows::default());
         for copy in &batch.records {
-            rows.push(Columns::verified(copy, &head)?, copy);
+            rows.push(&Columns::verified(copy, &head)?, copy);
         }
         let (until, size) = (number(batch.until), number(batch.size));
         let client = self.inner.store.client().await?;
@@ -204,7 +204,7 @@ fn field<'a, T: Deserialize<'a>>(fields: &BTreeMap<&str, &'a RawValue>, name: &s
 }
 
 impl Rows {
-    fn push(&mut self, record: Columns, copy: &Copy) {
+    fn push(&mut self, record: &Columns, copy: &Copy) {
         self.seqs.push(number(record.id.sequence().get()));
         self.ids.push(record.id.to_string());
         self.hashes.push(record.hash.to_string());
