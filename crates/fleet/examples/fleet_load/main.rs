@@ -7,6 +7,7 @@
 //!
 //! It prints a line a measure. Members and hubs need a file handle for each connection: `ulimit -n` above the number of
 //! members. `--rounds 0` leaves out the appends. `--check` ends with an error if a target is missed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::cast_precision_loss)] // it ends where it cannot go on; figures are rounded
 
 mod appends;
 mod members;
