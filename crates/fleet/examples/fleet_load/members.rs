@@ -265,6 +265,11 @@ impl Member {
                     }
                     failures = 0;
                     shows = answer.show;
+                    if is_admitted && !answer.orders.is_empty() {
+                        // As the product does.
+                        let part = u64::try_from(SystemEntropy.bits() % 1000).expect("a small number");
+                        tokio::time::sleep(Duration::from_millis(part)).await;
+                    }
                     if answer.permit.is_some() && !is_admitted {
                         is_admitted = true;
                         self.shared.admitted.send_modify(|admitted| *admitted += 1);

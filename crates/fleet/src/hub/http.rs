@@ -90,7 +90,7 @@ impl Hub {
     }
 
     async fn members(&self) -> Result<Members, HubError> {
-        let client = self.inner.store.client().await?;
+        let client = self.inner.store.reader().await?;
         let (_, now) = store::identity(&client).await?;
         let orders = self.orders();
         let rows = client.query(MEMBERS, &[]).await?;
@@ -225,14 +225,15 @@ struct After {
 
 async fn orders(State(hub): State<Hub>, headers: HeaderMap, Query(from): Query<After>) -> Result<Response, HubError> {
     hub.check_reader(&headers)?;
-    hub.read_orders(&hub.inner.store.client().await?).await?;
+    hub.read_orders(&hub.inner.store.reader().await?).await?;
     let orders: Vec<_> = hub.orders().signed.iter().skip(from.after).take(MAX_ORDERS).cloned().collect();
     Ok(Json(orders).into_response())
 }
 
 async fn standing(State(hub): State<Hub>, headers: HeaderMap, Path(seq): Path<u64>) -> Result<Response, HubError> {
     hub.check_reader(&headers)?;
-    Ok(Json(hub.standing(seq).await?).into_response())
+    let client = hub.inner.store.reader().await?;
+    Ok(Json(hub.standing(&client, seq).await?).into_response())
 }
 
 async fn members(State(hub): State<Hub>, headers: HeaderMap) -> Result<Response, HubError> {
@@ -246,7 +247,7 @@ async fn bundle(State(hub): State<Hub>, headers: HeaderMap, Path(record): Path<S
 }
 
 async fn checkpoint(State(hub): State<Hub>) -> Result<Response, HubError> {
-    let client = hub.inner.store.client().await?;
+    let client = hub.inner.store.reader().await?;
     let (_, note) = hub.published(&client).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], note).into_response())
 }
@@ -254,7 +255,7 @@ async fn checkpoint(State(hub): State<Hub>) -> Result<Response, HubError> {
 /// Hash tiles are public; bundles of entries, which hold orders and names, are for readers.
 async fn tile(State(hub): State<Hub>, headers: HeaderMap, Path(path): Path<String>) -> Result<Response, HubError> {
     let unknown = || HubError::NotFound(format!("there is no tile {path}"));
-    let client = hub.inner.store.client().await?;
+    let client = hub.inner.store.reader().await?;
     let bytes = match format!("tile/{path}").parse()? {
         Resource::Hashes(id, width) => {
             let tile = "SELECT hashes FROM tiles WHERE level = $1 AND n = $2";

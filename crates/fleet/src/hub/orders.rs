@@ -60,7 +60,7 @@ impl Hub {
         transaction.commit().await?;
         self.inner.leaves.notify_one();
         self.read_orders(&client).await?;
-        self.standing(order.seq).await
+        self.standing(&client, order.seq).await
     }
 
     /// Reads the orders that this hub does not know yet.
@@ -170,8 +170,7 @@ impl Hub {
     }
 
     /// Counts how many members have carried out an order.
-    pub(super) async fn standing(&self, seq: u64) -> Result<Standing, HubError> {
-        let client = self.inner.store.client().await?;
+    pub(super) async fn standing(&self, client: &impl GenericClient, seq: u64) -> Result<Standing, HubError> {
         let seq_number = number(seq);
         let row = client
             .query_opt(

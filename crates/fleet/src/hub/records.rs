@@ -100,7 +100,7 @@ impl Hub {
         let limit = i64::from(wanted.limit.unwrap_or(100).clamp(1, 1000));
         let values: [&(dyn ToSql + Sync); 7] =
             [&wanted.agent, &wanted.governor, &wanted.decision, &wanted.risk, &wanted.since, &wanted.until, &limit];
-        let client = self.inner.store.client().await?;
+        let client = self.inner.store.reader().await?;
         let rows = client.query(FIND, &values).await?;
         let found = |row: &tokio_postgres::Row| {
             let record = RawValue::from_string(row.get(1)).map_err(|error| HubError::Database(error.to_string()))?;
@@ -111,7 +111,7 @@ impl Hub {
 
     /// Makes the bundle by which a stranger verifies a copied record offline.
     pub(super) async fn bundle(&self, record_id: &str) -> Result<Bundle, HubError> {
-        let client = self.inner.store.client().await?;
+        let client = self.inner.store.reader().await?;
         let row = client
             .query_opt(
                 "SELECT governor, records.size, body, path, seq, key FROM records JOIN governors ON governor = governors.id WHERE records.id = $1",

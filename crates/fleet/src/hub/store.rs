@@ -84,6 +84,13 @@ impl Store {
         found.map_err(|error| HubError::Database(format!("no connection: {error}")))
     }
 
+    /// A connection to the primary for reading alone: one that was replaced still answers, and is refused.
+    pub(super) async fn reader(&self) -> Result<Object, HubError> {
+        let client = self.client().await?;
+        self.check(&identity(&client).await?.0)?;
+        Ok(client)
+    }
+
     /// Waits for a request, and gives up all connections if the database does not answer it in time: they may lead to a
     /// primary that hangs.
     pub(super) async fn in_time<T>(

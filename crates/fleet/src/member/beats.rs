@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rulekeep::Governor;
 use rulekeep::checkpoint::Checkpoint;
 use rulekeep::extension::{Extension, Permit, Wait};
-use rulekeep::system::Timestamp;
+use rulekeep::system::{Entropy as _, SystemEntropy, Timestamp};
 
 use super::{LEAST, MemberError, Shared};
 use crate::permit::{Deadlines, Moment};
@@ -22,9 +22,11 @@ impl Shared {
             if self.state().is_leaving {
                 return;
             }
+            let known = self.state().session.chain().seq();
             let result = self.beat(&governor, wait, &mut anchored);
             drop(governor);
             let mut state = self.state();
+            let has_news = state.session.chain().seq() > known;
             // What a hub asks for is sent at once. After a failure the permit is older than it should be.
             let is_asked = state.session.must_show() || state.session.must_report().is_some();
             wait = if is_asked || !state.is_permitted || result.is_err() {
@@ -36,6 +38,8 @@ impl Shared {
             state.problem = result.err();
             self.changed.notify_all();
             let pause = match (failures, state.is_permitted) {
+                // An order reaches all members at once; their acknowledgments must not stand in the way of those behind.
+                (0, true) if has_news => spread(ACKNOWLEDGE_WITHIN),
                 (0, true) => continue,
                 (0, false) if state.session.must_show() => continue,
                 (0, false) => Duration::from_secs(1),
@@ -225,10 +229,16 @@ fn permit(deadlines: &Deadlines) -> Permit {
 
 /// The pause after some failures in a row: it doubles up to 5 s, and is spread so that members do not come back at once.
 fn back_off(failures: u32) -> Duration {
-    let most = 100_u64.saturating_mul(1 << failures.min(6)).min(5_000);
-    let spread = rulekeep::system::Entropy::bits(&rulekeep::system::SystemEntropy) % u128::from(most);
-    Duration::from_millis(most / 2 + u64::try_from(spread).unwrap_or(0) / 2)
+    let most = Duration::from_millis(100).saturating_mul(1 << failures.min(6)).min(Duration::from_secs(5));
+    most / 2 + spread(most / 2)
 }
 
+/// A random part of a time.
+fn spread(most: Duration) -> Duration {
+    most.mul_f64(f64::from(u16::try_from(SystemEntropy.bits() & 0xffff).unwrap_or(0)) / f64::from(u16::MAX))
+}
+
+/// The time within which a member acknowledges an order.
+const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(1);
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const ORDER: &str = "order ";

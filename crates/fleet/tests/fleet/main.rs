@@ -5,6 +5,7 @@
 
 mod contract;
 mod faults;
+mod members;
 #[allow(dead_code)] // the load program uses the rest
 mod support;
 

@@ -1,5 +1,4 @@
 //! Governors as members of an organisation, against a hub on a real PostgreSQL.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 use std::path::Path;
 use std::process::Command as Process;
@@ -17,8 +16,10 @@ use rulekeep_fleet::order::{Chain, Command, Order, Organisation, Policies, Signe
 use rulekeep_fleet::wire::{Invitation, Standing};
 use rulekeep_fleet::{CopyRule, Member, MemberBuilder, MemberError, Offline};
 
+use crate::support::cluster::Database;
+
 struct Fleet {
-    _cluster: Cluster,
+    _database: Database,
     hub: tokio::runtime::Runtime,
     log: CheckpointKey,
     url: String,
@@ -33,45 +34,13 @@ fn key(name: &str) -> CheckpointKey {
     CheckpointKey::generate(name, &SystemEntropy).unwrap()
 }
 
-/// A PostgreSQL server that ends with the test.
-struct Cluster(tempfile::TempDir);
-
-impl Cluster {
-    /// `None` where PostgreSQL is not installed; with `RULEKEEP_REQUIRE_POSTGRES=1` that is a failure.
-    fn start() -> Option<(Self, String)> {
-        let folder = tempfile::tempdir().unwrap();
-        let started = Self::run(&["start"], folder.path(), &["--fast"]);
-        match started {
-            Ok(url) => Some((Self(folder), url.trim().to_owned())),
-            Err(why) if std::env::var_os("RULEKEEP_REQUIRE_POSTGRES").is_none() => {
-                println!("SKIPPED: {why}");
-                None
-            }
-            Err(why) => panic!("{why}"),
-        }
-    }
-
-    fn run(verb: &[&str], folder: &Path, options: &[&str]) -> Result<String, String> {
-        let cluster = concat!(env!("CARGO_MANIFEST_DIR"), "/postgres/cluster");
-        let output = Process::new(cluster).args(verb).arg(folder).args(options).output().unwrap();
-        let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if output.status.success() { Ok(told(&output.stdout)) } else { Err(told(&output.stderr)) }
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        Self::run(&["stop"], self.0.path(), &[]).unwrap();
-    }
-}
-
 impl Fleet {
     fn start() -> Option<Self> {
-        let (cluster, database) = Cluster::start()?;
         let runtime = tokio::runtime::Runtime::new().unwrap();
+        let database = runtime.block_on(Database::new())?;
         let log = key("fleet.example.com");
         let settings = Settings {
-            database,
+            database: database.url.clone(),
             database_ca: None,
             key: log.clone(),
             witnesses: Vec::new(),
@@ -95,7 +64,7 @@ impl Fleet {
             permit_seconds: 3,
         });
         let mut fleet = Self {
-            _cluster: cluster,
+            _database: database,
             hub: runtime,
             log,
             url,
