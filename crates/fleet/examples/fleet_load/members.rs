@@ -23,6 +23,7 @@ use crate::support::organisation::Organisation;
 const WAIT: Duration = Duration::from_secs(10);
 const CALL: Duration = Duration::from_secs(5);
 const ANCHOR_EVERY: Duration = Duration::from_secs(300);
+const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(1);
 /// Enrolments at the same time.
 const ENROLLING: usize = 256;
 /// The longest that anything may take.
@@ -55,7 +56,7 @@ struct State {
     arrived: Mutex<Option<Instant>>,
     /// The time of the newest permit, of which it lasts for 30 s, and of its answer.
     permit: Mutex<Option<(Instant, Instant)>>,
-    /// Whether there was a time without a permit since the first.
+    /// Whether there was a time without a permit since this was last cleared.
     had_gap: AtomicBool,
 }
 
@@ -174,6 +175,7 @@ impl Fleet {
             .iter()
             .filter(|member| member.hub.load(Ordering::Relaxed) % self.shared.hubs.len() == place)
             .collect();
+        self.shared.members.iter().for_each(|member| member.had_gap.store(false, Ordering::Relaxed));
         let began = Instant::now();
         hub.kill();
         let answered = |member: &&State| {
@@ -257,8 +259,10 @@ impl Member {
             let wait = if failures == 0 && is_admitted { WAIT } else { Duration::ZERO };
             match self.beat(wait, shows).await {
                 Ok(answer) => {
-                    // Members are machines of their own: what one does next does not hold up the answers to others.
-                    tokio::task::yield_now().await;
+                    if !answer.orders.is_empty() && is_admitted {
+                        // As members do: acknowledgments do not stand in the way of members behind.
+                        tokio::time::sleep(ACKNOWLEDGE_WITHIN.mul_f64(rand::random())).await;
+                    }
                     failures = 0;
                     shows = answer.show;
                     if is_admitted && !answer.orders.is_empty() {
