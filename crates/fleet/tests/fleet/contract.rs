@@ -404,7 +404,7 @@ async fn copied_records_are_proven_found_and_handed_to_strangers() {
         record.entity_id = format!("agent-{}", n % 3).parse().unwrap();
         record.decision = if n % 2 == 0 { Decision::Deny } else { Decision::Allow };
         record.risk_level = if n % 5 == 0 { RiskLevel::High } else { RiskLevel::Low };
-        record.timestamp = Timestamp::from_millis(1_000 + n as i64);
+        record.timestamp = Timestamp::from_millis(1_000 + i64::try_from(n).unwrap());
     });
     member.enrol(&organisation.invitation(&[], 1)).await.unwrap();
     member.admit().await;

@@ -49,7 +49,7 @@ async fn until_all_follow(members: &[Running], order: u64) {
 
 /// Waits until each member has had a new permit.
 async fn until_all_are_permitted_again(members: &[Running]) {
-    let before: Vec<u64> = members.iter().map(|member| member.permits()).collect();
+    let before: Vec<u64> = members.iter().map(Running::permits).collect();
     for (member, before) in members.iter().zip(before) {
         member.until(|view| view.permits > before && view.is_permitted).await;
     }
@@ -106,7 +106,7 @@ async fn a_third_of_the_members_behind_a_broken_link_stop_in_time() {
     for link in [Link::Cut, Link::Silent, Link::Deaf, late] {
         proxies.push((link, Proxy::to(hub.address()).await));
     }
-    let through = |n: usize| if n % 3 == 0 { proxies[n / 3 % 4].1.address } else { hub.address() };
+    let through = |n: usize| if n.is_multiple_of(3) { proxies[n / 3 % 4].1.address } else { hub.address() };
     let members = members(24, &organisation, |n| vec![through(n)]).await;
     let _agents = Agents::of(&members);
     until_all_are_permitted_again(&members).await;

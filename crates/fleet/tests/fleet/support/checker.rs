@@ -63,7 +63,9 @@ impl Agents {
             let ends = Arc::clone(&ends);
             move || {
                 while !ends.load(Ordering::Relaxed) {
-                    gates.iter().for_each(|gate| gate.decide());
+                    for gate in &gates {
+                        gate.decide();
+                    }
                     std::thread::sleep(Duration::from_millis(5));
                 }
             }
@@ -117,7 +119,10 @@ pub(crate) fn check(members: &[Running], stops: &[Stopped], term: Duration, offl
             {
                 if let Some(at) = late(times, bound) {
                     let (id, order) = (&member.id, stop.order);
-                    wrong.push(format!("{id} allowed a {what} {:?} after the bound of order {order}", at - bound));
+                    wrong.push(format!(
+                        "{id} allowed a {what} {:?} after the bound of order {order}",
+                        at.saturating_sub(bound)
+                    ));
                 }
             }
         }

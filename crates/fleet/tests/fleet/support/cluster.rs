@@ -100,7 +100,7 @@ pub(crate) fn host(url: &str) -> &str {
 /// A database of its own, on a server that tests running at the same time share.
 pub(crate) struct Database {
     pub(crate) url: String,
-    _cluster: Arc<Cluster>,
+    cluster: Arc<Cluster>,
 }
 
 impl Database {
@@ -110,19 +110,17 @@ impl Database {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let cluster = {
             let mut shared = SHARED.lock().expect("no test panics in here");
-            match shared.upgrade() {
-                Some(cluster) => cluster,
-                None => {
-                    let cluster = Arc::new(Cluster::start(&["--fast"])?);
-                    *shared = Arc::downgrade(&cluster);
-                    cluster
-                }
+            if let Some(cluster) = shared.upgrade() {
+                cluster
+            } else {
+                let cluster = Arc::new(Cluster::start(&["--fast"])?);
+                *shared = Arc::downgrade(&cluster);
+                cluster
             }
         };
         let name = format!("fleet_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let database =
-            Self { url: format!("{}/{name}", cluster.urls[0].trim_end_matches("/fleet")), _cluster: cluster };
-        sql(&database._cluster.urls[0], &format!("CREATE DATABASE {name}")).await;
+        let database = Self { url: format!("{}/{name}", cluster.urls[0].trim_end_matches("/fleet")), cluster };
+        sql(&database.cluster.urls[0], &format!("CREATE DATABASE {name}")).await;
         Some(database)
     }
 }

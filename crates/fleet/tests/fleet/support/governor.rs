@@ -80,7 +80,7 @@ impl Log {
         let root = log::root(size, &self.head, &self.tiles).expect("the tiles are in memory");
         let copy = |record: &ProofRecord| {
             let path = log::inclusion(record.id.sequence().get(), &Head { size, root }, &self.tiles);
-            let path = path.expect("the tiles are in memory").iter().map(|hash| base64(hash)).collect();
+            let path = path.expect("the tiles are in memory").iter().map(base64).collect();
             Copy { record: to_raw_value(record).expect("a record has a JSON form"), path }
         };
         self.records[range].iter().map(copy).collect()
