@@ -213,13 +213,13 @@ struct Context<'a> {
     unverified: Option<&'a str>,
 }
 
-/// What follows from a checkpoint.
+/// The relation of a new checkpoint to the last one.
 enum Taken {
-    /// It is the last one.
+    /// Both are the same.
     Same,
-    /// It continues the last one, and has this size.
+    /// The new one continues the last one, and has this size.
     New(u64),
-    /// It has a proof from another size than the last one's.
+    /// The proof starts from another size than the last one's.
     OtherStart,
 }
 

@@ -145,7 +145,7 @@ impl Hub {
     }
 }
 
-/// What a copied record is found by.
+/// The columns that a copied record is found by.
 struct Columns {
     id: ProofId,
     hash: Digest,
