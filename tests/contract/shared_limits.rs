@@ -89,7 +89,7 @@ impl SharedLimits for Treasury {
         Taken::All
     }
 
-    fn give_back(&self, request: &str) {
+    fn give_back(&self, request: &str, _: &[SharedUse<'_>]) {
         self.given_back.lock().unwrap().push(request.to_owned());
     }
 }
@@ -276,7 +276,7 @@ impl SharedLimits for Slow {
         Taken::All
     }
 
-    fn give_back(&self, _: &str) {}
+    fn give_back(&self, _: &str, _: &[SharedUse<'_>]) {}
 }
 
 #[test]
