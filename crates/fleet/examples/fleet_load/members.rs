@@ -259,16 +259,11 @@ impl Member {
             let wait = if failures == 0 && is_admitted { WAIT } else { Duration::ZERO };
             match self.beat(wait, shows).await {
                 Ok(answer) => {
-                    if !answer.orders.is_empty() && is_admitted {
-                        // As members do: acknowledgments do not stand in the way of members behind.
-                        tokio::time::sleep(ACKNOWLEDGE_WITHIN.mul_f64(rand::random())).await;
-                    }
                     failures = 0;
                     shows = answer.show;
                     if is_admitted && !answer.orders.is_empty() {
-                        // As the product does.
-                        let part = u64::try_from(SystemEntropy.bits() % 1000).expect("a small number");
-                        tokio::time::sleep(Duration::from_millis(part)).await;
+                        // As members do: acknowledgments do not stand in the way of members behind.
+                        tokio::time::sleep(ACKNOWLEDGE_WITHIN.mul_f64(rand::random())).await;
                     }
                     if answer.permit.is_some() && !is_admitted {
                         is_admitted = true;
