@@ -3,6 +3,7 @@
 //! The server is started by `postgres/cluster` from Debian's package. Without one the tests print SKIPPED; with
 //! `RULEKEEP_REQUIRE_POSTGRES=1` they fail.
 
+mod breaks;
 mod contract;
 mod faults;
 mod members;
