@@ -206,7 +206,8 @@ async fn breaks_4b_a_governor_with_other_orders_than_the_hub_gets_no_permit() {
 #[test]
 fn breaks_5_a_stage_does_not_go_back_with_the_clock() {
     let mut organisation = Organisation::founded(3);
-    let document = "name = \"p\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch.capabilities = [\"payment:transfer\"]\n";
+    let document =
+        "name = \"p\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch.capabilities = [\"payment:transfer\"]\n";
     let plan = [1, 100].map(|percent| Stage { mode: Mode::Enforce, percent, soak_seconds: 3600 }).to_vec();
     let policies = |plan| Command::Policies(Policies { groups: Vec::new(), document: document.to_owned(), plan });
     for command in [policies(Vec::new()), policies(plan)] {
@@ -234,11 +235,8 @@ fn breaks_6_a_hub_gives_no_longer_permit_than_the_operators_have_signed() {
     let mut session = session(&organisation, (0, Digest::ZERO));
     let (number, _) = session.beat(moment(1), Duration::ZERO);
     let forged = Term { term_ms: 1_000_000_000, offline_ms: 0 };
-    let tasks = session.answered(
-        number,
-        &Answer { permit: Some(forged), ..answer(&organisation.orders) },
-        SystemClock.now(),
-    );
+    let tasks =
+        session.answered(number, &Answer { permit: Some(forged), ..answer(&organisation.orders) }, SystemClock.now());
     let Some(Task::Permit(deadlines)) = tasks.last() else { panic!("{tasks:?}") };
     assert!(deadlines.until <= Duration::from_secs(4), "a permit until {:?}", deadlines.until);
 }
@@ -251,9 +249,11 @@ fn breaks_7_a_hub_lifts_no_kill_switch_by_naming_other_groups() {
     let mut session = session(&organisation, (0, Digest::ZERO));
     let groups = |groups: &[&str]| groups.iter().map(|group| (*group).to_owned()).collect::<Vec<_>>();
     let (number, _) = session.beat(moment(1), Duration::ZERO);
-    for task in
-        session.answered(number, &Answer { groups: groups(&["payments"]), ..answer(&organisation.orders) }, SystemClock.now())
-    {
+    for task in session.answered(
+        number,
+        &Answer { groups: groups(&["payments"]), ..answer(&organisation.orders) },
+        SystemClock.now(),
+    ) {
         session.done(&task, Ok(()));
     }
     let (number, _) = session.beat(moment(2), Duration::ZERO);
@@ -497,4 +497,22 @@ async fn breaks_18_one_key_under_two_names_is_not_two_operators() {
     let order = Order::next(&Chain::new(None), SystemClock.now(), Command::Organisation(founding));
     let signed = order.sign(&[ann, twin]).unwrap();
     assert!(Chain::new(None).add(&signed).is_err());
+}
+
+#[test]
+fn breaks_1_a_kill_switch_that_no_governor_takes_is_no_order_and_one_that_failed_is_tried_again() {
+    let mut organisation = Organisation::founded(3);
+    let note = "wrong payees ".repeat(400);
+    let order = organisation
+        .sign(Command::Stop { scope: rulekeep::kill_switch::KillSwitchScope::All, groups: Vec::new(), note }, 1);
+    assert!(organisation.chain.clone().add(&order).is_err());
+    let order = organisation.sign(stop(&[]), 1);
+    organisation.keep(&order);
+    let mut session = session(&organisation, (0, Digest::ZERO));
+    for round in 0..2 {
+        let (number, _) = session.beat(moment(1), Duration::ZERO);
+        let tasks = session.answered(number, &answer(&organisation.orders), SystemClock.now());
+        assert!(matches!(tasks[0], Task::Stop(2, _)), "round {round}: {tasks:?}");
+        session.done(&tasks[0], Err("the disk is full".to_owned()));
+    }
 }

@@ -365,19 +365,3 @@ fn governor_with_other_anchor(fleet: &Fleet) -> Result<Member, MemberError> {
         .patience(Duration::from_secs(2))
         .join(&governor())
 }
-
-#[test]
-fn breaks_1_a_kill_switch_that_a_governor_cannot_set_leaves_it_without_a_permit() {
-    let Some(fleet) = Fleet::start() else { return };
-    let governor = governor();
-    let member = fleet.member("g1").join(&governor).unwrap();
-    assert_eq!(read(&governor), Decision::Allow);
-    // Longer than a governor takes (4,096 characters).
-    let stop =
-        Command::Stop { scope: KillSwitchScope::All, groups: Vec::new(), note: "wrong payees ".repeat(400) };
-    fleet.order(stop);
-    assert!(member.wait_for_order(2, SOON));
-    // One term and some more.
-    std::thread::sleep(Duration::from_secs(4));
-    assert_eq!(read(&governor), Decision::Deny, "{:?}", member.status());
-}
