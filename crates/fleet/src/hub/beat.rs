@@ -446,7 +446,7 @@ impl Member {
         }
         let former = std::mem::replace(&mut self.boot, beat.boot.clone());
         let before: Vec<&str> = self.boot_before.split_whitespace().take(BOOTS_BEFORE - 1).collect();
-        self.boot_before = format!("{former} {}", before.join(" ")).trim_end().to_owned();
+        self.boot_before = std::iter::once(former.as_str()).chain(before).collect::<Vec<_>>().join(" ");
         (self.nonce, self.nonce_before) = (String::new(), String::new());
         (self.boot_at, self.number, self.is_shown) = (beat.at.as_millis(), 0, false);
         Ok(())

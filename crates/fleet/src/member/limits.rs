@@ -69,8 +69,7 @@ impl SharedLimits for Limits {
 
 /// A number for a request, whose name is random.
 fn number_of(request: &str) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(Sha256::digest(request));
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    Sha256::digest(request).iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 fn wanted<'a>(of: &SharedUse<'a>) -> Use<'a> {
