@@ -392,6 +392,9 @@ impl Chain {
                 }
                 _ => return pointless(format!("no policies order {seq} has a stage {stage}")),
             },
+            Command::Stop { note, .. } if note.chars().count() > MAX_NOTE_CHARS => {
+                return pointless(format!("a note has at most {MAX_NOTE_CHARS} characters"));
+            }
             Command::Stop { scope, groups, note } => {
                 self.stops.insert(order.seq, Stop { scope, groups, by, note });
             }
@@ -537,6 +540,10 @@ fn keys_of(organisation: &Organisation) -> Result<BTreeMap<String, VerifierKey>,
     if keys.len() < count {
         return Err(pointless("two operators have the same name".to_owned()));
     }
+    let public = |key: &VerifierKey| key.to_string().splitn(3, '+').nth(2).map(str::to_owned);
+    if keys.values().map(public).collect::<BTreeSet<_>>().len() < count {
+        return Err(pointless("two operators have the same key".to_owned()));
+    }
     if !(1..=*needed_to_loosen).contains(needed) || *needed_to_loosen > count {
         return Err(pointless(format!(
             "of {count} operators {needed} and {needed_to_loosen} must sign; expected 1 <= needed <= neededToLoosen <= {count}"
@@ -569,6 +576,8 @@ fn share_of(governor: &str, order: u64) -> u32 {
     u32::from_be_bytes([a, b, c, d]) % 10_000
 }
 
+/// The longest note that governors take with a kill switch.
+const MAX_NOTE_CHARS: usize = 4096;
 /// The end of the name of a counter that a whole organisation shares.
 pub const SHARED: &str = "/organisation";
 

@@ -8,7 +8,7 @@ use crate::{
     permit::Moment,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -43,6 +43,8 @@ pub struct Purse {
     entries: BTreeMap<u64, Entry>,
     closed: Vec<(Moment, Grant)>,
     refused: BTreeSet<u64>,
+    /// The parts of grants that the last decisions took, to put them back.
+    taken: VecDeque<(u64, Vec<(u64, i64)>)>,
     rates: BTreeMap<String, Rate>,
 }
 
@@ -74,32 +76,29 @@ impl Purse {
         if !wants.is_empty() {
             return Taken::Ask(wants);
         }
+        let mut parts = Vec::new();
         for each in uses {
-            self.spend(request, each, now);
+            self.spend(request, each, now, &mut parts);
         }
+        if self.taken.len() >= MOST_TAKEN {
+            self.taken.pop_front();
+        }
+        self.taken.push_back((request, parts));
         self.entries.values_mut().for_each(|entry| entry.waiting.retain(|waiting| *waiting != request));
         Taken::All
     }
 
-    /// Puts back a use that [`take`](Self::take) took for a decision that was not made in the end. Of a lease it can be
-    /// spent again; a reservation is given back.
-    pub fn put_back(&mut self, each: &Use<'_>) {
-        let mut due = each.amount;
-        for entry in self.entries.values_mut() {
-            let is_same = entry.want.counter == each.counter && entry.want.share == each.share;
-            let Some(held) = entry.held.as_mut().filter(|held| is_same && held.grant.returned == 0) else { continue };
-            match each.share {
-                Share::Lease => {
-                    let part = held.spent.min(due);
-                    (held.spent, due) = (held.spent - part, due - part);
-                }
-                // Reservations of one amount are alike.
-                _ if held.spent == due && due > 0 => {
-                    (held.spent, due) = (0, 0);
-                    entry.is_unwanted = true;
-                }
-                _ => {}
-            }
+    /// Puts back what [`take`](Self::take) took for a decision that was not made in the end, into the grants that it came
+    /// from: a use of another grant counts for another time. Of a lease it can be spent again; a reservation is given
+    /// back. What has been settled meanwhile stays spent.
+    pub fn put_back(&mut self, request: u64) {
+        let Some(place) = self.taken.iter().position(|(taken, _)| *taken == request) else { return };
+        let Some((_, parts)) = self.taken.remove(place) else { return };
+        for (number, part) in parts {
+            let Some(entry) = self.entries.get_mut(&number) else { continue };
+            let Some(held) = entry.held.as_mut().filter(|held| held.grant.returned == 0) else { continue };
+            held.spent = held.spent.saturating_sub(part).max(0);
+            entry.is_unwanted |= entry.want.share == Share::Reserve && held.spent == 0;
         }
     }
 
@@ -211,13 +210,14 @@ impl Purse {
         want
     }
 
-    fn spend(&mut self, request: u64, each: &Use<'_>, now: Moment) {
+    fn spend(&mut self, request: u64, each: &Use<'_>, now: Moment, parts: &mut Vec<(u64, i64)>) {
         let mut due = each.amount;
-        for entry in self.entries.values_mut() {
+        for (number, entry) in &mut self.entries {
             let part = entry.rest_for(request, each, now).min(due);
             if let Some(held) = entry.held.as_mut().filter(|_| part > 0) {
                 held.spent = held.spent.saturating_add(part);
                 due -= part;
+                parts.push((*number, part));
             }
         }
         if each.share == Share::Lease {
@@ -299,6 +299,8 @@ impl Rate {
     }
 }
 
+/// The decisions whose parts are remembered; what older ones took stays spent.
+const MOST_TAKEN: usize = 4096;
 /// The seconds over which a rate is estimated.
 const MINUTE: i64 = 60;
 
@@ -497,6 +499,27 @@ mod tests {
         assert_eq!(purse.report(1).grants[0].counted(), 7);
         purse.returning(at(3700));
         assert_eq!(purse.report(1).grants, []);
+    }
+
+    #[test]
+    fn a_use_is_put_back_into_the_grant_that_it_came_from() {
+        let mut purse = Purse::new("b1");
+        // An old lease of 20, of which a decision that is still being made takes 6.
+        let wants = asked(purse.take(1, &[calls(4)], at(0)));
+        purse.granted(&grant(&Want { amount: 20, ..wants[0].clone() }, 0));
+        assert_eq!((purse.take(1, &[calls(4)], at(1)), purse.take(2, &[calls(6)], at(20))), (Taken::All, Taken::All));
+        // It is recalled, and a new one of 10 is granted, of which 6 are used.
+        purse.recall(wants[0].number);
+        assert_eq!(purse.returning(at(21))[0].total, 10);
+        let wants = asked(purse.take(3, &[calls(6)], at(22)));
+        purse.granted(&grant(&Want { amount: 10, ..wants[0].clone() }, 0));
+        assert_eq!(purse.take(3, &[calls(6)], at(22)), Taken::All);
+        // What the decision took counts with the old lease, which leaves the window before the new one.
+        purse.put_back(2);
+        assert_eq!(purse.spendable(CALLS, at(23)), 4);
+        purse.put_back(3);
+        purse.put_back(3);
+        assert_eq!(purse.spendable(CALLS, at(23)), 10);
     }
 
     #[test]

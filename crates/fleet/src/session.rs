@@ -40,7 +40,8 @@ pub enum Task {
 pub struct Session {
     governor: String,
     boot: String,
-    groups: Vec<String>,
+    /// The groups that the first answer named.
+    groups: Option<Vec<String>>,
     chain: Chain,
     /// The order that was in force in an earlier run; less is not accepted.
     least: (u64, Digest),
@@ -53,6 +54,7 @@ pub struct Session {
     revoked: BTreeSet<String>,
     refused: BTreeMap<u64, String>,
     offline_at_most: Duration,
+    latest: Timestamp,
     anchored: u64,
     copied: u64,
     report: Option<u64>,
@@ -73,7 +75,7 @@ impl Session {
         Self {
             governor: governor.to_owned(),
             boot: boot.to_owned(),
-            groups: Vec::new(),
+            groups: None,
             chain,
             least,
             nonce: None,
@@ -85,6 +87,7 @@ impl Session {
             revoked: BTreeSet::new(),
             refused: BTreeMap::new(),
             offline_at_most,
+            latest: Timestamp::from_millis(0),
             anchored: 0,
             copied: 0,
             report: None,
@@ -101,6 +104,7 @@ impl Session {
             number,
             nonce: self.nonce.clone(),
             order: self.chain.seq(),
+            head: self.chain.head(),
             refused: self.refused.clone(),
             open: 0,
             anchor: None,
@@ -122,17 +126,29 @@ impl Session {
             if signed.read().is_ok_and(|order| order.seq <= self.chain.seq()) {
                 continue;
             }
-            let added = self.chain.add(signed).map_err(|error| error.to_string());
-            let (seq, digest) = (self.chain.seq(), self.chain.head());
-            if let Err(why) = added.and_then(|_| {
-                let is_other = seq == self.least.0 && digest != self.least.1;
-                if is_other { Err(format!("order {seq} is another than the one that was in force")) } else { Ok(()) }
-            }) {
+            // Checked before it is added: the next answer must not rest on it either.
+            let seq = self.chain.seq() + 1;
+            let is_other = seq == self.least.0 && signed.digest() != self.least.1;
+            let added = if is_other {
+                Err(format!("order {seq} is another than the one that was in force"))
+            } else {
+                self.chain.add(signed).map(drop).map_err(|error| error.to_string())
+            };
+            if let Err(why) = added {
                 self.permit.refused();
                 return vec![Task::Refused(format!("a hub sent a false order: {why}"))];
             }
         }
-        self.groups.clone_from(&answer.groups);
+        // Groups do not change after the enrolment; other ones would lift kill switches.
+        match &self.groups {
+            Some(known) if *known != answer.groups => {
+                self.permit.refused();
+                let why = answer.refused.clone().unwrap_or_else(|| "a hub names other groups than before".to_owned());
+                return vec![Task::Refused(why)];
+            }
+            None if answer.refused.is_none() => self.groups = Some(answer.groups.clone()),
+            _ => {}
+        }
         // A stage does not go back.
         for (order, stage) in &answer.stages {
             let reached = self.stages.entry(*order).or_default();
@@ -151,8 +167,13 @@ impl Session {
             }
             // A hub that has forgotten orders must not let the governor decide without them.
             (Some(term), None) if self.chain.seq() >= self.least.0 => {
-                let offline = Duration::from_millis(term.offline_ms).min(self.offline_at_most);
-                let terms = PermitTerms { term: Duration::from_millis(term.term_ms), offline };
+                // At most what the operators have signed.
+                let signed = self.chain.organisation().map_or(0, |organisation| organisation.permit_seconds);
+                let offline = self.chain.offline_for(self.groups()).min(self.offline_at_most);
+                let terms = PermitTerms {
+                    term: Duration::from_millis(term.term_ms).min(Duration::from_secs(signed)),
+                    offline: Duration::from_millis(term.offline_ms).min(offline),
+                };
                 tasks.extend(self.permit.granted(number, terms).map(Task::Permit));
             }
             _ => {}
@@ -163,14 +184,17 @@ impl Session {
     /// The tasks that bring the governor from what it does to what the orders say.
     fn follow_orders(&mut self, now: Timestamp) -> Vec<Task> {
         let mut tasks = Vec::new();
-        let wanted = self.chain.stops_for(&self.groups);
+        // A stage does not go back with the clock.
+        self.latest = self.latest.max(now);
+        let now = self.latest;
+        let wanted = self.chain.stops_for(self.groups());
         for (seq, stop) in wanted.iter().filter(|(seq, _)| !self.stops.contains(seq)) {
             tasks.push(Task::Stop(*seq, (*stop).clone()));
         }
         // Before all orders are known, nothing is known to be lifted.
         let lifted = self.stops.iter().filter(|seq| self.chain.seq() >= self.least.0 && !wanted.contains_key(seq));
         tasks.extend(lifted.map(|seq| Task::Lift(*seq)));
-        let (enforced, shadowed) = self.chain.policies_for(&self.governor, &self.groups, &self.stages, now);
+        let (enforced, shadowed) = self.chain.policies_for(&self.governor, self.groups(), &self.stages, now);
         if let Some(order) = enforced.filter(|order| Some(*order) != self.enforced) {
             tasks.push(Task::Enforce(order));
         }
@@ -187,7 +211,12 @@ impl Session {
     /// Notes that a task is done, or why it could not be done.
     pub fn done(&mut self, task: &Task, result: Result<(), String>) {
         match task {
-            Task::Stop(order, _) => _ = self.stops.insert(*order),
+            // One that is not set is tried again with the next answer.
+            Task::Stop(order, _) if result.is_ok() => {
+                self.refused.remove(order);
+                self.stops.insert(*order);
+            }
+            Task::Stop(..) => {}
             Task::Lift(order) => _ = self.stops.remove(order),
             Task::Enforce(order) => self.enforced = Some(*order),
             Task::Shadow(order) => self.shadowed = *order,
@@ -201,7 +230,7 @@ impl Session {
 
     /// The groups that the governor is in, by the last answer.
     pub fn groups(&self) -> &[String] {
-        &self.groups
+        self.groups.as_deref().unwrap_or_default()
     }
 
     /// The orders that are in force.

@@ -28,6 +28,10 @@ use crate::order::{Chain, SignedOrder};
 pub const SIGNATURE: &str = "x-fleet-signature";
 /// Largest body of a request, in bytes.
 pub const MAX_BODY_BYTES: usize = 4 << 20;
+/// Largest sum of the orders in one answer, in bytes, unless one alone is larger.
+pub const MAX_ORDERS_BYTES: usize = MAX_BODY_BYTES / 2;
+/// Largest answer, in bytes: one order of the largest size has room.
+pub const MAX_ANSWER_BYTES: usize = 3 * MAX_BODY_BYTES;
 /// Most orders in one answer.
 pub const MAX_ORDERS: usize = 200;
 
@@ -106,6 +110,8 @@ pub struct Beat {
     pub nonce: Option<String>,
     /// The number of the order in force at the governor.
     pub order: u64,
+    /// The digest of that order.
+    pub head: Digest,
     /// Orders in force that it could not carry out, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<u64, String>,

@@ -280,6 +280,12 @@ impl Member {
         }
     }
 
+    fn head(&self, order: u64) -> rulekeep::proof::Digest {
+        let orders = self.shared.orders.read().expect("no panic");
+        let place = usize::try_from(order).expect("few orders").checked_sub(1);
+        place.map_or(rulekeep::proof::Digest::ZERO, |place| orders[place].digest())
+    }
+
     async fn beat(&mut self, wait: Duration, shows: bool) -> Result<Answer, String> {
         let sent = Instant::now();
         self.number += 1;
@@ -295,6 +301,7 @@ impl Member {
             number: self.number,
             nonce: self.nonce.clone(),
             order,
+            head: self.head(order),
             refused: [].into(),
             open: 0,
             anchor: (shows || is_due).then(|| self.log.anchor(self.anchored)),

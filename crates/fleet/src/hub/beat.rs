@@ -12,11 +12,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;
 
 use super::orders::number;
-use super::{Hub, HubError, sequencer, store};
+use super::{Hub, HubError, Orders, sequencer, store};
 use crate::log::Leaf;
 use crate::order::Chain;
 use crate::permit::Arrival;
-use crate::wire::{Anchor, Answer, Beat, Enrol, Enrolled, Invitation, MAX_ORDERS, Term};
+use crate::wire::{Anchor, Answer, Beat, Enrol, Enrolled, Invitation, Term};
 
 /// A beat that waits for the next transaction.
 pub(super) struct Arrived {
@@ -93,8 +93,8 @@ impl Hub {
         }
         let orders = self.orders();
         let after = usize::try_from(order).unwrap_or(usize::MAX);
-        answer.orders = orders.signed.iter().skip(after).take(MAX_ORDERS).cloned().collect();
-        if orders.signed.len() > after.saturating_add(MAX_ORDERS) {
+        answer.orders = orders.after(after);
+        if orders.signed.len() > after.saturating_add(answer.orders.len()) {
             // It is not up to date after this answer.
             answer.permit = None;
         }
@@ -160,6 +160,7 @@ impl Hub {
         for (beat, arrival) in beats {
             let Some(member) = members.get_mut(&beat.governor) else { continue };
             let context = Context {
+                orders: &orders,
                 chain: &orders.chain,
                 now: epoch.now,
                 unverified: epoch.unverified,
@@ -205,6 +206,7 @@ impl Answer {
 
 /// The facts that a beat is judged by, besides its governor.
 struct Context<'a> {
+    orders: &'a Orders,
     chain: &'a Chain,
     now: i64,
     /// The epoch for which it has not reported what it holds of shared limits.
@@ -363,12 +365,14 @@ impl Member {
         self.nonce = super::random();
         self.number = number(beat.number);
         self.order = number(beat.order);
-        self.refused = serde_json::to_string(&beat.refused).unwrap_or_default();
+        self.refused = serde_json::to_string(&beat.refused).unwrap_or_default().replace("\\u0000", "?");
         self.open = number(beat.open);
         self.skew_ms = beat.at.as_millis().saturating_sub(context.now);
         self.seen_at = context.now;
         let refused = if context.chain.is_retired(&self.id) {
             Some("its membership has ended".to_owned())
+        } else if context.orders.digest_of(beat.order) != Some(beat.head) {
+            Some(format!("its order {} is not the one that this hub knows", beat.order))
         } else {
             context.unverified.map(str::to_owned)
         };
@@ -403,8 +407,17 @@ impl Member {
         if beat.boot == self.boot {
             number(beat.number) <= self.number
         } else {
-            beat.boot == self.boot_before && !self.boot.is_empty() && beat.at.as_millis() <= self.boot_at
+            // A run that is not known may have ended before its first beat arrived.
+            let earlier = self.boot_at.saturating_sub(beat.at.as_millis());
+            let is_earlier =
+                if self.was_before(&beat.boot) { earlier >= 0 } else { (0..=ON_ITS_WAY_MS).contains(&earlier) };
+            is_earlier && !self.boot.is_empty()
         }
+    }
+
+    /// Returns whether it is a run before the last one, as far as they are remembered.
+    fn was_before(&self, boot: &str) -> bool {
+        self.boot_before.split_whitespace().any(|before| before == boot)
     }
 
     /// Checks that the beat comes from the one process that holds this governor's store.
@@ -425,13 +438,15 @@ impl Member {
                 Err("its process was cloned: a nonce came twice".to_owned())
             };
         }
-        if beat.boot == self.boot_before {
+        if self.was_before(&beat.boot) {
             return Err("two processes use its key: an earlier run came back".to_owned());
         }
         if beat.nonce.is_some() {
             return Err("its process was cloned: a run began with a nonce".to_owned());
         }
-        self.boot_before = std::mem::replace(&mut self.boot, beat.boot.clone());
+        let former = std::mem::replace(&mut self.boot, beat.boot.clone());
+        let before: Vec<&str> = self.boot_before.split_whitespace().take(BOOTS_BEFORE - 1).collect();
+        self.boot_before = std::iter::once(former.as_str()).chain(before).collect::<Vec<_>>().join(" ");
         (self.nonce, self.nonce_before) = (String::new(), String::new());
         (self.boot_at, self.number, self.is_shown) = (beat.at.as_millis(), 0, false);
         Ok(())
@@ -471,6 +486,10 @@ impl Member {
     }
 }
 
+/// The earlier runs of a governor that are remembered, so that a late beat of one is not taken for a new run.
+const BOOTS_BEFORE: usize = 16;
+/// The longest time for which a beat is taken to be on its way, in milliseconds.
+const ON_ITS_WAY_MS: i64 = 60_000;
 /// Beats in one transaction.
 const MOST_AT_ONCE: usize = 512;
 /// The longest time that a beat may wait for news.

@@ -3,6 +3,8 @@
 //! A change of the database's identity begins a new epoch. Until the organisation's log is known to be as long as its
 //! witnesses have signed, nobody gets a permit; until every member has reported what it holds, nothing is granted.
 
+use std::sync::atomic::Ordering;
+
 use deadpool_postgres::GenericClient;
 
 use super::orders::number;
@@ -22,29 +24,27 @@ pub(super) struct EpochNow {
 }
 
 impl Hub {
-    /// Reads the database's epoch. Begins a new one if the database is another; a server that was started again must be
-    /// verified again, because its disk may have been reset.
+    /// Reads the database's epoch. Begins a new one if the database is another, or its server was started again, because
+    /// its disk may have been reset: then it has forgotten nonces and grants, perhaps without a leaf.
     pub(super) async fn look_at_epoch(&self, client: &impl GenericClient) -> Result<EpochNow, HubError> {
         let (identity, now) = store::identity(client).await?;
         self.inner.store.check(&identity)?;
         let (system, timeline) = (&identity.system, number(identity.timeline));
-        let mut row = client.query_opt(NEWEST, &[system, &timeline]).await?;
-        if row.as_ref().is_none_or(|row| row.get::<_, String>(3) != identity.started) {
+        let mut row = client.query_opt(NEWEST, &[system, &timeline, &identity.started]).await?;
+        if row.is_none() {
             // Hubs that find it out together wait for each other here.
             client.execute("LOCK TABLE epochs IN EXCLUSIVE MODE", &[]).await?;
-            let again = "UPDATE epochs SET is_verified = false, started = $3 WHERE started <> $3 AND system = $1 AND timeline = $2 \
-                         AND n = (SELECT max(n) FROM epochs)";
-            client.execute(again, &[system, &timeline, &identity.started]).await?;
-            if client.query_opt(NEWEST, &[system, &timeline]).await?.is_none() {
+            if client.query_opt(NEWEST, &[system, &timeline, &identity.started]).await?.is_none() {
                 self.begin_epoch(client, &identity, now).await?;
             }
             self.inner.leaves.notify_one();
-            row = client.query_opt(NEWEST, &[system, &timeline]).await?;
+            row = client.query_opt(NEWEST, &[system, &timeline, &identity.started]).await?;
         }
         let row = row.ok_or_else(|| HubError::Database("it has no epoch".to_owned()))?;
         let (epoch, is_verified, since): (i64, bool, i64) = (row.get(0), row.get(1), row.get(2));
         let rows = client.query("SELECT governor, boot FROM fence", &[]).await?;
         let fence = Fence::from_rows(epoch.unsigned_abs(), since, rows.iter().map(|row| (row.get(0), row.get(1))));
+        let is_verified = is_verified && self.inner.has_compared.load(Ordering::Relaxed);
         let unverified = (!is_verified).then_some("the database was started, and its log is not verified yet");
         Ok(EpochNow { fence, now, unverified })
     }
@@ -82,8 +82,8 @@ impl Hub {
 }
 
 /// The newest epoch, if it is of this database.
-const NEWEST: &str = "SELECT n, is_verified, at, started FROM (SELECT * FROM epochs ORDER BY n DESC LIMIT 1) AS newest \
-    WHERE system = $1 AND timeline = $2";
+const NEWEST: &str = "SELECT n, is_verified, at FROM (SELECT * FROM epochs ORDER BY n DESC LIMIT 1) AS newest \
+    WHERE system = $1 AND timeline = $2 AND started = $3";
 /// A governor that an earlier fence still waits for stays awaited as the run that fence expected.
 const RAISE: &str = "INSERT INTO fence SELECT id, nullif(boot, '') FROM governors ON CONFLICT DO NOTHING";
 const FORGET_BOOTS: &str = "UPDATE governors SET boot = '', boot_before = '', nonce = '', nonce_before = ''";

@@ -152,7 +152,7 @@ fn order_file(folder: &Path, seq: u64) -> std::path::PathBuf {
 
 const CHECKPOINT: &str = "checkpoint";
 /// Ends a governor's trouble; what it held under an earlier life stays spent.
-pub(super) const READMIT: &str = "UPDATE governors SET trouble = '', size = 0, note = '', boot = '', nonce = '', \
+pub(super) const READMIT: &str = "UPDATE governors SET trouble = '', size = 0, copied = 0, note = '', boot = '', nonce = '', \
     nonce_before = '' WHERE id = $1 AND trouble <> ''";
 /// Nobody knows what it holds of shared limits.
 const ENROL: &str = "WITH known AS (INSERT INTO governors (id, key, groups) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING) \

@@ -16,7 +16,7 @@ use super::records::Wanted;
 use super::{Hub, HubError, Inner, store};
 use crate::log::{Resource, entries_bundle};
 use crate::order::SignedOrder;
-use crate::wire::{self, Beat, Enrol, MAX_BODY_BYTES, MAX_ORDERS, Records, Refusal, Reserve};
+use crate::wire::{self, Beat, Enrol, MAX_BODY_BYTES, Records, Refusal, Reserve};
 
 impl Hub {
     /// The hub's calls, to be served over HTTP.
@@ -65,6 +65,9 @@ impl Hub {
         let body = std::str::from_utf8(body).map_err(|error| HubError::Invalid(error.to_string()))?;
         let request: T = serde_json::from_str(body).map_err(|error| HubError::Invalid(error.to_string()))?;
         let signature = headers.get(wire::SIGNATURE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if !request.is_sound() {
+            return Err(HubError::Invalid("a number or a text of the request is out of range".to_owned()));
+        }
         let key = request.key(self).await?;
         if wire::is_signed(&key, path, body, signature) {
             Ok(request)
@@ -226,7 +229,7 @@ struct After {
 async fn orders(State(hub): State<Hub>, headers: HeaderMap, Query(from): Query<After>) -> Result<Response, HubError> {
     hub.check_reader(&headers)?;
     hub.read_orders(&hub.inner.store.reader().await?).await?;
-    let orders: Vec<_> = hub.orders().signed.iter().skip(from.after).take(MAX_ORDERS).cloned().collect();
+    let orders: Vec<_> = hub.orders().after(from.after);
     Ok(Json(orders).into_response())
 }
 
@@ -301,32 +304,67 @@ impl IntoResponse for HubError {
 trait FromMember {
     /// The key that must have signed it.
     async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError>;
+
+    /// Whether the database can store it: what it refuses would fail everybody's messages of the same moment.
+    fn is_sound(&self) -> bool;
+}
+
+fn is_text(text: &str) -> bool {
+    text.len() <= MAX_TEXT_BYTES && !text.contains('\0')
+}
+
+fn is_number(number: u64) -> bool {
+    i64::try_from(number).is_ok()
 }
 
 impl FromMember for Enrol {
+    fn is_sound(&self) -> bool {
+        true
+    }
+
     async fn key(&self, _hub: &Hub) -> Result<VerifierKey, HubError> {
         self.key.parse().map_err(|error: rulekeep::checkpoint::CheckpointError| HubError::Invalid(error.to_string()))
     }
 }
 
 impl FromMember for Beat {
+    fn is_sound(&self) -> bool {
+        let grants = self.report.iter().flat_map(|report| &report.grants);
+        [&self.governor, &self.boot].into_iter().chain(&self.nonce).all(|text| is_text(text) && !text.contains(' '))
+            && self.anchor.iter().all(|anchor| is_text(&anchor.note))
+            && self.returned.iter().all(|each| is_text(&each.counter) && is_number(each.number))
+            && grants.into_iter().all(|grant| {
+                is_text(&grant.counter) && is_text(&grant.boot) && is_number(grant.number) && is_number(grant.epoch)
+            })
+    }
+
     async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
         hub.key_of(&self.governor).await
     }
 }
 
 impl FromMember for Reserve {
+    fn is_sound(&self) -> bool {
+        is_text(&self.governor) && self.wants.iter().all(|want| is_text(&want.counter) && is_number(want.number))
+    }
+
     async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
         hub.key_of(&self.governor).await
     }
 }
 
 impl FromMember for Records {
+    fn is_sound(&self) -> bool {
+        is_text(&self.governor) && is_number(self.size) && is_number(self.until)
+    }
+
     async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
         hub.key_of(&self.governor).await
     }
 }
 
+/// The longest text in a message; two checkpoints fit into one leaf of the log.
+const MAX_TEXT_BYTES: usize = 16 << 10;
 const CONSOLE: &str = include_str!("console.html");
 const MEMBERS: &str = "SELECT id, groups, order_seq, refused, open_actions, size, anchored_at, copied, seen_at, skew_ms, \
     permit_until, trouble FROM governors ORDER BY id";

@@ -114,30 +114,32 @@ impl Hub {
             wants.map(|want| want.counter.as_str()).filter(|counter| limits.contains_key(*counter)).collect();
         let mut budgets = budgets(&transaction, &counters, &limits, &epoch).await?;
         let rows = transaction.query(&format!("{SELECT} WHERE governor = ANY($1)"), &[&ids]).await?;
-        let known: BTreeMap<_, Grant> = rows
+        let mut known: BTreeMap<(String, (String, u64, String)), Grant> = rows
             .iter()
             .map(|row| Ok(((row.get(0), key(&grant(row)?)), grant(row)?)))
             .collect::<Result<_, HubError>>()?;
-        let (mut answers, mut new, mut short) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let (mut answers, mut new, mut short) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         for request in requests {
             let mut answer = Reserved::default();
             let is_current = epoch.unverified.is_none() && boots.get(&request.governor) == Some(&request.boot);
             for want in &request.wants {
-                let known =
-                    known.get(&(request.governor.clone(), (request.boot.clone(), want.number, want.counter.clone())));
+                let place = (request.governor.clone(), (request.boot.clone(), want.number, want.counter.clone()));
                 let is_shared_so = limits.get(&want.counter).is_some_and(|terms| terms.share == want.share);
                 let budget = budgets.get_mut(&want.counter).filter(|_| is_current && is_shared_so);
-                if let Some(grant) = budget.and_then(|budget| budget.decide(want, &request.boot, known)) {
-                    new.push((request.governor.as_str(), grant.clone()));
+                if let Some(grant) = budget.and_then(|budget| budget.decide(want, &request.boot, known.get(&place))) {
+                    // Decisions that wait for one lease ask for it together.
+                    known.insert(place.clone(), grant.clone());
+                    new.insert(place, (request.governor.as_str(), grant.clone()));
                     answer.grants.push(grant);
                 } else {
-                    *short.entry(want.counter.clone()).or_insert(0_i64) += want.amount.max(0);
+                    let short: &mut i64 = short.entry(want.counter.clone()).or_default();
+                    *short = short.saturating_add(want.amount.max(0));
                     answer.refused.push(want.number);
                 }
             }
             answers.push(answer);
         }
-        store(&transaction, &new).await?;
+        store(&transaction, &new.into_values().collect::<Vec<_>>()).await?;
         store_taken(&transaction, &budgets).await?;
         for (counter, amount) in short {
             let Some(budget) = budgets.get(&counter) else { continue };
@@ -206,7 +208,8 @@ impl Hub {
             let known: BTreeMap<_, Grant> = known.collect::<Result<_, _>>()?;
             let merged =
                 report.grants.iter().filter_map(|each| Grant::merge(known.get(&key(each)), each, fence.epoch()));
-            let merged: Vec<_> = merged.map(|each| (beat.governor.as_str(), each)).collect();
+            let merged: BTreeMap<_, _> = merged.map(|each| (key(&each), (beat.governor.as_str(), each))).collect();
+            let merged: Vec<_> = merged.into_values().collect();
             store(transaction, &merged).await?;
             transaction.execute(RECOUNT, &[]).await?;
             transaction.execute("DELETE FROM fence WHERE governor = $1", &[&beat.governor]).await?;
@@ -252,7 +255,9 @@ async fn budgets(
     transaction
         .query("SELECT 1 FROM budgets WHERE counter = ANY($1) ORDER BY counter FOR UPDATE", &[&counters])
         .await?;
-    transaction.execute(EXPIRE, &[&counters, &epoch.now]).await?;
+    let windows: Vec<i64> =
+        counters.iter().map(|counter| limits.get(*counter).map_or(0, |terms| terms.window)).collect();
+    transaction.execute(EXPIRE, &[&counters, &epoch.now, &windows]).await?;
     let rows = transaction.query(HOLDERS, &[&counters, &epoch.now]).await?;
     let budget = |row: &Row| {
         let (counter, taken, holders): (String, i64, i64) = (row.get(0), row.get(1), row.get(2));
@@ -302,10 +307,10 @@ const STORE: &str = "INSERT INTO grants SELECT u.governor, (body->>'boot'), (bod
     (body->>'countsUntil')::bigint, u.text FROM unnest($1::text[], $2::text[]) AS u(governor, text), LATERAL (SELECT u.text::jsonb AS body) AS read \
     ON CONFLICT (governor, boot, number, counter) DO UPDATE SET counted = excluded.counted, counts_until = excluded.counts_until, \
     body = excluded.body";
-const EXPIRE: &str = "WITH gone AS (DELETE FROM grants WHERE counter = ANY($1) AND counts_until <= $2 RETURNING counter, counted), \
-    freed AS (SELECT counter, sum(counted)::bigint AS freed FROM gone GROUP BY counter) \
+const EXPIRE: &str = "WITH gone AS (DELETE FROM grants USING unnest($1::text[], $3::bigint[]) AS terms(c, length) \
+    WHERE counter = c AND counts_until <= $2 AND ends <= $2 - length RETURNING counter, counted), \
+    freed AS (SELECT counter, least(sum(counted), 9223372036854775807)::bigint AS freed FROM gone GROUP BY counter) \
     UPDATE budgets SET taken = taken - freed FROM freed WHERE budgets.counter = freed.counter";
 const HOLDERS: &str = "SELECT counter, taken, (SELECT count(DISTINCT governor) FROM grants \
     WHERE grants.counter = budgets.counter AND is_lease AND ends > $2) FROM budgets WHERE counter = ANY($1)";
-const RECOUNT: &str =
-    "UPDATE budgets SET taken = coalesce((SELECT sum(counted) FROM grants WHERE grants.counter = budgets.counter), 0)";
+const RECOUNT: &str = "UPDATE budgets SET taken = coalesce((SELECT least(sum(counted), 9223372036854775807) FROM grants WHERE grants.counter = budgets.counter), 0)";

@@ -30,6 +30,7 @@ mod witness;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ pub use records::{Found, Wanted};
 pub use witness::witness_router;
 
 /// The settings of a hub.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Settings {
     /// The database's URL: `postgres://user@host/database`. Several hosts may be given; the primary is used.
     pub database: String,
@@ -62,6 +63,15 @@ pub struct Settings {
     pub publish: Option<PathBuf>,
     /// The bearer token of callers that may read: operators, auditors, the console. Without one nobody may.
     pub read_token: Option<String>,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The URL of the database may hold a password.
+        let Self { key, witnesses, publish, .. } = self;
+        let shown = &mut f.debug_struct("Settings");
+        shown.field("key", key).field("witnesses", witnesses).field("publish", publish).finish_non_exhaustive()
+    }
 }
 
 /// A running hub.
@@ -82,6 +92,8 @@ struct Inner {
     reservations: mpsc::Sender<limits::Arrived>,
     // Keys do not change after enrolment.
     keys: Mutex<HashMap<String, VerifierKey>>,
+    // Whether this hub has compared the log with what witnesses and files have: the database may say so of an earlier copy.
+    has_compared: AtomicBool,
     // Wakes the sequencer for an order.
     leaves: tokio::sync::Notify,
     // Why the log was not extended or published the last time.
@@ -159,6 +171,7 @@ impl Hub {
             reads: ReadOrder::default(),
             reservations,
             keys: Mutex::default(),
+            has_compared: AtomicBool::new(false),
             leaves: tokio::sync::Notify::new(),
             problem: Mutex::default(),
         };
@@ -167,6 +180,8 @@ impl Hub {
         tokio::spawn(hub.clone().answer_beats(arrived));
         tokio::spawn(hub.clone().answer_reservations(asked));
         tokio::spawn(hub.clone().watch_orders());
+        // Without an answer of the witness the hub serves, and gives no permits yet.
+        hub.step().await;
         tokio::spawn(hub.clone().sequence());
         Ok(hub)
     }

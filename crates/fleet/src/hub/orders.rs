@@ -5,19 +5,52 @@ use std::sync::Arc;
 use std::sync::PoisonError;
 
 use deadpool_postgres::GenericClient;
+use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
 
 use super::{Hub, HubError, Orders, PAUSE, files, sequencer, store};
 use crate::log::Leaf;
 use crate::order::{Command, Mode, SignedOrder};
-use crate::wire::Standing;
+use crate::wire::{MAX_ORDERS, MAX_ORDERS_BYTES, Standing};
+
+impl Orders {
+    /// The digest of an order; zero for none yet.
+    pub(super) fn digest_of(&self, seq: u64) -> Option<Digest> {
+        match seq {
+            0 => Some(Digest::ZERO),
+            _ if seq == self.chain.seq() => Some(self.chain.head()),
+            _ => self.signed.get(usize::try_from(seq).ok()? - 1).map(SignedOrder::digest),
+        }
+    }
+
+    /// As many of the orders after a number as one answer has room for; at least one, if there is one.
+    pub(super) fn after(&self, seq: usize) -> Vec<SignedOrder> {
+        let mut room = MAX_ORDERS_BYTES;
+        let orders = self.signed.iter().skip(seq).take(MAX_ORDERS).enumerate();
+        let fitting = orders.take_while(|(place, order)| {
+            let size = serde_json::to_string(order).map_or(usize::MAX, |text| text.len());
+            let is_fitting = *place == 0 || size <= room;
+            room = room.saturating_sub(size);
+            is_fitting
+        });
+        fitting.map(|(_, order)| order.clone()).collect()
+    }
+}
 
 impl Hub {
     /// Verifies a new order, stores it with its leaf, and wakes the members that wait.
     pub(super) async fn give(&self, signed: &SignedOrder) -> Result<Standing, HubError> {
         let mut client = self.inner.store.client().await?;
         self.read_orders(&client).await?;
-        let order = self.orders().chain.clone().add(signed)?;
+        let mut chain = self.orders().chain.clone();
+        let order = chain.add(signed)?;
+        // Signatures of others are not verified by anybody.
+        let mut signed = signed.clone();
+        let founder = matches!(order.command, Command::Organisation(_)) && order.seq == 1;
+        let before = self.orders();
+        let operators = if founder { chain.operators() } else { before.chain.operators() };
+        signed.signatures.retain(|name, _| operators.contains_key(name));
+        let signed = &signed;
         let seq = number(order.seq);
         let transaction = client.transaction().await?;
         let epoch = self.look_at_epoch(&transaction).await?;

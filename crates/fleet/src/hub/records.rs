@@ -114,17 +114,29 @@ impl Hub {
         let client = self.inner.store.reader().await?;
         let row = client
             .query_opt(
-                "SELECT governor, records.size, body, path, seq, key FROM records JOIN governors ON governor = governors.id WHERE records.id = $1",
+                "SELECT governor, records.size, body, path, seq, key, hash FROM records JOIN governors ON governor = governors.id WHERE records.id = $1",
                 &[&record_id],
             )
             .await?
             .ok_or_else(|| HubError::NotFound(format!("no record {record_id} is copied")))?;
         let (governor, size, path, seq): (String, i64, String, i64) = (row.get(0), row.get(1), row.get(3), row.get(4));
         let (published_size, checkpoint) = self.published(&client).await?;
-        let leaf = "SELECT idx, body FROM leaves WHERE subject = $1 AND kind = $2 AND size = $3 AND idx < $4 ORDER BY idx DESC LIMIT 1";
+        let leaf = "SELECT idx, body FROM leaves WHERE subject = $1 AND kind = $2 AND size = $3 AND idx < $4 ORDER BY idx DESC";
+        let proven: Vec<Digest> = read_path(path.lines()).unwrap_or_default();
+        let hash: Digest =
+            row.get::<_, String>(6).parse().map_err(|_| HubError::Database("a hash cannot be read".to_owned()))?;
+        // A governor that was readmitted with another log may have anchors of one size for both.
+        let is_of_record = |leaf: &str| match Leaf::parse(leaf) {
+            Ok(Leaf::Anchor { note, .. }) => Checkpoint::read_unverified(&note).is_ok_and(|checkpoint| {
+                let head = Head::from(&checkpoint);
+                log::verify_inclusion(hash.as_bytes(), seq.unsigned_abs(), &head, &proven).is_ok()
+            }),
+            _ => true,
+        };
         let mut included = Vec::new();
         for (kind, size) in [("anchor", size), ("enrol", 0)] {
-            let leaf = client.query_opt(leaf, &[&governor, &kind, &size, &number(published_size)]).await?;
+            let leaves = client.query(leaf, &[&governor, &kind, &size, &number(published_size)]).await?;
+            let leaf = leaves.into_iter().find(|leaf| is_of_record(leaf.get(1)));
             let leaf = leaf.ok_or_else(|| {
                 HubError::NotFound("its anchor is not published yet: try again in a second".to_owned())
             })?;
@@ -138,8 +150,7 @@ impl Hub {
         let Ok(Leaf::Anchor { note, .. }) = serde_json::from_str(&anchor.leaf) else {
             return Err(HubError::Log("the anchor's leaf cannot be read".to_owned()));
         };
-        let path = read_path(path.lines()).unwrap_or_default();
-        let proof = InclusionProof::new(seq.unsigned_abs(), path, note).to_string();
+        let proof = InclusionProof::new(seq.unsigned_abs(), proven, note).to_string();
         let record = serde_json::from_str(row.get(2)).map_err(|error| HubError::Database(error.to_string()))?;
         Ok(Bundle { record, proof, governor_key: row.get(5), anchor, enrol, checkpoint })
     }
@@ -219,7 +230,7 @@ impl Rows {
 
 const INSERT: &str = "WITH added AS (INSERT INTO records (governor, size, seq, id, hash, at, agent, decision, risk, body, path) \
     SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], \
-    $10::text[], $11::text[]) ON CONFLICT (governor, seq) DO NOTHING) \
+    $10::text[], $11::text[]) ON CONFLICT (governor, seq, hash) DO NOTHING) \
     UPDATE governors SET copied = greatest(copied, $12) WHERE id = $1 RETURNING copied";
 const FIND: &str = "SELECT governor, body FROM records WHERE ($1::text IS NULL OR agent = $1) \
     AND ($2::text IS NULL OR governor = $2) AND ($3::text IS NULL OR decision = $3) AND ($4::text IS NULL OR risk = $4) \

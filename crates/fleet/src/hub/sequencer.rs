@@ -4,6 +4,7 @@
 //! Every hub tries once a second, and at once for an order. The row of the head is locked, so one hub appends at a time.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deadpool_postgres::{GenericClient, Transaction};
@@ -40,11 +41,16 @@ impl Hub {
         loop {
             // An order or a new epoch does not wait for the second to end.
             let _ = tokio::time::timeout(EVERY, self.inner.leaves.notified()).await;
-            let store = &self.inner.store;
-            let done = store.in_time(store::LONG_TIMEOUT, self.extend()).await;
-            let done = store.in_time(store::LONG_TIMEOUT, self.publish()).await.and(done);
-            *self.problem() = done.err().map(|error| error.to_string());
+            self.step().await;
         }
+    }
+
+    /// Extends the log and publishes it.
+    pub(super) async fn step(&self) {
+        let store = &self.inner.store;
+        let done = store.in_time(store::LONG_TIMEOUT, self.extend()).await;
+        let done = store.in_time(store::LONG_TIMEOUT, self.publish()).await.and(done);
+        *self.problem() = done.err().map(|error| error.to_string());
     }
 
     /// Appends the waiting leaves, and once a day a list of all members.
@@ -138,7 +144,11 @@ impl Hub {
         }
         let update = "UPDATE head SET published_size = $1, published = $2 WHERE published_size <= $1";
         client.execute(update, &[&number(head.size), &note]).await?;
-        self.verify_epoch(&client, largest).await
+        self.verify_epoch(&client, largest).await?;
+        if !self.inner.has_compared.swap(true, Ordering::Relaxed) {
+            self.inner.leaves.notify_one();
+        }
+        Ok(())
     }
 
     /// The published checkpoint and its size.

@@ -76,8 +76,16 @@ impl Shared {
         }
         let tasks = self.state().session.answered(number, &answer, Extension::of(governor).clock().now());
         let mut refused = None;
+        let mut unstopped = None;
         for task in tasks {
+            let task = match (task, &unstopped) {
+                (Task::Permit(_), Some(why)) => Task::Refused(String::clone(why)),
+                (task, _) => task,
+            };
             let result = self.carry_out(governor, &task);
+            if let (Task::Stop(order, _), Err(why)) = (&task, &result) {
+                unstopped = Some(format!("the kill switch of order {order} cannot be set: {why}"));
+            }
             if let Task::Refused(why) = &task {
                 refused = Some(why.clone());
             }
@@ -97,10 +105,12 @@ impl Shared {
         let extension = Extension::of(governor);
         let told = |error: rulekeep::Error| error.to_string();
         match task {
-            Task::Stop(order, stop) => extension
-                .set_kill_switch(stop.scope.clone(), &format!("{ORDER}{order} by {}", stop.by), &stop.note)
-                .map(drop)
-                .map_err(told),
+            Task::Stop(order, stop) => {
+                let by: String = format!("{ORDER}{order} by {}", stop.by).chars().take(MAX_BY_CHARS).collect();
+                let set = extension.set_kill_switch(stop.scope.clone(), &by, &stop.note);
+                // After most errors it is in force, and is set again after a restart.
+                if orders_of_stops(governor).contains(order) { Ok(()) } else { set.map(drop).map_err(told) }
+            }
             Task::Lift(order) => {
                 for stop in governor.kill_switch().list() {
                     if order_of(&stop.by) == Some(*order) {
@@ -242,3 +252,5 @@ fn spread(most: Duration) -> Duration {
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(1);
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const ORDER: &str = "order ";
+/// The longest name that a governor takes for whoever sets a kill switch.
+const MAX_BY_CHARS: usize = 256;

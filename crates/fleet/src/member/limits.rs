@@ -1,10 +1,10 @@
 //! Shared limits at a governor: its purse, which the hub fills when a decision needs more.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rulekeep::extension::{Share as PolicyShare, SharedLimits, SharedUse, Taken};
+use sha2::{Digest as _, Sha256};
 
 use super::beats::now;
 use super::{MemberError, Shared};
@@ -15,12 +15,11 @@ use crate::wire::{Reserve, Reserved};
 /// The limits that a member shares.
 pub(super) struct Limits {
     shared: Arc<Shared>,
-    decisions: AtomicU64,
 }
 
 impl Limits {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, decisions: AtomicU64::new(0) }
+        Self { shared }
     }
 
     /// Asks a hub for parts of limits. Returns the counter of one that it refuses.
@@ -38,10 +37,10 @@ impl Limits {
 }
 
 impl SharedLimits for Limits {
-    fn take(&self, _request: &str, uses: &[SharedUse<'_>]) -> Taken {
+    fn take(&self, request: &str, uses: &[SharedUse<'_>]) -> Taken {
         let mut short = uses.first().map_or("", |each| each.counter).to_owned();
         let Some(governor) = self.shared.governor.upgrade() else { return Taken::Short { counter: short.into() } };
-        let decision = self.decisions.fetch_add(1, Ordering::Relaxed);
+        let decision = number_of(request);
         let uses: Vec<Use<'_>> = uses.iter().map(wanted).collect();
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -63,12 +62,14 @@ impl SharedLimits for Limits {
         }
     }
 
-    fn give_back(&self, _request: &str, uses: &[SharedUse<'_>]) {
-        let mut purse = self.shared.purse();
-        for each in uses {
-            purse.put_back(&wanted(each));
-        }
+    fn give_back(&self, request: &str, _uses: &[SharedUse<'_>]) {
+        self.shared.purse().put_back(number_of(request));
     }
+}
+
+/// A number for a request, whose name is random.
+fn number_of(request: &str) -> u64 {
+    Sha256::digest(request).iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 fn wanted<'a>(of: &SharedUse<'a>) -> Use<'a> {

@@ -10,7 +10,7 @@ use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::MemberError;
-use crate::wire::{self, MAX_BODY_BYTES, Refusal, SIGNATURE};
+use crate::wire::{self, MAX_ANSWER_BYTES, Refusal, SIGNATURE};
 
 /// The connection to the hubs.
 pub(super) struct Link {
@@ -76,7 +76,7 @@ impl Link {
             .send(&body);
         let mut answer = sent.map_err(|error| unreachable(error.to_string()))?;
         let status = answer.status().as_u16();
-        let text = answer.body_mut().with_config().limit(MAX_BODY_BYTES as u64).read_to_string();
+        let text = answer.body_mut().with_config().limit(MAX_ANSWER_BYTES as u64).read_to_string();
         let text = text.map_err(|error| unreachable(error.to_string()))?;
         if status == 200 {
             return serde_json::from_str(&text)

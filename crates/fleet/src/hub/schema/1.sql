@@ -74,7 +74,8 @@ CREATE TABLE records (
     body text NOT NULL,
     path text NOT NULL,
     size bigint NOT NULL,
-    PRIMARY KEY (governor, seq)
+    -- A number comes twice where a governor was readmitted with another log.
+    PRIMARY KEY (governor, seq, hash)
 );
 CREATE INDEX records_by_agent ON records (agent, at);
 CREATE INDEX records_by_time ON records (at);
