@@ -192,7 +192,9 @@ impl Session {
             tasks.push(Task::Stop(*seq, (*stop).clone()));
         }
         // Before all orders are known, nothing is known to be lifted.
-        let lifted = self.stops.iter().filter(|seq| self.chain.seq() >= self.least.0 && !wanted.contains_key(seq));
+        // And what is set is lifted by an order alone, whatever groups a hub names.
+        let is_lifted = |seq: &&u64| self.chain.seq() >= self.least.0 && !self.chain.stops().contains_key(seq);
+        let lifted = self.stops.iter().filter(is_lifted);
         tasks.extend(lifted.map(|seq| Task::Lift(*seq)));
         let (enforced, shadowed) = self.chain.policies_for(&self.governor, self.groups(), &self.stages, now);
         if let Some(order) = enforced.filter(|order| Some(*order) != self.enforced) {

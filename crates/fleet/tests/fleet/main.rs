@@ -4,10 +4,10 @@
 //! `RULEKEEP_REQUIRE_POSTGRES=1` they fail.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
-mod breaks;
 mod contract;
 mod faults;
 mod members;
+mod promises;
 #[allow(dead_code)] // the load program uses the rest
 mod support;
 

@@ -1,4 +1,4 @@
-//! Promises that did not hold.
+//! Promises that once did not hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -59,7 +59,7 @@ async fn send(member: &Member, beat: &Beat) -> Result<Answer, (u16, String)> {
 
 // 2: a snapshot on the same timeline. No leaf is lost.
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_2a_after_a_snapshot_healthy_governors_are_not_called_clones() {
+async fn after_a_snapshot_healthy_governors_are_not_called_clones() {
     let Some(cluster) = Cluster::start(&["--fast"]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let options = HubOptions::new(&cluster.url()).publish(folder.path());
@@ -82,7 +82,7 @@ async fn breaks_2a_after_a_snapshot_healthy_governors_are_not_called_clones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_2b_after_a_snapshot_a_limit_is_not_overshot() {
+async fn after_a_snapshot_a_limit_is_not_overshot() {
     let Some(cluster) = Cluster::start(&["--fast"]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let options = HubOptions::new(&cluster.url()).publish(folder.path());
@@ -113,7 +113,7 @@ async fn breaks_2b_after_a_snapshot_a_limit_is_not_overshot() {
 
 // 13: a logical copy, restored in the same server, with a hub started anew.
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_3_a_new_hub_gives_no_permit_before_it_has_compared_the_log() {
+async fn a_new_hub_gives_no_permit_before_it_has_compared_the_log() {
     let Some(cluster) = Cluster::start(&["--fast"]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let options = HubOptions::new(&cluster.url()).publish(folder.path());
@@ -173,7 +173,7 @@ fn permits(tasks: &[Task]) -> bool {
 }
 
 #[test]
-fn breaks_4a_another_order_with_the_number_of_the_last_one_in_force_is_refused_every_time() {
+fn another_order_with_the_number_of_the_last_one_in_force_is_refused_every_time() {
     let mut organisation = Organisation::founded(3);
     // Two orders with number 2 were signed; the governor has followed the kill switch.
     let (stopped, other) = (organisation.sign(stop(&[]), 1), organisation.sign(stop(&["nobody"]), 1));
@@ -188,7 +188,7 @@ fn breaks_4a_another_order_with_the_number_of_the_last_one_in_force_is_refused_e
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_4b_a_governor_with_other_orders_than_the_hub_gets_no_permit() {
+async fn a_governor_with_other_orders_than_the_hub_gets_no_permit() {
     let mut fleet = fleet!();
     let mut member = fleet.member("first").await;
     let stop_nobody = fleet.organisation.sign(stop(&["nobody"]), 1);
@@ -197,14 +197,16 @@ async fn breaks_4b_a_governor_with_other_orders_than_the_hub_gets_no_permit() {
     let (number, _) = member.session.beat(moment(1), Duration::ZERO);
     let told = Answer { nonce: String::new(), groups: vec!["payments".to_owned()], ..answer(&[stop_nobody]) };
     let tasks = member.session.answered(number, &told, SystemClock.now());
-    tasks.iter().for_each(|task| member.session.done(task, Ok(())));
+    for task in &tasks {
+        member.session.done(task, Ok(()));
+    }
     let tasks = member.beat(Duration::ZERO).await.unwrap();
     let standing = fleet.hub.api.standing(2).await.unwrap();
     assert!(!permits(&tasks), "a permit without the kill switch, and it counts as acknowledged: {standing:?}");
 }
 
 #[test]
-fn breaks_5_a_stage_does_not_go_back_with_the_clock() {
+fn a_stage_does_not_go_back_with_the_clock() {
     let mut organisation = Organisation::founded(3);
     let document =
         "name = \"p\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch.capabilities = [\"payment:transfer\"]\n";
@@ -230,7 +232,7 @@ fn breaks_5_a_stage_does_not_go_back_with_the_clock() {
 }
 
 #[test]
-fn breaks_6_a_hub_gives_no_longer_permit_than_the_operators_have_signed() {
+fn a_hub_gives_no_longer_permit_than_the_operators_have_signed() {
     let organisation = Organisation::founded(3);
     let mut session = session(&organisation, (0, Digest::ZERO));
     let (number, _) = session.beat(moment(1), Duration::ZERO);
@@ -242,7 +244,7 @@ fn breaks_6_a_hub_gives_no_longer_permit_than_the_operators_have_signed() {
 }
 
 #[test]
-fn breaks_7_a_hub_lifts_no_kill_switch_by_naming_other_groups() {
+fn a_hub_lifts_no_kill_switch_by_naming_other_groups() {
     let mut organisation = Organisation::founded(3);
     let order = organisation.sign(stop(&["payments"]), 1);
     organisation.keep(&order);
@@ -262,7 +264,7 @@ fn breaks_7_a_hub_lifts_no_kill_switch_by_naming_other_groups() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_8_two_decisions_that_ask_for_the_same_lease_at_once_are_both_answered() {
+async fn two_decisions_that_ask_for_the_same_lease_at_once_are_both_answered() {
     let mut fleet = fleet!();
     fleet.give(limited("lease", 1000, "1d"), 2).await;
     let (member, other) = (fleet.member("first").await, fleet.member("second").await);
@@ -279,7 +281,7 @@ async fn breaks_8_two_decisions_that_ask_for_the_same_lease_at_once_are_both_ans
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_9a_one_governor_with_huge_amounts_does_not_end_the_reservations_of_all() {
+async fn one_governor_with_huge_amounts_does_not_end_the_reservations_of_all() {
     let mut fleet = fleet!();
     fleet.give(limited("reserve", 1000, "1d"), 2).await;
     let (bad, good) = (fleet.member("bad").await, fleet.member("good").await);
@@ -290,7 +292,7 @@ async fn breaks_9a_one_governor_with_huge_amounts_does_not_end_the_reservations_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_9b_one_governor_with_odd_requests_fails_nobody_elses_reservations() {
+async fn one_governor_with_odd_requests_fails_nobody_elses_reservations() {
     let mut fleet = fleet!();
     fleet.give(limited("reserve", 1000, "1d"), 2).await;
     let (bad, good) = (fleet.member("bad").await, fleet.member("good").await);
@@ -306,7 +308,7 @@ async fn breaks_9b_one_governor_with_odd_requests_fails_nobody_elses_reservation
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_10_one_governor_with_odd_beats_keeps_nobody_else_from_permits() {
+async fn one_governor_with_odd_beats_keeps_nobody_else_from_permits() {
     let fleet = fleet!();
     let (mut bad, mut good) = (fleet.member("bad").await, fleet.member("good").await);
     let (_, beat) = bad.next_beat(Duration::ZERO);
@@ -335,7 +337,7 @@ async fn breaks_10_one_governor_with_odd_beats_keeps_nobody_else_from_permits() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_10b_a_refusal_with_a_nul_does_not_end_the_standing_of_orders() {
+async fn a_refusal_with_a_nul_does_not_end_the_standing_of_orders() {
     let mut fleet = fleet!();
     let mut bad = fleet.member("bad").await;
     let (_, beat) = bad.next_beat(Duration::ZERO);
@@ -348,7 +350,7 @@ async fn breaks_10b_a_refusal_with_a_nul_does_not_end_the_standing_of_orders() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_11_a_governor_that_starts_gets_many_large_orders() {
+async fn a_governor_that_starts_gets_many_large_orders() {
     let mut fleet = fleet!();
     // 12 documents of 400 KB.
     for n in 0..12 {
@@ -374,7 +376,7 @@ async fn breaks_11_a_governor_that_starts_gets_many_large_orders() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_12_a_longer_window_counts_what_was_granted_before() {
+async fn a_longer_window_counts_what_was_granted_before() {
     let mut fleet = fleet!();
     fleet.give(limited("reserve", 10, "1s"), 2).await;
     let mut member = fleet.member("first").await;
@@ -388,7 +390,7 @@ async fn breaks_12_a_longer_window_counts_what_was_granted_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_14_a_late_beat_of_the_run_before_the_last_is_no_clone() {
+async fn a_late_beat_of_the_run_before_the_last_is_no_clone() {
     for is_first in [false, true] {
         let fleet = fleet!();
         let mut member = Member::new("first", &fleet.organisation, &[fleet.hub.address()]);
@@ -411,7 +413,7 @@ async fn breaks_14_a_late_beat_of_the_run_before_the_last_is_no_clone() {
 }
 
 #[test]
-fn breaks_15_settings_show_no_secrets() {
+fn settings_show_no_secrets() {
     let key = crate::support::organisation::log_key();
     let settings = rulekeep_fleet::hub::Settings {
         database: "postgres://fleet:sesame@db/fleet".to_owned(),
@@ -427,7 +429,7 @@ fn breaks_15_settings_show_no_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_16_only_operators_are_named_and_junk_is_not_kept() {
+async fn only_operators_are_named_and_junk_is_not_kept() {
     let mut fleet = fleet!();
     fleet.member("first").await;
     let mut order = fleet.organisation.sign(Command::Retire { governor: "first".to_owned() }, 1);
@@ -446,7 +448,7 @@ async fn breaks_16_only_operators_are_named_and_junk_is_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_17_records_after_a_readmission_are_copied_and_those_before_stay_provable() {
+async fn records_after_a_readmission_are_copied_and_those_before_stay_provable() {
     let Some(database) = Database::new().await else { return };
     let hub = RunningHub::start(&HubOptions::new(&database.url)).await;
     let mut organisation = found(hub.api, 30).await;
@@ -488,7 +490,7 @@ async fn breaks_17_records_after_a_readmission_are_copied_and_those_before_stay_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn breaks_18_one_key_under_two_names_is_not_two_operators() {
+async fn one_key_under_two_names_is_not_two_operators() {
     let organisation = Organisation::founded(3);
     let ann = crate::support::organisation::key("ann", 1);
     let twin = crate::support::organisation::key("ann2", 1);
@@ -500,7 +502,7 @@ async fn breaks_18_one_key_under_two_names_is_not_two_operators() {
 }
 
 #[test]
-fn breaks_1_a_kill_switch_that_no_governor_takes_is_no_order_and_one_that_failed_is_tried_again() {
+fn a_kill_switch_that_no_governor_takes_is_no_order_and_one_that_failed_is_tried_again() {
     let mut organisation = Organisation::founded(3);
     let note = "wrong payees ".repeat(400);
     let order = organisation
