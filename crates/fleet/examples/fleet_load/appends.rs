@@ -185,4 +185,4 @@ impl Rows {
 
 const INSERT: &str = "INSERT INTO records (governor, size, seq, id, hash, at, agent, decision, risk, body, path) \
     SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], \
-    $10::text[], $11::text[]) ON CONFLICT (governor, seq) DO NOTHING";
+    $10::text[], $11::text[]) ON CONFLICT (governor, seq, hash) DO NOTHING";
