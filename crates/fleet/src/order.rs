@@ -533,7 +533,12 @@ fn keys_of(organisation: &Organisation) -> Result<BTreeMap<String, VerifierKey>,
     let pointless = |why: String| OrderError::Pointless(why);
     let read = |key: &String| key.parse().map_err(|error| pointless(format!("{key:?} is not a public key: {error}")));
     let keys: Vec<VerifierKey> = organisation.operators.iter().map(read).collect::<Result<_, _>>()?;
-    read(&organisation.log)?;
+    if read(&organisation.log)?.name() != organisation.name {
+        return Err(pointless(format!(
+            "the organisation {:?} is not named as the key of its log is",
+            organisation.name
+        )));
+    }
     let count = keys.len();
     let keys: BTreeMap<String, VerifierKey> = keys.into_iter().map(|key| (key.name().to_owned(), key)).collect();
     let Organisation { needed, needed_to_loosen, permit_seconds, .. } = organisation;

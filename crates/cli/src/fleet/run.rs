@@ -122,7 +122,11 @@ pub(super) fn hub(options: HubOptions) -> Result<ExitCode, Failed> {
         publish: options.publish,
         read_token: read_token.map(|token| token.trim().to_owned()),
     };
-    options.listening.serve(async { Ok(hub::Hub::start(settings).await?.router()) })
+    options.listening.serve(async {
+        let hub = hub::Hub::start(settings).await?;
+        tokio::spawn(tell_problems(hub.clone()));
+        Ok(hub.router())
+    })
 }
 
 /// Serves a witness until the process is asked to end.
@@ -161,6 +165,19 @@ impl Listening {
         }
         let why = format!("{address} is no loopback address: give --tls-certificate and --tls-key, or --behind-proxy");
         Err(Failed::usage(&why))
+    }
+}
+
+/// Writes what a hub cannot do to standard error, once for each change.
+async fn tell_problems(hub: hub::Hub) {
+    let mut told = None;
+    loop {
+        let problem = hub.problem();
+        if problem != told {
+            eprintln!("hub: {}", problem.as_deref().unwrap_or("all is well again"));
+            told = problem;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 

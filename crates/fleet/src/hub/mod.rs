@@ -31,7 +31,7 @@ mod witness;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
@@ -155,6 +155,9 @@ impl Hub {
     ///
     /// [`HubError::Settings`] or [`HubError::Database`].
     pub async fn start(settings: Settings) -> Result<Self, HubError> {
+        if settings.read_token.as_ref().is_some_and(String::is_empty) {
+            return Err(HubError::Settings("the token of readers is empty".to_owned()));
+        }
         let store = Store::open(&settings.database, settings.database_ca.as_deref()).await?;
         let (beats, arrived) = mpsc::channel(QUEUE);
         let (reservations, asked) = mpsc::channel(QUEUE);
@@ -177,6 +180,7 @@ impl Hub {
         };
         let hub = Self { inner: Arc::new(inner) };
         hub.read_orders(&hub.inner.store.client().await?).await?;
+        hub.check_key()?;
         tokio::spawn(hub.clone().answer_beats(arrived));
         tokio::spawn(hub.clone().answer_reservations(asked));
         tokio::spawn(hub.clone().watch_orders());
@@ -186,9 +190,22 @@ impl Hub {
         Ok(hub)
     }
 
-    /// Why the organisation's log was not extended or published the last time.
-    fn problem(&self) -> MutexGuard<'_, Option<String>> {
-        self.inner.problem.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The reason that the organisation's log was not extended or published the last time, or that the hub gives no
+    /// permits; `None` if all is well. For the operator of the hub.
+    pub fn problem(&self) -> Option<String> {
+        self.inner.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Refuses to sign with another key than that of the organisation's log.
+    fn check_key(&self) -> Result<(), HubError> {
+        let (orders, own) = (self.orders(), self.inner.settings.key.verifier().to_string());
+        match orders.chain.organisation() {
+            Some(organisation) if organisation.log != own => {
+                let log = &organisation.log;
+                Err(HubError::Settings(format!("the hub's key is {own}; the organisation's log is signed by {log}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn orders(&self) -> Arc<Orders> {

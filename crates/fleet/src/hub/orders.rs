@@ -44,6 +44,11 @@ impl Hub {
         self.read_orders(&client).await?;
         let mut chain = self.orders().chain.clone();
         let order = chain.add(signed)?;
+        if let Command::Organisation(organisation) = &order.command
+            && organisation.log != self.inner.settings.key.verifier().to_string()
+        {
+            return Err(HubError::Invalid("the order names another key of the log than this hub's".to_owned()));
+        }
         // Signatures of others are not verified by anybody.
         let mut signed = signed.clone();
         let founder = matches!(order.command, Command::Organisation(_)) && order.seq == 1;

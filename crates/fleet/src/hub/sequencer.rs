@@ -4,6 +4,7 @@
 //! Every hub tries once a second, and at once for an order. The row of the head is locked, so one hub appends at a time.
 
 use std::collections::HashMap;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -50,7 +51,8 @@ impl Hub {
         let store = &self.inner.store;
         let done = store.in_time(store::LONG_TIMEOUT, self.extend()).await;
         let done = store.in_time(store::LONG_TIMEOUT, self.publish()).await.and(done);
-        *self.problem() = done.err().map(|error| error.to_string());
+        let problem = done.err().map(|error| error.to_string());
+        *self.inner.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 
     /// Appends the waiting leaves, and once a day a list of all members.
@@ -93,6 +95,7 @@ impl Hub {
     /// Signs the newest head, has it cosigned by the witnesses, and publishes it. Finds out whether the database has
     /// lost leaves, and brings them back.
     async fn publish(&self) -> Result<(), HubError> {
+        self.check_key()?;
         let client = self.inner.store.client().await?;
         let head = newest(&client, "").await?;
         let row = client.query_one("SELECT published_size, published FROM head", &[]).await?;
