@@ -46,7 +46,7 @@ pub enum Command {
     Skip {
         /// The `policies` order.
         order: u64,
-        /// The index of the stage, from 0.
+        /// The index of the stage, from 0; messages count from 1.
         stage: usize,
     },
     /// Sets a kill switch.
@@ -390,7 +390,7 @@ impl Chain {
                 Some(rollout) if stage < rollout.order.plan.len() => {
                     rollout.skipped_to = rollout.skipped_to.max(stage);
                 }
-                _ => return pointless(format!("no policies order {seq} has a stage {stage}")),
+                _ => return pointless(format!("order {seq} is no rollout with a stage {}", stage.saturating_add(1))),
             },
             Command::Stop { note, .. } if note.chars().count() > MAX_NOTE_CHARS => {
                 return pointless(format!("a note has at most {MAX_NOTE_CHARS} characters"));
