@@ -146,7 +146,7 @@ fn what_cannot_be_meant_is_refused_before_it_is_given() {
     assert!(refused(1, &["roll", "policy.toml", "--plan", "shadow:5%:1h"]).contains("its last stage enforces"));
     assert!(refused(1, &["lift", "2"]).contains("order 2 is not a kill switch in force"));
     assert!(refused(2, &["skip", "2", "0"]).contains("not in 1.."));
-    assert!(refused(1, &["skip", "2", "4"]).contains("no policies order 2 has a stage"));
+    assert!(refused(1, &["skip", "2", "4"]).contains("order 2 is no rollout with a stage 4"));
     assert!(refused(2, &["limit", "a/count/organisation", "1e3"]).contains("such as 5000 or 0.25"));
     fs::write(desk.path().join("bad.toml"), "[[rule]]\n").unwrap();
     assert!(refused(1, &["roll", "bad.toml"]).contains("does not load"));
