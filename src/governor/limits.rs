@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::shared_limits::Taking;
-use crate::model::{Sequence, Timestamp, is_lasting_counter, is_shared_counter};
+use crate::model::{Sequence, Timestamp, is_grant_counter, is_shared_counter};
 use crate::policy::{Charge, Meter, Used};
 use crate::proof::UsedLimit;
 
@@ -46,7 +46,7 @@ impl Counters {
     pub(super) fn restored(used: Vec<UsedLimit>) -> Self {
         let mut state = State::default();
         for UsedLimit { record, at, charges } in used {
-            for (counter, amount) in charges {
+            for (counter, amount) in charges.into_iter().filter(|(counter, _)| !is_shared_counter(counter)) {
                 state.add(&counter, Use { at, record, amount });
             }
         }
@@ -69,23 +69,11 @@ impl Counters {
         LimitMeter { keeps: true, ..self.local_meter(now) }
     }
 
-    /// The amounts of the organisation's counters used within their windows, in millionths; `window_of` tells a
-    /// counter's window in milliseconds.
-    pub(super) fn shared(&self, now: Timestamp, window_of: impl Fn(&str) -> i64) -> Vec<(String, i64)> {
-        let state = self.lock();
-        let shared = state.by_counter.keys().filter(|counter| is_shared_counter(counter));
-        let mut used: Vec<(String, i64)> =
-            shared.map(|counter| (counter.to_string(), state.look(counter, window_of(counter), now).amount)).collect();
-        used.sort_unstable();
-        used
-    }
-
-    /// Returns what a decision used of rate limits, because its action failed. Uses of a pre-approval and of the
-    /// organisation's limits stay consumed.
+    /// Returns what a decision used of rate limits, because its action failed; uses of a pre-approval stay consumed.
     pub(super) fn give_back(&self, record: Sequence) {
         let mut state = self.lock();
         let used = state.by_record.remove(&record).unwrap_or_default();
-        let (kept, given): (Vec<_>, Vec<_>) = used.into_iter().partition(|counter| is_lasting_counter(counter));
+        let (kept, given): (Vec<_>, Vec<_>) = used.into_iter().partition(|counter| is_grant_counter(counter));
         if !kept.is_empty() {
             state.by_record.insert(record, kept);
         }
@@ -111,15 +99,15 @@ impl Counters {
 pub(super) struct Restarting<'a>(MutexGuard<'a, State>);
 
 impl Restarting<'_> {
-    /// Forgets all uses except those of pre-approvals and of the organisation's limits, which count from `at`.
+    /// Forgets all uses except those of pre-approvals, which count from `at`.
     pub(super) fn restart(mut self, at: Timestamp) {
         let State { by_counter, by_record } = &mut *self.0;
-        by_counter.retain(|name, _| is_lasting_counter(name));
+        by_counter.retain(|name, _| is_grant_counter(name));
         for used in by_counter.values_mut().flat_map(|counter| &mut counter.uses) {
             used.at = at;
         }
         by_record.retain(|_, counters| {
-            counters.retain(|name| is_lasting_counter(name));
+            counters.retain(|name| is_grant_counter(name));
             !counters.is_empty()
         });
     }
@@ -144,11 +132,8 @@ impl LimitMeter<'_> {
 
     /// Records what a decision uses.
     pub(super) fn reserve(&mut self, charges: &[Charge], record: Sequence, at: Timestamp) {
-        if charges.is_empty() {
-            return;
-        }
-        let state = self.state.get_or_insert_with(|| self.counters.lock());
-        for charge in charges {
+        for charge in charges.iter().filter(|charge| charge.share.is_none()) {
+            let state = self.state.get_or_insert_with(|| self.counters.lock());
             state.add(&charge.counter, Use { at, record, amount: charge.amount });
         }
     }
@@ -156,18 +141,13 @@ impl LimitMeter<'_> {
 
 impl Meter for LimitMeter<'_> {
     fn used(&mut self, charge: &Charge) -> Used {
-        let state = self.state.get_or_insert_with(|| self.counters.lock());
-        let used = if self.keeps {
-            state.look(&charge.counter, charge.window, self.now)
-        } else {
-            state.used(&charge.counter, charge.window, self.now)
-        };
-        if charge.share.is_none() {
-            return used;
+        if charge.share.is_some() {
+            // Only the organisation knows what is used.
+            let is_full = self.taking.is_some_and(|taking| taking.is_short(&charge.counter));
+            return Used { amount: if is_full { charge.most } else { 0 }, frees_at: None, is_full };
         }
-        // What other governors used is not known here; `used` only bounds the memory.
-        let is_full = used.is_full || self.taking.is_some_and(|taking| taking.is_short(&charge.counter));
-        Used { amount: if is_full { charge.most } else { 0 }, frees_at: None, is_full }
+        let state = self.state.get_or_insert_with(|| self.counters.lock());
+        if self.keeps { state.look(charge, self.now) } else { state.used(charge, self.now) }
     }
 }
 
@@ -186,44 +166,47 @@ impl State {
     }
 
     /// The state of a counter, without changing it.
-    fn look(&self, counter: &str, window: i64, now: Timestamp) -> Used {
-        let Some(counter) = self.by_counter.get(counter) else {
+    fn look(&self, charge: &Charge, now: Timestamp) -> Used {
+        let Some(counter) = self.by_counter.get(&charge.counter) else {
             return Used { amount: 0, frees_at: None, is_full: false };
         };
-        let oldest = counter.oldest(window, now);
+        let oldest = counter.oldest(charge, now);
         let mut within = counter.uses.iter().filter(|known| known.at.as_millis() > oldest).peekable();
-        let frees_at = within.peek().map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(window)));
+        let frees_at =
+            within.peek().map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(charge.window)));
         let amount = within.map(|known| known.amount).fold(0, i64::saturating_add);
         Used { amount, frees_at, is_full: counter.uses.len() >= MOST_USES }
     }
 
-    fn used(&mut self, name: &str, window: i64, now: Timestamp) -> Used {
+    fn used(&mut self, charge: &Charge, now: Timestamp) -> Used {
         let Self { by_counter, by_record } = self;
-        let Some(counter) = by_counter.get_mut(name) else {
+        let Some(counter) = by_counter.get_mut(&charge.counter) else {
             return Used { amount: 0, frees_at: None, is_full: false };
         };
-        let oldest = counter.oldest(window, now);
+        let oldest = counter.oldest(charge, now);
         while let Some(first) = counter.uses.front().copied().filter(|first| first.at.as_millis() <= oldest) {
             counter.uses.pop_front();
             counter.total -= first.amount;
             if let Some(counters) = by_record.get_mut(&first.record) {
-                counters.retain(|other| **other != *name);
+                counters.retain(|name| *name != charge.counter);
                 if counters.is_empty() {
                     by_record.remove(&first.record);
                 }
             }
         }
-        let frees_at =
-            counter.uses.front().map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(window)));
+        let frees_at = counter
+            .uses
+            .front()
+            .map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(charge.window)));
         Used { amount: counter.total, frees_at, is_full: counter.uses.len() >= MOST_USES }
     }
 }
 
 impl Counter {
     /// Uses at or before this time have left the window. If the clock stepped back, time stands still, as in the log.
-    fn oldest(&self, window: i64, now: Timestamp) -> i64 {
+    fn oldest(&self, charge: &Charge, now: Timestamp) -> i64 {
         let now = self.uses.back().map_or(now, |last| now.max(last.at));
-        now.as_millis().saturating_sub(window)
+        now.as_millis().saturating_sub(charge.window)
     }
 
     fn remove(&mut self, record: Sequence) {

@@ -8,7 +8,7 @@ use super::permit::Permit;
 use super::shared_limits::SharedLimits;
 #[cfg(feature = "checkpoints")]
 use crate::model::Digest;
-use crate::model::{Error, KillSwitchId, KillSwitchReport, KillSwitchScope, LONGEST_LIMIT_WINDOW};
+use crate::model::{Error, KillSwitchId, KillSwitchReport, KillSwitchScope};
 
 impl<'a> Extension<'a> {
     /// Returns the id of this opening of the store: 32 hexadecimal digits, random and never stored.
@@ -51,17 +51,6 @@ impl<'a> Extension<'a> {
     /// approval holds that of its escalation.
     pub fn share_limits(self, limits: Arc<dyn SharedLimits>) {
         self.inner().shared.provide(limits);
-    }
-
-    /// Returns, for each counter of the organisation, the amount that this governor used within its window, in
-    /// millionths. A counter that no policy in force names counts over the longest window, 31 days.
-    pub fn shared_uses(self) -> Vec<(String, i64)> {
-        let terms = self.inner().policies.load().shared_limits();
-        let window_of = |counter: &str| {
-            let window = terms.iter().find(|terms| terms.counter == counter).map(|terms| terms.window.as_millis());
-            window.and_then(|millis| i64::try_from(millis).ok()).unwrap_or(LONGEST_LIMIT_WINDOW)
-        };
-        self.inner().limits.shared(self.inner().clock.now(), window_of)
     }
 
     /// Stops agents by an order of the governor's organisation, like [`KillSwitch::set`](crate::handle::KillSwitch::set).

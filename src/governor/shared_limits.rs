@@ -19,9 +19,8 @@ pub trait SharedLimits: Send + Sync {
     /// fraction of a second: the decision waits for it.
     fn take(&self, request: &str, uses: &[SharedUse<'_>]) -> Taken;
 
-    /// Returns the uses that [`SharedLimits::take`] got for a request that did not use them in the end. It must not
-    /// block.
-    fn give_back(&self, request: &str, uses: &[SharedUse<'_>]);
+    /// Returns what [`SharedLimits::take`] got for a request that did not use it in the end. It must not block.
+    fn give_back(&self, request: &str);
 }
 
 /// A use of a shared limit that a decision asks for.
@@ -114,8 +113,8 @@ impl Taking<'_> {
     }
 
     fn give_back(&mut self) {
-        if let Some((limits, request, charges)) = self.taken.take() {
-            limits.give_back(&request, &charges.iter().filter_map(used).collect::<Vec<_>>());
+        if let Some((limits, request, _)) = self.taken.take() {
+            limits.give_back(&request);
         }
     }
 }

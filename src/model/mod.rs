@@ -98,7 +98,7 @@ pub(crate) use intent::{IntentStamp, check_context};
 pub(crate) use preapproval::{GRANT_PREFIX, is_grant_counter};
 pub use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;
-pub(crate) use share::{ORGANISATION, is_lasting_counter, is_shared_counter};
+pub(crate) use share::{ORGANISATION, is_shared_counter};
 pub(crate) use time::LONGEST_LIMIT_WINDOW;
 pub(crate) use unseen::{hides_or_breaks, is_invisible, turns_direction};
 pub(crate) use verification::OnProgress;

@@ -1,6 +1,6 @@
 //! Limits that hold for a whole organisation: how their uses are obtained, and the names of their counters.
 
-use super::{closed_words, is_grant_counter};
+use super::closed_words;
 
 closed_words! {
     /// The way a governor obtains uses of a limit that its organisation shares.
@@ -22,12 +22,6 @@ pub(crate) fn is_shared_counter(counter: &str) -> bool {
     parts.next().is_some() && parts.next().is_some() && parts.next() == Some(ORGANISATION) && parts.next().is_none()
 }
 
-/// Returns whether uses of a counter stay consumed when the action fails or the log's time steps back: those of
-/// pre-approvals and of the organisation.
-pub(crate) fn is_lasting_counter(counter: &str) -> bool {
-    is_shared_counter(counter) || is_grant_counter(counter)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,7 +29,7 @@ mod tests {
     #[test]
     fn only_counters_of_the_organisation_are_shared() {
         for shared in ["pay/count/organisation", "pay/sum of amount/organisation"] {
-            assert!(is_shared_counter(shared) && is_lasting_counter(shared), "{shared}");
+            assert!(is_shared_counter(shared), "{shared}");
         }
         for local in [
             "pay/count/all",

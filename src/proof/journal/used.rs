@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::evidence::{self, Charged};
-use crate::model::{LONGEST_LIMIT_WINDOW, Sequence, Timestamp, is_lasting_counter};
+use crate::model::{LONGEST_LIMIT_WINDOW, Sequence, Timestamp, is_grant_counter};
 
 /// The use of limits by one decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub(crate) struct UsedLimit {
 }
 
 /// All uses within the longest window, without those released by failures. A failure never releases the use of a
-/// pre-approval or of a limit of the organisation.
+/// pre-approval.
 #[derive(Debug, Default)]
 pub(crate) struct UsedLimits {
     by_record: BTreeMap<Sequence, UsedLimit>,
@@ -37,10 +37,9 @@ impl UsedLimit {
         (!charges.is_empty()).then_some(Self { record, at, charges })
     }
 
-    /// Returns what remains after the log's time stepped back to `at`: the uses of pre-approvals and of the
-    /// organisation's limits, as of that time.
+    /// Returns what remains after the log's time stepped back to `at`: the uses of pre-approvals, as of that time.
     pub(crate) fn restarted(mut self, at: Timestamp) -> Option<Self> {
-        self.charges.retain(|(counter, _)| is_lasting_counter(counter));
+        self.charges.retain(|(counter, _)| is_grant_counter(counter));
         (!self.charges.is_empty()).then_some(Self { at, ..self })
     }
 }
@@ -58,7 +57,7 @@ impl UsedLimits {
     pub(crate) fn give_back(&mut self, record: Sequence) {
         match self.by_record.get_mut(&record) {
             Some(used) => {
-                used.charges.retain(|(counter, _)| is_lasting_counter(counter));
+                used.charges.retain(|(counter, _)| is_grant_counter(counter));
                 if used.charges.is_empty() {
                     self.by_record.remove(&record);
                 }

@@ -62,7 +62,7 @@ impl SharedLimits for Limits {
         }
     }
 
-    fn give_back(&self, request: &str, _uses: &[SharedUse<'_>]) {
+    fn give_back(&self, request: &str) {
         self.shared.purse().put_back(number_of(request));
     }
 }
