@@ -3,18 +3,17 @@
 //! Beats that arrive together are answered from one transaction. It begins after the last of them arrived, so a permit
 //! counted from the sending of its beat never hides an order that was stored before the beat was sent.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 use rulekeep::checkpoint::{Checkpoint, CheckpointError, ConsistencyProof, VerifierKey, verify_consistency};
 use rulekeep::system::Timestamp;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
-use tokio_postgres::Row;
 
 use super::orders::number;
-use super::{Hub, HubError, Orders, sequencer, store};
+use super::{Hub, HubError, Orders, limits, sequencer, store};
 use crate::log::Leaf;
-use crate::order::Chain;
 use crate::permit::Arrival;
 use crate::wire::{Anchor, Answer, Beat, Enrol, Enrolled, Invitation, Term};
 
@@ -87,8 +86,9 @@ impl Hub {
             .await
             .map_err(|_| busy())?;
         let mut answer = answered.await.map_err(|_| busy())?.map_err(HubError::Database)?;
-        if answer.orders.is_empty() && answer.refused.is_none() && !answer.is_news() {
+        if answer.refused.is_none() && !answer.is_news() {
             // INVARIANT: the permit stays that of the transaction above, counted from the sending of this beat.
+            // An order that it does not have yet ends the waiting before it begins.
             let _ = tokio::time::timeout(wait, newest.wait_for(|newest| *newest > order)).await;
         }
         let orders = self.orders();
@@ -146,22 +146,21 @@ impl Hub {
         let mut client = self.inner.store.client().await?;
         let read = self.inner.reads.begin_read();
         let transaction = client.transaction().await?;
-        let epoch = self.look_at_epoch(&transaction).await?;
         let ids: Vec<&str> = beats.iter().map(|(beat, _)| beat.governor.as_str()).collect();
+        let epoch = self.look_at_epoch(&transaction, &ids).await?;
         // Locked in one order, so that hubs do not wait for each other in a circle.
         let rows = transaction.query(&transaction.prepare_cached(SELECT).await?, &[&ids]).await?;
-        let mut members: BTreeMap<String, Member> =
-            rows.iter().map(Member::read).map(|row| (row.id.clone(), row)).collect();
+        let members = rows.iter().map(|row| Member::read(row.get(0)).map(|member| (member.id.clone(), member)));
+        let mut members: BTreeMap<String, Member> = members.collect::<Result<_, _>>()?;
         self.read_orders(&transaction).await?;
         let stages = self.stages(&transaction).await?;
         let recalls = self.recalls(&transaction, &ids).await?;
         let orders = self.orders();
-        let (mut answers, mut leaves) = (BTreeMap::new(), Vec::new());
+        let (mut answers, mut leaves, mut recounted) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
         for (beat, arrival) in beats {
             let Some(member) = members.get_mut(&beat.governor) else { continue };
             let context = Context {
                 orders: &orders,
-                chain: &orders.chain,
                 now: epoch.now,
                 unverified: epoch.unverified,
                 awaited_in: epoch.fence.is_awaited(&beat.governor).then_some(epoch.fence.epoch()),
@@ -176,15 +175,12 @@ impl Hub {
             answer.permit = answer.permit.and_then(|term| read.permit(*arrival, term));
             answer.stages.clone_from(&stages);
             answer.recall = recalls.get(&beat.governor).cloned().unwrap_or_default();
-            if beat.order < orders.chain.seq() {
-                // News ends the waiting of a beat; the orders are added then.
-                answer.orders = orders.signed.last().cloned().into_iter().collect();
-            }
             if !answer.nonce.is_empty() {
-                self.settle(&transaction, beat, &epoch, member.is_shown).await?;
+                recounted.extend(self.settle(&transaction, beat, &epoch, member.is_shown).await?);
             }
             answers.insert(beat.governor.clone(), Ok(answer));
         }
+        limits::recount(&transaction, &recounted).await?;
         Member::store(&transaction, &members).await?;
         let leaves: Vec<_> =
             leaves.iter().map(|(leaf, governor, size)| (leaf, governor.as_str(), number(*size))).collect();
@@ -198,7 +194,7 @@ impl Hub {
 type Judged = Result<Answer, String>;
 
 impl Answer {
-    /// Returns whether the governor should get it at once.
+    /// Returns whether the governor should get it at once, whatever its orders are.
     fn is_news(&self) -> bool {
         !self.recall.is_empty() || self.report.is_some() || self.show
     }
@@ -207,7 +203,6 @@ impl Answer {
 /// The facts that a beat is judged by, besides its governor.
 struct Context<'a> {
     orders: &'a Orders,
-    chain: &'a Chain,
     now: i64,
     /// The epoch for which it has not reported what it holds of shared limits.
     awaited_in: Option<u64>,
@@ -225,8 +220,8 @@ enum Taken {
     OtherStart,
 }
 
-/// A governor as the database knows it.
-#[derive(Debug, Clone)]
+/// A governor as the database knows it: the columns of `governors`.
+#[derive(Debug, Serialize, Deserialize)]
 struct Member {
     id: String,
     key: String,
@@ -237,9 +232,9 @@ struct Member {
     number: i64,
     nonce: String,
     nonce_before: String,
-    order: i64,
+    order_seq: i64,
     refused: String,
-    open: i64,
+    open_actions: i64,
     size: i64,
     note: String,
     anchored_at: i64,
@@ -255,32 +250,8 @@ struct Member {
 }
 
 impl Member {
-    fn read(row: &Row) -> Self {
-        Self {
-            id: row.get(0),
-            key: row.get(1),
-            groups: row.get(2),
-            boot: row.get(3),
-            boot_before: row.get(4),
-            nonce: row.get(5),
-            nonce_before: row.get(6),
-            order: row.get(7),
-            refused: row.get(8),
-            open: row.get(9),
-            size: row.get(10),
-            note: row.get(11),
-            anchored_at: row.get(12),
-            copied: row.get(13),
-            seen_at: row.get(14),
-            skew_ms: row.get(15),
-            permit_until: row.get(16),
-            trouble: row.get(17),
-            is_shown: row.get(18),
-            boot_at: row.get(19),
-            number: row.get(20),
-            permit_order: row.get(21),
-            former_until: row.get(22),
-        }
+    fn read(row: &str) -> Result<Self, HubError> {
+        serde_json::from_str(row).map_err(|error| HubError::Database(format!("a governor cannot be read: {error}")))
     }
 
     /// Stores what beats have changed.
@@ -288,42 +259,9 @@ impl Member {
         transaction: &deadpool_postgres::Transaction<'_>,
         members: &BTreeMap<String, Self>,
     ) -> Result<(), HubError> {
-        macro_rules! column {
-            ($($field:ident),*) => { ($(members.values().map(|member| member.$field.clone()).collect::<Vec<_>>()),*) };
-        }
-        let (ids, boots, boots_before, nonces, nonces_before, refused, notes, troubles) =
-            column!(id, boot, boot_before, nonce, nonce_before, refused, note, trouble);
-        let (orders, open, sizes, anchored, seen, skews, permits) =
-            column!(order, open, size, anchored_at, seen_at, skew_ms, permit_until);
-        let (boots_at, numbers, permit_orders, former) = column!(boot_at, number, permit_order, former_until);
-        let shown: Vec<bool> = members.values().map(|member| member.is_shown).collect();
-        transaction
-            .execute(
-                &transaction.prepare_cached(UPDATE).await?,
-                &[
-                    &ids,
-                    &boots,
-                    &boots_before,
-                    &nonces,
-                    &nonces_before,
-                    &refused,
-                    &notes,
-                    &troubles,
-                    &orders,
-                    &open,
-                    &sizes,
-                    &anchored,
-                    &seen,
-                    &skews,
-                    &permits,
-                    &shown,
-                    &boots_at,
-                    &numbers,
-                    &permit_orders,
-                    &former,
-                ],
-            )
-            .await?;
+        let rows = serde_json::to_string(&members.values().collect::<Vec<_>>());
+        let rows = rows.map_err(|error| HubError::Database(error.to_string()))?;
+        transaction.execute(&transaction.prepare_cached(UPDATE).await?, &[&rows]).await?;
         Ok(())
     }
 
@@ -364,26 +302,26 @@ impl Member {
         self.nonce_before = beat.nonce.clone().unwrap_or_default();
         self.nonce = super::random();
         self.number = number(beat.number);
-        self.order = number(beat.order);
+        self.order_seq = number(beat.order);
         self.refused = serde_json::to_string(&beat.refused).unwrap_or_default().replace("\\u0000", "?");
-        self.open = number(beat.open);
+        self.open_actions = number(beat.open);
         self.skew_ms = beat.at.as_millis().saturating_sub(context.now);
         self.seen_at = context.now;
-        let refused = if context.chain.is_retired(&self.id) {
+        let refused = if context.orders.chain.is_retired(&self.id) {
             Some("its membership has ended".to_owned())
         } else if context.orders.digest_of(beat.order) != Some(beat.head) {
             Some(format!("its order {} is not the one that this hub knows", beat.order))
         } else {
             context.unverified.map(str::to_owned)
         };
-        let term = context.chain.organisation().map(|organisation| Term {
+        let term = context.orders.chain.organisation().map(|organisation| Term {
             term_ms: organisation.permit_seconds.saturating_mul(1000),
-            offline_ms: u64::try_from(context.chain.offline_for(&self.groups).as_millis()).unwrap_or(0),
+            offline_ms: u64::try_from(context.orders.chain.offline_for(&self.groups).as_millis()).unwrap_or(0),
         });
         let permit = term.filter(|_| refused.is_none() && self.is_shown);
         if let Some(term) = permit {
             // Permits come with all orders, so the newest order is only missing where earlier ones are held.
-            let newest = number(context.chain.seq());
+            let newest = number(context.orders.chain.seq());
             if std::mem::replace(&mut self.permit_order, newest) < newest {
                 self.former_until = self.permit_until;
             }
@@ -494,16 +432,10 @@ const ON_ITS_WAY_MS: i64 = 60_000;
 const MOST_AT_ONCE: usize = 512;
 /// The longest time that a beat may wait for news.
 const MAX_WAIT_MS: u64 = 60_000;
-const SELECT: &str = "SELECT id, key, groups, boot, boot_before, nonce, nonce_before, order_seq, refused, open_actions, \
-    size, note, anchored_at, copied, seen_at, skew_ms, permit_until, trouble, is_shown, \
-    boot_at, number, permit_order, former_until FROM governors WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+const SELECT: &str = "SELECT row_to_json(g)::text FROM governors AS g WHERE id = ANY($1) ORDER BY id FOR UPDATE";
 const UPDATE: &str = "UPDATE governors AS g SET boot = u.boot, boot_before = u.boot_before, nonce = u.nonce, \
     nonce_before = u.nonce_before, refused = u.refused, note = u.note, trouble = u.trouble, order_seq = u.order_seq, \
     open_actions = u.open_actions, size = u.size, anchored_at = u.anchored_at, seen_at = u.seen_at, skew_ms = u.skew_ms, \
     permit_until = u.permit_until, is_shown = u.is_shown, boot_at = u.boot_at, number = u.number, \
     permit_order = u.permit_order, former_until = u.former_until \
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], \
-    $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::boolean[], \
-    $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[]) \
-    AS u(id, boot, boot_before, nonce, nonce_before, refused, note, trouble, order_seq, open_actions, size, anchored_at, \
-    seen_at, skew_ms, permit_until, is_shown, boot_at, number, permit_order, former_until) WHERE g.id = u.id";
+    FROM jsonb_populate_recordset(NULL::governors, $1::text::jsonb) AS u WHERE g.id = u.id";

@@ -15,7 +15,7 @@ use crate::log::Leaf;
 
 /// The epoch of the database, read in a transaction.
 pub(super) struct EpochNow {
-    /// The governors that have not reported since it began.
+    /// Whether governors have not reported since it began, and which of those asked for.
     pub(super) fence: Fence,
     /// The database's time.
     pub(super) now: i64,
@@ -25,8 +25,13 @@ pub(super) struct EpochNow {
 
 impl Hub {
     /// Reads the database's epoch. Begins a new one if the database is another, or its server was started again, because
-    /// its disk may have been reset: then it has forgotten nonces and grants, perhaps without a leaf.
-    pub(super) async fn look_at_epoch(&self, client: &impl GenericClient) -> Result<EpochNow, HubError> {
+    /// its disk may have been reset: then it has forgotten nonces and grants, perhaps without a leaf. Of the fence, it
+    /// reads the rows of these governors, and one more so that a closed fence is seen.
+    pub(super) async fn look_at_epoch(
+        &self,
+        client: &impl GenericClient,
+        governors: &[&str],
+    ) -> Result<EpochNow, HubError> {
         let (identity, now) = store::identity(client).await?;
         self.inner.store.check(&identity)?;
         let (system, timeline) = (&identity.system, number(identity.timeline));
@@ -42,7 +47,7 @@ impl Hub {
         }
         let row = row.ok_or_else(|| HubError::Database("it has no epoch".to_owned()))?;
         let (epoch, is_verified, since): (i64, bool, i64) = (row.get(0), row.get(1), row.get(2));
-        let rows = client.query("SELECT governor, boot FROM fence", &[]).await?;
+        let rows = client.query(AWAITED, &[&governors]).await?;
         let fence = Fence::from_rows(epoch.unsigned_abs(), since, rows.iter().map(|row| (row.get(0), row.get(1))));
         let is_verified = is_verified && self.inner.has_compared.load(Ordering::Relaxed);
         let unverified = (!is_verified).then_some("the database was started, and its log is not verified yet");
@@ -68,7 +73,7 @@ impl Hub {
 
     /// The database's time, if its log is verified.
     pub(super) async fn verified_now(&self, client: &impl GenericClient) -> Result<i64, HubError> {
-        let EpochNow { now, unverified, .. } = self.look_at_epoch(client).await?;
+        let EpochNow { now, unverified, .. } = self.look_at_epoch(client, &[]).await?;
         unverified.map_or(Ok(now), |why| Err(HubError::Log(why.to_owned())))
     }
 
@@ -81,6 +86,8 @@ impl Hub {
     }
 }
 
+const AWAITED: &str = "SELECT governor, boot FROM fence WHERE governor = ANY($1) \
+    UNION (SELECT governor, boot FROM fence LIMIT 1)";
 /// The newest epoch, if it is of this database.
 const NEWEST: &str = "SELECT n, is_verified, at FROM (SELECT * FROM epochs ORDER BY n DESC LIMIT 1) AS newest \
     WHERE system = $1 AND timeline = $2 AND started = $3";

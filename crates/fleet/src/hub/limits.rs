@@ -1,6 +1,6 @@
 //! Grants of shared limits. Requests that arrive within two milliseconds are decided in one transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use deadpool_postgres::{GenericClient, Transaction};
@@ -102,7 +102,7 @@ impl Hub {
     async fn decide_all(&self, requests: &[&Reserve]) -> Result<Vec<Reserved>, HubError> {
         let mut client = self.inner.store.client().await?;
         let transaction = client.transaction().await?;
-        let epoch = self.look_at_epoch(&transaction).await?;
+        let epoch = self.look_at_epoch(&transaction, &[]).await?;
         self.read_orders(&transaction).await?;
         let limits = self.orders().limits(&self.stages(&transaction).await?);
         let ids: Vec<&str> = requests.iter().map(|request| request.governor.as_str()).collect();
@@ -113,17 +113,17 @@ impl Hub {
         let counters: Vec<&str> =
             wants.map(|want| want.counter.as_str()).filter(|counter| limits.contains_key(*counter)).collect();
         let mut budgets = budgets(&transaction, &counters, &limits, &epoch).await?;
-        let rows = transaction.query(&format!("{SELECT} WHERE governor = ANY($1)"), &[&ids]).await?;
-        let mut known: BTreeMap<(String, (String, u64, String)), Grant> = rows
-            .iter()
-            .map(|row| Ok(((row.get(0), key(&grant(row)?)), grant(row)?)))
-            .collect::<Result<_, HubError>>()?;
+        let mut places = Vec::new();
+        for request in requests {
+            places.extend(request.wants.iter().map(|want| (&*request.governor, &*request.boot, want.number)));
+        }
+        let mut known = known(&transaction, &places).await?;
         let (mut answers, mut new, mut short) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         for request in requests {
             let mut answer = Reserved::default();
             let is_current = epoch.unverified.is_none() && boots.get(&request.governor) == Some(&request.boot);
             for want in &request.wants {
-                let place = (request.governor.clone(), (request.boot.clone(), want.number, want.counter.clone()));
+                let place = (request.governor.clone(), request.boot.clone(), want.number, want.counter.clone());
                 let is_shared_so = limits.get(&want.counter).is_some_and(|terms| terms.share == want.share);
                 let budget = budgets.get_mut(&want.counter).filter(|_| is_current && is_shared_so);
                 if let Some(grant) = budget.and_then(|budget| budget.decide(want, &request.boot, known.get(&place))) {
@@ -170,51 +170,50 @@ impl Hub {
         Ok(recalls)
     }
 
-    /// Takes back what a beat returns, and what it reports of an earlier life of the database.
+    /// Takes back what a beat returns, and what it reports of an earlier life of the database. Returns the counters
+    /// whose grants must be counted again.
     pub(super) async fn settle(
         &self,
         transaction: &Transaction<'_>,
         beat: &Beat,
         epoch: &EpochNow,
         is_shown: bool,
-    ) -> Result<(), HubError> {
-        let counters: Vec<&str> = beat.returned.iter().map(|each| each.counter.as_str()).collect();
-        if !counters.is_empty() {
+    ) -> Result<BTreeSet<String>, HubError> {
+        let governor = beat.governor.as_str();
+        let mut changed = BTreeMap::new();
+        if !beat.returned.is_empty() {
+            let counters: Vec<&str> = beat.returned.iter().map(|each| each.counter.as_str()).collect();
             let limits = self.orders().limits(&self.stages(transaction).await?);
             let mut budgets = budgets(transaction, &counters, &limits, epoch).await?;
-            let rows = transaction
-                .query(&format!("{SELECT} WHERE governor = $1 AND boot = $2"), &[&beat.governor, &beat.boot])
-                .await?;
-            let mut grants = rows.iter().map(grant).collect::<Result<Vec<_>, _>>()?;
-            let mut changed = Vec::new();
+            let places: Vec<_> = beat.returned.iter().map(|each| (governor, &*beat.boot, each.number)).collect();
+            let mut known = known(transaction, &places).await?;
             for each in &beat.returned {
-                let grant =
-                    grants.iter_mut().find(|grant| (&grant.counter, grant.number) == (&each.counter, each.number));
-                if let (Some(grant), Some(budget)) = (grant, budgets.get_mut(&each.counter))
+                let place = (beat.governor.clone(), beat.boot.clone(), each.number, each.counter.clone());
+                if let (Some(grant), Some(budget)) = (known.get_mut(&place), budgets.get_mut(&each.counter))
                     && budget.give_back(grant, &beat.boot, each.total).is_ok_and(|freed| freed > 0)
                 {
-                    changed.push((beat.governor.as_str(), grant.clone()));
+                    changed.insert(place, (governor, grant.clone()));
                 }
             }
-            store(transaction, &changed).await?;
+            store(transaction, &changed.into_values().collect::<Vec<_>>()).await?;
             store_taken(transaction, &budgets).await?;
         }
-        let Some(report) = &beat.report else { return Ok(()) };
+        let Some(report) = &beat.report else { return Ok(BTreeSet::new()) };
         let mut fence = epoch.fence.clone();
-        let size = u64::from(is_shown);
-        if fence.report(&beat.governor, report, size, 1) == Reported::Complete {
-            let rows = transaction.query(&format!("{SELECT} WHERE governor = $1"), &[&beat.governor]).await?;
-            let known = rows.iter().map(grant).map(|grant| grant.map(|grant| (key(&grant), grant)));
-            let known: BTreeMap<_, Grant> = known.collect::<Result<_, _>>()?;
-            let merged =
-                report.grants.iter().filter_map(|each| Grant::merge(known.get(&key(each)), each, fence.epoch()));
-            let merged: BTreeMap<_, _> = merged.map(|each| (key(&each), (beat.governor.as_str(), each))).collect();
-            let merged: Vec<_> = merged.into_values().collect();
-            store(transaction, &merged).await?;
-            transaction.execute(RECOUNT, &[]).await?;
-            transaction.execute("DELETE FROM fence WHERE governor = $1", &[&beat.governor]).await?;
+        if fence.report(governor, report, u64::from(is_shown), 1) != Reported::Complete {
+            return Ok(BTreeSet::new());
         }
-        Ok(())
+        let places: Vec<_> = report.grants.iter().map(|each| (governor, &*each.boot, each.number)).collect();
+        let known = known(transaction, &places).await?;
+        let merged = report.grants.iter().filter_map(|each| {
+            let place = (beat.governor.clone(), each.boot.clone(), each.number, each.counter.clone());
+            let merged = Grant::merge(known.get(&place), each, fence.epoch())?;
+            Some((place, (governor, merged)))
+        });
+        let merged: BTreeMap<_, _> = merged.collect();
+        store(transaction, &merged.into_values().collect::<Vec<_>>()).await?;
+        transaction.execute("DELETE FROM fence WHERE governor = $1", &[&governor]).await?;
+        Ok(report.grants.iter().map(|grant| grant.counter.clone()).collect())
     }
 
     /// Stops waiting for the report of a governor, by an order. What it may hold counts as the whole of each limit.
@@ -233,8 +232,7 @@ impl Hub {
             limits.iter().map(|(counter, terms)| Grant::charge(counter, &boot, terms.max, fence, terms.grants()));
         let charges: Vec<_> = charges.map(|charge| (governor, charge)).collect();
         store(transaction, &charges).await?;
-        transaction.execute(RECOUNT, &[]).await?;
-        Ok(())
+        recount(transaction, &limits.into_keys().collect()).await
     }
 }
 
@@ -285,13 +283,33 @@ async fn store(transaction: &Transaction<'_>, grants: &[(&str, Grant)]) -> Resul
     Ok(())
 }
 
+/// Counts the grants of some counters again.
+pub(super) async fn recount(transaction: &Transaction<'_>, counters: &BTreeSet<String>) -> Result<(), HubError> {
+    if !counters.is_empty() {
+        transaction.execute(RECOUNT, &[&counters.iter().collect::<Vec<_>>()]).await?;
+    }
+    Ok(())
+}
+
+/// The grants with some numbers of some runs of governors, by governor, run, number and counter.
+async fn known(
+    transaction: &Transaction<'_>,
+    places: &[(&str, &str, u64)],
+) -> Result<BTreeMap<(String, String, u64, String), Grant>, HubError> {
+    let governors: Vec<&str> = places.iter().map(|(governor, ..)| *governor).collect();
+    let boots: Vec<&str> = places.iter().map(|(_, boot, _)| *boot).collect();
+    let numbers: Vec<i64> = places.iter().map(|(.., place)| number(*place)).collect();
+    let rows = transaction.query(KNOWN, &[&governors, &boots, &numbers]).await?;
+    let placed = rows.iter().map(|row| {
+        let grant = grant(row)?;
+        Ok(((row.get(0), grant.boot.clone(), grant.number, grant.counter.clone()), grant))
+    });
+    placed.collect()
+}
+
 /// The grant of a row of [`SELECT`].
 fn grant(row: &Row) -> Result<Grant, HubError> {
     serde_json::from_str(row.get(1)).map_err(|error| HubError::Database(format!("a grant cannot be read: {error}")))
-}
-
-fn key(grant: &Grant) -> (String, u64, String) {
-    (grant.boot.clone(), grant.number, grant.counter.clone())
 }
 
 /// The term of a lease, in milliseconds. SOURCE: simulated; a governor's own rate over 15 minutes wastes nothing and
@@ -302,6 +320,8 @@ const RESERVE: i64 = 10_000;
 const GATHER: Duration = Duration::from_millis(2);
 const MOST_AT_ONCE: usize = 512;
 const SELECT: &str = "SELECT governor, body FROM grants";
+const KNOWN: &str = "SELECT governor, body FROM grants JOIN (SELECT DISTINCT * FROM unnest($1::text[], $2::text[], $3::bigint[])) \
+    AS wanted(g, b, n) ON governor = g AND boot = b AND number = n";
 const STORE: &str = "INSERT INTO grants SELECT u.governor, (body->>'boot'), (body->>'number')::bigint, body->>'counter', \
     body->>'share' = 'lease', (body->>'amount')::bigint - (body->>'returned')::bigint, (body->>'ends')::bigint, \
     (body->>'countsUntil')::bigint, u.text FROM unnest($1::text[], $2::text[]) AS u(governor, text), LATERAL (SELECT u.text::jsonb AS body) AS read \
@@ -313,4 +333,5 @@ const EXPIRE: &str = "WITH gone AS (DELETE FROM grants USING unnest($1::text[], 
     UPDATE budgets SET taken = taken - freed FROM freed WHERE budgets.counter = freed.counter";
 const HOLDERS: &str = "SELECT counter, taken, (SELECT count(DISTINCT governor) FROM grants \
     WHERE grants.counter = budgets.counter AND is_lease AND ends > $2) FROM budgets WHERE counter = ANY($1)";
-const RECOUNT: &str = "UPDATE budgets SET taken = coalesce((SELECT least(sum(counted), 9223372036854775807) FROM grants WHERE grants.counter = budgets.counter), 0)";
+const RECOUNT: &str = "UPDATE budgets SET taken = coalesce((SELECT least(sum(counted), 9223372036854775807) FROM grants WHERE grants.counter = budgets.counter), 0) \
+    WHERE counter = ANY($1)";

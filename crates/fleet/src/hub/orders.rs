@@ -28,7 +28,7 @@ impl Orders {
         let mut room = MAX_ORDERS_BYTES;
         let orders = self.signed.iter().skip(seq).take(MAX_ORDERS).enumerate();
         let fitting = orders.take_while(|(place, order)| {
-            let size = serde_json::to_string(order).map_or(usize::MAX, |text| text.len());
+            let size = most_bytes(order);
             let is_fitting = *place == 0 || size <= room;
             room = room.saturating_sub(size);
             is_fitting
@@ -58,7 +58,7 @@ impl Hub {
         let signed = &signed;
         let seq = number(order.seq);
         let transaction = client.transaction().await?;
-        let epoch = self.look_at_epoch(&transaction).await?;
+        let epoch = self.look_at_epoch(&transaction, &[]).await?;
         if let Some(why) = epoch.unverified {
             return Err(HubError::Log(why.to_owned()));
         }
@@ -240,6 +240,12 @@ impl Hub {
             bound: Timestamp::from_millis(row.get::<_, i64>(6).max(at)),
         })
     }
+}
+
+/// An upper bound of the length of an order's JSON. Its body is JSON itself, so a byte is escaped by one at most.
+fn most_bytes(order: &SignedOrder) -> usize {
+    let signatures = order.signatures.iter().map(|(name, signature)| 2 * name.len() + signature.len() + 8);
+    2 * order.body.len() + signatures.sum::<usize>() + 64
 }
 
 /// A count as PostgreSQL stores it.

@@ -61,7 +61,7 @@ impl Hub {
         let transaction = client.transaction().await?;
         let new = "INSERT INTO head VALUES (true, 0, $1, 0, '') ON CONFLICT DO NOTHING";
         transaction.execute(new, &[&Head::EMPTY.root.as_bytes().as_slice()]).await?;
-        let epoch = self.look_at_epoch(&transaction).await?;
+        let epoch = self.look_at_epoch(&transaction, &[]).await?;
         // A database that has lost leaves must get them back before others take their places.
         if epoch.unverified.is_none() {
             self.roll(&transaction, epoch.now).await?;
@@ -100,7 +100,7 @@ impl Hub {
         let head = newest(&client, "").await?;
         let row = client.query_one("SELECT published_size, published FROM head", &[]).await?;
         let (published_size, published): (i64, String) = (row.get(0), row.get(1));
-        let epoch = self.look_at_epoch(&client).await?;
+        let epoch = self.look_at_epoch(&client, &[]).await?;
         let key = &self.inner.settings.key;
         let files = self.inner.settings.publish.as_deref();
         let in_files = files.map_or(head.size, |folder| files::published_size(folder, &key.verifier()));
