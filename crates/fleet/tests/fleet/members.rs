@@ -12,11 +12,12 @@ use rulekeep::system::{SystemEntropy, Timestamp};
 use rulekeep::{Agent, Decision, Durability, Governor, Intent, RiskLevel, Tier};
 use rulekeep_fleet::bundle::Bundle;
 use rulekeep_fleet::hub::{Found, Hub, Members, Settings};
-use rulekeep_fleet::order::{Chain, Command, Order, Organisation, Policies, SignedOrder};
+use rulekeep_fleet::order::{Chain, Command, Order, Organisation, SignedOrder};
 use rulekeep_fleet::wire::{Invitation, Standing};
 use rulekeep_fleet::{CopyRule, Member, MemberBuilder, MemberError, Offline};
 
 use crate::support::cluster::Database;
+use crate::support::organisation::limited;
 
 struct Fleet {
     _database: Database,
@@ -171,24 +172,6 @@ fn pay(governor: &Governor, amount: i64) -> Decision {
     governor.enforce(&intent).unwrap().decision
 }
 
-fn limited(share: &str, max: i64) -> Command {
-    let document = format!(
-        r#"
-        name = "limits"
-        [[rule]]
-        id = "reads"
-        effect = "allow"
-        match.capabilities = ["document:read"]
-        [[rule]]
-        id = "refunds-{share}"
-        effect = "allow"
-        match.capabilities = ["payment:transfer"]
-        limit = {{ sum = "amount", max = {max}, per = "1d", by = "organisation", share = "{share}" }}
-        "#
-    );
-    Command::Policies(Policies { groups: Vec::new(), document, plan: Vec::new() })
-}
-
 fn stop_all() -> Command {
     Command::Stop { scope: KillSwitchScope::All, groups: Vec::new(), note: "wrong payees".to_owned() }
 }
@@ -290,7 +273,7 @@ fn two_processes_with_one_key_are_both_stopped() {
 fn a_limit_of_the_organisation_holds_over_all_governors() {
     let Some(fleet) = Fleet::start() else { return };
     for share in ["reserve", "lease"] {
-        let order = fleet.order(limited(share, 1_000)).read().unwrap().seq;
+        let order = fleet.order(limited(&format!("refunds-{share}"), share, 1_000, "1d")).read().unwrap().seq;
         let governors: Vec<Governor> = (0..4).map(|_| governor()).collect();
         let members: Vec<Member> = governors
             .iter()

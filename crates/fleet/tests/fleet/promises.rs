@@ -15,7 +15,7 @@ use rulekeep_fleet::wire::{Answer, Beat, Reserve, Reserved, Term};
 use crate::support::cluster::{Cluster, Database, sql};
 use crate::support::hub::{HubOptions, RunningHub, post};
 use crate::support::member::Member;
-use crate::support::organisation::{Organisation, stop};
+use crate::support::organisation::{Organisation, limited, stop};
 use crate::support::{Fleet, found, give, until};
 
 macro_rules! fleet {
@@ -25,20 +25,6 @@ macro_rules! fleet {
             None => return,
         }
     };
-}
-
-fn limited(share: &str, max: i64, window: &str) -> Command {
-    let document = format!(
-        r#"
-        name = "limits"
-        [[rule]]
-        id = "pay"
-        effect = "allow"
-        match.capabilities = ["payment:transfer"]
-        limit = {{ sum = "amount", max = {max}, per = "{window}", by = "organisation", share = "{share}" }}
-        "#
-    );
-    Command::Policies(Policies { groups: Vec::new(), document, plan: Vec::new() })
 }
 
 const COUNTER: &str = "pay/sum of amount/organisation";
@@ -88,7 +74,7 @@ async fn after_a_snapshot_a_limit_is_not_overshot() {
     let options = HubOptions::new(&cluster.url()).publish(folder.path());
     let hub = RunningHub::start(&options).await;
     let mut organisation = found(hub.api, 30).await;
-    give(&mut organisation, hub.api, limited("reserve", 10, "1d"), 2).await;
+    give(&mut organisation, hub.api, limited("pay", "reserve", 10, "1d"), 2).await;
     let mut member = Member::admitted("first", &[], &organisation, &[hub.address()]).await;
     let is_settled = "SELECT (count(*) = 0 AND (SELECT size = published_size FROM head))::text FROM pending";
     until("all is published", async || sql(&cluster.url(), is_settled).await.unwrap() == "true").await;
@@ -266,7 +252,7 @@ fn a_hub_lifts_no_kill_switch_by_naming_other_groups() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_decisions_that_ask_for_the_same_lease_at_once_are_both_answered() {
     let mut fleet = fleet!();
-    fleet.give(limited("lease", 1000, "1d"), 2).await;
+    fleet.give(limited("pay", "lease", 1000, "1d"), 2).await;
     let (member, other) = (fleet.member("first").await, fleet.member("second").await);
     let mut failed = Vec::new();
     for n in 1..20 {
@@ -283,7 +269,7 @@ async fn two_decisions_that_ask_for_the_same_lease_at_once_are_both_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_governor_with_huge_amounts_does_not_end_the_reservations_of_all() {
     let mut fleet = fleet!();
-    fleet.give(limited("reserve", 1000, "1d"), 2).await;
+    fleet.give(limited("pay", "reserve", 1000, "1d"), 2).await;
     let (bad, good) = (fleet.member("bad").await, fleet.member("good").await);
     let huge = vec![want(1, Share::Reserve, i64::MAX), want(2, Share::Reserve, i64::MAX)];
     let _ = reserve(&bad, huge).await;
@@ -294,7 +280,7 @@ async fn one_governor_with_huge_amounts_does_not_end_the_reservations_of_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_governor_with_odd_requests_fails_nobody_elses_reservations() {
     let mut fleet = fleet!();
-    fleet.give(limited("reserve", 1000, "1d"), 2).await;
+    fleet.give(limited("pay", "reserve", 1000, "1d"), 2).await;
     let (bad, good) = (fleet.member("bad").await, fleet.member("good").await);
     let mut failed = Vec::new();
     for n in 1..10 {
@@ -378,10 +364,10 @@ async fn a_governor_that_starts_gets_many_large_orders() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_longer_window_counts_what_was_granted_before() {
     let mut fleet = fleet!();
-    fleet.give(limited("reserve", 10, "1s"), 2).await;
+    fleet.give(limited("pay", "reserve", 10, "1s"), 2).await;
     let mut member = fleet.member("first").await;
     assert_eq!(reserve(&member, vec![want(1, Share::Reserve, 10 * ONE)]).await.unwrap().grants.len(), 1);
-    fleet.give(limited("reserve", 10, "1d"), 2).await;
+    fleet.give(limited("pay", "reserve", 10, "1d"), 2).await;
     // A reservation counts for 10 s and its window.
     tokio::time::sleep(Duration::from_secs(12)).await;
     member.beat(Duration::ZERO).await.unwrap();

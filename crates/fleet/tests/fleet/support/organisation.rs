@@ -4,7 +4,7 @@ use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::proof::Digest;
 use rulekeep::system::{Clock as _, SystemClock, Timestamp};
-use rulekeep_fleet::order::{Chain, Command, Order, Organisation as Founded, SignedOrder};
+use rulekeep_fleet::order::{Chain, Command, Order, Organisation as Founded, Policies, SignedOrder};
 use rulekeep_fleet::wire::Invitation;
 
 pub(crate) const NAME: &str = "fleet.example.com";
@@ -83,4 +83,23 @@ pub(crate) fn key(name: &str, seed: u8) -> CheckpointKey {
 pub(crate) fn stop(groups: &[&str]) -> Command {
     let groups = groups.iter().map(|group| (*group).to_owned()).collect();
     Command::Stop { scope: KillSwitchScope::All, groups, note: "test".to_owned() }
+}
+
+/// An order that allows reads, and payments within a limit of the organisation that a rule names.
+pub(crate) fn limited(rule: &str, share: &str, max: i64, window: &str) -> Command {
+    let document = format!(
+        r#"
+        name = "limits"
+        [[rule]]
+        id = "reads"
+        effect = "allow"
+        match.capabilities = ["document:read"]
+        [[rule]]
+        id = "{rule}"
+        effect = "allow"
+        match.capabilities = ["payment:transfer"]
+        limit = {{ sum = "amount", max = {max}, per = "{window}", by = "organisation", share = "{share}" }}
+        "#
+    );
+    Command::Policies(Policies { groups: Vec::new(), document, plan: Vec::new() })
 }
