@@ -15,7 +15,7 @@ use crate::log::Leaf;
 
 /// The epoch of the database, read in a transaction.
 pub(super) struct EpochNow {
-    /// Whether governors have not reported since it began, and which of those asked for.
+    /// The governors that have not reported since it began: those asked for, and one of the others if there are any.
     pub(super) fence: Fence,
     /// The database's time.
     pub(super) now: i64,
