@@ -114,23 +114,24 @@
 //! other, with the files of `proof` in `store`. On top, the [`Governor`] composes the engines. The crate
 //! `rulekeep-server` serves a governor over HTTP and over lines of JSON.
 
+pub use rulekeep_log as proof;
 #[cfg(feature = "checkpoints")]
-pub mod checkpoint;
-pub mod document;
+pub use rulekeep_log::checkpoint;
+pub use rulekeep_policy as policy;
+pub use rulekeep_types::{document, system};
 #[cfg(test)]
 #[path = "../tests/common/generated.rs"]
 mod generated;
 mod governor;
 mod mandate;
-mod model;
-mod parse;
-pub mod policy;
-pub mod proof;
 pub mod signature;
-mod store;
-pub mod system;
 mod telemetry;
 pub mod trust;
+
+// The engines by the names of their subjects.
+use rulekeep_intent as parse;
+use rulekeep_log::store;
+use rulekeep_types as model;
 
 pub use governor::{Governor, GovernorBuilder};
 pub use model::{Agent, Decision, Enforcement, Error, Event, Intent, Outcome, ProofRecord, RiskLevel, Tier};

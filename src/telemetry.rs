@@ -8,7 +8,9 @@
 
 use std::time::Duration;
 
-use crate::model::{Decision, Enforcement, Error, Intent, ParseResult, RiskLevel};
+#[cfg(feature = "tracing")]
+use crate::model::Decision;
+use crate::model::{Enforcement, Error, Intent, ParseResult};
 
 /// A call in progress: a span that ends with it.
 pub(crate) struct Work {
@@ -133,23 +135,6 @@ pub(crate) fn pending(count: impl FnOnce() -> usize) {
     #[cfg(feature = "metrics")]
     #[allow(clippy::cast_precision_loss)] // at most some thousands
     metrics::gauge!("rulekeep.escalations.pending").set(count() as f64);
-}
-
-/// Counts decisions that were added to the log.
-#[cfg_attr(not(feature = "metrics"), allow(unused_variables, clippy::needless_pass_by_value))]
-pub(crate) fn recorded(decisions: impl Iterator<Item = (Decision, RiskLevel)>) {
-    #[cfg(feature = "metrics")]
-    {
-        let count = || {
-            for (decision, risk) in decisions {
-                let labels = [("decision", decision.as_str()), ("risk", risk.as_str())];
-                metrics::counter!("rulekeep.decisions", &labels).increment(1);
-                metrics::counter!("rulekeep.proof.records").increment(1);
-            }
-        };
-        // A panic in the recorder must not end the writer thread.
-        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(count)));
-    }
 }
 
 /// Registers units and descriptions with the recorder.

@@ -3,28 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use policy::condition::{Bindings, Condition, Scope};
+use condition::{Bindings, Condition, Scope};
 use rulekeep::system::Timestamp;
 use rulekeep::{RiskLevel, Tier};
 
-// Conditions are private to the library, so the target compiles their files as well.
-mod model {
-    pub(crate) use rulekeep::agent::Label;
-    pub(crate) use rulekeep::intent::Capability;
-    pub(crate) use rulekeep::system::Timestamp;
-    pub(crate) use rulekeep::{RiskLevel, Tier};
-}
-
-mod document {
-    pub(crate) use rulekeep::document::did_you_mean;
-}
-
-#[path = "../../src/policy"]
-mod policy {
-    #[allow(dead_code)]
-    #[path = "condition/mod.rs"]
-    pub(crate) mod condition;
-}
+// Conditions are private to the policy engine, so the target compiles their files as well.
+#[allow(dead_code)]
+#[path = "../../crates/policy/src/condition/mod.rs"]
+mod condition;
 
 fuzz_target!(|source: &str| {
     let condition = match Condition::compile(source, &Bindings::default()) {

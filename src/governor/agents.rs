@@ -1,5 +1,6 @@
 //! Registering, reading, changing and suspending agents.
 
+use crate::model::parts::TrustChangeParts;
 use std::sync::Arc;
 
 use super::kill_switch::with_context;
@@ -267,7 +268,7 @@ impl Governor {
     /// Enqueues the first state of an agent, which starts its trust history.
     fn order_newcomer(&self, agent: &mut AgentRecord, cause: &str, at: Timestamp) -> Result<Sequence, Error> {
         let TrustState { score, tier, .. } = agent.trust;
-        let change = TrustChange { from: score, to: score, from_tier: tier, to_tier: tier };
+        let change = TrustChange::from(TrustChangeParts { from: score, to: score, from_tier: tier, to_tier: tier });
         let trust = TrustMove { change, cause: TrustCause::Registered, risk: None, gained: None, at, previous: None };
         let noted = AgentRecord { trust: agent.trust.noted(StateDraft::OWN_PLACE), ..agent.clone() };
         let trust = Some((agent.agent_id.clone(), trust));

@@ -42,7 +42,8 @@ impl Governor {
             return;
         }
         for rule in rules.filter(|rule| agent.is_none_or(|agent| self.is_about(rule, agent))) {
-            let alert = Alert { rule: Some(rule.id.clone()), severity: rule.severity, ..alert.clone() };
+            let mut alert = alert.clone();
+            (alert.rule, alert.severity) = (Some(rule.id.clone()), rule.severity);
             let subject = agent.map_or(subject, AgentId::as_str);
             self.raise_due(alert, rule, subject, now);
         }
@@ -75,9 +76,10 @@ impl Governor {
 
 impl Due {
     /// The alert with the records behind it and secrets redacted from its message.
-    pub(super) fn told_by(self, alert: Alert) -> Alert {
-        let message = masked(&alert.message);
-        Alert { message, occurrences: self.occurrences, ..alert }.about(self.proof_ids)
+    pub(super) fn told_by(self, mut alert: Alert) -> Alert {
+        alert.message = masked(&alert.message);
+        alert.occurrences = self.occurrences;
+        alert.about(self.proof_ids)
     }
 }
 

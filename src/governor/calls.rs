@@ -105,7 +105,8 @@ impl Governor {
 
     /// A digest of the request text, if known, and of the whole intent.
     fn digest_of_call(&self, intent: &Intent) -> Result<Digest, Error> {
-        let bare = Intent { id: None, timestamp: None, ..intent.clone() };
+        let mut bare = intent.clone();
+        (bare.id, bare.timestamp) = (None, None);
         let json = serde_json::to_vec(&bare)
             .map_err(|error| Error::Internal { message: format!("an intent cannot be serialized: {error}") })?;
         let text = self.inner.inputs.digest_of(intent).unwrap_or(Digest::ZERO);

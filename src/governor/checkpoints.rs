@@ -1,5 +1,6 @@
 //! Checkpoints of the log: making and storing them, and proofs against them.
 
+use crate::model::parts::BreakageParts;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -255,14 +256,16 @@ impl Log<'_> {
     /// The contradiction between the log and a checkpoint, if any.
     fn contradiction(self, kept: &Checkpoint) -> Result<Option<Breakage>, Error> {
         let (size, _) = self.governor.inner.log.tree_head()?;
-        let breakage = |kind, expected, found| Breakage {
-            sequence: Sequence::new(kept.size()),
-            proof_id: None,
-            file: "checkpoint".to_owned(),
-            offset: 0,
-            kind,
-            expected,
-            found,
+        let breakage = |kind, expected, found| {
+            Breakage::from(BreakageParts {
+                sequence: Sequence::new(kept.size()),
+                proof_id: None,
+                file: "checkpoint".to_owned(),
+                offset: 0,
+                kind,
+                expected,
+                found,
+            })
         };
         if kept.size() > size {
             let (expected, found) = (format!("{} entries", kept.size()), size.to_string());

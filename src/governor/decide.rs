@@ -1,5 +1,7 @@
 //! The steps of a decision: intent, risk, policies, verdict, record.
 
+use crate::model::parts::EnforcementParts;
+use crate::model::parts::InputEnforcementParts;
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -96,7 +98,7 @@ impl Governor {
             work.note_intent(&parsed.result.intent);
             let enforcement = self.decide(&parsed.result.intent, RiskSource::of(&parsed))?;
             self.record_verdict(work, started, &enforcement);
-            Ok(InputEnforcement { enforcement, parse: parsed.result })
+            Ok(InputEnforcement::from(InputEnforcementParts { enforcement, parse: parsed.result }))
         })
     }
 
@@ -240,7 +242,7 @@ impl Governor {
         meter.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
         drop(meter);
         taking.charge(&verdict.charges);
-        let enforcement = Enforcement {
+        let enforcement = Enforcement::from(EnforcementParts {
             decision: verdict.decision,
             reasoning: verdict.reasoning,
             granted_capabilities: verdict.granted,
@@ -251,7 +253,7 @@ impl Governor {
             denial_class: None,
             retryable: None,
             source: GrantSource::default(),
-        }
+        })
         .refused_by(class);
         let is_low_read = is_low_read(request.risk, &intent.required_capabilities);
         let enforcement = self.granting(enforcement, &intent.agent_id, now, is_low_read);
@@ -282,7 +284,11 @@ impl Governor {
     /// The intent with the id that follows from its idempotency key, if it has a key but no id.
     fn named_by_call(intent: &Intent) -> Result<Cow<'_, Intent>, Error> {
         Ok(match Self::id_of_call(intent)?.filter(|_| intent.id.is_none()) {
-            Some(id) => Cow::Owned(Intent { id: Some(id), ..intent.clone() }),
+            Some(id) => {
+                let mut named = intent.clone();
+                named.id = Some(id);
+                Cow::Owned(named)
+            }
             None => Cow::Borrowed(intent),
         })
     }

@@ -1,6 +1,7 @@
 //! The clock for decisions: the system's clock, but never before the last log entry, and not trusted when it runs far
 //! ahead of the time since boot.
 
+use crate::model::parts::ClockReportParts;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -165,7 +166,7 @@ impl Log<'_> {
         }
         inner.log.settle_in_any_case(sequence)?;
         self.governor.restart_trust(inner.clock.now())?;
-        Ok(ClockReport { from, to: shown })
+        Ok(ClockReport::from(ClockReportParts { from, to: shown }))
     }
 }
 

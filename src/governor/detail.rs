@@ -1,5 +1,6 @@
 //! The details of a decision besides its intent: the second part of its evidence.
 
+use crate::model::parts::AgentTraitsParts;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -126,7 +127,7 @@ impl EvidenceDetail<'_> {
     }
 
     fn write_traits(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        let AgentTraits { labels, groups, attributes } = self.traits;
+        let AgentTraits { labels, groups, attributes, .. } = self.traits;
         out.extend_from_slice(b",\"labels\":");
         push_texts(out, labels.iter().map(Label::as_str))?;
         if !groups.is_empty() {
@@ -156,11 +157,11 @@ mod tests {
     fn it_is_written_as_it_serialises() {
         let capabilities: Vec<Capability> = vec!["document:read".parse().unwrap(), "email:send".parse().unwrap()];
         let rules: Vec<Arc<str>> = vec!["a \"rule\"".into(), "b".into()];
-        let full = AgentTraits {
+        let full = AgentTraits::from(AgentTraitsParts {
             labels: vec!["one".parse().unwrap()],
             groups: vec!["two".parse().unwrap(), "three".parse().unwrap()],
             attributes: [("team".to_owned(), json!({"name": "a\nb"}))].into_iter().collect(),
-        };
+        });
         let constraints: Constraints = serde_json::from_value(json!({"maxRecords": 100, "to": ["a\"b"]})).unwrap();
         let limits: Vec<LimitUse> = Vec::new();
         let by = json!({ "by": "ann" });

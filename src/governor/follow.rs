@@ -365,7 +365,9 @@ impl<'a> Sight<'a> {
         if let Some(per) = rule.per {
             message = format!("{message}; {} times or more within {} s", rule.count, per.as_secs());
         }
-        Alert { rule: Some(Arc::clone(&rule.id)), ..Alert::new(kind, rule.severity, Some(agent.clone()), message) }
+        let mut alert = Alert::new(kind, rule.severity, Some(agent.clone()), message);
+        alert.rule = Some(Arc::clone(&rule.id));
+        alert
     }
 }
 

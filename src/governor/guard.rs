@@ -1,5 +1,6 @@
 //! Guarded work: decide, run under the grant's limits, report the outcome.
 
+use crate::model::parts::InputEnforcementParts;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -118,7 +119,7 @@ impl Governor {
     {
         let (parse, pending) = self.enforce_input_pending(agent_id, input.into()).map_err(GuardError::Undecided)?;
         let enforcement = pending.await.map_err(GuardError::Undecided)?;
-        let (grant, decided) = granted(InputEnforcement { enforcement, parse })?;
+        let (grant, decided) = granted(InputEnforcement::from(InputEnforcementParts { enforcement, parse }))?;
         let mut running = Running::of(self, &grant, AtDrop::Enqueue);
         let result = {
             // Dropped at the end of the block, so that late work has ended before it is reported.
@@ -162,7 +163,7 @@ impl Governor {
     /// Adds the source of grants to an enforcement that grants something.
     pub(super) fn granting(
         &self,
-        enforcement: Enforcement,
+        mut enforcement: Enforcement,
         agent: &AgentId,
         at: Timestamp,
         is_low_read: bool,
@@ -174,8 +175,8 @@ impl Governor {
         let inner: Weak<Inner> = Arc::downgrade(&self.inner);
         let Enforcement { granted_capabilities, constraints, proof_id, .. } = &enforcement;
         let origin = GrantOrigin { at, proof_id: *proof_id, is_low_read };
-        let source = GrantSource::new(inner, origin, agent, granted_capabilities, constraints);
-        Enforcement { source, ..enforcement }
+        enforcement.source = GrantSource::new(inner, origin, agent, granted_capabilities, constraints);
+        enforcement
     }
 }
 

@@ -351,7 +351,8 @@ impl Governor {
         let text = self.inner.inputs.of(intent, is_asked);
         let mut masked = None;
         if has_secrets(&intent.context) {
-            let stamped = Intent { id: stamp.id, timestamp: stamp.timestamp, ..intent.clone() };
+            let mut stamped = intent.clone();
+            (stamped.id, stamped.timestamp) = (stamp.id, stamp.timestamp);
             let mut value = serde_json::to_value(stamped)
                 .map_err(|_| Error::Internal { message: "the intent cannot be serialized".to_owned() })?;
             if let Some(context) = value.get_mut("context") {

@@ -399,7 +399,7 @@ pub(super) fn carried(found: &FoundStates) -> Result<(Vec<StateDraft>, Vec<Strin
 
 /// The state that the log stores for a kill switch in force.
 fn state_of(stop: &KillSwitchEntry) -> Result<StateDraft, Error> {
-    let KillSwitchEntry { id, scope, by, note, timestamp } = stop.clone();
+    let KillSwitchEntry { id, scope, by, note, timestamp, .. } = stop.clone();
     KillSwitchState { scope, on: true, by, note, timestamp }.draft(id)
 }
 
@@ -467,7 +467,7 @@ mod tests {
     fn a_repair_believes_what_stops_and_not_what_lifts_behind_the_break() {
         let all = |number| stop(number, KillSwitchScope::All);
         let lifted = |stop: &KillSwitchEntry| {
-            let KillSwitchEntry { id, scope, by, note, timestamp } = stop.clone();
+            let KillSwitchEntry { id, scope, by, note, timestamp, .. } = stop.clone();
             KillSwitchState { scope, on: false, by, note, timestamp }.draft(id).unwrap()
         };
         let entry = |draft: StateDraft| (draft.key, draft.value.into_bytes());

@@ -4,6 +4,7 @@
 //! The histogram is log-linear: each doubling from half a microsecond to four seconds has seventeen buckets, so a
 //! duration is known within 3 %. Adding one takes a few relaxed atomic operations and no lock.
 
+use crate::model::parts::LatencyMetricsParts;
 use std::array;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -132,14 +133,14 @@ impl Sum {
 
     fn metrics(&self) -> LatencyMetrics {
         let [p50_ms, p90_ms, p99_ms] = [50, 90, 99].map(|percent| self.percentile_millis(percent));
-        LatencyMetrics {
+        LatencyMetrics::from(LatencyMetricsParts {
             window_seconds: SLOTS * SLOT_SECONDS,
             count: self.count(),
             p50_ms,
             p90_ms,
             p99_ms,
             max_ms: self.longest as f64 / NANOS_PER_MILLI,
-        }
+        })
     }
 
     /// The duration that this percentage does not exceed, by nearest rank; 0 without any.

@@ -72,6 +72,8 @@ mod export;
 pub(crate) mod extension;
 mod follow;
 mod guard;
+#[cfg(test)]
+mod index_tests;
 mod input_text;
 mod kill_switch;
 mod latency;

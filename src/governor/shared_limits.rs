@@ -137,13 +137,6 @@ impl Governor {
     }
 }
 
-impl Charge {
-    /// Returns whether its use is taken from the organisation: an approval beyond the limit asks nobody.
-    fn is_taken(&self) -> bool {
-        self.share.is_some() && self.most != i64::MAX
-    }
-}
-
 fn used(charge: &Charge) -> Option<SharedUse<'_>> {
     Some(SharedUse {
         counter: &charge.counter,

@@ -57,8 +57,9 @@ impl Trust<'_> {
             let Some(moved) = self.governor.inner.log.trust_move(&agent_id, sequence)? else { break };
             next = moved.trust.previous.filter(|previous| *previous < sequence);
             if place >= skip {
-                let entry = TrustEntry::new(moved.timestamp, moved.trust.change, moved.trust.cause);
-                items.push(TrustEntry { proof_id: moved.proof_id, note: moved.note, ..entry });
+                let mut entry = TrustEntry::new(moved.timestamp, moved.trust.change, moved.trust.cause);
+                (entry.proof_id, entry.note) = (moved.proof_id, moved.note);
+                items.push(entry);
             }
             place += 1;
         }

@@ -1,5 +1,6 @@
 //! The state of an agent's trust and its changes, as pure functions from a state and an event to the next state.
 
+use crate::model::parts::TrustChangeParts;
 use serde::{Deserialize, Serialize};
 
 use super::model::TrustModel;
@@ -113,7 +114,12 @@ impl TrustState {
 
     /// Like [`TrustState::change_to`], but also if nothing changed.
     pub(crate) fn way_to(&self, next: &Self) -> TrustChange {
-        TrustChange { from: self.score, to: next.score, from_tier: self.tier, to_tier: next.tier }
+        TrustChange::from(TrustChangeParts {
+            from: self.score,
+            to: next.score,
+            from_tier: self.tier,
+            to_tier: next.tier,
+        })
     }
 
     /// Returns whether no events could have led to this state under any model, so that it must have been damaged.

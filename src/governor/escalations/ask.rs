@@ -1,5 +1,7 @@
 //! Enqueuing an ESCALATE decision with the escalation that it opens.
 
+use crate::model::parts::ApprovalOfferParts;
+use crate::model::parts::ReviewNeedParts;
 use std::time::Duration;
 
 use super::super::Governor;
@@ -47,10 +49,12 @@ impl Governor {
         salt[..16].copy_from_slice(&a);
         salt[16..].copy_from_slice(&b);
         let approval = recording.verdict.on_approval.as_ref();
-        let offer = approval.map(|approval| ApprovalOffer {
-            granted: approval.granted.clone(),
-            denied: approval.denied.clone(),
-            constraints: approval.constraints.clone(),
+        let offer = approval.map(|approval| {
+            ApprovalOffer::from(ApprovalOfferParts {
+                granted: approval.granted.clone(),
+                denied: approval.denied.clone(),
+                constraints: approval.constraints.clone(),
+            })
         });
         let charges = approval.map(|approval| &approval.charges[..]).unwrap_or_default();
         Question {
@@ -138,11 +142,11 @@ fn kept(charge: &Charge) -> LimitCharge {
 }
 
 fn need(need: &Need) -> ReviewNeed {
-    ReviewNeed {
+    ReviewNeed::from(ReviewNeedParts {
         reviewer: (!need.reviewer.is_empty()).then(|| need.reviewer.to_string()),
         approvals: need.approvals,
         people: need.people.iter().map(ToString::to_string).collect(),
-    }
+    })
 }
 
 fn after(at: Timestamp, time: Duration) -> Timestamp {

@@ -1,5 +1,6 @@
 //! Claiming approvals, and waiting for reviewers.
 
+use crate::model::parts::EnforcementParts;
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
@@ -200,7 +201,7 @@ impl Governor {
         let before = record.state;
         *record = next;
         inner.approvals.queue.changed(before, &record);
-        let enforcement = Enforcement {
+        let enforcement = Enforcement::from(EnforcementParts {
             decision: answer.decision,
             reasoning: answer.reasoning,
             granted_capabilities: grant.granted,
@@ -211,7 +212,7 @@ impl Governor {
             denial_class: None,
             retryable: None,
             source: GrantSource::default(),
-        };
+        });
         let is_low_read = is_low_read(record.risk, &intent.required_capabilities);
         Ok((self.granting(enforcement, &record.agent_id, now, is_low_read), sequence))
     }
@@ -236,7 +237,7 @@ impl Governor {
         };
         let answer = self.inner.log.record(&resolution)?;
         let offer = record.on_approval;
-        Ok(Enforcement {
+        Ok(Enforcement::from(EnforcementParts {
             decision: Decision::Deny,
             reasoning: answer.reasoning,
             granted_capabilities: Vec::new(),
@@ -247,7 +248,7 @@ impl Governor {
             denial_class: None,
             retryable: None,
             source: GrantSource::default(),
-        }
+        })
         .refused_by(Some(DenialClass::Policy)))
     }
 }

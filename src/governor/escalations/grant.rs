@@ -1,5 +1,6 @@
 //! The grant of an approval, by the conditions at the time of the approval.
 
+use crate::model::parts::ApprovalOfferParts;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -118,7 +119,7 @@ fn narrowed(offer: &ApprovalOffer, granted: &[crate::model::Capability], constra
     let mut limits = offer.constraints.clone();
     limits.tighten(constraints);
     let denied = offer.denied.iter().cloned().chain(refused).collect();
-    ApprovalOffer { granted, denied, constraints: limits }
+    ApprovalOffer::from(ApprovalOfferParts { granted, denied, constraints: limits })
 }
 
 fn charge(LimitCharge(counter, amount, most, window, share): &LimitCharge) -> Charge {

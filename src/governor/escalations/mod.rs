@@ -18,6 +18,7 @@
 //! | `asked_evidence.rs` | the evidence of escalated requests |
 //! | `restore.rs` | restoring escalations from a store, and watching for expiries |
 
+use crate::model::parts::EscalationPageParts;
 mod ask;
 mod asked_evidence;
 mod claim;
@@ -143,7 +144,7 @@ impl Escalations<'_> {
             .map(|listed| self.governor.shown(self.governor.whole(&listed)?))
             .collect::<Result<_, Error>>()?;
         let has_more = skip.saturating_add(page_size) < total;
-        Ok(EscalationPage { items, total, page, page_size, has_more })
+        Ok(EscalationPage::from(EscalationPageParts { items, total, page, page_size, has_more }))
     }
 
     /// Returns an escalation by its id.

@@ -1,5 +1,6 @@
 //! Restoring escalations from a store, and watching for expiries.
 
+use crate::model::parts::ApprovalOfferParts;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -112,11 +113,11 @@ impl Governor {
         next.resolution = Some(answer);
         if next.state == EscalationState::Approved {
             let detail = |name: &str| evidence.detail.get(name).cloned().unwrap_or_default();
-            next.grant = Some(crate::model::ApprovalOffer {
+            next.grant = Some(crate::model::ApprovalOffer::from(ApprovalOfferParts {
                 granted: serde_json::from_value(detail("grantedCapabilities")).map_err(unreadable)?,
                 denied: serde_json::from_value(detail("deniedCapabilities")).map_err(unreadable)?,
                 constraints: serde_json::from_value(detail("constraints")).map_err(unreadable)?,
-            });
+            }));
         }
         let Some(reserved) = self.inner.log.reserve_for(&record.agent_id, &asked, Outcome::Escalated)? else {
             return Ok(());
@@ -169,12 +170,7 @@ impl Governor {
 
     /// A pending escalation whose evidence is in the selection.
     pub(in crate::governor) fn pending_in(&self, selection: &EvidenceSelection) -> Option<EscalationId> {
-        let covers = |record: &EscalationRecord| match selection {
-            EvidenceSelection::Records(ids) => ids.contains(&record.proof_id),
-            EvidenceSelection::Agent(agent) => *agent == record.agent_id,
-            EvidenceSelection::Before(moment) => record.created_at < *moment,
-            EvidenceSelection::AgentBefore(agent, moment) => *agent == record.agent_id && record.created_at < *moment,
-        };
+        let covers = |record: &EscalationRecord| selection.covers(record.proof_id, &record.agent_id, record.created_at);
         let open = self.inner.approvals.queue.all_open();
         let mut records = open.iter().map(|open| open.lock().clone());
         records.find(|record| record.state == EscalationState::Pending && covers(record)).map(|record| record.id())

@@ -1,5 +1,6 @@
 //! Reviews: approving and rejecting escalations.
 
+use crate::model::parts::VoteParts;
 use std::sync::MutexGuard;
 
 use super::super::Governor;
@@ -140,7 +141,7 @@ pub(super) fn checked_vote(review: Review, approved: bool, at: Timestamp) -> Res
     let reviewer = checked_person("reviewer", &review.reviewer)?;
     let note = review.note.filter(|note| !note.is_empty());
     let note = note.as_deref().map(checked_note).transpose()?;
-    Ok(Vote { reviewer, approved, note, at })
+    Ok(Vote::from(VoteParts { reviewer, approved, note, at }))
 }
 
 impl Ballot {

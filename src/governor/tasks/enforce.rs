@@ -1,5 +1,6 @@
 //! Decisions under a task.
 
+use crate::model::parts::InputEnforcementParts;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -66,7 +67,7 @@ impl Governor {
             };
             let enforcement = self.decide_under(&task, &asked)?;
             self.record_verdict(work, started, &enforcement);
-            Ok(InputEnforcement { enforcement, parse: parsed.result })
+            Ok(InputEnforcement::from(InputEnforcementParts { enforcement, parse: parsed.result }))
         })
     }
 

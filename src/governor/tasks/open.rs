@@ -1,5 +1,8 @@
 //! Opening tasks, further words of the user, delegation, and closing.
 
+use crate::model::parts::MandateParts;
+use crate::model::parts::OpenedTaskParts;
+use crate::model::parts::TaskInfoParts;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -219,7 +222,7 @@ impl Governor {
             Err(error) => return Err(error),
         };
         let record = self.inner.tasks.record(id)?;
-        let mut info = TaskInfo {
+        let mut info = TaskInfo::from(TaskInfoParts {
             task_id: id,
             agent_id: record.agent_id,
             state: record.state,
@@ -235,7 +238,7 @@ impl Governor {
             results: 0,
             bytes: 0,
             outcome: record.outcome,
-        };
+        });
         if let Some(task) = live {
             let running = task.lock();
             info.mandate = Some(running.mandate());
@@ -252,7 +255,7 @@ impl Governor {
         let record = self.inner.tasks.record(id)?;
         let proof_id = record.proofs.first().copied().ok_or_else(|| not_open(id, record.state, None))?;
         let mandate = task.lock().mandate();
-        Ok(OpenedTask { task_id: id, mandate, proof_id, expires_at: task.expires_at })
+        Ok(OpenedTask::from(OpenedTaskParts { task_id: id, mandate, proof_id, expires_at: task.expires_at }))
     }
 
     fn salt(&self) -> Digest {
@@ -273,13 +276,13 @@ impl Running {
                 capabilities.push(act.clone());
             }
         }
-        Mandate {
+        Mandate::from(MandateParts {
             words: self.words.texts().map(masked).collect(),
             capabilities,
             risk_level: self.asked.risk,
             open: self.asked.is_open(),
             trusted: self.trusted,
-        }
+        })
     }
 }
 

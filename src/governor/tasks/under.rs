@@ -163,20 +163,10 @@ fn ask(verdict: &mut PolicyVerdict, task: &TaskFinding, now: Timestamp) {
     }
     let left = task.expires_at.as_millis().saturating_sub(now.as_millis());
     let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
-    let denied = std::mem::take(&mut verdict.denied);
-    verdict.on_approval = Some(Approval {
-        granted: std::mem::take(&mut verdict.granted),
-        denied: denied.clone(),
-        constraints: std::mem::take(&mut verdict.constraints),
-        charges: std::mem::take(&mut verdict.charges),
-    });
-    if let Some(approval) = &verdict.on_approval {
-        verdict.denied = approval.granted.iter().chain(&denied).cloned().collect();
-    }
-    verdict.decision = Decision::Escalate;
+    verdict.withhold();
     verdict.reasoning.clone_from(&task.reason);
     // Anybody but the requesters may answer, usually the user.
-    verdict.needs = vec![Need { reviewer: "".into(), approvals: 1, people: Arc::default(), rule: "mandate".into() }];
+    verdict.needs = vec![Need::of_anybody("mandate")];
     verdict.expires = LONGEST_ENDORSEMENT.min(left);
 }
 

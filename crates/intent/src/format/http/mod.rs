@@ -1,0 +1,232 @@
+//! HTTP requests: request lines with headers and bodies, and calls of HTTP libraries.
+//!
+//! `request` recognizes the shapes, `address` normalizes hosts and paths, `path` determines what the method does to
+//! what the path names, and `body` extracts pairs. The data is in `data/http.toml`.
+
+mod address;
+mod body;
+mod known;
+mod path;
+mod request;
+
+use crate::lexicon::Lexicon;
+use crate::reading::{Act, Format, Reading};
+use crate::risk;
+use crate::sign::Sign;
+use rulekeep_types::{Operation, Resource, RiskLevel};
+
+use super::graphql::{self, Document};
+use super::{name, sql};
+use address::Address;
+use body::Pair;
+use request::Request;
+
+/// Reads a text that is a request; `None` for other texts.
+pub(super) fn read(text: &str, lexicon: &Lexicon) -> Option<Reading> {
+    let request = Request::from_text(text).or_else(|| Request::from_call(text))?;
+    Some(Reader::of(&request, lexicon).reading)
+}
+
+/// The acts and commands of a call that another reader found, for example of `curl`.
+pub(super) fn call(method: &str, url: &str, body: Option<&str>, lexicon: &Lexicon) -> (Vec<Act>, Vec<String>) {
+    let request = Request { method: method.to_ascii_uppercase(), target: url.to_owned(), headers: Vec::new(), body };
+    let Reading { mut acts, facts, commands, .. } = Reader::of(&request, lexicon).reading;
+    // The amounts are dropped here, so their risk is stored in the act.
+    for act in acts.iter_mut().filter(|act| act.operation == Operation::Transfer && act.risk.is_none()) {
+        act.risk = Some(risk::assess(act, &facts).level);
+    }
+    (acts, commands)
+}
+
+/// Returns whether a word is a method, ignoring case.
+pub(super) fn is_method(word: &str) -> bool {
+    word.len() <= LONGEST_METHOD && known::method(&word.to_ascii_uppercase()).is_some()
+}
+
+struct Reader<'l> {
+    lexicon: &'l Lexicon,
+    reading: Reading,
+    /// The act of the request itself.
+    main: Act,
+    /// The object that a key names: `?user=4`.
+    keyed: Option<(&'static str, Resource)>,
+}
+
+impl<'l> Reader<'l> {
+    fn of(request: &Request<'_>, lexicon: &'l Lexicon) -> Self {
+        let address = Address::of(&request.target, request.header("host"));
+        let body_pairs = request.body.map(body::pairs).unwrap_or_default();
+        let method = overridden(request, &address, &body_pairs).unwrap_or_else(|| request.method.clone());
+        let main = path::act(&method, &address, lexicon);
+        let mut reader = Self { lexicon, reading: Reading::new(Format::Http), main, keyed: None };
+        reader.keyed =
+            address.query.iter().chain(&body_pairs).find_map(|(key, _)| known::noun(key.trim_end_matches("_id")));
+        reader.reading.facts.note_target(&address.whole);
+        reader.graphql(request, &address, &body_pairs);
+        reader.pairs(&body_pairs, true);
+        reader.pairs(&address.query, false);
+        for (_, value) in &address.query {
+            reader.injected(value);
+        }
+        reader.injected(&address.path);
+        if address.secret() {
+            reader.secret(&address.whole);
+        }
+        let main = std::mem::replace(&mut reader.main, Act::unknown());
+        if !main.is_unknown() {
+            reader.reading.acts.insert(0, main);
+        }
+        reader
+    }
+
+    fn secret(&mut self, shown: &str) {
+        let act = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High);
+        self.reading.push(act.named_by(shown));
+    }
+
+    /// Reads the fields of a GraphQL document, which say what is done; the POST that carries it does not.
+    fn graphql(&mut self, request: &Request<'_>, address: &Address, pairs: &[Pair]) {
+        let carried = pairs.iter().chain(&address.query).filter(|(key, _)| key == "query" || key == "mutation");
+        let documents = carried.map(|(_, value)| value.as_str()).chain(request.body);
+        let found = documents
+            .into_iter()
+            .filter(|text| graphql::is_document(text))
+            .map(|text| (text, Document::of(text).fields))
+            .find(|(_, fields)| !fields.is_empty());
+        let Some((document, fields)) = found else { return };
+        // A JSON body is not a document, although it starts like one.
+        if request.body == Some(document) && !address.path.contains("graphql") {
+            return;
+        }
+        for (mutates, field) in fields {
+            let words = name::words(field);
+            let found =
+                name::act(&words, None, self.lexicon).filter(|act| act.resource != Resource::Unknown || mutates);
+            let act = match found {
+                Some(act) if !mutates && act.operation != Operation::Read => {
+                    Act { operation: Operation::Read, verb: "query".to_owned(), ..act }
+                }
+                // A noun alone counts as a change, because it is in a mutation.
+                Some(act) if mutates && act.operation == Operation::Read => Act { operation: Operation::Write, ..act },
+                Some(act) => act,
+                None if mutates => {
+                    Act::new("mutate", "field", Resource::Web, Operation::Write, 0.5).marked(Sign::Unclear)
+                }
+                None => Act::new("query", "field", Resource::Web, Operation::Read, 0.6),
+            };
+            self.reading.push(act.told_by(field).named_by(field));
+        }
+        self.main = Act::unknown();
+    }
+
+    fn pairs(&mut self, pairs: &[Pair], in_body: bool) {
+        for (key, value) in pairs {
+            let key = key.trim_end_matches("[]");
+            let key = key.rsplit(['[', '.']).next().unwrap_or(key).trim_end_matches(']');
+            self.pair(key, value, in_body);
+        }
+    }
+
+    fn pair(&mut self, key: &str, value: &str, in_body: bool) {
+        let lower = value.trim().to_ascii_lowercase();
+        let changes = self.main.operation != Operation::Read;
+        if known::holds("commands", key) && !value.is_empty() {
+            let act = Act::new("run", "command", Resource::System, Operation::Execute, 0.7).at_risk(RiskLevel::High);
+            self.reading.push(act.told_by(key).named_by(value));
+            self.reading.note_command(value);
+        } else if known::holds("statements", key) {
+            self.absorb(sql::read_anyway(value));
+        } else if known::holds("actions", key) {
+            self.action(value);
+        } else if in_body && known::holds("amounts", key) {
+            if let Ok(amount) = lower.trim_start_matches(['$', '+']).parse() {
+                self.reading.facts.note_amount(amount, None);
+            }
+        } else if known::holds("currencies", key) {
+            if let Some(code) = known::entry("currency_codes", &lower) {
+                self.reading.facts.note_currency(code);
+            }
+        } else if known::holds("ranks", key) && changes && known::holds("high_ranks", &lower) {
+            let act = Act::new("grant", "role", Resource::Permission, Operation::Admin, 0.8);
+            self.reading.push(act.marked(Sign::Administrator).told_by(key).named_by(value));
+        } else if matches!(key, "all" | "force" | "recursive" | "purge")
+            && matches!(lower.as_str(), "true" | "1" | "yes")
+        {
+            self.main.signs.add(if key == "all" { Sign::Bulk } else { Sign::Force });
+        } else if known::holds("queries", key) && !in_body {
+            self.injected(value);
+        }
+        if address::names_secret(value) {
+            self.secret(value);
+        }
+        if let Some(reading) = sql::read(value) {
+            self.absorb(reading);
+        }
+    }
+
+    /// Reads `?action=delete`, which says what the request does.
+    fn action(&mut self, value: &str) {
+        let words = name::words(value);
+        let on = match self.keyed {
+            _ if self.main.resource != Resource::Web => self.main.clone(),
+            Some((noun, resource)) => Act::new("get", noun, resource, Operation::Read, 0.6),
+            None => Act::unknown(),
+        };
+        if let Some(act) = name::verb_act(&words, &on, self.lexicon)
+            && act.operation != Operation::Read
+        {
+            self.reading.push(act.told_by(value));
+        }
+    }
+
+    /// Reads a statement or command that breaks out of a value.
+    fn injected(&mut self, value: &str) {
+        for piece in value.split([';', '\'']).skip(1).take(MOST_PIECES) {
+            if let Some(reading) = sql::read(piece) {
+                self.absorb(reading);
+            }
+        }
+        if value.contains("$(") || value.contains("${jndi") || value.matches('`').count() > 1 {
+            self.reading.push(Act::unclear_execution("command").named_by(value));
+        }
+    }
+
+    fn absorb(&mut self, other: Reading) {
+        self.reading.absorb(other);
+    }
+}
+
+/// The method that a header or key substitutes for the stated one.
+fn overridden(request: &Request<'_>, address: &Address, body: &[Pair]) -> Option<String> {
+    let header =
+        request.headers.iter().find(|(name, _)| known::holds("override_headers", name)).map(|(_, value)| *value);
+    let key = address
+        .query
+        .iter()
+        .chain(body)
+        .find(|(key, _)| known::holds("override_keys", key))
+        .map(|(_, value)| value.as_str());
+    let method = header.or(key)?.trim().to_ascii_uppercase();
+    known::method(&method).map(|_| method)
+}
+
+const LONGEST_METHOD: usize = 16;
+/// Maximum number of pieces of a value that are tried as statements.
+const MOST_PIECES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_from_elsewhere_is_read_like_a_request() {
+        let lexicon = Lexicon::shared().unwrap();
+        let (acts, _) = call("post", "https://api.x.com/v1/payments", Some("{\"amount\": 500}"), &lexicon);
+        assert_eq!(
+            (acts[0].resource, acts[0].operation, acts[0].risk),
+            (Resource::Payment, Operation::Transfer, Some(RiskLevel::High))
+        );
+        let (acts, _) = call("DELETE", "https://api.x.com/v1/tasks/4", None, &lexicon);
+        assert_eq!((acts[0].resource, acts[0].operation), (Resource::Task, Operation::Delete));
+    }
+}

@@ -1,0 +1,246 @@
+//! Paths and addresses: whether one names a secret, or a system path that a write would change. They are compared
+//! after resolving dots and slashes.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::dangers::{holds, items};
+use rulekeep_types::RiskLevel;
+
+/// The path in lower case, with `//`, `/./` and `..` resolved and the home directory written `~`.
+pub(super) fn resolved(path: &str) -> Cow<'_, str> {
+    let path = path.trim();
+    let is_plain = path.bytes().all(|byte| !byte.is_ascii_uppercase() && !matches!(byte, b'$' | b'\\' | b'/'));
+    if is_plain {
+        return Cow::Borrowed(path);
+    }
+    let lower = path.trim().to_ascii_lowercase().replace("${home}", "~").replace("$home", "~").replace('\\', "/");
+    let mut parts: Vec<&str> = Vec::new();
+    for part in lower.split('/') {
+        match part {
+            "" | "." if !parts.is_empty() => {}
+            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | ".." | "." | "~")) => {
+                parts.pop();
+            }
+            ".." if parts.last() == Some(&"") => {}
+            other => parts.push(other),
+        }
+    }
+    match parts.as_slice() {
+        [""] if lower.starts_with('/') => Cow::Borrowed("/"),
+        _ => Cow::Owned(parts.join("/")),
+    }
+}
+
+/// Returns whether a path is a file that contains secrets, or an address that returns them.
+pub(super) fn is_secret(path: &str) -> bool {
+    if !may_be_place(path) {
+        return false;
+    }
+    let path = resolved(path);
+    let name = path.rsplit(['/', '=', '@', ':']).next().unwrap_or("");
+    if has_ending(&path, "pub") || path.ends_with(".ssh/config") || path.ends_with("known_hosts") {
+        return false;
+    }
+    SECRET_PARTS.as_ref().is_some_and(|parts| parts.is_match(&path))
+        || holds("secret_names", name)
+        || name.strip_prefix(".env.").is_some_and(|kind| !holds("public_env", kind))
+        || names_secrets(name)
+        || has_path_shape(&path)
+            && path.split('/').rev().skip(1).any(|folder| matches!(folder, "secrets" | "credentials"))
+        || has_path_shape(&path)
+            && name.rsplit_once('.').is_some_and(|(stem, ending)| !stem.is_empty() && holds("secret_endings", ending))
+        || has_ending(name, "pem") && !["cert", "chain", "ca.", "ca-"].iter().any(|public| name.contains(public))
+        || path.contains("/proc/") && (path.ends_with("/environ") || path.ends_with("/mem"))
+        || is_wild_secret(&path)
+}
+
+/// Returns whether a file's name suggests secrets: `passwords.txt`, `prod.env`.
+fn names_secrets(name: &str) -> bool {
+    let Some((stem, kind)) = name.rsplit_once('.') else { return false };
+    let is_one = |word: &str| holds("secret_words", word);
+    let is_environment =
+        kind == "env" && !stem.is_empty() && !stem.split(['.', '-', '_']).any(|word| holds("public_env", word));
+    is_environment || holds("secret_kinds", kind) && stem.split(|c: char| !c.is_alphanumeric()).any(is_one)
+}
+
+/// Returns whether writing there changes the system, or what a user's shell runs.
+pub(super) fn is_system(path: &str) -> bool {
+    if !path.contains(['/', '.', '\\']) && !matches!(path, "crontab" | "authorized_keys" | "sudoers") {
+        return false;
+    }
+    let path = resolved(path);
+    let name = path.rsplit('/').next().unwrap_or("");
+    if items("harmless_devices").iter().any(|device| is_under(&path, device)) {
+        return false;
+    }
+    items("system_roots").iter().any(|root| is_under(&path, root))
+        || path == "/"
+        || holds("home_settings", name)
+        || path.contains(".ssh/")
+        || path.starts_with("/e")
+            && path.contains(WILD)
+            && path.split('/').nth(1).is_some_and(|first| could_be(first, "etc"))
+}
+
+/// The risk of writing a file that is run later without being asked for: HIGH for hooks, session startup files and an
+/// agent's settings, MEDIUM for build files.
+pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {
+    if !path.contains(['/', '.']) {
+        return None;
+    }
+    let path = resolved(path).to_ascii_lowercase();
+    let fits = |parts: &LazyLock<Option<Regex>>| parts.as_ref().is_some_and(|parts| parts.is_match(&path));
+    match () {
+        () if fits(&HOOK_PARTS) => Some(RiskLevel::High),
+        () if fits(&BUILD_PARTS) => Some(RiskLevel::Medium),
+        () => None,
+    }
+}
+
+/// Returns whether anyone may write to a place, or downloads lie there, so that no program belongs there.
+pub(super) fn is_open_to_all(path: &str) -> bool {
+    path.contains('/') && {
+        let path = resolved(path);
+        items("open_roots").iter().any(|root| is_under(&path, root))
+    }
+}
+
+/// Returns whether a path stands for the whole system, or everything a user has.
+pub(super) fn is_whole(path: &str) -> bool {
+    let path = resolved(path);
+    let path = path.trim_end_matches("/*").trim_end_matches('/');
+    path.is_empty() || holds("whole_paths", path)
+}
+
+/// Returns whether a word can name a relevant file at all; most arguments cannot, which is quick to see.
+fn may_be_place(path: &str) -> bool {
+    path.contains(['/', '.', '\\', '_', '~', '$', '@'])
+        || holds("secret_names", path)
+        || path.len() > 6 && path.contains("passwd")
+}
+
+/// The parts as a single pattern, so that a path is scanned once.
+static SECRET_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("secret_parts"));
+static HOOK_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("hook_parts"));
+static BUILD_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("build_parts"));
+
+fn any_of(list: &str) -> Option<Regex> {
+    let parts: Vec<String> = items(list).iter().map(|part| regex::escape(part)).collect();
+    Regex::new(&parts.join("|")).ok()
+}
+
+/// Returns whether a wildcard or variable where secrets lie can match one.
+fn is_wild_secret(path: &str) -> bool {
+    if !path.contains(WILD) {
+        return false;
+    }
+    let mut parts = path.split('/');
+    let first = if path.starts_with('/') { parts.nth(1).unwrap_or("") } else { "" };
+    let rooted = items("secret_roots").iter().any(|root| first == root || could_be(first, root))
+        && (first != "proc" || path.rsplit('/').next().is_some_and(|name| name.contains(['*', '?', '['])));
+    let folder = path.split('/').any(|part| {
+        holds("secret_folders", part)
+            || part.starts_with('.') && (has_letters(part) || path.starts_with('~')) && could_be(part, ".ssh")
+    });
+    let name = path.rsplit('/').next().unwrap_or("");
+    // `cat .e*` includes hidden files with secrets.
+    let is_hidden = name.starts_with('.') && items("hidden_secrets").iter().any(|file| could_be(name, file));
+    rooted
+        || folder
+        || is_hidden && !matches!(name, ".*")
+        || path.starts_with('/') && (name == "shadow" || could_be(name, "shadow"))
+}
+
+/// Returns whether more than a dot precedes the wildcard: ".*" matches any hidden file, and the end of most patterns.
+fn has_letters(part: &str) -> bool {
+    part.as_bytes().get(1).is_some_and(u8::is_ascii_alphanumeric)
+}
+
+/// Returns whether a part with wildcards and some literal letters can match the name.
+pub(super) fn could_be(part: &str, name: &str) -> bool {
+    let (Some(first), Some(last)) = (part.find(WILD), part.rfind(WILD)) else { return false };
+    let (start, end) = (part.get(..first).unwrap_or(""), part.get(last + 1..).unwrap_or(""));
+    start.len() + end.len() > 0 && name.starts_with(start) && (end.contains(']') || name.ends_with(end))
+}
+
+fn is_under(path: &str, root: &str) -> bool {
+    path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn has_ending(path: &str, ending: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(stem, last)| last == ending && !stem.is_empty())
+}
+
+fn has_path_shape(path: &str) -> bool {
+    !path.contains(['(', ' ', '{', '$', '"'])
+}
+
+/// Characters that the shell expands.
+pub(super) const WILD: &[char] = &['*', '?', '[', '{', '$'];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_and_slashes_do_not_hide_a_path() {
+        for (path, expected) in [
+            ("//etc//shadow", "/etc/shadow"),
+            ("/etc/./shadow", "/etc/shadow"),
+            ("/tmp/../etc/shadow", "/etc/shadow"),
+            ("/../../etc", "/etc"),
+            ("../../etc/shadow", "../../etc/shadow"),
+            ("${HOME}/.ssh/x", "~/.ssh/x"),
+            ("/", "/"),
+            ("//", "/"),
+        ] {
+            assert_eq!(resolved(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_known_by_its_path_however_it_is_written() {
+        for path in [
+            "/etc//shadow",
+            "/etc/gshadow",
+            "/etc/sh*",
+            "/e?c/shadow",
+            "/etc/sha$x",
+            "~/.ssh/*",
+            "~/.aws/c*",
+            "server.key",
+            "cert/private.pem",
+            "/proc/self/environ",
+            "/proc/1/environ",
+            "terraform.tfstate",
+            "wallet.dat",
+            "/dev/mem",
+            "http://169.254.169.254/latest",
+            "@/etc/shadow",
+            "../../etc/shadow",
+            "~/.aws/credentials",
+        ] {
+            assert!(is_secret(path), "{path}");
+        }
+        for path in
+            ["README.md", "~/.ssh/id_rsa.pub", "src/*.rs", "path/to/*", "/var/log/syslog", "ca-chain.pem", "keyboard"]
+        {
+            assert!(!is_secret(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_the_system_is_told_from_a_users_own_files() {
+        for path in
+            ["/etc/passwd", "/usr/bin/ls", "/tmp/../boot/x", "~/.bashrc", "~/.ssh/authorized_keys", "/dev/sda", "/"]
+        {
+            assert!(is_system(path), "{path}");
+        }
+        for path in ["/dev/null", "/tmp/x", "~/notes.txt", "etc", "/home/bob/x", "/usrlocal"] {
+            assert!(!is_system(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Shell command lines, read conservatively. Every command of a line counts, including those in substitutions, loops
+//! and functions, and after `sudo`, `xargs` or `bash -c`.
+//!
+//! `lexer` splits a line into simple commands, `command` reads one of them, `wrap` finds the command inside a
+//! command, and `output` determines what a pipeline prints if the line itself shows it. `invocation` reads a program
+//! of the table, `unknown` any other, `cmdlet` PowerShell, and `code` the code passed to interpreters. `files` reads
+//! the named paths, `secret` finds what must not be shown, and `request` the requests of `curl`. `danger`, `upload`,
+//! `control` and `feed` find effects beyond the program's purpose. What cannot be parsed with certainty is an
+//! execution, at least HIGH.
+
+mod cmdlet;
+mod code;
+mod command;
+mod control;
+mod danger;
+mod feed;
+mod files;
+mod form;
+mod invocation;
+mod lexer;
+mod output;
+mod request;
+mod secret;
+mod sed;
+mod unknown;
+mod upload;
+mod word;
+mod wrap;
+
+pub(super) use danger::is_hostile_variable;
+use std::collections::{HashMap, HashSet};
+
+use crate::lexicon::Lexicon;
+use crate::reading::{Act, Format, Reading};
+use crate::sign::Sign;
+use rulekeep_types::{Operation, Resource, RiskLevel};
+
+use super::{dangers, guard, place};
+use lexer::Script;
+use word::Word;
+
+pub(super) use form::is_command;
+
+/// Reads a command line.
+pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
+    let mut reading = Reading::new(Format::Shell);
+    let line = line.trim().trim_start_matches("$ ");
+    let sets_variables = line.contains("for ")
+        || line.contains("read ")
+        || line.contains("while ")
+        || line.contains('=')
+        || line.contains("<(");
+    let mut shell = Shell::new(lexicon, &mut reading, line.len());
+    shell.sets_variables = sets_variables;
+    shell.line(line, 0);
+    shell.end();
+    if reading.acts.is_empty() {
+        reading.push(Act::unclear_execution("command"));
+    }
+    reading
+}
+
+struct Shell<'l, 'r> {
+    lexicon: &'l Lexicon,
+    reading: &'r mut Reading,
+    /// Bytes of nested commands that may still be read.
+    // INVARIANT: each nested text is charged, so that the work grows only with the line.
+    budget: usize,
+    aliases: HashMap<String, String>,
+    functions: HashSet<String>,
+    /// Names of files that the line downloads.
+    downloads: HashSet<String>,
+    /// The texts that the line writes to files, by name; `None` if the line does not show the text.
+    written: HashMap<String, Option<String>>,
+    /// The first command of the current line that downloads or decodes.
+    first_download: Option<usize>,
+    /// Secrets in the line.
+    secrets: Vec<String>,
+    /// The line reads a secret.
+    reads_secret: bool,
+    sends: bool,
+    /// The folder that the line changed to last.
+    folder: Option<String>,
+    /// The line may set variables of its own; their values were read with it.
+    sets_variables: bool,
+}
+
+/// The words of a command, as the shell made them and as texts.
+#[derive(Clone, Copy)]
+struct View<'w> {
+    words: &'w [Word],
+    texts: &'w [&'w str],
+}
+
+impl View<'_> {
+    /// The words from a place on.
+    fn from(self, place: usize) -> Self {
+        Self { words: self.words.get(place..).unwrap_or(&[]), texts: self.texts.get(place..).unwrap_or(&[]) }
+    }
+
+    /// The words up to a place.
+    fn up_to(self, place: usize) -> Self {
+        Self {
+            words: self.words.get(..place).unwrap_or(self.words),
+            texts: self.texts.get(..place).unwrap_or(self.texts),
+        }
+    }
+
+    fn is_dynamic(self) -> bool {
+        self.words.iter().any(|word| word.dynamic)
+    }
+}
+
+impl<'l, 'r> Shell<'l, 'r> {
+    fn new(lexicon: &'l Lexicon, reading: &'r mut Reading, length: usize) -> Self {
+        Self {
+            lexicon,
+            reading,
+            budget: length.saturating_mul(NESTED_BYTES) + SPARE_BYTES,
+            aliases: HashMap::new(),
+            functions: HashSet::new(),
+            downloads: HashSet::new(),
+            written: HashMap::new(),
+            first_download: None,
+            secrets: Vec::new(),
+            reads_secret: false,
+            sends: false,
+            folder: None,
+            sets_variables: false,
+        }
+    }
+
+    /// Reads a line at this depth of nested commands.
+    fn line(&mut self, line: &str, depth: usize) {
+        if depth > DEEPEST || self.budget < line.len() {
+            self.unclear("nested_command", line);
+            return;
+        }
+        self.budget -= line.len();
+        #[cfg(test)]
+        tests::count(1);
+        let script = lexer::split(line);
+        if script.unclear {
+            self.unclear("command", line);
+        }
+        self.functions.extend(script.functions.iter().cloned());
+        for word in &script.others {
+            self.file(&word.text);
+        }
+        let outer_download = self.first_download.take();
+        self.first_download = script.commands.iter().position(|command| {
+            command.words.iter().take(3).any(|word| dangers::holds("downloaders", base_name(&word.text)))
+        });
+        let mut order: Vec<usize> = (0..script.commands.len()).collect();
+        // A substitution precedes its command in the list, but follows the command's start in the line.
+        order.sort_by_key(|&place| script.commands.get(place).map_or(0, |command| command.at));
+        for place in order {
+            self.simple(&script, place, depth);
+        }
+        self.first_download = outer_download;
+    }
+
+    /// Reads a simple command with its redirections.
+    fn simple(&mut self, script: &Script, place: usize, depth: usize) {
+        let Some(command) = script.commands.get(place) else { return };
+        #[cfg(test)]
+        tests::count(1);
+        let texts: Vec<&str> = command.words.iter().map(|word| word.text.as_str()).collect();
+        let view = View { words: &command.words, texts: &texts };
+        let assigned = texts.iter().take_while(|text| assigned(text).is_some()).count();
+        self.assignments(texts.get(..assigned).unwrap_or(&[]));
+        let program = view.from(assigned);
+        if assigned > 0 && program.texts.is_empty() && !self.reading.facts.signs.has(Sign::Unclear) {
+            self.reading.push(
+                Act::new("set", "variable", Resource::Config, Operation::Write, 0.8)
+                    .at_risk(RiskLevel::Low)
+                    .told_by(texts.first().copied().unwrap_or("")),
+            );
+        }
+        self.command(program, depth);
+        self.fed(script, place, program, depth);
+        let empties = match program.texts {
+            [] | [":" | "true"] => assigned == 0,
+            ["cat", "/dev/null"] | ["echo", "-n"] => true,
+            _ => false,
+        };
+        for target in &command.writes {
+            if place::is_secret(&target.text) {
+                self.note_kept(program.texts);
+            }
+            self.redirect(target);
+            if empties && !target.text.starts_with("/dev/") {
+                // The content is replaced by nothing.
+                let act = Act::new("truncate", "file", Resource::File, Operation::Delete, 0.8);
+                self.reading.push(act.at_risk(RiskLevel::Medium).told_by(">").named_by(&target.text));
+                if control::is_trace(&target.text) {
+                    self.hides(">", &target.text);
+                }
+            }
+        }
+        self.note_written(script, place);
+        for text in &command.texts {
+            if let Some(target) = guard::patched(&text.text) {
+                self.governing_write(target);
+            }
+        }
+        for target in command.doubtful.iter().filter(|target| place::is_system(target)) {
+            self.system_write(target);
+        }
+        for source in &command.reads {
+            self.file(&source.text);
+        }
+    }
+
+    /// Adds an execution that cannot be parsed with certainty.
+    fn unclear(&mut self, noun: &str, found: &str) {
+        self.reading.facts.show(Sign::Unclear, found);
+        self.reading.push(Act::unclear_execution(noun).told_by(found));
+    }
+
+    /// Adds what only the whole line shows.
+    fn end(&mut self) {
+        if self.reads_secret && self.sends {
+            let act = Act::new("upload", "secret", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::Critical);
+            self.reading.push(act.marked(Sign::Secret).marked(Sign::Outside));
+        }
+        self.hide_secrets();
+    }
+}
+
+fn base_name(word: &str) -> &str {
+    word.rsplit(['/', '\\']).next().unwrap_or(word)
+}
+
+/// The name and value of `NAME=value` before a command.
+fn assigned(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let bare = name.trim_end_matches('+');
+    let bare = bare.split('[').next().unwrap_or(bare);
+    let is_name = !bare.is_empty()
+        && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && !bare.starts_with(|c: char| c.is_ascii_digit());
+    is_name.then_some((name, value))
+}
+
+fn is_assignment(word: &str) -> bool {
+    assigned(word).is_some()
+}
+
+/// Bytes of nested commands read for each byte of the line, and the minimum.
+const NESTED_BYTES: usize = 8;
+const SPARE_BYTES: usize = 4096;
+/// Maximum nesting depth of lines.
+const DEEPEST: usize = 12;
+
+#[cfg(test)]
+mod tests;

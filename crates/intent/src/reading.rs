@@ -1,0 +1,461 @@
+//! The output of a reader: the acts it found, and the facts that hold for the whole request.
+
+use std::sync::Arc;
+
+use rulekeep_types::{
+    Amount, Capability, Classification, Operation, Resource, RiskLevel, Target, TargetKind, TargetRole, Unread,
+    UnreadKind,
+};
+
+use super::learned::LearnedRisk;
+use super::sign::{Sign, Signs};
+use super::target;
+
+/// The format of the input, as named in `inputFormat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    ToolCall,
+    Shell,
+    Sql,
+    Http,
+    Code,
+}
+
+impl Format {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::ToolCall => "tool_call",
+            Self::Shell => "shell",
+            Self::Sql => "sql",
+            Self::Http => "http",
+            Self::Code => "code",
+        }
+    }
+}
+
+/// A single action that the request asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Act {
+    /// The verb of the action's name, in base form.
+    pub verb: String,
+    /// The noun of the action's name.
+    pub noun: String,
+    pub resource: Resource,
+    pub operation: Operation,
+    /// Signs of this act in addition to those of the whole request.
+    pub signs: Signs,
+    /// The risk level if a table states it; otherwise the rubric determines it.
+    pub risk: Option<RiskLevel>,
+    /// The reader's confidence, from 0 to 1.
+    pub sure: f64,
+    /// The resource is a default that nothing in the input names; a named resource replaces it.
+    pub guess: bool,
+    /// The risk that the words suggest, if the word table has learned it.
+    pub learned: Option<LearnedRisk>,
+    /// Other meanings of the words, most likely first, each with its probability.
+    pub others: Vec<(Resource, Operation, f64)>,
+    /// The part of the input that led to this act.
+    pub found: Found,
+    /// An operator determined the act, so the risk floor of the rubric does not apply.
+    pub is_set: bool,
+    /// The act is a consequence of another one, as invitations are of a meeting, and never becomes the primary act.
+    pub is_entailed: bool,
+}
+
+/// The words or arguments that led to an act, as the reader saw them, for the explanation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The source of the operation: a verb, a program with its flags, or a tool's name.
+    pub operation: Option<Box<str>>,
+    /// The source of the resource: a noun, a path, a table or an argument.
+    pub resource: Option<Box<str>>,
+    /// For an act read by the word table: the words with the most weight, each with the operation or resource it
+    /// supports.
+    pub words: Vec<(Box<str>, &'static str)>,
+}
+
+/// Maximum length of a piece of input that evidence quotes, in bytes.
+const LONGEST_FOUND: usize = 120;
+
+/// A piece of the input, cut to the quoted length.
+fn quoted(text: &str) -> Option<Box<str>> {
+    let text = text.trim();
+    let end = (0..=text.len().min(LONGEST_FOUND)).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    text.get(..end).filter(|text| !text.is_empty()).map(Into::into)
+}
+
+impl Act {
+    pub(crate) fn new(verb: &str, noun: &str, resource: Resource, operation: Operation, sure: f64) -> Self {
+        Self {
+            verb: verb.to_owned(),
+            noun: noun.to_owned(),
+            resource,
+            operation,
+            signs: Signs::default(),
+            risk: None,
+            sure,
+            guess: false,
+            learned: None,
+            others: Vec::new(),
+            found: Found::default(),
+            is_set: false,
+            is_entailed: false,
+        }
+    }
+
+    /// The act that a capability stands for when nothing else is known.
+    pub(crate) fn of_capability(capability: &Capability) -> Self {
+        match (capability.resource(), capability.operation()) {
+            (Some(resource), Some(operation)) => {
+                Self::new(operation.as_str(), resource.as_str(), resource, operation, 0.95)
+            }
+            _ => Self::unknown(),
+        }
+    }
+
+    /// Arbitrary code that is handed over to be run.
+    pub(crate) fn unseen_code() -> Self {
+        Self { resource: Resource::Code, ..Self::unclear_execution("code").marked(Sign::Downloaded) }
+    }
+
+    /// An act that was not understood.
+    pub(crate) fn unknown() -> Self {
+        Self::new("unknown", "action", Resource::Unknown, Operation::Unknown, 0.2)
+    }
+
+    /// A command or program that cannot be parsed with certainty: always at least `HIGH`.
+    pub(crate) fn unclear_execution(noun: &str) -> Self {
+        let mut act = Self::new("run", noun, Resource::System, Operation::Execute, 0.4);
+        act.risk = Some(RiskLevel::High);
+        act.signs.add(Sign::Unclear);
+        act
+    }
+
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.resource == Resource::Unknown && self.operation == Operation::Unknown
+    }
+
+    pub(crate) fn marked(mut self, sign: Sign) -> Self {
+        self.signs.add(sign);
+        self
+    }
+
+    pub(crate) fn at_risk(mut self, risk: RiskLevel) -> Self {
+        self.risk = Some(risk);
+        self
+    }
+
+    /// Records the source of the operation, unless it is known already.
+    pub(crate) fn told_by(mut self, found: &str) -> Self {
+        if self.found.operation.is_none() {
+            self.found.operation = quoted(found);
+        }
+        self
+    }
+
+    /// Records the source of the resource, unless it is known already.
+    pub(crate) fn named_by(mut self, found: &str) -> Self {
+        if self.found.resource.is_none() {
+            self.found.resource = quoted(found);
+        }
+        self
+    }
+}
+
+/// Facts that hold for the whole request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    pub signs: Signs,
+    /// The first tool called and its server, as sent.
+    pub tool: Option<String>,
+    pub server: Option<String>,
+    /// The formats of embedded parts that another reader has read.
+    pub inner_formats: Vec<Format>,
+    /// Every amount of money that the text names.
+    pub amounts: Vec<Amount>,
+    /// The currency of amounts without a currency of their own.
+    pub currency: Option<String>,
+    /// The number of records that the text names.
+    pub count: Option<u64>,
+    /// Every recipient, path, host, table and account, in text order.
+    pub targets: Vec<Target>,
+    /// The parts that could not be parsed.
+    pub unread: Vec<Unread>,
+    /// The share of known words, from 0 to 1; `None` for a format with a grammar.
+    pub known: Option<f64>,
+    /// The classification of the data in the input itself.
+    pub contents: Option<Classification>,
+    /// The part of the input that showed a sign, if it is not in the act's own words.
+    pub shown: Vec<(Sign, Box<str>)>,
+    /// Secrets that a reader found by their position.
+    pub secrets: Vec<String>,
+    /// Possible requests in clauses that probably ask for nothing, each with its probability.
+    pub doubtful: Vec<(Resource, Operation, f64)>,
+    /// The digests of the word table that English was read with, and of the user's own rows.
+    pub table: Option<(Arc<str>, Option<Arc<str>>)>,
+}
+
+impl Facts {
+    /// Records what showed a sign. The sign itself is set in the facts or in an act.
+    pub(crate) fn show(&mut self, sign: Sign, found: &str) {
+        if self.shown.len() < MOST_SHOWN
+            && !self.shown.iter().any(|(known, _)| *known == sign)
+            && let Some(found) = quoted(found)
+        {
+            self.shown.push((sign, found));
+        }
+    }
+
+    /// Records a target of which only the text is known.
+    pub(crate) fn note_target(&mut self, text: &str) {
+        self.note_target_as(target::kind_of(text), TargetRole::Named, text);
+    }
+
+    /// Records a target. One that is a pattern or a variable, too long, or beyond the maximum number counts as
+    /// unread.
+    pub(crate) fn note_target_as(&mut self, kind: TargetKind, role: TargetRole, text: &str) {
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        if text.len() > LONGEST_TARGET || self.targets.len() >= MOST_TARGETS {
+            return self.note_unread(UnreadKind::Target, text);
+        }
+        let value = target::plain(kind, text);
+        if target::is_open(kind, &value) {
+            self.note_unread(UnreadKind::Target, text);
+        }
+        if !self.targets.iter().any(|known| known.kind == kind && known.role == role && known.value == value) {
+            self.targets.push(Target::new(kind, role, value, text));
+        }
+    }
+
+    /// Records an unread part. Anything but a target or an amount makes the whole request unclear.
+    pub(crate) fn note_unread(&mut self, kind: UnreadKind, found: &str) {
+        // A payment without a sum is at high risk anyway; elsewhere a sum hardly matters.
+        if !matches!(kind, UnreadKind::Target | UnreadKind::Amount) {
+            self.signs.add(Sign::Unclear);
+        }
+        if self.unread.len() < MOST_UNREAD
+            && let Some(found) = quoted(found)
+            && !self.unread.iter().any(|known| known.kind == kind && *known.found == *found)
+        {
+            self.unread.push(Unread::new(kind, found.into()));
+        }
+    }
+
+    /// Returns whether the request names an e-mail or web address.
+    pub(crate) fn names_outside(&self) -> bool {
+        self.targets.iter().any(|target| target.value.contains('@') || target.value.contains("://"))
+    }
+
+    /// Returns whether the request names somebody's address.
+    pub(crate) fn names_address(&self) -> bool {
+        self.targets.iter().any(|target| target.value.contains('@'))
+    }
+
+    /// The sum of all amounts with its currency; `None` if there is no amount or no single sum.
+    pub(crate) fn total(&self) -> Option<(f64, Option<&str>)> {
+        let first = self.amounts.first()?;
+        let is_one = self.amounts.iter().all(|amount| amount.currency == first.currency)
+            && self.unread.iter().all(|unread| unread.kind != UnreadKind::Amount);
+        #[expect(clippy::cast_precision_loss, reason = "a count beyond 2^53 is beyond every sum as well")]
+        let sum = self.amounts.iter().map(|amount| amount.value * amount.count as f64).sum::<f64>();
+        (is_one && sum.is_finite()).then_some((sum, first.currency.as_deref()))
+    }
+
+    /// The largest single amount.
+    pub(crate) fn largest_amount(&self) -> Option<f64> {
+        self.amounts.iter().map(|amount| amount.value).reduce(f64::max)
+    }
+
+    pub(crate) fn note_count(&mut self, count: u64) {
+        self.count = Some(self.count.map_or(count, |known| known.max(count)));
+        if count > 1000 {
+            self.signs.add(Sign::ManyRecords);
+        }
+    }
+
+    pub(crate) fn note_amount(&mut self, value: f64, currency: Option<&str>) {
+        if !value.is_finite() || self.amounts.len() >= MOST_AMOUNTS {
+            return self.note_unread(UnreadKind::Amount, &value.to_string());
+        }
+        self.amounts.push(Amount::new(value, currency.map(str::to_owned), 1));
+    }
+
+    /// Records the currency of amounts without one; a second currency makes their sum unknown.
+    pub(crate) fn note_currency(&mut self, currency: &str) {
+        let currency = currency.trim().to_ascii_uppercase();
+        if self.currency.as_ref().is_some_and(|known| *known != currency) {
+            self.note_unread(UnreadKind::Amount, &currency);
+        } else {
+            self.currency = Some(currency);
+        }
+    }
+
+    /// Assigns the separately named currency to amounts without one.
+    pub(crate) fn settle(&mut self) {
+        if let Some(currency) = self.currency.take() {
+            for amount in &mut self.amounts {
+                amount.currency.get_or_insert_with(|| currency.clone());
+            }
+        }
+    }
+
+    /// Merges the facts of a part of the input.
+    fn absorb(&mut self, mut other: Self) {
+        other.settle();
+        self.signs = self.signs.with(other.signs);
+        self.tool = self.tool.take().or(other.tool);
+        self.server = self.server.take().or(other.server);
+        for format in other.inner_formats {
+            self.note_format(format);
+        }
+        for amount in other.amounts {
+            if self.amounts.len() < MOST_AMOUNTS {
+                self.amounts.push(amount);
+            } else {
+                self.note_unread(UnreadKind::Amount, &amount.value.to_string());
+            }
+        }
+        if let Some(count) = other.count {
+            self.note_count(count);
+        }
+        self.doubtful.extend(other.doubtful);
+        self.doubtful.truncate(MOST_DOUBTFUL);
+        for (sign, found) in &other.shown {
+            self.show(*sign, found);
+        }
+        for target in other.targets {
+            if self.targets.len() >= MOST_TARGETS {
+                self.note_unread(UnreadKind::Target, &target.value);
+            } else if !self.targets.contains(&target) {
+                self.targets.push(target);
+            }
+        }
+        for unread in &other.unread {
+            self.note_unread(unread.kind, &unread.found);
+        }
+        self.secrets.append(&mut other.secrets);
+        self.table = self.table.take().or(other.table);
+    }
+
+    /// Every text of the input that the facts repeat.
+    pub(crate) fn quoted_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let targets =
+            self.targets.iter_mut().flat_map(|target| std::iter::once(&mut target.value).chain(&mut target.original));
+        let names = self.tool.iter_mut().chain(&mut self.server);
+        targets.chain(self.unread.iter_mut().map(|unread| &mut unread.found)).chain(names)
+    }
+
+    fn note_format(&mut self, format: Format) {
+        if !self.inner_formats.contains(&format) {
+            self.inner_formats.push(format);
+        }
+    }
+}
+
+/// Maximum length of a target, in bytes.
+const LONGEST_TARGET: usize = 1024;
+/// Maximum number of targets of one request.
+const MOST_TARGETS: usize = 64;
+/// Maximum number of amounts of one request.
+const MOST_AMOUNTS: usize = 32;
+/// Maximum number of unread parts of one request.
+const MOST_UNREAD: usize = 32;
+/// Maximum number of quoted pieces as evidence of signs.
+const MOST_SHOWN: usize = 32;
+
+/// The findings of a reader.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub format: Format,
+    pub acts: Vec<Act>,
+    pub facts: Facts,
+    /// Command lines that the text runs, until the driver reads them.
+    pub commands: Vec<String>,
+}
+
+impl Reading {
+    pub(crate) fn new(format: Format) -> Self {
+        Self { format, acts: Vec::new(), facts: Facts::default(), commands: Vec::new() }
+    }
+
+    /// Records a command line that the text runs, for the driver to read.
+    pub(crate) fn note_command(&mut self, command: &str) {
+        if command.trim().is_empty() || self.commands.iter().any(|known| known == command) {
+            return;
+        }
+        if self.commands.len() < MOST_COMMANDS {
+            self.commands.push(command.to_owned());
+        } else {
+            self.push(Act::unclear_execution("command").told_by(command));
+        }
+    }
+
+    /// Adds an act unless the same one exists; the riskier of two equal acts wins.
+    ///
+    /// INVARIANT: at most [`MAX_ACTS`] acts are kept, so that assessment stays linear; further acts are kept as a
+    /// single unclear execution.
+    pub(crate) fn push(&mut self, act: Act) {
+        if let Some(twin) = self.acts.iter_mut().find(|known| {
+            known.resource == act.resource
+                && known.operation == act.operation
+                && known.verb == act.verb
+                && known.noun == act.noun
+        }) {
+            twin.signs = twin.signs.with(act.signs);
+            twin.risk = twin.risk.max(act.risk);
+            twin.is_set &= act.is_set;
+            twin.is_entailed &= act.is_entailed;
+            twin.found.operation = twin.found.operation.take().or(act.found.operation);
+            twin.found.resource = twin.found.resource.take().or(act.found.resource);
+            return;
+        }
+        match self.acts.len() {
+            0..MAX_ACTS => self.acts.push(act),
+            MAX_ACTS => self.acts.push(Act::unclear_execution("long_request")),
+            _ => {}
+        }
+    }
+
+    /// Joins another reading of the same text, when either may be meant. No act of one makes an act of the other
+    /// milder.
+    pub(crate) fn join(&mut self, other: &Self) {
+        let mut facts = other.facts.clone();
+        let mut known = self.facts.amounts.clone();
+        // A sum that occurs in both readings counts once.
+        facts.amounts.retain(|amount| match known.iter().position(|one| one == amount) {
+            Some(place) => {
+                known.swap_remove(place);
+                false
+            }
+            None => true,
+        });
+        self.acts.extend(other.acts.iter().cloned());
+        self.facts.contents = self.facts.contents.max(facts.contents);
+        self.facts.note_format(other.format);
+        self.facts.absorb(facts);
+    }
+
+    /// Merges what another reader found in a part of the input.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        for act in other.acts {
+            self.push(act);
+        }
+        for command in &other.commands {
+            self.note_command(command);
+        }
+        self.facts.note_format(other.format);
+        self.facts.absorb(other.facts);
+    }
+}
+
+/// Maximum number of readings from clauses that probably ask for nothing.
+pub(super) const MOST_DOUBTFUL: usize = 64;
+/// Maximum number of command lines read from one text.
+const MOST_COMMANDS: usize = 32;
+/// Maximum number of acts of one request.
+const MAX_ACTS: usize = 40;

@@ -1,0 +1,148 @@
+//! The normalized form of a target, equal for two spellings of the same target.
+
+use std::borrow::Cow;
+
+use rulekeep_types::TargetKind;
+
+/// The kind of a target, by its shape.
+pub(super) fn kind_of(text: &str) -> TargetKind {
+    let text = text.trim();
+    if text.contains("://") || text.contains(":\\\\") || text.starts_with("www.") {
+        TargetKind::Host
+    } else if text.contains('@') && !text.contains('/') {
+        TargetKind::Recipient
+    } else {
+        TargetKind::Path
+    }
+}
+
+/// The normalized form: an address without its display name; a host in lower case without a user; a path without dot
+/// segments; each without percent-encoding.
+pub(super) fn plain(kind: TargetKind, text: &str) -> String {
+    let text = decoded(text.trim());
+    match kind {
+        TargetKind::Recipient => address(&text),
+        TargetKind::Host => host(&text),
+        TargetKind::Path => path(&text),
+        TargetKind::Table | TargetKind::Account => text.trim().to_owned(),
+    }
+}
+
+/// Returns whether the normalized form still stands for something else: a pattern, a variable or another encoding.
+pub(super) fn is_open(kind: TargetKind, plain: &str) -> bool {
+    let marks: &[char] = match kind {
+        TargetKind::Path => &['*', '?', '[', '{', '$', '`'],
+        TargetKind::Table => &['*', '%', '$', '{'],
+        TargetKind::Recipient | TargetKind::Host | TargetKind::Account => &['*', '{', '$', '`'],
+    };
+    plain.contains(marks) || kind != TargetKind::Table && is_encoded(plain)
+}
+
+/// `Ann <Ann@Example.COM>` becomes `Ann@example.com`.
+fn address(text: &str) -> String {
+    let inner = text.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or(text, |(inner, _)| inner);
+    let inner = inner.trim().trim_start_matches("mailto:");
+    match inner.rsplit_once('@') {
+        Some((user, domain)) => format!("{user}@{}", domain.trim_end_matches('.').to_lowercase()),
+        None => inner.to_owned(),
+    }
+}
+
+/// Scheme and host in lower case without a user name; the rest without dot segments.
+fn host(text: &str) -> String {
+    let text = text.replace('\\', "/");
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", &text));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, behind) = rest.split_at(end);
+    let authority = authority.rsplit('@').next().unwrap_or("").to_lowercase();
+    let (way, query) = behind.split_at(behind.find(['?', '#']).unwrap_or(behind.len()));
+    let mark = if scheme.is_empty() { "" } else { "://" };
+    let way = if way.is_empty() { String::new() } else { path(way) };
+    format!("{}{mark}{}{way}{query}", scheme.to_lowercase(), authority.trim_end_matches('.'))
+}
+
+/// Resolves `//`, `/./` and `..` as far as possible.
+fn path(text: &str) -> String {
+    let text = text.trim().replace('\\', "/");
+    let mut parts: Vec<&str> = Vec::new();
+    for part in text.split('/') {
+        match part {
+            "" | "." if !parts.is_empty() => {}
+            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | ".." | "." | "~")) => {
+                parts.pop();
+            }
+            ".." if parts.last() == Some(&"") => {}
+            part => parts.push(part),
+        }
+    }
+    match parts.as_slice() {
+        [] => ".".to_owned(),
+        [""] => "/".to_owned(),
+        _ if text.ends_with('/') => parts.join("/") + "/",
+        _ => parts.join("/"),
+    }
+}
+
+/// Undoes percent-encoding once, if the result is text.
+fn decoded(text: &str) -> Cow<'_, str> {
+    if !is_encoded(text) {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(&byte) = bytes.get(at) {
+        let decoded = escaped(bytes, at);
+        out.push(decoded.unwrap_or(byte));
+        at += if decoded.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+fn is_encoded(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    text.contains('%') && (0..bytes.len()).any(|at| escaped(bytes, at).is_some())
+}
+
+/// The byte of an escape such as `%2f`.
+fn escaped(bytes: &[u8], at: usize) -> Option<u8> {
+    let digit = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    if bytes.get(at) != Some(&b'%') {
+        return None;
+    }
+    u8::try_from(digit(at + 1)? * 16 + digit(at + 2)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_differently_is_one() {
+        for (text, expected) in [
+            ("Ann Lee <Ann@Example.COM>", "Ann@example.com"),
+            ("mailto:ann@example.com ", "ann@example.com"),
+            ("https://Good.example@EVIL.example./a/../b?q=A", "https://evil.example/b?q=A"),
+            ("HTTPS:\\\\x.example\\a", "https://x.example/a"),
+            ("/srv/./a//b/../c ", "/srv/a/c"),
+            ("%2e%2e/etc/shadow", "../etc/shadow"),
+            ("/tmp/../../etc/", "/etc/"),
+            ("C:\\Users\\ann", "C:/Users/ann"),
+        ] {
+            assert_eq!(plain(kind_of(text), text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stands_for_something_else_is_told() {
+        for (text, expected) in [
+            ("src/*.rs", true),
+            ("$HOME/x", true),
+            ("%252e%252e/x", true),
+            ("https://x.example/?a=b", false),
+            ("/srv/a", false),
+        ] {
+            let kind = kind_of(text);
+            assert_eq!(is_open(kind, &plain(kind, text)), expected, "{text}");
+        }
+    }
+}

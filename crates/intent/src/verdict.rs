@@ -1,0 +1,256 @@
+//! Turns a reading into the answer: the sorted acts, the risk of each, the action, the capabilities and the intent's
+//! context.
+
+use rulekeep_types::parts::IntentParts;
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use rulekeep_types::{
+    ActEvidence, Action, AgentId, Capability, Classification, FACTS_KEY, Intent, IntentId, MAX_FACTS_BYTES, Operation,
+    ParseResult, Resource, RiskLevel, Timestamp, Unread, UnreadKind, risk_floor,
+};
+
+use super::lexicon::Lexicon;
+use super::reading::{Act, Facts, Format, Reading};
+use super::sign::{Sign, Signs};
+use super::{classification, confidence, explain, format, risk};
+
+/// A text to parse, and the other data of the intent.
+#[derive(Debug)]
+pub struct ParseRequest<'a> {
+    pub agent_id: &'a AgentId,
+    pub input: &'a str,
+    pub context: &'a Map<String, Value>,
+    pub id: IntentId,
+    pub at: Timestamp,
+}
+
+/// A sorted and assessed reading.
+pub(super) struct Verdict<'r> {
+    primary: &'r Act,
+    /// Every act with the facts of its reading, the decisive one first.
+    ranked: Vec<(&'r Act, &'r Facts)>,
+    pub(super) capabilities: Vec<Capability>,
+    pub(super) action: Action,
+    pub(super) risk: RiskLevel,
+    pub(super) factors: Vec<Cow<'static, str>>,
+}
+
+impl<'r> Verdict<'r> {
+    pub(super) fn of(reading: &'r Reading) -> Self {
+        static UNKNOWN: std::sync::LazyLock<Act> = std::sync::LazyLock::new(Act::unknown);
+        let mut causes = Signs::default();
+        let mut ranked: Vec<(RiskLevel, &Act)> = reading
+            .acts
+            .iter()
+            .map(|act| {
+                let assessment = risk::assess(act, &reading.facts);
+                causes = causes.with(assessment.causes);
+                (assessment.level, act)
+            })
+            .collect();
+        // A stable sort: of equal acts, the one asked for first stays first.
+        ranked.sort_by_key(|&(level, act)| std::cmp::Reverse(precedence(level, act)));
+        let assessed = ranked.iter().map(|&(level, _)| level).max().unwrap_or(RiskLevel::Medium);
+        let primary = ranked.first().map_or(&*UNKNOWN, |&(_, act)| act);
+        let mut capabilities: Vec<Capability> = Vec::with_capacity(ranked.len());
+        for &(_, act) in &ranked {
+            let capability =
+                if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
+            if !capabilities.contains(&capability) {
+                capabilities.push(capability);
+            }
+        }
+        if capabilities.is_empty() {
+            capabilities.push(Capability::unknown());
+        }
+        let action = if primary.is_unknown() { Action::unknown() } else { confidence::action_name(primary) };
+        let hides = |part: &Unread| matches!(part.kind, UnreadKind::Target | UnreadKind::Argument);
+        let is_unread = reading.format == Format::ToolCall && reading.facts.unread.iter().any(hides);
+        let unread = if is_unread { RiskLevel::Medium } else { RiskLevel::Low };
+        let risk = assessed.max(floor(&action, &capabilities, reading)).max(unread);
+        let mut factors = vec![Cow::Borrowed(risk::cell_text(primary.operation, primary.resource))];
+        factors.extend(causes.iter().map(|sign| Cow::Borrowed(sign.text())));
+        factors.extend(
+            reading.facts.unread.iter().map(|part| Cow::Owned(format!("unread {}: {}", part.kind, part.found))),
+        );
+        let ranked = ranked.into_iter().map(|(_, act)| (act, &reading.facts)).collect();
+        Self { primary, ranked, capabilities, action, risk, factors }
+    }
+
+    /// Combines the verdicts on two readings when either may be meant: the action whose name implies more, the higher
+    /// risk, and the capabilities of both. Decisions are never below what the action's name implies, so the result is
+    /// at least as strict as each reading alone.
+    pub(super) fn or(self, other: Self, lexicon: &Lexicon) -> Self {
+        let weight = |verdict: &Self| (verdict.implied(lexicon), verdict.risk);
+        let (mut worse, other) = if weight(&other) > weight(&self) { (other, self) } else { (self, other) };
+        worse.risk = worse.risk.max(other.risk);
+        worse.ranked.extend(other.ranked);
+        let capabilities = other.capabilities.into_iter().filter(|one| !worse.capabilities.contains(one));
+        worse.capabilities.extend(capabilities.collect::<Vec<_>>());
+        let factors = other.factors.into_iter().filter(|one| !worse.factors.contains(one));
+        worse.factors.extend(factors.collect::<Vec<_>>());
+        worse
+    }
+
+    /// The risk floor that the action and the capabilities imply by name.
+    fn implied(&self, lexicon: &Lexicon) -> RiskLevel {
+        risk_floor(&self.action, &self.capabilities).max(format::name_floor(&self.action, lexicon))
+    }
+
+    pub(super) fn evidence(&self) -> Vec<ActEvidence> {
+        self.ranked.iter().map(|&(act, facts)| explain::of(act, facts)).collect()
+    }
+
+    /// Other plausible meanings of the uncertain acts, compared with the best one. Every act is considered, so that a
+    /// certain act does not settle an uncertain one beside it.
+    fn plausible(&self, doubtful: &[(Resource, Operation, f64)]) -> Vec<Capability> {
+        let mut plausible: Vec<(Capability, f64)> = Vec::new();
+        let unsure = self.ranked.iter().map(|&(act, _)| act).filter(|act| act.learned.is_some() && act.sure < SURE);
+        let others = unsure.flat_map(|act| act.others.iter().filter(|(.., likely)| *likely >= PLAUSIBLE * act.sure));
+        for &(resource, operation, likely) in others.chain(doubtful) {
+            let reading = Capability::new(resource, operation);
+            if !self.capabilities.contains(&reading) && plausible.iter().all(|(known, _)| *known != reading) {
+                plausible.push((reading, likely));
+            }
+        }
+        plausible.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        plausible.truncate(MOST_PLAUSIBLE);
+        plausible.into_iter().map(|(reading, _)| reading).collect()
+    }
+
+    pub(super) fn into_result(self, request: &ParseRequest<'_>, reading: &Reading) -> ParseResult {
+        let confidence = confidence::of(self.primary, reading);
+        let alternatives = confidence::alternatives(self.primary, reading, confidence);
+        let mut context = request.context.clone();
+        let mut add = |key: &str, value: Value| {
+            context.entry(key).or_insert(value);
+        };
+        let classification = classification::of(&reading.acts, reading.facts.signs)
+            .max(reading.facts.contents.unwrap_or(Classification::Public));
+        add("dataClassification", classification.as_str().into());
+        add("operation", self.primary.operation.as_str().into());
+        add("resource", self.primary.resource.as_str().into());
+        if let Some(target) = reading.facts.targets.first() {
+            add("target", target.original.as_ref().unwrap_or(&target.value).as_str().into());
+        }
+        if let Some(count) = reading.facts.count {
+            add("recordCount", count.into());
+        }
+        if let Some((amount, currency)) = reading.facts.total() {
+            add("amount", amount.into());
+            if let Some(currency) = currency {
+                add("currency", currency.into());
+            }
+        }
+        add("parseConfidence", confidence.into());
+        add("riskFactors", self.factors.iter().map(|factor| Value::from(&**factor)).collect());
+        add("inputFormat", reading.format.as_str().into());
+        context.insert(FACTS_KEY.to_owned(), facts(reading, &self.plausible(&reading.facts.doubtful)));
+        let intent = Intent::from(IntentParts {
+            id: Some(request.id),
+            agent_id: request.agent_id.clone(),
+            parsed_action: self.action,
+            risk_level: self.risk,
+            required_capabilities: self.capabilities,
+            context,
+            timestamp: Some(request.at),
+        });
+        ParseResult::new(intent, confidence, alternatives)
+    }
+}
+
+/// The facts in their JSON form, within their size limit; whatever does not fit counts as unread. Written by hand
+/// because every parse builds it.
+fn facts(reading: &Reading, readings: &[Capability]) -> Value {
+    let found = &reading.facts;
+    let inner = found.inner_formats.iter().filter(|inner| **inner != reading.format);
+    let formats = std::iter::once(&reading.format).chain(inner).map(|format| Value::from(format.as_str()));
+    let mut facts = Map::new();
+    facts.insert("formats".to_owned(), formats.collect());
+    for (name, text) in [("tool", &found.tool), ("server", &found.server)] {
+        if let Some(text) = text {
+            facts.insert(name.to_owned(), text.as_str().into());
+        }
+    }
+    if let Some((table, rows)) = &found.table {
+        facts.insert("table".to_owned(), (&**table).into());
+        if let Some(rows) = rows {
+            facts.insert("rows".to_owned(), (&**rows).into());
+        }
+    }
+    let mut unread = found.unread.clone();
+    let mut room = MAX_FACTS_BYTES.saturating_sub(ROOM_FOR_OTHERS);
+    let kept = found.targets.iter().take_while(|target| {
+        let size = ROOM_FOR_ONE + json_len(&target.value) + target.original.as_deref().map_or(0, json_len);
+        let fits = size <= room;
+        room = room.saturating_sub(size);
+        fits
+    });
+    let targets: Vec<Value> = kept.map(written).collect();
+    if targets.len() < found.targets.len() {
+        unread.push(Unread::new(UnreadKind::Target, BEYOND.to_owned()));
+    }
+    for (name, list) in [
+        ("targets", targets),
+        ("amounts", found.amounts.iter().map(written).collect()),
+        ("unread", unread.iter().map(written).collect()),
+        ("readings", readings.iter().map(|one| one.as_str().into()).collect()),
+    ] {
+        if !list.is_empty() {
+            facts.insert(name.to_owned(), list.into());
+        }
+    }
+    facts.into()
+}
+
+/// The confidence below which an act's other meanings count.
+const SURE: f64 = 0.6;
+/// The probability, relative to the best reading, from which another reading is plausible.
+const PLAUSIBLE: f64 = 0.4;
+/// Maximum number of alternative readings that are decided.
+const MOST_PLAUSIBLE: usize = 16;
+
+fn written(part: &impl serde::Serialize) -> Value {
+    serde_json::to_value(part).unwrap_or_default()
+}
+
+/// The maximum number of bytes that a text takes in JSON, without quotes.
+fn json_len(text: &str) -> usize {
+    text.bytes().map(|byte| if byte < 0x20 { 6 } else { 1 + usize::from(matches!(byte, b'"' | b'\\')) }).sum()
+}
+
+/// Bytes of a target in addition to its texts, and of all facts in addition to the targets: 32 amounts and 32 unread
+/// parts of 120 bytes.
+const ROOM_FOR_ONE: usize = 80;
+const ROOM_FOR_OTHERS: usize = 8 * 1024;
+/// Replaces the targets for which there was no room.
+const BEYOND: &str = "targets beyond the room for facts";
+
+/// Sorting key of acts: changes before the reads that feed them, then higher risk, then wider reach.
+fn precedence(level: RiskLevel, act: &Act) -> (bool, bool, RiskLevel, u8) {
+    let changes = !matches!(act.operation, Operation::Read);
+    let reach = match act.operation {
+        Operation::Transfer => 6,
+        Operation::Admin => 5,
+        Operation::Delete => 4,
+        Operation::Send | Operation::Execute => 3,
+        Operation::Write => 2,
+        Operation::Read => match act.resource {
+            Resource::Credential => 1,
+            _ => 0,
+        },
+        Operation::Unknown => 0,
+    };
+    (changes, !act.is_entailed, level, reach)
+}
+
+/// The rubric's risk floor of the parsed request. By its rulings a trial run is below it.
+fn floor(action: &Action, capabilities: &[Capability], reading: &Reading) -> RiskLevel {
+    let is_public = reading
+        .acts
+        .iter()
+        .all(|act| act.risk.is_some() || act.signs.has(Sign::DryRun) || act.signs.has(Sign::PublicPart));
+    if is_public { RiskLevel::Low } else { risk_floor(action, capabilities) }
+}

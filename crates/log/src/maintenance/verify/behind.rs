@@ -1,0 +1,180 @@
+//! Background verification of a log that was opened on the basis of its index.
+//!
+//! Until it is done, the states, the use of limits, the sums of the index and the nodes of the tree are used
+//! unverified, except for the last entries, which the open has read. Then they are compared with the whole journal. A
+//! difference makes the log read-only, like any break.
+
+use rulekeep_types::parts::BreakageParts;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use crate::index::Census;
+use crate::index::reading::Reading;
+use crate::journal::used::UsedLimit;
+use crate::maintenance::erase::carry_out_again;
+use crate::parts::Parts;
+use crate::queue::Refusal;
+use crate::store::{Manner, Position, VIEW_FOLDER, digest};
+use rulekeep_types::{Breakage, BrokenKind, ChainPosition, Digest, LogProgress, Sequence, VerificationState};
+
+/// Unverified data that a log uses until its journal is read.
+pub(crate) struct Believed {
+    /// The position up to which the data is unverified.
+    pub(crate) until: Position,
+    /// The digest of each state.
+    states: BTreeMap<String, Digest>,
+    used: Vec<UsedLimit>,
+    census: Census,
+    /// The root of the tree over these entries.
+    root: Digest,
+}
+
+impl Believed {
+    pub(crate) fn new(
+        until: Position,
+        states: &[(String, Vec<u8>)],
+        used: Vec<UsedLimit>,
+        census: Census,
+        root: Digest,
+    ) -> Self {
+        let states = states.iter().map(|(key, value)| (key.clone(), digest(value))).collect();
+        Self { until, states, used, census, root }
+    }
+
+    /// Describes the first difference from the journal; `None` if there is none.
+    fn differs_from(&self, reading: Reading<'_>, root: Digest) -> Option<String> {
+        let Reading { states, used, census, .. } = reading;
+        let states: BTreeMap<String, Digest> = states.into_iter().map(|(key, value)| (key, digest(&value))).collect();
+        let differs = |key: &&String| self.states.get(*key) != states.get(*key);
+        if let Some(key) = self.states.keys().chain(states.keys()).find(differs) {
+            return Some(format!("state {key:?}"));
+        }
+        if let Some(entity) = self.census.differs_from(&census) {
+            return Some(format!("sums of {:?}", entity.as_str()));
+        }
+        if self.used != used.into_list() {
+            return Some("uses of limits".to_owned());
+        }
+        (self.root != root).then(|| "nodes of the tree".to_owned())
+    }
+}
+
+/// The thread that verifies the log in the background.
+pub(crate) struct Behind {
+    stop: Arc<AtomicBool>,
+    state: Arc<Mutex<VerificationState>>,
+    // Taken by the first caller that stops it.
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Behind {
+    /// Creates a verification that has nothing to do.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            stop: Arc::default(),
+            state: Arc::new(Mutex::new(VerificationState::Verified)),
+            thread: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn start(parts: &Arc<Parts>, believed: Believed) -> io::Result<Self> {
+        let of = believed.until.entries;
+        let state = Arc::new(Mutex::new(VerificationState::Running(LogProgress::new(0, of))));
+        let stop = Arc::new(AtomicBool::new(false));
+        let work = {
+            let (parts, stop, state) = (Arc::clone(parts), Arc::clone(&stop), Arc::clone(&state));
+            move || {
+                // A panic must not look like a verification that never ends.
+                let mut unexpected =
+                    Unexpected { parts: Arc::clone(&parts), state: Arc::clone(&state), is_over: false };
+                let ended = run(&parts, &believed, &stop, &state);
+                unexpected.is_over = true;
+                *state.lock().unwrap_or_else(PoisonError::into_inner) = ended;
+            }
+        };
+        let thread = thread::Builder::new().name("rulekeep-verifier".to_owned()).spawn(work)?;
+        Ok(Self { stop, state, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(crate) fn state(&self) -> VerificationState {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until the verification is done.
+    pub(crate) fn wait(&self) {
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = thread.join();
+        }
+    }
+
+    /// Stops it after the segments it is working on.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wait();
+    }
+}
+
+struct Unexpected {
+    parts: Arc<Parts>,
+    state: Arc<Mutex<VerificationState>>,
+    is_over: bool,
+}
+
+impl Drop for Unexpected {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let message = "the verification behind the log ended unexpectedly";
+            self.parts.queue.refuse(Refusal::Broken(message.to_owned()));
+            *self.state.lock().unwrap_or_else(PoisonError::into_inner) = VerificationState::Failed(message.to_owned());
+        }
+    }
+}
+
+fn run(parts: &Parts, believed: &Believed, stop: &AtomicBool, state: &Mutex<VerificationState>) -> VerificationState {
+    let of = believed.until.entries;
+    let progress = |done: u64| {
+        let running = VerificationState::Running(LogProgress::new(done.min(of), of));
+        *state.lock().unwrap_or_else(PoisonError::into_inner) = running;
+    };
+    let goes_on = |_: u64| !stop.load(Ordering::Acquire);
+    let manner = Manner { threads: 0, progress: Some(&progress), pace: Some(&goes_on) };
+    let mut reading = Reading::checking_range(Arc::clone(&parts.journal.erasures), None, believed.until, None);
+    let (found, root) = match parts.journal.reader.verify_tree(&mut reading, believed.until, manner) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted && !goes_on(0) => return VerificationState::Stopped,
+        Err(error) => {
+            // Data that cannot be verified must not be used any longer.
+            let message = format!("the journal cannot be read: {error}");
+            parts.queue.refuse(Refusal::Broken(message.clone()));
+            return VerificationState::Failed(message);
+        }
+    };
+    let (chain, finds_erased) = (reading.verified(), reading.finds_erased);
+    let breakage = found.breakage.or_else(|| {
+        let what = believed.differs_from(reading, root)?;
+        Some(Breakage::from(BreakageParts {
+            sequence: Sequence::new(of),
+            proof_id: None,
+            file: VIEW_FOLDER.to_owned(),
+            offset: 0,
+            kind: BrokenKind::Tampering,
+            expected: format!("the {what} that the journal has"),
+            found: "others, by which was decided since the log was opened".to_owned(),
+        }))
+    });
+    if breakage.is_some()
+        && let Some(broken) = parts.note_breakage(breakage)
+    {
+        return VerificationState::Broken(broken);
+    }
+    parts.maintenance.set_believes(false);
+    if finds_erased && let Err(error) = carry_out_again(parts) {
+        return VerificationState::Failed(error.to_string());
+    }
+    let position = ChainPosition::new(of, believed.until.link, chain.records, chain.head_hash);
+    parts.maintenance.note_verified(position);
+    VerificationState::Verified
+}

@@ -1,0 +1,462 @@
+//! Pre-approvals: what a reviewer agrees to in advance, limited in time, count and sum. This module defines the terms
+//! and what they cover; who gave a pre-approval, how often it was used and whether it was revoked is stored
+//! elsewhere.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::limit::millionths;
+use super::pattern::CapabilityPattern;
+use super::request::PolicyRequest;
+use rulekeep_types::hides_or_breaks;
+use rulekeep_types::{
+    Action, AgentId, Capability, Error, Intent, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, UnreadKind, excerpt,
+};
+
+/// The terms of a pre-approval as written, to be validated into a [`PreApproval`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PreApprovalTerms {
+    /// The agent that may use it. Exactly one of `agentId` and `group` is required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// The group whose agents may use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<Label>,
+    /// The capabilities covered: 1 to 100 entries of the form `resource:operation`, where one half may be `*`.
+    #[cfg_attr(feature = "schema", schema(min_items = 1, max_items = 100))]
+    pub capabilities: Vec<String>,
+    /// The ids of the escalating rules that it answers, 1 to 100. A request that another rule escalates as well is
+    /// not covered.
+    #[cfg_attr(feature = "schema", schema(min_items = 1, max_items = 100))]
+    pub rules: Vec<String>,
+    /// The actions covered, up to 100; any action if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schema(max_items = 100))]
+    pub actions: Vec<Action>,
+    /// The values of `context.target` covered, up to 100: exact values, or prefixes followed by `*`. If empty, only
+    /// requests without a target are covered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schema(max_items = 100))]
+    pub targets: Vec<String>,
+    /// The highest effective risk covered. Default HIGH, so that critical requests are still reviewed.
+    #[serde(default = "usual_risk")]
+    pub max_risk: RiskLevel,
+    /// The expiry, exclusive; at most 31 days from now.
+    pub until: Timestamp,
+    /// The maximum number of uses, 1 to 10,000. Default 10,000.
+    #[serde(default = "most_uses")]
+    #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 10000))]
+    pub count: u32,
+    /// The maximum sum over all uses. If set, a request that states no amount is not covered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum: Option<PreApprovalSum>,
+}
+
+/// The sum limit of a pre-approval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PreApprovalSum {
+    /// The context key whose numbers are added up.
+    pub key: String,
+    /// The maximum sum: above 0, at most 9e12.
+    #[cfg_attr(feature = "schema", schema(exclusive_minimum = 0, maximum = 9e12))]
+    pub most: f64,
+}
+
+/// A validated pre-approval of a class of actions. Its terms cover a request only if every one of them does.
+///
+/// ```
+/// use rulekeep::escalation::{PreApproval, PreApprovalTerms};
+/// use rulekeep::policy::PolicyRequest;
+/// use rulekeep::system::Timestamp;
+/// use rulekeep::trust::TrustSnapshot;
+/// use rulekeep::{Intent, RiskLevel, Tier};
+///
+/// let now = Timestamp::from_millis(0);
+/// let terms: PreApprovalTerms = serde_json::from_value(serde_json::json!({
+///     "agentId": "desk-1", "capabilities": ["payment:transfer"], "rules": ["payments-need-a-person"],
+///     "targets": ["INV-2026-*"], "maxRisk": "HIGH", "until": "1970-01-02T00:00:00Z", "count": 5,
+///     "sum": { "key": "amount", "most": 500 },
+/// })).expect("terms");
+/// let approval = PreApproval::new(terms, now)?;
+/// let intent = Intent::new("desk-1", "pay_invoice", RiskLevel::High, ["payment:transfer"])?
+///     .with_context("target", "INV-2026-7")
+///     .with_context("amount", 120);
+/// let request = PolicyRequest::new(&intent, TrustSnapshot::new(Tier::T3.middle(), Tier::T3));
+/// let used = approval.covers(&request, &intent.required_capabilities).expect("covered");
+/// assert_eq!(used.amount, 120_000_000);
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "PreApprovalTerms", into = "PreApprovalTerms")]
+pub struct PreApproval {
+    terms: PreApprovalTerms,
+    // INVARIANT: both follow from the terms.
+    patterns: Vec<CapabilityPattern>,
+    most: Option<i64>,
+}
+
+/// The amount that a covered request consumes from a pre-approval, in addition to one use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PreApprovalUse {
+    /// The amount consumed from the sum, in millionths; 0 if there is no sum limit.
+    pub amount: i64,
+}
+
+impl PreApproval {
+    /// Validates the terms of a pre-approval that is given at `now`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] naming the first invalid term.
+    pub fn new(terms: PreApprovalTerms, now: Timestamp) -> Result<Self, Error> {
+        let lasts = terms.until.as_millis().saturating_sub(now.as_millis());
+        if !(1..=LONGEST_LIMIT_WINDOW).contains(&lasts) {
+            return Err(Error::input(
+                "until",
+                format!("expected a time within 31 days from now, found {}", terms.until),
+            ));
+        }
+        Self::try_from(terms)
+    }
+
+    /// The terms of the pre-approval.
+    pub fn terms(&self) -> &PreApprovalTerms {
+        &self.terms
+    }
+
+    /// The maximum sum over all uses, in millionths; `None` if there is no sum limit.
+    pub fn most(&self) -> Option<i64> {
+        self.most
+    }
+
+    /// Returns what a request consumes, if all the given capabilities are covered; `None` if any is not.
+    ///
+    /// The remaining count and sum are not checked here.
+    pub fn covers(&self, request: &PolicyRequest<'_>, capabilities: &[Capability]) -> Option<PreApprovalUse> {
+        let (terms, intent) = (&self.terms, request.intent);
+        let is_who = match (&terms.agent_id, &terms.group) {
+            (Some(agent), None) => intent.agent_id == *agent,
+            (None, Some(group)) => request.traits.groups.contains(group),
+            _ => false,
+        };
+        // An unknown capability is covered by no pre-approval.
+        let has = |one: &Capability| !one.is_unknown() && self.patterns.iter().any(|pattern| pattern.matches(one));
+        let is_what = !capabilities.is_empty() && capabilities.iter().all(has);
+        let is_how = terms.actions.is_empty() || terms.actions.contains(&intent.parsed_action);
+        let is_covered = is_who
+            && is_what
+            && is_how
+            && request.risk <= terms.max_risk
+            && request.now < terms.until
+            && if intent.has_facts() {
+                self.is_on_all(intent)
+            } else {
+                self.is_on_target(intent.context.get("target"))
+            };
+        if !is_covered {
+            return None;
+        }
+        let amount = match &terms.sum {
+            Some(sum) => millionths(intent.context.get(&sum.key)?.as_f64()?)?,
+            None => 0,
+        };
+        Some(PreApprovalUse { amount })
+    }
+
+    /// Returns whether every target is one of those named. A target that could not be parsed is not.
+    fn is_on_all(&self, intent: &Intent) -> bool {
+        let mut targets = intent.named_targets(None).peekable();
+        !intent.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
+            && targets.peek().is_none() == self.terms.targets.is_empty()
+            && targets.all(|(target, _)| self.terms.targets.iter().any(|known| fits(known, target)))
+    }
+
+    fn is_on_target(&self, target: Option<&Value>) -> bool {
+        match target {
+            None | Some(Value::Null) => self.terms.targets.is_empty(),
+            Some(Value::String(target)) => self.terms.targets.iter().any(|known| fits(known, target)),
+            Some(Value::Array(targets)) => {
+                let is_known = |target: &Value| target.is_string() && self.is_on_target(Some(target));
+                !targets.is_empty() && targets.iter().all(is_known)
+            }
+            // A value that cannot be compared is nothing that somebody agreed to.
+            Some(_) => false,
+        }
+    }
+}
+
+/// Returns whether a target equals the named one, or starts with its prefix and leads nowhere else.
+fn fits(known: &str, target: &str) -> bool {
+    match known.strip_suffix('*') {
+        None => known == target,
+        Some(start) => {
+            let rest = target.strip_prefix(start);
+            rest.is_some_and(|rest| !rest.contains("..") && !rest.chars().any(hides_or_breaks))
+        }
+    }
+}
+
+impl TryFrom<PreApprovalTerms> for PreApproval {
+    type Error = Error;
+
+    /// Validates terms without the check of the expiry against the current time.
+    fn try_from(terms: PreApprovalTerms) -> Result<Self, Error> {
+        if terms.agent_id.is_some() == terms.group.is_some() {
+            return Err(Error::input("agentId", "expected either agentId or group"));
+        }
+        bounded("capabilities", terms.capabilities.len(), 1)?;
+        bounded("rules", terms.rules.len(), 1)?;
+        bounded("actions", terms.actions.len(), 0)?;
+        bounded("targets", terms.targets.len(), 0)?;
+        if !(1..=MOST_USES).contains(&terms.count) {
+            return Err(Error::input("count", format!("expected 1 to {MOST_USES}, found {}", terms.count)));
+        }
+        for target in &terms.targets {
+            is_target(target).map_err(|wrong| Error::input("targets", format!("{:?} {wrong}", excerpt(target))))?;
+        }
+        let patterns = terms.capabilities.iter().map(|text| pattern(text)).collect::<Result<_, _>>()?;
+        let most = terms.sum.as_ref().map(most).transpose()?;
+        Ok(Self { terms, patterns, most })
+    }
+}
+
+impl From<PreApproval> for PreApprovalTerms {
+    fn from(approval: PreApproval) -> Self {
+        approval.terms
+    }
+}
+
+fn bounded(field: &'static str, found: usize, least: usize) -> Result<(), Error> {
+    if (least..=MOST_LISTED).contains(&found) {
+        return Ok(());
+    }
+    Err(Error::input(field, format!("expected {least} to {MOST_LISTED}, found {found}")))
+}
+
+fn most(sum: &PreApprovalSum) -> Result<i64, Error> {
+    let key = sum.key.as_str();
+    if key.trim().is_empty() || key.chars().any(hides_or_breaks) || key.chars().count() > MAX_KEY_CHARS {
+        return Err(Error::input("sum", format!("expected a key of the context of 1 to {MAX_KEY_CHARS} characters")));
+    }
+    let most = millionths(sum.most).filter(|most| *most > 0);
+    most.ok_or_else(|| Error::input("sum", format!("expected a most above 0 and at most 9e12, found {}", sum.most)))
+}
+
+/// Parses a capability of which one half may be `*`.
+fn pattern(text: &str) -> Result<CapabilityPattern, Error> {
+    let wrong = |expected: &str| Error::input("capabilities", format!("{:?}: expected {expected}", excerpt(text)));
+    let form = "resource:operation, of which one half may be *, such as payment:*";
+    let (resource, operation) = text.split_once(':').ok_or_else(|| wrong(form))?;
+    let filled = match (resource, operation) {
+        ("*", "*") => return Err(wrong("a narrower pattern: *:* covers everything")),
+        ("*", word) => format!("a:{word}"),
+        (word, "*") => format!("{word}:a"),
+        _ => text.to_owned(),
+    };
+    let capability: Capability = filled.parse().map_err(|_| wrong(form))?;
+    if capability.is_unknown() {
+        return Err(wrong("known words: an unknown action cannot be pre-approved"));
+    }
+    Ok(CapabilityPattern::new(resource, operation))
+}
+
+/// Explains why a text cannot be a target.
+fn is_target(text: &str) -> Result<(), &'static str> {
+    let start = text.strip_suffix('*').unwrap_or(text);
+    if start.trim().is_empty() {
+        return Err("names no target: expected one, or what one begins with and *");
+    }
+    if start.contains('*') {
+        return Err("has a * that is not at its end");
+    }
+    if text.chars().count() > MAX_TARGET_CHARS || text.chars().any(hides_or_breaks) {
+        return Err("is not a valid target: expected at most 1024 characters, none of them a control character");
+    }
+    // "https://bank.example*" would also match https://bank.example.evil.example.
+    let after_scheme = start.split_once("://").map(|(_, rest)| rest);
+    if start.len() < text.len() && after_scheme.is_some_and(|rest| !rest.contains('/')) {
+        return Err("ends within a host name: expected a / after it");
+    }
+    Ok(())
+}
+
+const fn usual_risk() -> RiskLevel {
+    RiskLevel::High
+}
+
+const fn most_uses() -> u32 {
+    MOST_USES
+}
+
+const MOST_LISTED: usize = 100;
+const MOST_USES: u32 = 10_000;
+const MAX_KEY_CHARS: usize = 128;
+const MAX_TARGET_CHARS: usize = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use rulekeep_types::{AgentTraits, Tier, TrustSnapshot};
+
+    fn now() -> Timestamp {
+        Timestamp::from_millis(0)
+    }
+
+    /// Terms with every field set, and some of them changed.
+    fn terms(changes: &Value) -> Result<PreApprovalTerms, String> {
+        let mut terms = json!({
+            "agentId": "desk-1", "capabilities": ["payment:transfer", "email:*"], "actions": ["pay_invoice"],
+            "rules": ["money"], "targets": ["INV-7", "INV-2026-*"], "maxRisk": "HIGH", "until": "1970-01-02T00:00:00.000Z", "count": 5,
+            "sum": { "key": "amount", "most": 500.0 },
+        });
+        for (key, value) in changes.as_object().unwrap() {
+            if value.is_null() {
+                terms.as_object_mut().unwrap().remove(key);
+            } else {
+                terms[key] = value.clone();
+            }
+        }
+        serde_json::from_value(terms).map_err(|error| error.to_string())
+    }
+
+    fn approval(changes: &Value) -> PreApproval {
+        PreApproval::new(terms(changes).unwrap(), now()).unwrap()
+    }
+
+    /// Returns the consumed amount of a request that the full terms cover, with some of its parts changed.
+    fn covered(approval: &PreApproval, changes: &Value) -> Option<i64> {
+        let text = |key: &str, usual: &str| changes[key].as_str().unwrap_or(usual).to_owned();
+        let capability = text("capability", "payment:transfer");
+        let (agent, action) = (text("agent", "desk-1"), text("action", "pay_invoice"));
+        let mut intent = Intent::new(&agent, &action, RiskLevel::Low, [&capability]).unwrap();
+        for (key, usual) in [("target", json!("INV-2026-8")), ("amount", json!(120))] {
+            let value = changes.get(key).cloned().unwrap_or(usual);
+            if value != "absent" {
+                intent = intent.with_context(key, value);
+            }
+        }
+        let mut traits = AgentTraits::default();
+        traits.groups = vec!["desk".parse().unwrap()];
+        let risk: RiskLevel = text("risk", "HIGH").parse().unwrap();
+        let request = PolicyRequest::new(&intent, TrustSnapshot::new(Tier::T3.middle(), Tier::T3))
+            .at_risk(risk)
+            .of_agent(&traits)
+            .at(Timestamp::from_millis(changes["now"].as_i64().unwrap_or(0)));
+        approval.covers(&request, &intent.required_capabilities).map(|used| used.amount)
+    }
+
+    #[test]
+    fn what_one_term_leaves_out_is_not_covered() {
+        let all = approval(&json!({}));
+        assert_eq!(covered(&all, &json!({})), Some(120_000_000));
+        for (request, expected) in [
+            (json!({ "agent": "desk-2" }), None),
+            (json!({ "action": "pay_rent" }), None),
+            (json!({ "capability": "payment:read" }), None),
+            (json!({ "capability": "email:send" }), Some(120_000_000)),
+            (json!({ "capability": "email:unknown" }), None),
+            (json!({ "risk": "CRITICAL" }), None),
+            (json!({ "risk": "LOW" }), Some(120_000_000)),
+            (json!({ "now": 86_399_999 }), Some(120_000_000)),
+            (json!({ "now": 86_400_000 }), None),
+            (json!({ "target": "INV-7" }), Some(120_000_000)),
+            (json!({ "target": "INV-77" }), None),
+            (json!({ "target": "inv-7" }), None),
+            (json!({ "target": "INV-2026-" }), Some(120_000_000)),
+            (json!({ "target": "INV-2026-8/../../x" }), None),
+            (json!({ "target": "INV-2026-8\u{202e}" }), None),
+            (json!({ "target": "absent" }), None),
+            (json!({ "target": null }), None),
+            (json!({ "target": ["INV-7", "INV-2026-1"] }), Some(120_000_000)),
+            (json!({ "target": ["INV-7", "other"] }), None),
+            (json!({ "target": ["INV-7", null] }), None),
+            (json!({ "target": [] }), None),
+            (json!({ "target": { "to": "INV-7" } }), None),
+            (json!({ "amount": "absent" }), None),
+            (json!({ "amount": "120" }), None),
+            (json!({ "amount": -1 }), None),
+            (json!({ "amount": 1e-7 }), Some(1)),
+        ] {
+            assert_eq!(covered(&all, &request), expected, "{request}");
+        }
+    }
+
+    #[test]
+    fn terms_that_are_left_out_mean_what_they_say() {
+        let any_action = approval(&json!({ "actions": null, "sum": null }));
+        assert_eq!(covered(&any_action, &json!({ "action": "send_it", "amount": "absent" })), Some(0));
+        let no_target = approval(&json!({ "targets": null }));
+        assert_eq!(covered(&no_target, &json!({ "target": "absent" })), Some(120_000_000));
+        assert_eq!(covered(&no_target, &json!({ "target": null })), Some(120_000_000));
+        assert_eq!(covered(&no_target, &json!({})), None, "no target is any target");
+        let of_group = approval(&json!({ "agentId": null, "group": "desk" }));
+        assert_eq!(covered(&of_group, &json!({ "agent": "desk-2" })), Some(120_000_000));
+        let any_number = approval(&json!({ "count": null, "maxRisk": null }));
+        assert_eq!((any_number.terms().count, any_number.terms().max_risk), (10_000, RiskLevel::High));
+        let other_group = approval(&json!({ "agentId": null, "group": "till" }));
+        assert_eq!(covered(&other_group, &json!({})), None);
+    }
+
+    #[test]
+    fn every_capability_that_needs_a_person_has_to_be_covered() {
+        let all = approval(&json!({ "targets": null, "sum": null }));
+        let intent = Intent::new("desk-1", "pay_invoice", RiskLevel::Low, ["payment:transfer", "file:read"]).unwrap();
+        let request = PolicyRequest::new(&intent, TrustSnapshot::new(Tier::T3.middle(), Tier::T3));
+        let both = &intent.required_capabilities;
+        assert!(all.covers(&request, &both[..1]).is_some());
+        assert!(all.covers(&request, both).is_none());
+        assert!(all.covers(&request, &[]).is_none(), "nothing is nothing that needs one");
+    }
+
+    #[test]
+    fn each_wrong_term_is_named() {
+        for (changes, expected) in [
+            (json!({ "agentId": null }), "agentId: expected either agentId or group"),
+            (json!({ "group": "desk" }), "agentId: expected either agentId or group"),
+            (json!({ "capabilities": [] }), "capabilities: expected 1 to 100, found 0"),
+            (json!({ "capabilities": ["*:*"] }), "capabilities: \"*:*\": expected a narrower pattern"),
+            (json!({ "capabilities": ["pay*:read"] }), "capabilities: \"pay*:read\": expected resource:operation"),
+            (json!({ "capabilities": ["payment"] }), "capabilities: \"payment\": expected resource:operation"),
+            (json!({ "capabilities": ["unknown:*"] }), "capabilities: \"unknown:*\": expected known words"),
+            (json!({ "rules": [] }), "rules: expected 1 to 100, found 0"),
+            (json!({ "targets": ["*"] }), "targets: \"*\" names no target"),
+            (json!({ "targets": ["a*b"] }), "targets: \"a*b\" has a * that is not at its end"),
+            (json!({ "targets": ["a\u{7}"] }), "targets: \"a\\u{7}\" is not a valid target"),
+            (
+                json!({ "targets": ["https://bank.example*"] }),
+                "targets: \"https://bank.example*\" ends within a host name",
+            ),
+            (json!({ "targets": vec!["a"; 101] }), "targets: expected 0 to 100, found 101"),
+            (json!({ "count": 0 }), "count: expected 1 to 10000, found 0"),
+            (json!({ "sum": { "key": " ", "most": 1 } }), "sum: expected a key of the context"),
+            (json!({ "sum": { "key": "a", "most": 0 } }), "sum: expected a most above 0"),
+            (json!({ "until": "1970-01-01T00:00:00Z" }), "until: expected a time within 31 days"),
+            (json!({ "until": "1970-02-01T00:00:00.001Z" }), "until: expected a time within 31 days"),
+        ] {
+            let error = PreApproval::new(terms(&changes).unwrap(), now()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{changes}: {error}");
+        }
+        for good in [json!({ "targets": ["https://bank.example/*"] }), json!({ "until": "1970-02-01T00:00:00Z" })] {
+            assert!(PreApproval::new(terms(&good).unwrap(), now()).is_ok(), "{good}");
+        }
+        assert!(terms(&json!({ "target": ["a"] })).unwrap_err().contains("unknown field `target`"));
+    }
+
+    #[test]
+    fn it_is_written_as_its_terms_and_read_through_the_same_checks() {
+        let all = approval(&json!({}));
+        let written = serde_json::to_value(&all).unwrap();
+        assert_eq!(written, serde_json::to_value(terms(&json!({})).unwrap()).unwrap());
+        assert_eq!(serde_json::from_value::<PreApproval>(written.clone()).unwrap(), all);
+        let mut wrong = written;
+        wrong["capabilities"] = json!(["*:*"]);
+        assert!(serde_json::from_value::<PreApproval>(wrong).is_err());
+    }
+}

@@ -1,0 +1,443 @@
+//! A checked rule, ready to be evaluated.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use regex::Regex;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::condition::Condition;
+use super::conditions::Conditions;
+use super::exclusion::Exclusion;
+use super::fact::Fact;
+use super::limit::Limit;
+use super::pattern::{CapabilityPattern, Names};
+use super::request::PolicyRequest;
+use rulekeep_types::{Capability, Classification, Constraints, Intent, RiskLevel, Tier, closed_words};
+
+closed_words! {
+    /// The effect of a policy rule on the capabilities it matches. An earlier effect outranks a later one.
+    pub enum Effect("effect") {
+        /// Denies the matched capabilities.
+        Deny = "deny",
+        /// Escalates the matched capabilities to a reviewer.
+        Escalate = "escalate",
+        /// Grants those listed in `to` and withholds the rest.
+        Degrade = "degrade",
+        /// Grants the matched capabilities.
+        Allow = "allow",
+    }
+}
+
+impl Effect {
+    /// Returns whether a rule with this effect can grant something by itself.
+    pub(super) const fn grants(self) -> bool {
+        matches!(self, Self::Allow | Self::Degrade)
+    }
+}
+
+/// One rule. It serializes to its canonical form, which digests are computed over: field names, their order and
+/// omissions matter.
+#[derive(Debug, Serialize)]
+pub(super) struct Rule {
+    pub(super) id: Arc<str>,
+    /// The number of the rule's document, from 0.
+    #[serde(skip_serializing_if = "is_base")]
+    pub(super) layer: usize,
+    pub(super) effect: Effect,
+    pub(super) reviewer: Option<Arc<str>>,
+    /// The number of people who have to agree; 1 unless the rule escalates.
+    #[serde(skip_serializing_if = "is_one")]
+    pub(super) approvals: u8,
+    /// The time a reviewer has to answer; the default unless the rule escalates.
+    #[serde(skip_serializing_if = "is_default_expiry")]
+    pub(super) expires: Duration,
+    /// The capabilities that remain; empty unless the rule degrades.
+    pub(super) to: Vec<CapabilityPattern>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<Box<str>>,
+    #[serde(rename = "match")]
+    pub(super) matches: Match,
+    #[serde(skip_serializing_if = "Conditions::says_nothing")]
+    pub(super) conditions: Conditions,
+    /// The severity of a match, for people and alerts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) severity: Option<RiskLevel>,
+    /// The limit on how often, or for how much, the rule's grant may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<Limit>,
+    pub(super) constraints: Constraints,
+    /// Byte offset of the rule in its document.
+    #[serde(skip)]
+    pub(super) at: usize,
+    /// Line of the rule in its document.
+    #[serde(skip)]
+    pub(super) line: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_base(layer: &usize) -> bool {
+    *layer == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_one(approvals: &u8) -> bool {
+    *approvals == 1
+}
+
+fn is_default_expiry(expires: &Duration) -> bool {
+    *expires == DEFAULT_EXPIRY
+}
+
+impl Rule {
+    /// Returns whether conditions remain to be checked after the clauses.
+    pub(super) const fn is_conditional(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
+    /// The condition that keeps the rule from matching, if any.
+    ///
+    /// # Errors
+    ///
+    /// The reason a condition failed, without any value from the context.
+    pub(super) fn condition(&self, request: &PolicyRequest<'_>) -> Result<Option<Clause<'_>>, String> {
+        self.conditions.failing(&request.scope())
+    }
+
+    /// The reviewer whom the rule asks, at once or after its limit is used up.
+    pub(super) fn asks(&self) -> Option<&Arc<str>> {
+        self.reviewer.as_ref().or_else(|| self.limit.as_ref()?.over.reviewer())
+    }
+
+    /// Returns whether the rule applies to a capability.
+    pub(super) fn speaks_about(&self, capability: &Capability) -> bool {
+        let patterns = &self.matches.capabilities;
+        patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(capability))
+    }
+
+    /// Turns the rule into a deny rule with the given reason.
+    pub(super) fn refuse(&mut self, reason: String) {
+        self.effect = Effect::Deny;
+        self.matches.set_effect(Effect::Deny);
+        self.reason = Some(reason.into());
+        self.to.clear();
+        self.limit = None;
+        self.constraints = Constraints::new();
+    }
+
+    /// Returns whether a degrading rule lists a capability in `to`.
+    pub(super) fn leaves(&self, capability: &Capability) -> bool {
+        self.to.iter().any(|pattern| pattern.matches(capability))
+    }
+}
+
+/// The time a reviewer has to answer if the rule does not say.
+pub(super) const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The clauses of a rule. An empty clause matches anything.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Match {
+    pub(super) agents: Names,
+    pub(super) labels: Names,
+    #[serde(skip_serializing_if = "Names::is_any")]
+    pub(super) groups: Names,
+    pub(super) actions: Names,
+    pub(super) capabilities: Vec<CapabilityPattern>,
+    pub(super) levels: Levels,
+    pub(super) environment: Vec<Box<str>>,
+    pub(super) context: Vec<ContextClause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) not: Option<Box<Exclusion>>,
+}
+
+/// A clause of a rule, as named in the explanation of a rule that did not match.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Clause<'a> {
+    Risk,
+    Tiers,
+    Agents,
+    Labels,
+    Groups,
+    Actions,
+    Classification,
+    Environment,
+    Context(&'a ContextClause),
+    /// A clause under `not` that holds or may hold.
+    Not {
+        name: &'a str,
+        /// Whether the clause reads the context.
+        of_context: bool,
+    },
+    When(&'a Condition),
+    Unless(&'a Condition),
+}
+
+impl Match {
+    /// The first clause, capabilities excluded, that does not hold; `None` if all hold.
+    pub(super) fn failing(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
+        if !self.levels.has_risk(request.risk) {
+            return Some(Clause::Risk);
+        }
+        if !self.levels.has_tier(request.trust.tier) {
+            return Some(Clause::Tiers);
+        }
+        if !self.levels.contains(Levels::of(request)) {
+            return Some(Clause::Classification);
+        }
+        self.failing_besides_levels(request)
+    }
+
+    /// Like `failing`, for a caller that has compared risk, tier and classification already.
+    pub(super) fn failing_besides_levels(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
+        let intent = request.intent;
+        if !self.actions.matches(intent.parsed_action.as_str()) {
+            return Some(Clause::Actions);
+        }
+        if !self.agents.matches(intent.agent_id.as_str()) {
+            return Some(Clause::Agents);
+        }
+        if !self.labels.is_any() && !request.traits.labels.iter().any(|label| self.labels.matches(label.as_str())) {
+            return Some(Clause::Labels);
+        }
+        if !self.groups.is_any() && !request.traits.groups.iter().any(|group| self.groups.matches(group.as_str())) {
+            return Some(Clause::Groups);
+        }
+        let text = |key: &str| intent.context.get(key).and_then(Value::as_str);
+        if !self.environment.is_empty() && !text(ENVIRONMENT_KEY).is_some_and(|name| self.names_environment(name)) {
+            return Some(Clause::Environment);
+        }
+        let failing = self.context.iter().find(|clause| !clause.holds(intent, clause.allows)).map(Clause::Context);
+        failing.or_else(|| self.not.as_ref().and_then(|not| not.failing(request, not.allows)))
+    }
+
+    /// Sets the effect of the rule that the clauses belong to: an unknown value does not match under an allow, and
+    /// matches under a restricting effect.
+    pub(super) fn set_effect(&mut self, effect: Effect) {
+        let allows = effect == Effect::Allow;
+        for clause in &mut self.context {
+            clause.allows = allows;
+        }
+        if let Some(not) = &mut self.not {
+            not.allows = allows;
+        }
+    }
+
+    /// Returns whether the context clauses hold by the rules for granting.
+    pub(super) fn grants_by_context(&self, request: &PolicyRequest<'_>) -> bool {
+        self.context.iter().all(|clause| clause.holds(request.intent, true))
+            && self.not.as_ref().is_none_or(|not| not.failing(request, true).is_none())
+    }
+
+    /// Returns whether a clause reads the environment.
+    pub(super) fn looks_at_environment(&self) -> bool {
+        !self.environment.is_empty() || self.not.as_ref().is_some_and(|not| not.clauses.looks_at_environment())
+    }
+
+    /// Returns whether the rule matches by capabilities, risk and tier alone.
+    pub(super) fn is_wide(&self) -> bool {
+        self.agents.is_any()
+            && self.labels.is_any()
+            && self.groups.is_any()
+            && self.actions.is_any()
+            && self.levels.has_class(None)
+            && self.environment.is_empty()
+            && self.context.is_empty()
+            && self.not.is_none()
+    }
+
+    // The rule's names were converted to lower case at load.
+    pub(super) fn names_environment(&self, name: &str) -> bool {
+        let name = name.trim();
+        if name.is_ascii() {
+            return self.environment.iter().any(|known| known.eq_ignore_ascii_case(name));
+        }
+        let name = name.to_lowercase();
+        self.environment.iter().any(|known| **known == *name)
+    }
+}
+
+/// The context key that the `classification` clause reads.
+pub(super) const CLASSIFICATION_KEY: &str = "dataClassification";
+/// The context key that the `environment` clause reads.
+pub(super) const ENVIRONMENT_KEY: &str = "environment";
+
+/// A regular expression that a context value has to match.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ContextClause {
+    pub(super) key: Box<str>,
+    pub(super) pattern: Pattern,
+    /// Whether the rule allows. Then every item of a list must match, and a value that cannot be compared does not
+    /// match. In a restricting rule one item suffices and a value that cannot be compared matches, so that no other
+    /// form of a value evades the rule.
+    pub(super) allows: bool,
+}
+
+impl Serialize for ContextClause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        [&*self.key, self.pattern.0.as_str()].serialize(serializer)
+    }
+}
+
+impl ContextClause {
+    /// Returns whether the clause holds for an intent. A fact is a list of values. In an allowing rule all of them
+    /// must match and nothing may be unread; in a restricting rule one match or one unread value suffices.
+    fn holds(&self, intent: &Intent, allows: bool) -> bool {
+        match Fact::of_key(&self.key) {
+            Some(fact) if intent.has_facts() => {
+                let matches = |text: &str| self.pattern.0.is_match(text);
+                let mut values = fact.values(intent).peekable();
+                if allows {
+                    !fact.is_unread(intent) && values.peek().is_some() && values.all(|(value, _)| matches(value))
+                } else {
+                    fact.is_unread(intent)
+                        || values.any(|(value, original)| matches(value) || original.is_some_and(matches))
+                }
+            }
+            Some(Fact::Tool | Fact::Server | Fact::Formats) => false,
+            Some(_) => self.holds_for(intent.context.get("target"), allows),
+            None => self.holds_for(intent.context.get(&*self.key), allows),
+        }
+    }
+
+    fn holds_for(&self, value: Option<&Value>, allows: bool) -> bool {
+        value.is_some_and(|value| self.matches_as(value, allows))
+    }
+
+    pub(super) fn matches_as(&self, value: &Value, allows: bool) -> bool {
+        match value {
+            Value::String(text) => self.pattern.0.is_match(text),
+            Value::Number(number) => self.pattern.0.is_match(&plain(number)),
+            Value::Bool(flag) => self.pattern.0.is_match(if *flag { "true" } else { "false" }),
+            Value::Array(items) if allows => {
+                !items.is_empty() && items.iter().all(|item| self.matches_as(item, allows))
+            }
+            Value::Array(items) => items.is_empty() || items.iter().any(|item| self.matches_as(item, allows)),
+            Value::Null | Value::Object(_) => !allows,
+        }
+    }
+}
+
+/// The number as people write it: 50000, whether it was written 50000, 50000.0 or 5e4, and never with an exponent.
+fn plain(number: &serde_json::Number) -> String {
+    match number.as_f64() {
+        Some(value) if number.is_f64() => value.to_string(),
+        _ => number.to_string(),
+    }
+}
+
+/// A regular expression. Equality and order compare its source text.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern(pub(super) Arc<Regex>);
+
+impl Ord for Pattern {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.as_str().cmp(other.0.as_str())
+    }
+}
+
+impl PartialOrd for Pattern {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Pattern {}
+
+/// The risks, tiers and data classes that a rule applies to, one bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Levels(u16);
+
+impl Levels {
+    pub(super) const ANY: Self = Self(0x7FFF);
+
+    /// Builds the set from two ranges, both ends inclusive, and a list of classes, where an empty list means any.
+    pub(super) fn new(risk: (RiskLevel, RiskLevel), tiers: (Tier, Tier), classes: &[Classification]) -> Self {
+        let classes = if classes.is_empty() {
+            ALL_CLASSES
+        } else {
+            classes.iter().fold(0, |all, class| all | class_bit(Some(*class)))
+        };
+        let risks = RiskLevel::ALL.iter().filter(|level| (risk.0..=risk.1).contains(level));
+        let tiers = Tier::ALL.iter().filter(|tier| (tiers.0..=tiers.1).contains(tier));
+        let bits = risks.map(|level| risk_bit(*level)).chain(tiers.map(|tier| tier_bit(*tier)));
+        Self(bits.fold(classes, |all, bit| all | bit))
+    }
+
+    /// The risk, tier and class of a request.
+    pub(super) fn of(request: &PolicyRequest<'_>) -> Self {
+        let intent = request.intent;
+        // A caller can neither declare its data less sensitive than the request implies, nor evade a rule by another
+        // spelling.
+        let claimed = intent.context.get(CLASSIFICATION_KEY).filter(|value| !value.is_null());
+        let claimed = claimed.map(|value| value.as_str().map_or(Classification::Restricted, Classification::of_word));
+        let class = claimed.max(Classification::floor(&intent.parsed_action, &intent.required_capabilities));
+        Self(risk_bit(request.risk) | tier_bit(request.trust.tier) | class_bit(class))
+    }
+
+    pub(super) const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub(super) const fn has_risk(self, risk: RiskLevel) -> bool {
+        self.0 & risk_bit(risk) != 0
+    }
+
+    pub(super) const fn has_tier(self, tier: Tier) -> bool {
+        self.0 & tier_bit(tier) != 0
+    }
+
+    /// The same levels restricted to one tier; `None` if the tier is not included.
+    pub(super) fn at_tier(self, tier: Tier) -> Option<Self> {
+        let others = Tier::ALL.iter().filter(|other| **other != tier).fold(0, |all, other| all | tier_bit(*other));
+        self.has_tier(tier).then_some(Self(self.0 & !others))
+    }
+
+    /// Returns whether a request of this class is included; `None` stands for an absent or unknown class.
+    pub(super) const fn has_class(self, class: Option<Classification>) -> bool {
+        self.0 & class_bit(class) != 0
+    }
+
+    /// The classes that are named; empty if any class will do.
+    pub(super) fn classes(self) -> impl Iterator<Item = Classification> {
+        let named = !self.has_class(None);
+        Classification::ALL.iter().copied().filter(move |class| named && self.has_class(Some(*class)))
+    }
+}
+
+impl Default for Levels {
+    fn default() -> Self {
+        Self::ANY
+    }
+}
+
+const fn risk_bit(risk: RiskLevel) -> u16 {
+    1 << risk as u16
+}
+
+const fn tier_bit(tier: Tier) -> u16 {
+    1 << (FIRST_TIER + tier as u16)
+}
+
+const fn class_bit(class: Option<Classification>) -> u16 {
+    match class {
+        Some(class) => 1 << (FIRST_CLASS + class as u16),
+        // No class, or an unknown word.
+        None => 1 << NO_CLASS,
+    }
+}
+
+// The first bit of each kind of level.
+const FIRST_TIER: u16 = 4;
+const FIRST_CLASS: u16 = 10;
+const NO_CLASS: u16 = 14;
+const ALL_CLASSES: u16 = 0x7C00;
+// A word added to one of these vocabularies needs a bit here too.
+const _: () = assert!(RiskLevel::ALL.len() == 4 && Tier::ALL.len() == 6 && Classification::ALL.len() == 4);

@@ -1,0 +1,130 @@
+//! Clauses over facts: an allow needs all values to match, a refusal any; an unread value matches no allow and every
+//! refusal.
+
+use serde_json::{Value, json};
+
+use super::*;
+use rulekeep_types::Decision;
+
+fn parsed(targets: &[(&str, &str)], unread: &[&str]) -> Intent {
+    let target = |(kind, value): &(&str, &str)| json!({ "kind": kind, "role": "to", "value": value });
+    let facts: Value = json!({
+        "tool": "Bash", "formats": ["tool_call", "shell"],
+        "targets": targets.iter().map(target).collect::<Vec<_>>(),
+        "unread": unread.iter().map(|kind| json!({ "kind": kind, "found": "x" })).collect::<Vec<_>>(),
+    });
+    intent("send_mail", &["email:send"]).with_context("facts", facts)
+}
+
+fn rule(effect: &str, clause: &str) -> PolicySet {
+    let all = "[[rule]]\nid = \"all\"\neffect = \"allow\"\n";
+    let rest = if effect == "deny" { all } else { "" };
+    let text = format!("name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"{effect}\"\nmatch = {{ {clause} }}\n{rest}");
+    PolicySet::from_toml(&text).unwrap()
+}
+
+#[test]
+fn an_allow_needs_every_value_and_a_deny_one() {
+    let ours = ("recipient", "ann@ours.example");
+    let theirs = ("recipient", "eve@evil.example");
+    let file = ("path", "/srv/a");
+    for (effect, clause, targets, unread, allowed) in [
+        ("allow", "recipients = [\"*@ours.example\"]", &[ours][..], &[][..], true),
+        ("allow", "recipients = [\"*@OURS.example\"]", &[ours, file], &[], true),
+        ("allow", "recipients = [\"*@ours.example\"]", &[ours, theirs], &[], false),
+        ("allow", "recipients = [\"*@ours.example\"]", &[], &[], false),
+        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["target"], false),
+        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["argument"], false),
+        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["text"], true),
+        ("allow", "targets = [\"*@ours.example\"]", &[ours, file], &[], false),
+        ("allow", "context = [{ key = \"target\", matches = \"@ours[.]example$\" }]", &[ours, theirs], &[], false),
+        ("allow", "tools = [\"bash\"]", &[], &[], true),
+        ("allow", "formats = [\"tool_call\"]", &[], &[], false),
+        ("deny", "recipients = [\"*@evil.example\"]", &[ours, theirs], &[], false),
+        ("deny", "recipients = [\"*@evil.example\"]", &[ours], &[], true),
+        ("deny", "recipients = [\"*@evil.example\"]", &[ours], &["target"], false),
+        ("deny", "formats = [\"shell\"]", &[], &[], false),
+        ("deny", "formats = [\"sql\"]", &[], &[], true),
+        ("deny", "tools = [\"other\"]", &[], &["target"], true),
+        // Exclusions: an allow needs certainty that nothing matches; a refusal holds unless everything is known to
+        // match.
+        ("allow", "not.recipients = [\"*@evil.example\"]", &[ours], &[], true),
+        ("allow", "not.recipients = [\"*@evil.example\"]", &[], &[], true),
+        ("allow", "not.recipients = [\"*@evil.example\"]", &[ours, theirs], &[], false),
+        ("allow", "not.recipients = [\"*@evil.example\"]", &[ours], &["target"], false),
+        ("allow", "not = { formats = [\"sql\"], tools = [\"other\"] }", &[], &[], true),
+        ("allow", "not = { formats = [\"sql\"], tools = [\"ba*\"] }", &[], &[], false),
+        ("allow", "not.servers = [\"mail\"]", &[], &[], true),
+        ("deny", "not.recipients = [\"*@ours.example\"]", &[ours], &[], true),
+        ("deny", "not.recipients = [\"*@ours.example\"]", &[file], &[], true),
+        ("deny", "not.recipients = [\"*@ours.example\"]", &[ours, theirs], &[], false),
+        ("deny", "not.recipients = [\"*@ours.example\"]", &[ours], &["argument"], false),
+        ("deny", "not.tools = [\"Bash\"]", &[], &[], true),
+        ("deny", "not.servers = [\"mail\"]", &[], &[], false),
+        ("deny", "formats = [\"shell\"], not.labels = [\"ci\"]", &[], &[], false),
+        ("deny", "formats = [\"shell\"], not.actions = [\"send_*\"]", &[], &[], true),
+    ] {
+        let decision = decide(&rule(effect, clause), &parsed(targets, unread)).decision;
+        assert_eq!(decision == Decision::Allow, allowed, "{effect} {clause} {targets:?} {unread:?}: {decision}");
+    }
+}
+
+#[test]
+fn what_is_not_known_of_a_built_intent_counts_against_it() {
+    for (effect, clause, context, allowed) in [
+        ("allow", "not.environment = [\"production\"]", json!({ "environment": "dev" }), true),
+        ("allow", "not.environment = [\"production\"]", json!({ "environment": "Production" }), false),
+        ("allow", "not.environment = [\"production\"]", json!({}), false),
+        ("deny", "not.environment = [\"dev\"]", json!({}), false),
+        ("deny", "not.environment = [\"dev\"]", json!({ "environment": "dev" }), true),
+        ("allow", "not.formats = [\"shell\"]", json!({}), false),
+        ("deny", "not.formats = [\"sql\"]", json!({}), false),
+        ("allow", "not.hosts = [\"evil.example\"]", json!({ "target": "ours.example" }), true),
+        ("allow", "not.hosts = [\"evil.example\"]", json!({ "target": ["ours.example", "evil.example"] }), false),
+        ("allow", "not.hosts = [\"evil.example\"]", json!({ "target": { "a": 1 } }), false),
+        ("deny", "not.context = [{ key = \"team\", matches = \"^ours$\" }]", json!({ "team": "ours" }), true),
+        ("deny", "not.context = [{ key = \"team\", matches = \"^ours$\" }]", json!({ "team": ["ours", "x"] }), false),
+        ("allow", "not.context = [{ key = \"team\", matches = \"^theirs$\" }]", json!({ "team": "ours" }), true),
+        ("allow", "not.context = [{ key = \"team\", matches = \"^theirs$\" }]", json!({}), false),
+        ("allow", "not.agents = [\"agent-*\"]", json!({}), true),
+    ] {
+        let mut asked = intent("send_mail", &["email:send"]);
+        asked.context = context.as_object().unwrap().clone();
+        let decision = decide(&rule(effect, clause), &asked).decision;
+        assert_eq!(decision == Decision::Allow, allowed, "{effect} {clause} {context}: {decision}");
+    }
+}
+
+#[test]
+fn a_rule_with_an_exclusion_covers_no_other_and_says_why_it_did_not_match() {
+    let covered = "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"\n";
+    let warned = |more: &str| PolicySet::from_toml(&format!("{covered}{more}")).unwrap().warnings().len();
+    assert_eq!((warned("") > 0, warned("match.not.labels = [\"ci\"]")), (true, 0));
+    let policies = rule("deny", "not.tools = [\"bash\"]");
+    let why = &policies.traces(&request(&parsed(&[], &[]), Tier::T3, RiskLevel::Medium))[0].why;
+    assert!(why.contains("it is, or may be, what not.facts.tool names"), "{why}");
+    let digest = |text: &str| rule("deny", text).digest();
+    assert_ne!(digest("not.tools = [\"a\"]"), digest("tools = [\"a\"]"));
+}
+
+#[test]
+fn of_an_intent_that_was_built_the_target_of_its_context_counts() {
+    let policies = rule("allow", "targets = [\"*@ours.example\"]");
+    for (target, allowed) in [
+        (json!("ann@ours.example"), true),
+        (json!(["ann@ours.example", "eve@evil.example"]), false),
+        (json!({ "a": 1 }), false),
+        (Value::Null, false),
+    ] {
+        let asked = intent("send_mail", &["email:send"]).with_context("target", target.clone());
+        assert_eq!(decide(&policies, &asked).decision == Decision::Allow, allowed, "{target}");
+    }
+}
+
+#[test]
+fn an_explanation_names_the_values_that_did_not_match() {
+    let policies = rule("allow", "recipients = [\"*@ours.example\"]");
+    let asked = parsed(&[("recipient", "eve@evil.example")], &[]);
+    let why = &policies.traces(&request(&asked, Tier::T3, RiskLevel::Medium))[0].why;
+    assert!(why.contains("facts.recipients is \"eve@evil.example\""), "{why}");
+}

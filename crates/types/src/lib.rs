@@ -1,0 +1,127 @@
+//! The vocabulary of the library: every term of the service contract as a type.
+//!
+//! The engines exchange only these types. Fixed sets of words are enums. Names with a required form are newtypes built
+//! by `FromStr` or `TryFrom`. Every type serializes to the JSON of the contract.
+
+mod action;
+mod agent;
+mod capability;
+mod classification;
+mod constraints;
+#[doc(hidden)]
+pub mod context_key;
+mod cursor;
+mod decision;
+pub mod document;
+mod enforcement;
+mod error;
+mod error_code;
+mod escalation;
+mod event;
+mod facts;
+mod grant;
+mod id;
+mod intent;
+#[doc(hidden)]
+pub mod json;
+mod kill_switch;
+mod parse_explanation;
+#[doc(hidden)]
+pub mod parts;
+mod preapproval;
+mod record;
+mod reserved;
+mod retention;
+mod risk;
+#[cfg(feature = "schema")]
+#[doc(hidden)]
+pub mod schema;
+mod share;
+mod status;
+pub mod system;
+mod task;
+mod time;
+mod tool;
+mod trust;
+mod unseen;
+mod verification;
+mod word;
+
+pub use action::Action;
+pub use agent::{Agent, AgentChange, AgentImport, AgentInfo, AgentState, AgentTraits, Label};
+pub use capability::{Capability, Operation, Resource};
+pub use classification::Classification;
+pub use constraints::Constraints;
+pub use cursor::{Order, ProofCursor};
+pub use decision::{Decision, Outcome, OutcomeReport};
+pub use enforcement::{DenialClass, Enforcement, InputEnforcement};
+pub use error::{Error, InvalidValue, Problem, Severity, excerpt};
+pub use error_code::{ERROR_CODES, ErrorCode};
+pub use escalation::{
+    ApprovalOffer, Escalation, EscalationPage, EscalationQuery, EscalationState, Resolved, Review, ReviewNeed, Vote,
+};
+pub use event::{
+    Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
+};
+pub use facts::{Amount, Facts, Target, TargetKind, TargetRole, Unread, UnreadKind};
+pub use grant::{Grant, GrantError};
+#[doc(hidden)]
+pub use grant::{GrantAuthority, GrantOrigin, GrantSource, GrantTerms};
+pub use id::{
+    AgentId, EscalationId, EventId, IntentId, KeyId, KillSwitchId, PreApprovalId, ProofId, Sequence, TaskId, WebhookId,
+};
+pub use intent::{Alternative, Input, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
+pub use kill_switch::{KillSwitchEntry, KillSwitchReport, KillSwitchScope};
+pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation, WordEvidence};
+pub use preapproval::PreApprovalState;
+pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
+pub use retention::{ArchiveReport, RepairReport};
+#[doc(hidden)]
+pub use risk::usual_risk;
+pub use risk::{RiskLevel, risk_floor};
+pub use share::Share;
+pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus};
+pub use task::{Mandate, OpenedTask, TaskInfo, TaskRequest, TaskState, ToolCall};
+pub use time::{ClockReport, Timestamp};
+#[doc(hidden)]
+pub use tool::ToolAct;
+pub use tool::{
+    CatalogueReport, ToolChange, ToolClassification, ToolEvidence, ToolLikeness, ToolOverride, ToolResemblance,
+};
+pub use trust::{
+    Observability, Score, Tier, TrustCause, TrustCheck, TrustDifference, TrustEntry, TrustPage, TrustSnapshot,
+};
+pub use verification::{
+    ChainPosition, Checked, LogProgress, OpenVerification, ScrubOptions, ScrubPass, ScrubStatus, VerificationState,
+    VerifyOptions, VerifySince, VerifyView, ViewFinding,
+};
+
+#[doc(hidden)]
+pub use agent::{AgentProfile, checked_person};
+#[doc(hidden)]
+pub use context_key::{CALLERS_KEYS, PARSED_KEYS};
+#[doc(hidden)]
+pub use cursor::CursorPlace;
+#[doc(hidden)]
+pub use escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE, EscalationRecord, LimitCharge};
+#[doc(hidden)]
+pub use facts::{FACTS_KEY, MAX_FACTS_BYTES};
+pub use intent::json_depth;
+#[doc(hidden)]
+pub use intent::{IntentStamp, check_context};
+#[doc(hidden)]
+pub use preapproval::{GRANT_PREFIX, is_grant_counter};
+pub use reserved::{RESERVED, is_reserved};
+#[doc(hidden)]
+pub use risk::names_production;
+#[doc(hidden)]
+pub use share::{ORGANISATION, is_shared_counter};
+#[doc(hidden)]
+pub use time::LONGEST_LIMIT_WINDOW;
+#[doc(hidden)]
+pub use unseen::{hides_or_breaks, is_invisible, turns_direction};
+#[cfg(feature = "schema")]
+#[doc(hidden)]
+pub use utoipa;
+#[doc(hidden)]
+pub use verification::OnProgress;

@@ -1,0 +1,52 @@
+//! Structs of the contract that may grow, and their parts.
+//!
+//! Such a struct is `#[non_exhaustive]`, so that a field can be added without breaking callers. The engines, which are
+//! other crates, build it from its parts: a struct with the same fields that is not part of the public API.
+
+/// Defines a non-exhaustive struct and its parts.
+macro_rules! outward {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident from $parts:ident {
+            $( $(#[$field_meta:meta])* $visible:vis $field:ident: $kind:ty, )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[non_exhaustive]
+        pub struct $name {
+            $( $(#[$field_meta])* $visible $field: $kind, )+
+        }
+
+        #[doc(hidden)]
+        #[allow(missing_docs)]
+        pub struct $parts {
+            $( pub $field: $kind, )+
+        }
+
+        impl From<$parts> for $name {
+            #[inline]
+            fn from($parts { $( $field, )+ }: $parts) -> Self {
+                Self { $( $field, )+ }
+            }
+        }
+    };
+}
+pub(crate) use outward;
+
+pub use crate::agent::AgentTraitsParts;
+pub use crate::enforcement::{EnforcementParts, InputEnforcementParts};
+pub use crate::error::ProblemParts;
+pub use crate::escalation::{ApprovalOfferParts, EscalationPageParts, ResolvedParts, ReviewNeedParts, VoteParts};
+pub use crate::event::{AlertParts, DecisionDetailParts, DecisionRenderedParts, TrustChangeParts, TrustChangedParts};
+pub use crate::facts::AmountParts;
+pub use crate::intent::IntentParts;
+pub use crate::kill_switch::KillSwitchEntryParts;
+pub use crate::parse_explanation::{ActEvidenceParts, FactorEvidenceParts, ParseExplanationParts, WordEvidenceParts};
+pub use crate::record::{BreakageParts, ProofRecordParts};
+pub use crate::retention::{ArchiveReportParts, RepairReportParts};
+pub use crate::status::LatencyMetricsParts;
+pub use crate::task::{MandateParts, OpenedTaskParts, TaskInfoParts};
+pub use crate::time::ClockReportParts;
+pub use crate::tool::{CatalogueReportParts, ToolClassificationParts, ToolResemblanceParts};
+pub use crate::trust::{TrustEntryParts, TrustSnapshotParts};
+pub use crate::verification::ChainPositionParts;

@@ -1,0 +1,122 @@
+//! A governor over an index that somebody edited, and outcomes that several threads report at once.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::model::{OpenVerification, VerificationState};
+use crate::store::{BlockBatch, Blocks};
+use crate::{Agent, Decision, Durability, Governor, Intent, Outcome, PolicySet, RiskLevel, Tier};
+
+fn edit_view(folder: &Path, edit: impl FnOnce(&Blocks, &mut BlockBatch)) {
+    let blocks = Blocks::open(Some(&folder.join("view")), 1 << 20).unwrap();
+    let mut batch = BlockBatch::default();
+    edit(&blocks, &mut batch);
+    blocks.apply_and_flush(batch).unwrap();
+}
+
+#[test]
+fn an_erasure_that_stands_in_the_view_alone_takes_nothing_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let governor = Governor::builder().auto_register().open(dir.path()).unwrap();
+    let intent = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+    let id = governor.enforce(&intent).unwrap().proof_id;
+    governor.close().unwrap();
+    drop(governor);
+    edit_view(dir.path(), |_, batch| {
+        let erasure = br#"{"cause":"x","agentId":"a","entries":4,"timestamp":"1970-01-01T00:00:00.300Z"}"#;
+        batch.put(b"terasure/00000000000000000004", erasure);
+    });
+    let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
+    assert!(governor.log().evidence(&id).is_ok() && governor.verify().unwrap().valid);
+}
+
+#[test]
+fn an_erasure_of_the_view_alone_takes_nothing_away_when_the_log_is_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let governor = Governor::builder().auto_register().open(dir.path()).unwrap();
+    let intent = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+    let id = governor.enforce(&intent).unwrap().proof_id;
+    governor.enforce(&intent).unwrap();
+    governor.close().unwrap();
+    drop(governor);
+    edit_view(dir.path(), |_, batch| {
+        let erasure = br#"{"cause":"x","agentId":"a","entries":4,"timestamp":"1970-01-01T00:00:00.300Z"}"#;
+        batch.put(b"terasure/00000000000000000004", erasure);
+    });
+    crate::store::note_carried_out(&crate::store::RealFiles::open(dir.path()).unwrap(), 5).unwrap();
+    let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
+    // The forgery is found now or later; until then the evidence counts as erased.
+    governor.verify().unwrap();
+    governor.close().unwrap();
+    drop(governor);
+    let governor = Governor::builder().open(dir.path()).unwrap();
+    assert!(governor.log().evidence(&id).is_ok());
+}
+
+/// The index's statement about an agent must not be written to the journal before it is verified.
+#[test]
+fn a_forged_state_is_not_written_down_with_an_outcome() {
+    let dir = tempfile::tempdir().unwrap();
+    let policies = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\nmatch.capabilities = [\"*:*\"]\n";
+    let governor = Governor::builder().policies(PolicySet::from_toml(policies).unwrap()).open(dir.path()).unwrap();
+    governor.agents().register(Agent::new("evil").at_tier(Tier::T4)).unwrap();
+    let intent = Intent::new("evil", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+    let id = governor.enforce(&intent).unwrap().proof_id;
+    governor.agents().suspend("evil", "found out").unwrap();
+    governor.close().unwrap();
+    drop(governor);
+    edit_view(dir.path(), |blocks, batch| {
+        let (key, value) = blocks.scan(b"tagent/evil").unwrap().swap_remove(0);
+        let value = String::from_utf8(value).unwrap();
+        let forged = value.replace("SUSPENDED", "ACTIVE").replace("suspended", "active");
+        assert_ne!(forged, value);
+        batch.put(&key, forged.as_bytes());
+    });
+    let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
+    assert_eq!(governor.report(&id, Outcome::Success).unwrap_err().code(), "CHAIN_BROKEN");
+    assert!(matches!(governor.log().verification(), VerificationState::Broken(_)));
+    let warnings = governor.status().warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("no decision can be made")), "{warnings:?}");
+    governor.close().unwrap();
+    drop(governor);
+    // The next open with background verification does not trust that index again.
+    let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
+    assert_eq!(governor.log().verification(), VerificationState::Verified);
+    assert_eq!(governor.enforce(&intent).unwrap().decision, Decision::Deny);
+}
+
+/// Many threads report the same decision at once, in two ways: one outcome is kept, and trust changes once.
+#[test]
+fn of_many_who_report_a_decision_at_once_the_first_stands_and_moves_trust_once() {
+    let policies = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\nmatch.capabilities = [\"*:*\"]\n";
+    for durability in [Durability::Sync, Durability::Buffered] {
+        let dir = tempfile::tempdir().unwrap();
+        let builder = Governor::builder().policies(PolicySet::from_toml(policies).unwrap()).durability(durability);
+        let governor = builder.open(dir.path()).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T3)).unwrap();
+        let intent = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+        for _ in 0..20 {
+            let before = governor.trust().history("a", 1, 1).unwrap().total;
+            let id = governor.enforce(&intent).unwrap().proof_id;
+            let start = std::sync::Barrier::new(8);
+            let reported: Vec<_> = std::thread::scope(|scope| {
+                let report = |at: usize| {
+                    start.wait();
+                    let outcome = if at.is_multiple_of(2) { Outcome::Failure } else { Outcome::Success };
+                    (outcome, governor.report(&id, outcome).map_err(|error| error.code()))
+                };
+                let threads: Vec<_> = (0..8).map(|at| scope.spawn(move || report(at))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let standing = governor.log().record(&id).unwrap().outcome;
+            for (outcome, result) in reported {
+                assert_eq!(result.err(), (Some(outcome) != standing).then_some("CONFLICT"), "{standing:?}, {outcome}");
+            }
+            let moves = governor.trust().history("a", 1, 200).unwrap();
+            let of_this = moves.items.iter().filter(|moved| moved.proof_id == Some(id)).count() as u64;
+            assert!(of_this <= 1, "trust moved {of_this} times");
+            assert_eq!(moves.total - before, of_this);
+        }
+        assert!(governor.verify().unwrap().valid);
+    }
+}
