@@ -109,10 +109,10 @@
 //!
 //! # Architecture
 //!
-//! The library has three layers, and imports only point down. The vocabulary (`model`, [`document`]) is at the bottom.
-//! Above it are the engines `parse`, `policy`, `trust`, `mandate`, `proof` and `checkpoint`, which do not depend on each
-//! other, with the files of `proof` in `store`. On top, the [`Governor`] composes the engines. The crate
-//! `rulekeep-server` serves a governor over HTTP and over lines of JSON.
+//! The library has three layers, and imports only point down. The vocabulary (`rulekeep-types`) is at the bottom. Above
+//! it are the engines, which do not depend on each other: `rulekeep-intent`, `rulekeep-policy` and `rulekeep-log`, which
+//! can be used alone, and `trust` and `mandate`. On top, the [`Governor`] composes the engines; this crate re-exports
+//! them. The crate `rulekeep-server` serves a governor over HTTP and over lines of JSON.
 
 pub use rulekeep_log as proof;
 #[cfg(feature = "checkpoints")]

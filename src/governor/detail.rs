@@ -1,6 +1,5 @@
 //! The details of a decision besides its intent: the second part of its evidence.
 
-use crate::model::parts::AgentTraitsParts;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -150,6 +149,7 @@ const fn is_zero(count: &u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::parts::AgentTraitsParts;
     use crate::model::{Score, Tier};
     use serde_json::json;
 

@@ -1,7 +1,6 @@
 //! A governor over an index that somebody edited, and outcomes that several threads report at once.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::model::{OpenVerification, VerificationState};
 use crate::store::{BlockBatch, Blocks};

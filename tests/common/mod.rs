@@ -271,7 +271,7 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Where the frames of a segment start and end, read by the layout that
-/// `src/store/frame.rs` documents.
+/// `crates/log/src/store/frame.rs` documents.
 pub(crate) fn frames(segment: &[u8]) -> Vec<std::ops::Range<usize>> {
     let number = |at: usize| u32::from_le_bytes(segment[at..at + 4].try_into().unwrap()) as usize;
     let mut frames = Vec::new();

@@ -315,6 +315,7 @@ impl Readings {
 
 /// A parse result, and whether an operator determined all of it.
 #[derive(Debug)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct Parsed {
     pub result: ParseResult,
     /// Every act belongs to a tool that an operator overrode, so the risk floor of the rubric does not apply.
@@ -338,3 +339,8 @@ fn surroundings(context: &Map<String, Value>) -> Signs {
     }
     signs
 }
+
+/// The code in the README is compiled and run with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,7 +11,7 @@ use super::table::Words;
 /// The role of a word in a sentence; `data/roles.toml` describes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub(crate) enum Role {
     Determiner,
     Preposition,
     Pronoun,

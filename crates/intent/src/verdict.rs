@@ -18,6 +18,7 @@ use super::{classification, confidence, explain, format, risk};
 
 /// A text to parse, and the other data of the intent.
 #[derive(Debug)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct ParseRequest<'a> {
     pub agent_id: &'a AgentId,
     pub input: &'a str,

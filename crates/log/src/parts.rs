@@ -8,7 +8,7 @@ use super::queue::{Queue, Refusal};
 use rulekeep_types::{Breakage, Error};
 
 /// The parts of a log, shared by its callers, its writer and its followers.
-pub struct Parts {
+pub(crate) struct Parts {
     /// The order of entries, up to the disk.
     pub(crate) queue: Queue,
     // INVARIANT: dropped before the journal, which holds the folder open through which sled's path leads.

@@ -62,3 +62,8 @@ pub use verdict::{Approval, ConditionFailure, Need, PolicyVerdict};
 
 #[doc(hidden)]
 pub use limit::{Charge, Meter, Used};
+
+/// The code in the README is compiled and run with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

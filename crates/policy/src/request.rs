@@ -8,6 +8,7 @@ use rulekeep_types::{AgentTraits, Intent, RiskLevel, Timestamp, TrustSnapshot, r
 /// The input of a policy decision. A verdict depends only on this, on the policy set and on the counters of its
 /// limits.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct PolicyRequest<'a> {
     pub intent: &'a Intent,
     /// The effective risk; the intent's own claim is ignored.

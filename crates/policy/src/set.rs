@@ -449,4 +449,4 @@ fn too_large(size: u64) -> String {
     format!("a policy document has at most {} bytes; this one has {size}", PolicySet::MAX_BYTES)
 }
 
-const RECOMMENDED: &str = include_str!("../../../policies/recommended.toml");
+const RECOMMENDED: &str = include_str!("recommended.toml");

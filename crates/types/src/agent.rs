@@ -61,6 +61,7 @@ crate::word::written_as_text!(Label);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct Agent {
     pub id: String,
     score: Score,
@@ -286,6 +287,7 @@ impl AgentChange {
 /// The properties of an agent that an operator sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct AgentProfile {
     /// The part that policies match.
     #[serde(flatten)]

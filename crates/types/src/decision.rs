@@ -95,6 +95,7 @@ impl Outcome {
 
 /// An outcome to report, with an optional note and the party that reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct OutcomeReport<'a> {
     pub outcome: Outcome,
     pub note: Option<&'a str>,
@@ -112,6 +113,7 @@ impl OutcomeReport<'_> {
     }
 
     /// Makes the report return nothing to rate limits.
+    #[must_use]
     pub const fn keeping_limits(self) -> Self {
         Self { by_agent: true, ..self }
     }

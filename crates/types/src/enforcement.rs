@@ -92,6 +92,7 @@ crate::parts::outward! {
 
 impl Enforcement {
     /// Sets the cause of a denial.
+    #[must_use]
     pub fn refused_by(mut self, class: Option<DenialClass>) -> Self {
         self.denial_class = class;
         self.retryable = class.map(DenialClass::is_retryable);

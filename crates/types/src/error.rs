@@ -357,10 +357,12 @@ impl Error {
         Self::InvalidQuery { parameter, message: message.into() }
     }
 
+    #[doc(hidden)]
     pub fn agent_not_found(agent_id: &str) -> Self {
         Self::AgentNotFound { agent_id: excerpt(agent_id) }
     }
 
+    #[doc(hidden)]
     pub fn proof_not_found(proof_id: &ProofId) -> Self {
         Self::ProofNotFound { proof_id: proof_id.to_string() }
     }

@@ -157,6 +157,7 @@ crate::parts::outward! {
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct Review {
     pub reviewer: String,
     pub note: Option<String>,
@@ -205,6 +206,7 @@ crate::parts::outward! {
 }
 
 impl Resolved {
+    #[doc(hidden)]
     pub const fn new(state: EscalationState, proof_id: Option<ProofId>) -> Self {
         Self { state, proof_id }
     }
@@ -213,6 +215,7 @@ impl Resolved {
 /// A query for escalations: all of them, newest first, unless narrowed.
 #[derive(Debug, Clone, Default)]
 #[must_use]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct EscalationQuery {
     pub state: Option<EscalationState>,
     pub agent_id: Option<String>,
@@ -273,6 +276,7 @@ crate::parts::outward! {
 /// An escalation as stored in the log: everything but the intent, which is part of the record's evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct EscalationRecord {
     pub proof_id: ProofId,
     pub agent_id: AgentId,
@@ -328,6 +332,7 @@ impl LimitCharge {
 }
 
 impl EscalationRecord {
+    #[doc(hidden)]
     pub fn id(&self) -> EscalationId {
         EscalationId::of(self.proof_id)
     }

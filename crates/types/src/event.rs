@@ -225,11 +225,14 @@ impl Alert {
         Self { alert, rule: None, severity, message, agent_id, proof_id: None, proof_ids: Vec::new(), occurrences: 1 }
     }
 
+    #[doc(hidden)]
+    #[must_use]
     pub fn about(self, proof_ids: Vec<ProofId>) -> Self {
         Self { proof_id: proof_ids.last().copied(), proof_ids, ..self }
     }
 
     /// Fills in `proof_ids` of an alert stored when alerts named a single record.
+    #[must_use]
     pub fn with_records(mut self) -> Self {
         if self.proof_ids.is_empty() {
             self.proof_ids.extend(self.proof_id);
@@ -239,6 +242,7 @@ impl Alert {
 }
 
 impl Event {
+    #[doc(hidden)]
     pub fn new(id: EventId, event_type: EventType, timestamp: Timestamp, data: EventData) -> Self {
         Self { id, event_type, timestamp, data }
     }

@@ -146,6 +146,7 @@ pub struct Unread {
 }
 
 impl Target {
+    #[doc(hidden)]
     pub fn new(kind: TargetKind, role: TargetRole, value: String, original: &str) -> Self {
         let original = (value != original).then(|| original.to_owned());
         Self { kind, role, value, original }
@@ -153,12 +154,14 @@ impl Target {
 }
 
 impl Amount {
+    #[doc(hidden)]
     pub const fn new(value: f64, currency: Option<String>, count: u64) -> Self {
         Self { value, currency, count }
     }
 }
 
 impl Unread {
+    #[doc(hidden)]
     pub const fn new(kind: UnreadKind, found: String) -> Self {
         Self { kind, found }
     }
@@ -234,6 +237,7 @@ impl Intent {
     }
 
     /// A copy of the intent with `reading` as its primary capability.
+    #[must_use]
     pub fn read_as(&self, reading: Capability) -> Self {
         let mut intent = self.clone();
         intent.required_capabilities.retain(|one| *one != reading);

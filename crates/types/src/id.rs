@@ -264,6 +264,7 @@ impl IntentId {
         Self(Ulid::from_parts(ulid_millis(at), random))
     }
 
+    #[doc(hidden)]
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_bytes()
     }

@@ -26,6 +26,7 @@ pub const MAX_CONTEXT_DEPTH: usize = 32;
 /// # let _ = input;
 /// ```
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct Input<'a> {
     pub text: &'a str,
     pub context: Option<&'a Map<String, Value>>,
@@ -100,6 +101,7 @@ crate::parts::outward! {
 /// The id and timestamp of an intent, kept apart from it. An intent that its caller built may have neither, and receives
 /// both for its decision without being copied.
 #[derive(Debug, Clone, Copy, Default)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct IntentStamp {
     pub id: Option<IntentId>,
     pub timestamp: Option<Timestamp>,
@@ -240,6 +242,7 @@ impl Intent {
         context.get(CALL_ID)?.as_str()
     }
 
+    #[doc(hidden)]
     pub fn check_call_id(call_id: &str) -> Result<(), Error> {
         let is_well_formed = !call_id.trim().is_empty()
             && call_id.chars().count() <= MAX_CALL_ID_CHARS

@@ -108,6 +108,7 @@ crate::parts::outward! {
 }
 
 impl KillSwitchEntry {
+    #[doc(hidden)]
     pub const fn new(id: KillSwitchId, scope: KillSwitchScope, by: String, note: String, timestamp: Timestamp) -> Self {
         Self { id, scope, by, note, timestamp }
     }
@@ -131,6 +132,7 @@ pub struct KillSwitchReport {
 }
 
 impl KillSwitchReport {
+    #[doc(hidden)]
     pub const fn new(id: KillSwitchId, open: Vec<ProofRecord>, open_total: u64, died: u64) -> Self {
         Self { id, open, open_total, died }
     }

@@ -91,6 +91,7 @@ impl ToolCall {
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct TaskRequest {
     pub agent_id: String,
     pub input: String,

@@ -57,6 +57,7 @@ pub struct ToolEvidence {
 }
 
 impl ToolEvidence {
+    #[doc(hidden)]
     pub fn new(part: &'static str, found: impl Into<String>, gives: impl Into<String>) -> Self {
         let found: String = found.into();
         Self { part, found: found.chars().take(LONGEST_FOUND).collect(), gives: gives.into() }
@@ -196,6 +197,7 @@ impl ToolOverride {
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct ToolChange {
     pub name: String,
     pub server: Option<String>,
@@ -204,6 +206,7 @@ pub struct ToolChange {
 
 /// The kind of change.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub enum ToolAct {
     Pin,
     Unpin,

@@ -271,6 +271,7 @@ pub struct TrustCheck {
 }
 
 impl TrustCheck {
+    #[doc(hidden)]
     pub const fn new(agents: u64) -> Self {
         Self { agents, differing: Vec::new() }
     }
@@ -293,6 +294,7 @@ pub struct TrustDifference {
 }
 
 impl TrustDifference {
+    #[doc(hidden)]
     pub const fn new(agent_id: AgentId, sequence: Sequence, kept: TrustSnapshot, rebuilt: TrustSnapshot) -> Self {
         Self { agent_id, sequence, kept, rebuilt }
     }

@@ -44,6 +44,7 @@ crate::parts::outward! {
 }
 
 impl ChainPosition {
+    #[doc(hidden)]
     pub const fn new(entries: u64, link: Digest, records: u64, head_hash: Digest) -> Self {
         Self { entries, link, records, head_hash }
     }
@@ -113,6 +114,7 @@ impl fmt::Debug for OnProgress {
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct VerifyOptions {
     pub since: VerifySince,
     pub view: VerifyView,
@@ -240,6 +242,7 @@ pub struct ScrubPass {
 }
 
 impl ScrubPass {
+    #[doc(hidden)]
     pub const fn new(finished: Timestamp, found: Verification) -> Self {
         Self { finished, found }
     }

@@ -1,6 +1,5 @@
 //! The effect of a mandate on a verdict, and its reasoning.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,7 +8,7 @@ use super::super::states::masked;
 use super::call::CallDigest;
 use crate::mandate::{Fault, FaultKind, Finding, Origin};
 use crate::model::{AgentId, Capability, Decision, DenialClass, TaskId, Timestamp, excerpt};
-use crate::policy::{Approval, Need, PolicyVerdict};
+use crate::policy::{Need, PolicyVerdict};
 use crate::trust::AgentRecord;
 
 /// The task that limits a decision, besides the policies.

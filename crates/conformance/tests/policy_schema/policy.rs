@@ -1,5 +1,5 @@
 //! The policy document as its JSON Schema describes it. The loader in
-//! `src/policy/document.rs` is what counts; `main.rs` holds the two together.
+//! `crates/policy/src/document.rs` is what counts; `main.rs` holds the two together.
 
 use std::collections::BTreeMap;
 

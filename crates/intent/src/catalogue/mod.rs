@@ -65,6 +65,7 @@ pub struct RatedTool {
 }
 
 /// A new catalogue, and the changes to the operator's rulings.
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct Ruled<T> {
     pub catalogue: Catalogue,
     pub answer: T,

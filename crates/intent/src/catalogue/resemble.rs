@@ -11,7 +11,7 @@ use super::load::Definition;
 
 /// A tool that a load is compared with.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub(crate) struct Known<'a> {
     pub(super) name: &'a str,
     pub(super) server: Option<&'a str>,
     /// SHA-256 over the description and the schema; `None` if nothing in them distinguishes the tool.

@@ -52,6 +52,7 @@ impl ToolRuling {
 
     /// Merges several rulings found for one tool when none can be trusted: the result accepts no definition, so that
     /// every call is at least HIGH, and has the capabilities and the risk of all of them.
+    #[must_use]
     pub fn disputed(mut self, others: impl IntoIterator<Item = Self>) -> Self {
         (self.digest, self.shape, self.pinned) = (Digest::ZERO, None, true);
         self.take_worst_of_override();

@@ -12,7 +12,7 @@ use crate::sign::Sign;
 use rulekeep_types::Classification;
 
 /// Compiles the patterns if that has not happened yet, so that no request has to wait for it.
-pub fn prepare() {
+pub(crate) fn prepare() {
     LazyLock::force(&GROUPS);
 }
 

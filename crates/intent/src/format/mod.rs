@@ -26,7 +26,8 @@ use super::lexicon::Lexicon;
 use super::reading::{Act, Format, Reading};
 pub(crate) use tool::{Tool, ToolIndex, ToolTurn};
 pub(crate) use tool_name::acts as tool_acts;
-pub use tools::{Known, Role, Through, tools};
+pub use tools::Role;
+pub(crate) use tools::{Known, Through, tools};
 
 /// Returns whether a tool's name starts with a verb of reading: `get_version`, `FindTrains`.
 pub(crate) fn begins_with_look(tool: &str, lexicon: &Lexicon) -> bool {

@@ -23,6 +23,7 @@ pub(super) enum Part {
 /// The role of an argument, by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub enum Role {
     Recipient,
     /// Text that is written, sent or searched for: content, not a request.
@@ -92,7 +93,7 @@ impl Keys {
 /// The kind of argument that determines what a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Through {
+pub(crate) enum Through {
     Command,
     Code,
     Sql,
@@ -103,7 +104,7 @@ pub enum Through {
 
 /// A tool that is common to many hosts.
 #[derive(Debug)]
-pub struct Known {
+pub(crate) struct Known {
     pub act: Act,
     pub through: Option<Through>,
     verbs: Vec<(Box<str>, Resource, Operation)>,
@@ -142,7 +143,7 @@ pub(crate) struct Tools {
 }
 
 /// Returns the built-in knowledge. A test ensures that it parses.
-pub fn tools() -> &'static Tools {
+pub(crate) fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> =
         LazyLock::new(|| Tools::read(include_str!("../data/tools.toml")).unwrap_or_default());
     &TOOLS

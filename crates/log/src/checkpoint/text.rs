@@ -20,7 +20,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Parses the next line with `read`. Returns an error with the line number if it is missing or invalid.
-    pub fn read<T>(
+    pub(crate) fn read<T>(
         &mut self,
         expected: &'static str,
         read: impl FnOnce(&'a str) -> Option<T>,

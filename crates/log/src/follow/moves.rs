@@ -47,6 +47,7 @@ fn entry_on_trust<'a>(frame: &Frame<'a>) -> Option<Entry<'a>> {
 
 /// An entry that affects trust.
 #[derive(Debug)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct TrustStep<'a> {
     pub sequence: Sequence,
     pub at: Timestamp,

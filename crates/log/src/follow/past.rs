@@ -7,6 +7,7 @@ use rulekeep_types::{AgentId, Decision, Digest, Error, ProofId, Timestamp};
 
 /// A filter on past decisions.
 #[derive(Debug, Clone, Default)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct PastRange {
     pub entity: Option<AgentId>,
     /// The earliest time, inclusive.

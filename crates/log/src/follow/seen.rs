@@ -16,6 +16,7 @@ use rulekeep_types::{
 };
 
 /// An entry as alert rules see it.
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct Seen {
     pub sequence: Sequence,
     pub at: Timestamp,
@@ -23,6 +24,7 @@ pub struct Seen {
 }
 
 /// The content of an entry that alert rules need.
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub enum Happened {
     /// A decision that denies, or at CRITICAL risk.
     Decision {

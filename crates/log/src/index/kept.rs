@@ -11,7 +11,7 @@ use rulekeep_types::{Digest, LONGEST_LIMIT_WINDOW, Sequence};
 
 /// The changes that are not persisted yet.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub(crate) struct Kept {
     states: HashMap<String, Vec<u8>>,
     used: Vec<UsedLimit>,
     given_back: HashSet<Sequence>,

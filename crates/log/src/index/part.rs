@@ -38,11 +38,11 @@ impl IndexPart {
         Self { index, recent, view, cache_bytes, view_lost, is_incomplete, is_closed }
     }
 
-    pub fn read(&self) -> RwLockReadGuard<'_, Index> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Index> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn write(&self) -> RwLockWriteGuard<'_, Index> {
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Index> {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -65,7 +65,7 @@ enum Part {
 
 impl Changes {
     /// Writes the changes in one batch.
-    pub fn write(self) -> Result<Written, ViewError> {
+    pub(crate) fn write(self) -> Result<Written, ViewError> {
         match self.part {
             Part::Full => self.blocks.apply(self.batch)?,
             Part::All { .. } => self.blocks.apply_and_flush(self.batch)?,

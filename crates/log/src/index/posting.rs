@@ -81,7 +81,7 @@ impl Cells {
     }
 
     /// The combinations that are not denied and have no outcome.
-    pub fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let denied = Self::of(Some(Decision::Deny), None, None);
         Self((0..CELLS).filter(|cell| cell >> 4 == 0 && !denied.has(*cell)).fold(0, |cells, cell| cells | 1 << cell))
     }
@@ -184,7 +184,7 @@ impl Block {
         self.postings.get(place).copied()
     }
 
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.reserve(self.postings.len() * Posting::BYTES);
         for posting in &self.postings {
             out.extend_from_slice(&posting.packed.to_le_bytes());

@@ -13,6 +13,7 @@ pub(crate) struct NotRecent;
 
 /// The properties of a decision that its outcome needs.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct DecisionFacts {
     pub entity: AgentId,
     pub decision: Decision,

@@ -134,7 +134,7 @@ impl Summary {
         Self { id, ..self }
     }
 
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         for word in [self.first.get(), self.last.get(), self.first_time.cast_unsigned(), self.last_time.cast_unsigned()]
         {
             out.extend_from_slice(&word.to_le_bytes());

@@ -28,7 +28,7 @@ pub(crate) enum Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// Reads the body of an entry; `None` if it is malformed or that of a decision.
-    pub fn read(kind: Kind, body: &'a [u8]) -> Option<Self> {
+    pub(crate) fn read(kind: Kind, body: &'a [u8]) -> Option<Self> {
         fn json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
             serde_json::from_slice(body).ok()
         }

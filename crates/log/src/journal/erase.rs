@@ -243,6 +243,7 @@ impl Erasures {
 
 /// The state of a record's evidence.
 #[derive(Debug)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub enum Kept {
     Evidence(Box<Evidence>),
     Erased,

@@ -54,6 +54,7 @@ impl InputEvidence {
 
 /// The form in which to keep the request text.
 #[derive(Debug)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub enum KeptInput {
     Text(String),
     /// Keeps only a digest of the text.
@@ -119,7 +120,7 @@ pub fn encode(
 }
 
 /// Returns the digest that goes into the record.
-pub fn digest(bytes: &[u8]) -> Digest {
+pub(crate) fn digest(bytes: &[u8]) -> Digest {
     Digest::of(bytes)
 }
 

@@ -10,7 +10,7 @@ use rulekeep_types::{AgentId, Decision, Digest, IntentId, ProofId, RiskLevel, Sc
 
 /// Reads the body of a decision's entry; `None` if it is not in the canonical form. `known` may supply the entity's
 /// ID without parsing it; the reasoning is left empty unless `wants_reasoning`.
-pub fn read(
+pub(crate) fn read(
     body: &[u8],
     known: impl FnOnce(&str) -> Option<AgentId>,
     wants_reasoning: bool,

@@ -28,7 +28,7 @@ pub(crate) type Again = Arc<dyn Fn(&dyn Files) -> io::Result<()> + Send + Sync>;
 
 /// The times for which a file may be overdue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lateness {
+pub struct Lateness {
     /// The time after which the log counts as degraded. Default: 2 seconds.
     pub(crate) degrades: Duration,
     /// The time after which entries are refused. Default: 10 seconds.
@@ -56,7 +56,7 @@ impl Overdue {
 
     /// Writes a file; if that fails, it is retried until it succeeds.
     #[cfg(feature = "checkpoints")]
-    pub fn write(&self, file: &'static str, files: &dyn Files, write: Again) -> io::Result<()> {
+    pub(crate) fn write(&self, file: &'static str, files: &dyn Files, write: Again) -> io::Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let written = write(files);
         self.note(file, written.as_ref().err().map(ToString::to_string), Some(write));

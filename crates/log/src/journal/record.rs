@@ -39,7 +39,7 @@ pub(crate) struct CanonicalRecord<'a> {
 
 impl CanonicalRecord<'_> {
     /// Writes the body of a decision's entry.
-    pub fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         // Written by hand for speed, because it runs for every decision: most fields need no escaping.
         put(out, b"{\"decision\":\"", self.decision.as_str().as_bytes());
         out.extend_from_slice(b"\",\"entityId\":");
@@ -69,7 +69,7 @@ impl CanonicalRecord<'_> {
     }
 
     /// Reads the body of a decision's entry, without verifying anything.
-    pub fn read(body: &[u8]) -> serde_json::Result<CanonicalRecord<'_>> {
+    pub(crate) fn read(body: &[u8]) -> serde_json::Result<CanonicalRecord<'_>> {
         fields::read(body, |_| None, true).map_or_else(|| serde_json::from_slice(body), Ok)
     }
 

@@ -10,6 +10,7 @@ use rulekeep_types::{LONGEST_LIMIT_WINDOW, Sequence, Timestamp, is_grant_counter
 
 /// The use of limits by one decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct UsedLimit {
     pub record: Sequence,
     pub at: Timestamp,

@@ -33,7 +33,7 @@ impl Writer {
     }
 
     /// Writes and syncs entries. Returns the duration of the sync and the number of entries on disk.
-    pub fn write(&mut self, drafts: &[Pending], staged: &mut Vec<Staged>) -> io::Result<(Duration, u64)> {
+    pub(crate) fn write(&mut self, drafts: &[Pending], staged: &mut Vec<Staged>) -> io::Result<(Duration, u64)> {
         for pending in drafts {
             staged.push(self.stage(pending)?);
             if self.journal.staged_bytes() >= MOST_STAGED {

@@ -1,7 +1,7 @@
 //! The interface of the log: enqueueing entries, waiting for them, its state, and closing it.
 
 mod answer;
-pub mod open;
+pub(crate) mod open;
 mod pages;
 mod secrets;
 #[cfg(feature = "checkpoints")]
@@ -53,6 +53,7 @@ pub(super) struct Open {
 
 /// The result of checking whether a log accepts decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub enum Probe {
     Takes,
     /// Decisions wait for room, because the disk is slower than the callers.
@@ -63,6 +64,7 @@ pub enum Probe {
 
 /// The state of a log.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct LogState {
     pub totals: Totals,
     pub breakage: Option<Breakage>,

@@ -41,6 +41,7 @@ pub enum Place {
 
 /// Options of opening a log.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct LogOptions {
     pub durability: Durability,
     /// Size of the index's cache in bytes. Default: 16 MiB.
@@ -88,6 +89,7 @@ pub struct Startup {
 
 /// The reason a log could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub enum OpenLogError {
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -157,6 +159,7 @@ impl ProofLog {
         }
     }
 
+    #[doc(hidden)]
     pub fn open_files(
         files: Arc<dyn Files>,
         lock: Option<FolderLock>,

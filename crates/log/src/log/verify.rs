@@ -70,7 +70,7 @@ impl ProofLog {
     }
 
     #[cfg(test)]
-    pub fn verify(&self) -> Result<Verification, Error> {
+    pub(crate) fn verify(&self) -> Result<Verification, Error> {
         self.verify_with(&VerifyOptions::new())
     }
 }

@@ -5,7 +5,7 @@ mod erase;
 pub(super) mod export;
 mod import;
 mod repair;
-pub mod verify;
+pub(crate) mod verify;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub use archive::verify_archive;
 pub use import::import;
 pub use repair::{FoundStates, RepairStates, repair};
 #[cfg(test)]
-pub use repair::{Outside, repair_files};
+pub(crate) use repair::{Outside, repair_files};
 
 /// Locks for operations that rewrite stored data, and the position up to which the log is verified.
 #[derive(Default)]

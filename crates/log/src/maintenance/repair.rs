@@ -34,6 +34,7 @@ pub struct FoundStates {
 
 /// The states that a new log takes over.
 #[derive(Debug, Default)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct RepairStates {
     /// The states, each with its cause.
     pub states: Vec<(StateDraft, String)>,
@@ -51,7 +52,7 @@ pub(crate) type Carry<'a> = &'a dyn Fn(&FoundStates) -> Result<RepairStates, Err
 
 /// Knowledge about a broken log from outside its journal and the files beside it.
 #[derive(Debug, Default)]
-pub struct Outside {
+pub(crate) struct Outside {
     /// The knowledge in its index.
     pub(crate) index: Option<Known>,
     /// A checkpoint that was kept elsewhere.
@@ -125,7 +126,7 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-pub fn repair_files(
+pub(crate) fn repair_files(
     files: &Arc<dyn Files>,
     outside: &Outside,
     now: Timestamp,

@@ -10,6 +10,7 @@ use rulekeep_types::{
 
 /// A decision to be recorded.
 #[derive(Debug)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct DecisionDraft {
     pub entity: AgentId,
     pub intent: IntentId,
@@ -33,6 +34,7 @@ pub struct DecisionDraft {
 
 /// An outcome to be recorded, with the change of state that follows from it.
 #[derive(Debug)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct OutcomeDraft {
     pub proof_id: ProofId,
     pub entity: AgentId,
@@ -49,6 +51,7 @@ pub struct OutcomeDraft {
 /// A change of an agent's trust, with the entry of the previous change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct TrustMove {
     #[serde(flatten)]
     pub change: TrustChange,
@@ -69,6 +72,7 @@ pub struct TrustMove {
 /// The inputs of an outcome's effect on trust, so that it can be recomputed from the log alone.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct OutcomeBasis {
     pub decision: Decision,
     pub risk: RiskLevel,
@@ -91,6 +95,7 @@ impl OutcomeBasis {
 
 /// A change of a state, and its cause.
 #[derive(Debug)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct ChangeDraft {
     pub state: StateDraft,
     pub cause: String,
@@ -100,6 +105,7 @@ pub struct ChangeDraft {
 
 /// The new value of a keyed state.
 #[derive(Debug)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct StateDraft {
     pub key: String,
     /// The value as JSON.
@@ -109,6 +115,7 @@ pub struct StateDraft {
 }
 
 impl StateDraft {
+    #[doc(hidden)]
     pub fn new(key: String, value: String) -> Self {
         Self { key, value, own_place: None }
     }
@@ -117,6 +124,7 @@ impl StateDraft {
     pub const OWN_PLACE: Sequence = Sequence::new(u64::MAX);
 
     /// Finds the last [`StateDraft::OWN_PLACE`] in the value, to be replaced later.
+    #[must_use]
     pub fn with_own_place(self) -> Self {
         let own_place = self.value.rfind(OWN_PLACE_DIGITS);
         Self { own_place, ..self }

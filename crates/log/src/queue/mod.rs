@@ -15,14 +15,15 @@ use std::time::{Duration, Instant};
 pub use draft::{ChangeDraft, DecisionDraft, OutcomeBasis, OutcomeDraft, StateDraft, TrustMove};
 pub(super) use draft::{Draft, EntryDraft, Pending};
 pub use durability::Durability;
-pub use order::{Committed, Reservation};
+pub use order::Committed;
+pub(crate) use order::Reservation;
 pub(super) use turn::{Batch, Requester, Task, Turn};
 
 use rulekeep_types::{Error, Outcome, Sequence, Timestamp};
 
 /// Bounds of the drafts that wait to be written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub struct Room {
     /// Largest number of waiting drafts.
     pub(crate) drafts: usize,
     /// Approximate memory they may take, in bytes. The writer may hold as much again.

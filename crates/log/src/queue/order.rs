@@ -15,6 +15,7 @@ use rulekeep_types::{Decision, Error, Outcome, ProofId, RiskLevel, Sequence, Tim
 
 /// A decision that is enqueued.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct Committed {
     pub proof_id: ProofId,
     /// The last entry that belongs to the decision.

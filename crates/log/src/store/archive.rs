@@ -401,7 +401,7 @@ pub(super) struct Past {
 }
 
 impl Past {
-    pub fn open(files: &dyn Files, start: Start) -> io::Result<Self> {
+    pub(crate) fn open(files: &dyn Files, start: Start) -> io::Result<Self> {
         Ok(Self { start, leaves: files.open(Path::new(LEAVES), OpenMode::Read)? })
     }
 

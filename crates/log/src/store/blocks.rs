@@ -76,7 +76,7 @@ pub(super) struct BlockFile {
 
 impl BlockFile {
     /// Reads head and table. Returns `None` if either is invalid.
-    pub fn open(file: Arc<dyn StoreFile>, head: &mut [u8]) -> io::Result<Option<Self>> {
+    pub(crate) fn open(file: Arc<dyn StoreFile>, head: &mut [u8]) -> io::Result<Option<Self>> {
         let len = file.len()?;
         let mut front = vec![0; MAGIC.len() + head.len()];
         let mut trailer = [0; TRAILER_BYTES];
@@ -132,7 +132,7 @@ impl BlockFile {
     }
 
     /// Reads the content of a block. Returns `None` if its checksum does not match or it does not decompress.
-    pub fn read(&self, block: usize) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn read(&self, block: usize) -> io::Result<Option<Vec<u8>>> {
         let mut buffers = BlockBuffers::default();
         let holds = self.read_into(block, &mut buffers)?;
         Ok(holds.then_some(buffers.content))

@@ -65,7 +65,7 @@ impl Kept {
 }
 
 /// Reads the `CHECKPOINT` file.
-pub fn read(files: &dyn Files) -> io::Result<Found> {
+pub(crate) fn read(files: &dyn Files) -> io::Result<Found> {
     Ok(match read_note(files)? {
         None => Found::Nothing,
         Some(note) => Kept::parse(&note).map_or(Found::Malformed, Found::Checkpoint),

@@ -134,7 +134,7 @@ struct Mark {
 }
 
 /// The file's name in the store.
-pub const NAME: &str = "ERASED";
+pub(crate) const NAME: &str = "ERASED";
 
 fn range_of(segment: &Segment) -> io::Result<Range<u64>> {
     let first = segment.header.first.get();

@@ -45,6 +45,7 @@ pub trait Files: Send + Sync {
 }
 
 /// One open file, read and written at offsets.
+#[allow(clippy::len_without_is_empty)] // the length of a file is not a collection's
 pub trait StoreFile: Send + Sync {
     /// Reads up to `buffer.len()` bytes; fewer only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
@@ -78,7 +79,7 @@ pub trait StoreFile: Send + Sync {
 }
 
 /// A receiver of a segment's frames.
-pub(crate) trait FrameSink {
+pub trait FrameSink {
     /// Receives the segment's header, before any frame. Returns false to stop.
     fn header(&mut self, header: &[u8]) -> bool;
     /// Receives a frame without its evidence, and the evidence. Returns false to stop.

@@ -237,7 +237,7 @@ pub(super) fn claimed_sequence(bytes: &[u8]) -> Option<u64> {
 }
 
 /// The frame at the front of some bytes, split by the sizes that its header claims.
-pub struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     pub(crate) without_evidence: &'a [u8],
     pub(crate) evidence: &'a [u8],
     /// The bytes after the frame.

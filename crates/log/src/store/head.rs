@@ -73,7 +73,7 @@ fn is_false(value: &bool) -> bool {
 /// Version of the store's format that this library writes.
 pub const FORMAT: u32 = 2;
 /// The file's name in the store.
-pub const NAME: &str = "HEAD";
+pub(crate) const NAME: &str = "HEAD";
 
 /// The reason `HEAD` cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ pub(crate) enum HeadError {
 
 impl Head {
     /// Reads the file; `None` if it does not exist.
-    pub fn read(files: &dyn Files) -> Result<Option<Self>, HeadError> {
+    pub(crate) fn read(files: &dyn Files) -> Result<Option<Self>, HeadError> {
         let head: Self = match files::read_text(files, NAME)? {
             TextFile::Missing => return Ok(None),
             TextFile::Malformed => return Err(HeadError::Malformed),
@@ -104,7 +104,7 @@ impl Head {
     }
 
     /// Replaces the file, atomically and durably.
-    pub fn write(&self, files: &dyn Files) -> io::Result<()> {
+    pub(crate) fn write(&self, files: &dyn Files) -> io::Result<()> {
         files::replace_text(files, NAME, &serde_json::to_string(self).map_err(io::Error::other)?)
     }
 }

@@ -72,7 +72,7 @@ pub struct Journal {
 
 /// The position at which an opened journal continues.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub(crate) struct Place {
     /// The position after the last entry.
     pub(crate) at: Position,
     /// Length of the active segment's file in bytes.

@@ -46,6 +46,6 @@ impl FolderLock {
 }
 
 /// The lock file, used where handles of folders cannot be locked.
-pub const NAME: &str = "LOCK";
+pub(crate) const NAME: &str = "LOCK";
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);

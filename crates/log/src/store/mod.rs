@@ -104,8 +104,8 @@ pub use {
     merkle::TreeError,
 };
 
-#[cfg(any(test, feature = "testing"))]
-pub mod crash;
+#[cfg(test)]
+pub(crate) mod crash;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub use {files::StoreFile, sealer::Sealing};

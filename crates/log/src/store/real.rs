@@ -162,7 +162,7 @@ mod place {
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
     impl Folder {
-        pub fn open(path: &Path) -> io::Result<Self> {
+        pub(crate) fn open(path: &Path) -> io::Result<Self> {
             Ok(Self(retry_on_intr(|| fs::open(path, FOLDER, Mode::empty()))?))
         }
 
@@ -300,11 +300,11 @@ mod positioned {
     use std::io;
     use std::os::unix::fs::FileExt;
 
-    pub fn read(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    pub(crate) fn read(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         file.read_at(buffer, offset)
     }
 
-    pub fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    pub(crate) fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
         file.write_at(bytes, offset)
     }
 }

@@ -274,7 +274,7 @@ pub fn clear_next(files: &dyn Files) -> io::Result<()> {
 }
 
 /// The file that records a repair in progress.
-pub const NAME: &str = "REPAIR";
+pub(crate) const NAME: &str = "REPAIR";
 const MARK_NEXT: &str = "REPAIR.next";
 /// The folder in which the new store is made.
 pub const NEXT: &str = "repair.next";

@@ -168,7 +168,7 @@ struct Stored {
 
 impl SealedFile {
     /// Opens the two files. Returns `None` if the head or the table of the frames is damaged.
-    pub fn open(files: &dyn Files, number: u32) -> io::Result<Option<Self>> {
+    pub(crate) fn open(files: &dyn Files, number: u32) -> io::Result<Option<Self>> {
         let frames = files.open(&frames_path(number), OpenMode::Read)?;
         let evidence = match files.open(&evidence_path(number), OpenMode::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,

@@ -17,7 +17,7 @@ pub fn write(files: &dyn Files, content: &[u8]) -> io::Result<()> {
 }
 
 /// The file's name in the store.
-pub const NAME: &str = "SECRETS";
+pub(crate) const NAME: &str = "SECRETS";
 
 #[cfg(test)]
 mod tests {

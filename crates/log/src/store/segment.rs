@@ -41,7 +41,7 @@ pub(crate) struct SegmentHeader {
 }
 
 impl SegmentHeader {
-    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
@@ -256,7 +256,7 @@ impl Segment {
     }
 
     /// Returns the frame at `sequence`; `None` if it is not in this segment.
-    pub fn read(&self, sequence: Sequence) -> std::io::Result<Option<Vec<u8>>> {
+    pub(crate) fn read(&self, sequence: Sequence) -> std::io::Result<Option<Vec<u8>>> {
         let run = self.read_run(sequence, 0)?;
         Ok(run.and_then(|mut run| {
             let size = frame::claimed_size(&run).filter(|size| *size <= run.len())?;

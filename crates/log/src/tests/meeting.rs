@@ -8,8 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::*;
 use crate::journal::entry::ErasureEntry;
 use crate::journal::erase::{Erasure, EvidenceSelection};
-use crate::store::{BlockBatch, Blocks, Kind, OpenMode, StoreFile};
-use rulekeep_types::{OpenVerification, VerificationState};
+use crate::store::{Kind, OpenMode, StoreFile};
 
 fn erase(log: &ProofLog, selection: &EvidenceSelection) -> Result<u64, Error> {
     log.erase(Timestamp::from_millis(1000), selection, "asked for", &|_| None)

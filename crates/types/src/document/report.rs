@@ -12,6 +12,7 @@ use super::tree::{Field, Node, Value};
 use crate::{Problem, Severity, excerpt, hides_or_breaks};
 
 /// Collects the problems of a document while it is read.
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct Report<'a> {
     #[doc(hidden)]
     pub lines: Lines<'a>,

@@ -202,6 +202,7 @@ pub trait GrantAuthority: Send + Sync {
 
 /// The decision that a grant rests on.
 #[derive(Clone, Copy)]
+#[allow(missing_docs)] // engines exchange it; the names say it
 pub struct GrantOrigin {
     pub at: Timestamp,
     pub proof_id: ProofId,

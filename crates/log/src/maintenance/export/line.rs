@@ -9,12 +9,12 @@ use crate::store::Kind;
 use rulekeep_types::{AgentId, Digest, Outcome, ProofRecord, Sequence};
 
 /// The format of export that this library writes and reads.
-pub const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Start {
+pub(crate) struct Start {
     pub(crate) manifest: Begins,
     pub(crate) format: u32,
     pub(crate) store: String,
@@ -63,7 +63,7 @@ pub(crate) enum Ends {
 /// A decision.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RecordLine<'a> {
+pub(crate) struct RecordLine<'a> {
     /// The record without its outcome, which is not hashed.
     pub(crate) record: ProofRecord,
     /// The evidence; `null` if it is left out or erased.
@@ -77,7 +77,7 @@ pub struct RecordLine<'a> {
 /// reader.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Evidence<'a> {
+pub(crate) struct Evidence<'a> {
     /// The salt in hex.
     #[serde(borrow)]
     salt: Cow<'a, str>,
@@ -113,7 +113,7 @@ impl<'a> Evidence<'a> {
 /// An entry that is not a decision.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EntryLine<'a> {
+pub(crate) struct EntryLine<'a> {
     #[serde(borrow)]
     pub(crate) entry: Entry<'a>,
 }

@@ -21,6 +21,6 @@ mod write;
 pub use read::verify_export;
 pub use write::{ExportPoint, ExportRange, ExportReport};
 
-pub use line::{EntryLine, Evidence, RecordLine, Start};
-pub use read::{Item, read_whole};
-pub use write::Exporter;
+pub(crate) use line::{EntryLine, Evidence, RecordLine, Start};
+pub(crate) use read::{Item, read_whole};
+pub(crate) use write::Exporter;

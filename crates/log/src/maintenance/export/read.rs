@@ -26,7 +26,7 @@ pub fn verify_export(export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u64
 }
 
 /// A verified line.
-pub enum Item<'a> {
+pub(crate) enum Item<'a> {
     Start(&'a Start),
     /// An entry with its kind and its stored bytes.
     Entry {
@@ -40,7 +40,7 @@ pub enum Item<'a> {
 type Take<'a> = &'a mut dyn FnMut(Item<'_>) -> Result<(), Error>;
 
 /// Reads an export to its end, passing each line to `take`.
-pub fn read_whole(
+pub(crate) fn read_whole(
     export: &mut dyn BufRead,
     progress: &mut dyn FnMut(u64, u64),
     take: Take<'_>,

@@ -175,7 +175,7 @@ impl ExportPoint {
 }
 
 /// Writes an export.
-pub struct Exporter<'a> {
+pub(crate) struct Exporter<'a> {
     out: &'a mut dyn Write,
     point: ExportPoint,
     text: Vec<u8>,

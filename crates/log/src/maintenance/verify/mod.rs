@@ -30,7 +30,7 @@ pub(crate) struct Verifying<'a> {
 }
 
 /// Verifies the entries applied so far. If the index is compared, also returns how it differs from the journal.
-pub fn verify(parts: &Parts, verifying: &Verifying<'_>) -> io::Result<(Verification, Option<String>)> {
+pub(crate) fn verify(parts: &Parts, verifying: &Verifying<'_>) -> io::Result<(Verification, Option<String>)> {
     let start = parts.journal.reader.start();
     let totals = *parts.index.read().totals();
     let until: Position = totals.applied;
