@@ -34,8 +34,8 @@ mod ticket;
 
 pub use crate::model::{
     Breakage, BrokenKind, ChainPosition, Checked, Digest, LogProgress, OpenVerification, Order, OutcomeReport, Period,
-    ProofCursor, ProofId, ProofPage, ProofStats, ScrubOptions, ScrubPass, ScrubStatus, Sequence, Verification,
-    VerificationState, VerifyOptions, VerifySince, VerifyView, ViewFinding,
+    ProofCursor, ProofId, ProofPage, ProofStats, Sequence, Verification, VerificationState, VerifyOptions, VerifySince,
+    VerifyView, ViewFinding,
 };
 pub use journal::erase::EvidenceSelection;
 pub use journal::evidence::{Evidence, InputEvidence};
