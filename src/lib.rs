@@ -102,7 +102,6 @@
 //! | feature | adds |
 //! |---|---|
 //! | `checkpoints` | signed checkpoints of the log, and proofs against them: the module `checkpoint` |
-//! | `sql` | a grammar for SQL beside the built-in reader; needs a C compiler |
 //! | `metrics`, `tracing` | metrics and spans for the crates of these names |
 //! | `schema` | OpenAPI schemas of the public types |
 //! | `training` | the module `intent::training`, for adapting the parser's word table |

@@ -167,15 +167,17 @@ impl Inputs {
 
     /// The intent to evaluate. An intent with the id of a parse is raised to at least the parse's result. Any other was
     /// built by its caller and loses the parser's facts.
-    pub(super) fn bound<'a>(&self, mut intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
+    pub(super) fn bound<'a>(&self, intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
         match self.bound_of(&intent) {
-            Some(bound) => return self.bound_by(&bound, intent),
-            None if intent.context.contains_key(FACTS_KEY) => {
-                intent.to_mut().context.remove(FACTS_KEY);
-            }
-            None => {}
+            Some(bound) => self.bound_by(&bound, intent),
+            None => Ok(without_facts(intent)),
         }
-        Ok(intent)
+    }
+
+    /// The intent without facts that no known parse vouches for: its decision was made without them.
+    pub(super) fn without_unknown_facts<'a>(&self, intent: &'a Intent) -> Cow<'a, Intent> {
+        let intent = Cow::Borrowed(intent);
+        if self.bound_of(&intent).is_some() { intent } else { without_facts(intent) }
     }
 
     /// Like [`Inputs::bound`], but refuses intents that their caller built.
@@ -212,6 +214,13 @@ impl Inputs {
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn without_facts(mut intent: Cow<'_, Intent>) -> Cow<'_, Intent> {
+    if intent.context.contains_key(FACTS_KEY) {
+        intent.to_mut().context.remove(FACTS_KEY);
+    }
+    intent
 }
 
 impl Known {

@@ -35,7 +35,8 @@ impl Governor {
 
     /// Reports that the outcome of an action is unknown, for example because its host does not return results. The log
     /// records it with an optional note of at most 4,096 characters. The record still has no outcome, statistics and
-    /// trust stay unchanged, and [`Governor::report`] can report the outcome later. Each call adds an entry.
+    /// trust stay unchanged, and [`Governor::report`] can report the outcome later. Each call adds an entry. An
+    /// escalation that is pending ends, with the note as the reason.
     ///
     /// ```
     /// use rulekeep::{Governor, Outcome};
@@ -63,6 +64,7 @@ impl Governor {
             let facts = inner.log.facts(proof_id)?;
             self.check_claimed(*proof_id)?;
             let sequence = inner.log.report_unknown(inner.clock.now(), &facts.entity, proof_id, note.as_deref())?;
+            self.end_reported(*proof_id, note.as_deref().unwrap_or("the outcome UNKNOWN was reported"))?;
             inner.log.settle_decision(sequence, facts.risk)
         })
     }
@@ -128,7 +130,7 @@ impl Governor {
         let trust = self.trust_of(&agent, now);
         drop(agent);
         if facts.decision == Decision::Escalate {
-            self.end_reported(*proof_id, outcome)?;
+            self.end_reported(*proof_id, &format!("the outcome {outcome} was reported before anybody answered"))?;
         }
         Ok(Reported { trust, entry: Some((sequence, facts.risk)) })
     }

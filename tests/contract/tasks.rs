@@ -188,21 +188,6 @@ fn a_restart_keeps_words_budget_denials_and_calls_and_loses_results() {
 }
 
 #[test]
-fn denials_before_a_restart_count_towards_the_end_of_the_task() {
-    let folder = tempfile::tempdir().unwrap();
-    let governor = in_folder(folder.path());
-    let id = {
-        let task = governor.tasks().open(request()).unwrap();
-        (0..3).for_each(|number| assert_eq!(decision(&task, &deletion(number)), Decision::Deny));
-        task.id()
-    };
-    let governor = reopened(governor, folder.path());
-    let task = governor.tasks().get(id).unwrap();
-    assert_eq!(decision(&task, &deletion(3)), Decision::Deny);
-    assert_eq!((code(task.enforce(&agenda())), task.info().unwrap().state), ("CONFLICT", TaskState::Ended));
-}
-
-#[test]
 fn an_answer_to_an_escalation_is_no_further_call_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
@@ -231,12 +216,12 @@ fn an_answer_to_an_escalation_is_no_further_call_after_a_restart() {
 }
 
 #[test]
-fn the_fourth_denial_of_one_class_ends_the_task_and_classes_count_apart() {
+fn refused_calls_cost_only_themselves_and_classes_count_apart() {
     let governor = in_memory();
     let task = open(&governor, WORDS);
     enforced(&task, &inbox());
     task.observe(&inbox(), &json!("Our reset code is 99417723 for the north gate.")).unwrap();
-    for number in 0..3 {
+    for number in 0..6 {
         let denied = enforced(&task, &deletion(number));
         assert_eq!((denied.denial_class, denied.retryable), (Some(DenialClass::Mandate), Some(false)));
         assert!(denied.reasoning.contains(WORDS), "{}", denied.reasoning);
@@ -245,12 +230,10 @@ fn the_fourth_denial_of_one_class_ends_the_task_and_classes_count_apart() {
         assert_eq!((denied.denial_class, denied.retryable), (Some(DenialClass::Exfiltration), Some(false)));
         assert!(denied.reasoning.contains("body") && denied.reasoning.contains("read_emails"));
     }
-    assert_eq!(task.info().unwrap().state, TaskState::Open);
-    assert_eq!(decision(&task, &deletion(3)), Decision::Deny);
-    let ended = task.info().unwrap();
-    assert_eq!((ended.state, ended.calls), (TaskState::Ended, 8));
-    assert!(ended.why.unwrap().contains("mandate"));
-    assert_eq!(code(task.enforce(&agenda())), "CONFLICT");
+    let info = task.info().unwrap();
+    assert_eq!((info.state, info.calls), (TaskState::Open, 13));
+    assert_eq!(info.refused.values().collect::<Vec<_>>(), [&6, &6]);
+    assert_eq!(decision(&task, &agenda()), Decision::Allow);
 }
 
 #[test]

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{Sample, decide, in_folder, in_memory};
 use rulekeep::proof::{
-    ChainPosition, OpenVerification, ScrubOptions, VerificationState, VerifyOptions, VerifySince, VerifyView,
-    ViewFinding,
+    ChainPosition, OpenVerification, VerificationState, VerifyOptions, VerifySince, VerifyView, ViewFinding,
 };
 use rulekeep::{Decision, Governor, Outcome};
 use serde_json::json;
@@ -194,7 +193,5 @@ fn a_log_that_is_verified_behind_knows_agents_policies_and_outcomes() {
         }
     };
     assert_eq!(ended, VerificationState::Verified);
-    governor.log().scrub(ScrubOptions::default()).unwrap();
-    assert!(governor.log().scrub_status().is_some());
     governor.close().unwrap();
 }

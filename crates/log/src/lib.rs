@@ -44,8 +44,8 @@ pub use query::ProofQuery;
 pub use queue::Durability;
 pub use rulekeep_types::{
     Breakage, BrokenKind, ChainPosition, Checked, Digest, LogProgress, OpenVerification, Order, OutcomeReport, Period,
-    ProofCursor, ProofId, ProofPage, ProofStats, ScrubOptions, ScrubPass, ScrubStatus, Sequence, Verification,
-    VerificationState, VerifyOptions, VerifySince, VerifyView, ViewFinding,
+    ProofCursor, ProofId, ProofPage, ProofStats, Sequence, Verification, VerificationState, VerifyOptions, VerifySince,
+    VerifyView, ViewFinding,
 };
 
 #[doc(hidden)]

@@ -92,8 +92,8 @@ pub use trust::{
     Observability, Score, Tier, TrustCause, TrustCheck, TrustDifference, TrustEntry, TrustPage, TrustSnapshot,
 };
 pub use verification::{
-    ChainPosition, Checked, LogProgress, OpenVerification, ScrubOptions, ScrubPass, ScrubStatus, VerificationState,
-    VerifyOptions, VerifySince, VerifyView, ViewFinding,
+    ChainPosition, Checked, LogProgress, OpenVerification, VerificationState, VerifyOptions, VerifySince, VerifyView,
+    ViewFinding,
 };
 
 #[doc(hidden)]

@@ -15,8 +15,7 @@ closed_words! {
         Open = "open",
         /// The runtime closed the task.
         Closed = "closed",
-        /// The task ended by itself: after four refusals of one class, with its parent task, or because its words were
-        /// erased.
+        /// The task ended by itself: with its parent task, or because its words were erased.
         Ended = "ended",
         /// The task expired.
         Expired = "expired",

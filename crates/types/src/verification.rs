@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, Timestamp, Verification};
+use super::Digest;
 
 /// Progress of a pass over the entries of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,70 +181,6 @@ pub enum VerificationState {
     Failed(String),
     /// The log was closed before verification finished.
     Stopped,
-}
-
-/// Speed and interval of the scrub, the background job that rereads and verifies the stored log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ScrubOptions {
-    /// Average read rate in bytes of journal per second. A sealed segment counts by its uncompressed size and is read
-    /// in one go. Default: 4 MiB.
-    pub bytes_per_second: u64,
-    /// Pause between the end of a pass and the start of the next. Default: 24 hours.
-    pub pause: Duration,
-}
-
-impl Default for ScrubOptions {
-    fn default() -> Self {
-        Self { bytes_per_second: 4 << 20, pause: Duration::from_secs(24 * 60 * 60) }
-    }
-}
-
-impl ScrubOptions {
-    /// Sets the average read rate in bytes per second.
-    #[must_use]
-    pub fn bytes_per_second(mut self, bytes: u64) -> Self {
-        self.bytes_per_second = bytes;
-        self
-    }
-
-    /// Sets the pause between two passes.
-    #[must_use]
-    pub fn pause(mut self, pause: Duration) -> Self {
-        self.pause = pause;
-        self
-    }
-}
-
-/// State of the scrub, the slow verification that runs in the background while the log is used.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ScrubStatus {
-    /// Progress of the pass that is running, if any.
-    pub running: Option<LogProgress>,
-    /// Number of finished passes.
-    pub passes: u64,
-    /// The last finished pass. After a pass that finds a break, no further pass starts.
-    pub last: Option<ScrubPass>,
-    /// The error that kept the last pass from reading to the end, if any.
-    pub unreadable: Option<String>,
-}
-
-/// A finished pass of the scrub.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ScrubPass {
-    /// The time the pass finished.
-    pub finished: Timestamp,
-    /// The result of the pass.
-    pub found: Verification,
-}
-
-impl ScrubPass {
-    #[doc(hidden)]
-    pub const fn new(finished: Timestamp, found: Verification) -> Self {
-        Self { finished, found }
-    }
 }
 
 /// The range and the parts of the log that a verification covered.

@@ -112,12 +112,14 @@ impl Escalations<'_> {
     ///
     /// The errors of [`Governor::enforce`] and of [`Escalations::wait`].
     pub fn enforce_or_wait(self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
-        let enforcement = self.governor.enforce(intent)?;
+        // The decision is made on the parser's result, so that is what the approval covers.
+        let intent = self.governor.inner.inputs.bound(Cow::Borrowed(intent))?;
+        let enforcement = self.governor.enforce(&intent)?;
         if enforcement.decision != Decision::Escalate {
             return Ok(enforcement);
         }
         let id = EscalationId::of(enforcement.proof_id);
-        Ok(self.wait(id, intent, timeout)?.unwrap_or(enforcement))
+        Ok(self.wait(id, &intent, timeout)?.unwrap_or(enforcement))
     }
 }
 
@@ -159,8 +161,8 @@ impl Governor {
             };
             bound.digest(record.salt)
         };
-        // The decision was made on the parser's result; the caller may pass less.
-        if digest(intent)? != record.digest && digest(&*inner.inputs.bound(Cow::Borrowed(intent))?)? != record.digest {
+        // Compared whole: the parser's result is not put back into an edited intent.
+        if digest(intent)? != record.digest && digest(&inner.inputs.without_unknown_facts(intent))? != record.digest {
             return Err(conflict(format!("{id} was approved for another intent; request approval of this one")));
         }
         if !self.is_of_asked_text(intent, &record) {

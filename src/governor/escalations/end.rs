@@ -170,13 +170,12 @@ impl Governor {
     }
 
     /// Ends the escalation of a record whose outcome was reported: the action was carried out or given up.
-    pub(in crate::governor) fn end_reported(&self, proof_id: ProofId, outcome: Outcome) -> Result<(), Error> {
+    pub(in crate::governor) fn end_reported(&self, proof_id: ProofId, why: &str) -> Result<(), Error> {
         let Some(open) = self.inner.approvals.queue.open(EscalationId::of(proof_id)) else { return Ok(()) };
         let mut unsettled = Unsettled::default();
         let mut record = open.lock();
         if record.state == EscalationState::Pending {
-            let why = format!("the outcome {outcome} was reported before anybody answered");
-            self.lapse(&mut record, &why, &mut unsettled)?;
+            self.lapse(&mut record, why, &mut unsettled)?;
         }
         drop(record);
         let settled = self.settle_all(&unsettled);

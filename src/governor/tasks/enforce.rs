@@ -105,22 +105,17 @@ impl Governor {
     }
 
     fn decide_under(&self, task: &Arc<LiveTask>, asked: &Asked<'_>) -> Result<Enforcement, Error> {
-        let (enforcement, committed, class) = self.decide_under_in_order(task, asked)?;
-        if let Some(class) = class {
-            let why = format!("the mandate refused {MOST_REFUSALS} calls ({class})");
-            self.end_task(task.id, TaskState::Ended, Some(why))?;
-        }
+        let (enforcement, committed) = self.decide_under_in_order(task, asked)?;
         self.inner.log.settle_decision(committed.sequence, committed.risk)?;
         Ok(enforcement)
     }
 
-    /// Enqueues the decision without waiting for the commit. Also returns the class of refusal that ends the task, if
-    /// any.
+    /// Enqueues the decision without waiting for the commit.
     fn decide_under_in_order(
         &self,
         task: &Arc<LiveTask>,
         asked: &Asked<'_>,
-    ) -> Result<(Enforcement, Committed, Option<DenialClass>), Error> {
+    ) -> Result<(Enforcement, Committed), Error> {
         let catalogue = self.inner.tools.load_full();
         let mut chain: Vec<(&LiveTask, std::sync::MutexGuard<'_, Running>)> =
             task.chain().map(|task| (task, task.lock())).collect();
@@ -172,7 +167,6 @@ impl Governor {
         let is_granted = matches!(enforcement.decision, Decision::Allow | Decision::Degrade);
         // A denial by the policies or a kill switch is not a refusal by the mandate.
         let class = enforcement.denial_class;
-        let mut ends = None;
         for (_, running) in &mut chain {
             running.calls += 1;
             *running.made.entry(digest.key()).or_default() |= is_granted;
@@ -182,9 +176,7 @@ impl Governor {
                 running.loose.insert(tool.as_ref().into());
             }
             if let Some(class @ (DenialClass::Mandate | DenialClass::Exfiltration)) = class {
-                let count = running.refused.entry(class).or_default();
-                *count += 1;
-                ends = (*count >= MOST_REFUSALS).then_some(class);
+                *running.refused.entry(class).or_default() += 1;
             }
             if enforcement.decision == Decision::Escalate {
                 // Includes escalations by the policies alone: they end with the task, and their approval counts as a
@@ -193,7 +185,7 @@ impl Governor {
                 self.inner.tasks.note_asked(enforcement.proof_id, task.id);
             }
         }
-        Ok((enforcement, committed, ends))
+        Ok((enforcement, committed))
     }
 
     /// Checks a request against one mandate; also returns whether the request only reads.
@@ -288,5 +280,3 @@ const MOST_ASKED: usize = 100;
 const MOST_LOOSE: usize = 1_000;
 /// Maximum size of the values that one approval adds to a mandate, in bytes.
 const MOST_ENDORSED_BYTES: usize = 4 << 10;
-/// Number of denials of one class that end the task.
-const MOST_REFUSALS: u64 = 4;

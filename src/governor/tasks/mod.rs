@@ -103,8 +103,8 @@ impl Task {
     /// Decides on a call of the task's agent by the mandate and the policies, and records the decision.
     ///
     /// Within the mandate the policies decide. A call that the words do not ask for is denied. A call that they may ask
-    /// for, or that has a value without a legitimate source, is escalated for a reviewer to endorse. The fourth call
-    /// denied for the same reason ends the task.
+    /// for, or that has a value without a legitimate source, is escalated for a reviewer to endorse. A refused
+    /// call does not end the task.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! Two texts can be parsed to the same intent; an approval is for one of them.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use rulekeep::intent::InputText;
 use rulekeep::preview::PreviewRequest;
@@ -126,6 +127,62 @@ fn an_id_that_is_put_on_another_intent_gives_it_no_text() {
     let back = serde_json::to_string(&paid).unwrap().replace("40.0", "40");
     let (id, _) = ask(&governor, &serde_json::from_str(&back).unwrap());
     assert_eq!(governor.escalations().get(id).unwrap().input.as_deref(), Some(ASKED));
+}
+
+/// The edits of an intent that an approval must not survive: at least one of every field that says what is asked.
+const EDITS: &[(&str, fn(&mut Intent))] = &[
+    ("agentId", |intent| intent.agent_id = "other".parse().unwrap()),
+    ("parsedAction", |intent| intent.parsed_action = "read_invoice".parse().unwrap()),
+    ("riskLevel lower", |intent| intent.risk_level = RiskLevel::Low),
+    ("riskLevel higher", |intent| intent.risk_level = RiskLevel::Critical),
+    ("requiredCapabilities fewer", |intent| drop(intent.required_capabilities.remove(0))),
+    ("requiredCapabilities more", |intent| intent.required_capabilities.push("email:send".parse().unwrap())),
+    ("requiredCapabilities other", |intent| intent.required_capabilities[0] = "document:read".parse().unwrap()),
+    ("context emptied", |intent| intent.context.clear()),
+    ("context extended", |intent| drop(intent.context.insert("note".to_owned(), "urgent".into()))),
+];
+
+#[test]
+fn a_claim_with_any_field_edited_is_a_conflict() {
+    let (governor, _) = governor();
+    governor.agents().register(Agent::new("other").at_tier(Tier::T4)).unwrap();
+    let (id, intent) = approved(&governor, ASKED);
+    let again = parsed(&governor, ASKED);
+    for original in [&intent, &again] {
+        let is_refused = |what: &str, edit: &dyn Fn(&mut Intent)| {
+            let mut edited = original.clone();
+            edit(&mut edited);
+            assert_eq!(code(governor.escalations().claim(id, &edited)), "CONFLICT", "{what}");
+        };
+        EDITS.iter().for_each(|(what, edit)| is_refused(what, edit));
+        for value in [serde_json::json!(4_000), "USD".into(), "PUBLIC".into(), serde_json::json!({})] {
+            for key in original.context.keys() {
+                is_refused(key, &|intent| drop(intent.context.insert(key.clone(), value.clone())));
+                is_refused(key, &|intent| drop(intent.context.remove(key)));
+            }
+        }
+    }
+    let object = serde_json::to_value(&intent).unwrap();
+    let named = object.as_object().unwrap().keys().filter(|name| !["id", "timestamp"].contains(&name.as_str()));
+    for field in named {
+        assert!(EDITS.iter().any(|(what, _)| what.starts_with(field.as_str())), "no edit of the field {field}");
+    }
+    assert!(governor.escalations().claim(id, &again).is_ok(), "the same text, parsed again");
+}
+
+#[test]
+fn a_wait_for_an_intent_made_less_claims_the_whole_parse() {
+    let (governor, _) = governor();
+    let mut less = parsed(&governor, ASKED);
+    less.context.clear();
+    let waiting = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| governor.escalations().enforce_or_wait(&less, Duration::from_secs(60)));
+        let pending = || governor.escalations().pending().unwrap().into_iter().next();
+        let asked = std::iter::repeat_with(pending).inspect(|_| std::thread::yield_now()).flatten().next().unwrap();
+        governor.escalations().approve(asked.id, by("ann")).unwrap();
+        waiting.join().unwrap()
+    });
+    assert_eq!(waiting.unwrap().decision, Decision::Allow);
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl Default for Config {
 
 impl Default for HookConfig {
     fn default() -> Self {
-        Self { tier: Tier::T3, mandates: true, wait_seconds: 25 }
+        Self { tier: Tier::T3, mandates: false, wait_seconds: 25 }
     }
 }
 

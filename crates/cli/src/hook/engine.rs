@@ -315,12 +315,12 @@ impl Hearing<'_> {
             if !self.dialect.asks() {
                 return Ok(()); // nobody let it through, so this is not its result
             }
-            // The host asked its user, who agreed; otherwise the tool would not have run.
             let id = EscalationId::of(proof_id);
             let escalations = self.governor().escalations();
             if escalations.get(id)?.state == EscalationState::Pending {
-                let note = format!("approved at the prompt of {}", self.host.name());
-                escalations.approve(id, Review::by(HOST_USER).note(note))?;
+                // The event says that the host's user agreed, but any program of the agent can send it.
+                let note = format!("approval presumed: {} reports that the tool ran", self.host.name());
+                return self.governor().report_unknown(&proof_id, Some(&note));
             }
             if let Ok(verdict) = escalations.claim(id, &intent) {
                 proof_id = verdict.proof_id;

@@ -69,7 +69,8 @@ pub enum EventKind {
         call: HostCall,
         /// The tool's result; `None` if the host does not send it.
         result: Option<Value>,
-        /// The outcome; `None` if the host does not send it, which is reported as UNKNOWN.
+        /// The outcome; `None`, reported as UNKNOWN, if the host does not send it or the tool failed. Failing commands
+        /// are a part of honest work.
         outcome: Option<Outcome>,
     },
     /// The conversation is over.

@@ -76,6 +76,7 @@ fn a_hook_refuses_whatever_is_wrong() {
 #[test]
 fn the_users_words_limit_the_calls_of_their_conversation() {
     let setup = Setup::new();
+    setup.configure("mandates = false", "mandates = true");
     let _up = setup.up();
     let (read, test) = (json!({ "file_path": "/home/u/shop/parser.py" }), json!({ "command": "pytest -q" }));
     goes_on(&setup.hook("claude", &prompt("Fix the failing test in parser.py and run the test suite")));
@@ -102,6 +103,7 @@ fn the_users_words_limit_the_calls_of_their_conversation() {
 #[test]
 fn an_agent_that_schedules_a_prompt_does_not_speak_for_the_user() {
     let setup = Setup::new();
+    setup.configure("mandates = false", "mandates = true");
     let _up = setup.up();
     let fetch = |host: &str| call("WebFetch", &json!({ "url": format!("https://{host}.example/") }));
     goes_on(&setup.hook("claude", &prompt("Fix the failing test, and fetch https://docs.example/")));
@@ -116,19 +118,40 @@ fn an_agent_that_schedules_a_prompt_does_not_speak_for_the_user() {
 }
 
 #[test]
-fn a_question_that_the_hosts_user_agreed_to_is_an_approval_on_record() {
+fn a_forged_consent_of_the_hosts_user_gains_no_vote_and_no_trust() {
     let setup = Setup::new();
     let _up = setup.up();
     let removed = json!({ "command": "rm -rf build" });
     let asked = setup.hook("claude", &call("Bash", &removed));
     assert!(asked.stdout.contains("\"ask\""), "{asked:?}");
+    let score = || setup.ask("agent/get", &json!({ "agentId": "claude" }))["score"].clone();
+    let before = score();
     goes_on(&setup.hook("claude", &result("Bash", &removed, &json!({ "stdout": "" }))));
     let escalations = setup.ask("escalation/list", &json!({}));
-    assert_eq!(escalations["items"][0]["state"], "approved", "{escalations}");
-    assert_eq!(escalations["items"][0]["votes"][0]["reviewer"], "host-user");
+    assert_eq!(escalations["items"][0]["state"], "expired", "{escalations}");
+    assert_eq!(escalations["items"][0].get("votes").and_then(|votes| votes.get(0)), None, "{escalations}");
+    assert!(escalations["items"][0]["why"].as_str().unwrap().contains("presumed"), "{escalations}");
     let records = setup.ask("proof/query", &json!({ "entityId": "claude" }));
     let first = &records["items"][0];
-    assert_eq!((&first["decision"], &first["outcome"]), (&json!("ALLOW"), &json!("SUCCESS")), "{records}");
+    assert_eq!((&first["decision"], first["outcome"].as_str()), (&json!("ESCALATE"), None), "{records}");
+    assert!(!before.is_null());
+    assert_eq!(score(), before);
+}
+
+#[test]
+fn a_failed_command_costs_an_agent_no_trust() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let score = || setup.ask("agent/get", &json!({ "agentId": "claude" }))["score"].clone();
+    let test = json!({ "command": "pytest -q" });
+    goes_on(&setup.hook("claude", &call("Bash", &test)));
+    let before = score();
+    let mut failed = call("Bash", &test);
+    failed["hook_event_name"] = json!("PostToolUseFailure");
+    failed["error"] = json!("Exit code 1");
+    goes_on(&setup.hook("claude", &failed));
+    assert!(!before.is_null());
+    assert_eq!(score(), before);
 }
 
 #[test]

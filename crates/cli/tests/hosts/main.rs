@@ -54,7 +54,6 @@ const FAULTS: [(&str, &str, &str); 6] = [
 fn a_refused_call_does_not_run_in_any_host_and_an_allowed_one_does() {
     each(|name, host, program| {
         let setup = Setup::new();
-        setup.configure("mandates = true", "mandates = false");
         fs::write(setup.home().join("policies/policy.toml"), POLICY).unwrap();
         let _up = setup.up();
         let folder = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ use super::index::{Index, Totals};
 use super::journal::JournalPart;
 use super::journal::entry::{AlertEntry, ClockEntry, UnknownOutcomeEntry};
 use super::journal::record::CanonicalRecord;
-use super::maintenance::verify::{Behind, Scrub};
+use super::maintenance::verify::Behind;
 use super::parts::Parts;
 use super::queue::{Queue, Refusal, Requester, Reservation};
 use super::ticket::Ticket;
@@ -39,8 +39,6 @@ pub struct ProofLog {
     // Taken by the first caller that closes the log.
     pub(super) open: Mutex<Option<Open>>,
     pub(super) behind: Behind,
-    // Set by the caller that starts the scrub.
-    scrub: Mutex<Option<Scrub>>,
 }
 
 /// Resources of an open log.
@@ -311,9 +309,6 @@ impl ProofLog {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(open) = open else { return Ok(()) };
         self.behind.stop();
-        if let Some(scrub) = &*self.scrub.lock().unwrap_or_else(PoisonError::into_inner) {
-            scrub.stop();
-        }
         // The folder must not be released while a thread deletes files in it; the threads stopped above may do so.
         let _erasing = self.parts.maintenance.erasing();
         self.parts.queue.refuse(Refusal::Closed);

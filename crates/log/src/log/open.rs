@@ -253,7 +253,7 @@ impl ProofLog {
             None => Ok(Behind::nothing()),
         };
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
-        let mut log = Self { parts, open, behind: Behind::nothing(), scrub: Mutex::new(None) };
+        let mut log = Self { parts, open, behind: Behind::nothing() };
         // If it cannot be started, dropping the log closes it.
         log.behind = behind.map_err(|error| OpenLogError::Io("start verifying", error))?;
         let mut states = states;

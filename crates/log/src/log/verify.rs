@@ -1,15 +1,10 @@
 //! Verifying the log while it is in use.
 
-use std::sync::PoisonError;
-
 use super::ProofLog;
 use crate::journal::read_error;
-use crate::maintenance::verify::{self, Scrub, Verifying};
+use crate::maintenance::verify::{self, Verifying};
 use crate::store::Manner;
-use rulekeep_types::{
-    Error, LogProgress, ScrubOptions, ScrubStatus, Timestamp, Verification, VerifyOptions, VerifySince, VerifyView,
-    ViewFinding,
-};
+use rulekeep_types::{Error, LogProgress, Verification, VerifyOptions, VerifySince, VerifyView, ViewFinding};
 
 impl ProofLog {
     /// Verifies the journal as the options ask.
@@ -42,22 +37,6 @@ impl ProofLog {
             };
         }
         Ok(found)
-    }
-
-    /// Starts the scrub, which reads everything stored again and again. A running one is stopped first.
-    pub fn scrub(&self, options: ScrubOptions, now: impl Fn() -> Timestamp + Send + 'static) -> Result<(), Error> {
-        let mut scrub = self.scrub.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = scrub.take() {
-            running.stop();
-        }
-        self.parts.index.check_open()?;
-        *scrub = Some(Scrub::start(&self.parts, options, now)?);
-        Ok(())
-    }
-
-    /// The state of the scrub; `None` if none was started.
-    pub fn scrub_status(&self) -> Option<ScrubStatus> {
-        self.scrub.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Scrub::status)
     }
 
     fn make_view_anew(&self) -> Result<(), Error> {

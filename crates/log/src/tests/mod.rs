@@ -13,7 +13,6 @@ mod model;
 mod pairs;
 mod repair;
 mod retention;
-mod scrub;
 mod sealing;
 #[cfg(feature = "checkpoints")]
 mod tree;

@@ -22,7 +22,7 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
     let kind = match name {
         "PreToolUse" => EventKind::Call(fields.call(event)?),
         "PostToolUse" => fields.result(event, Some(Outcome::Success))?,
-        "PostToolUseFailure" => Fields { result: "error", ..fields::CLAUDE }.result(event, Some(Outcome::Failure))?,
+        "PostToolUseFailure" => Fields { result: "error", ..fields::CLAUDE }.result(event, None)?,
         "UserPromptSubmit" if is_by_user(fields, event)? => fields.prompt(event)?,
         "UserPromptSubmit" => EventKind::Other,
         "SessionEnd" => EventKind::End,

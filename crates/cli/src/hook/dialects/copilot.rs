@@ -36,11 +36,9 @@ fn read(_: &Fields, event: &Value) -> Result<HookEvent, String> {
     let kind = match name {
         "preToolUse" | "PreToolUse" => EventKind::Call(fields.call(event)?),
         "postToolUse" | "PostToolUse" => result(fields, event)?,
-        "postToolUseFailure" | "PostToolUseFailure" => EventKind::Result {
-            call: fields.call(event)?,
-            result: event.get("error").cloned(),
-            outcome: Some(Outcome::Failure),
-        },
+        "postToolUseFailure" | "PostToolUseFailure" => {
+            EventKind::Result { call: fields.call(event)?, result: event.get("error").cloned(), outcome: None }
+        }
         "userPromptSubmitted" | "UserPromptSubmit" => fields.prompt(event)?,
         "sessionEnd" | "SessionEnd" => EventKind::End,
         "sessionStart" | "agentStop" | "errorOccurred" | "permissionRequest" | "ErrorOccurred" | "Notification"
@@ -77,7 +75,6 @@ fn result(fields: &Fields, event: &Value) -> Result<EventKind, String> {
     let kind = result.and_then(|result| result.get("resultType").or_else(|| result.get("result_type")));
     match kind.and_then(Value::as_str) {
         Some("success") if !is_shell(event.get(fields.tool)) => fields.result(event, Some(Outcome::Success)),
-        Some("failure" | "error") => fields.result(event, Some(Outcome::Failure)),
         Some("denied") => Ok(EventKind::Other),
         _ => fields.result(event, None),
     }

@@ -81,7 +81,7 @@ fn failure(event: &Value) -> Result<EventKind, String> {
     if optional(event, "failure_type")? == Some("permission_denied") {
         return Ok(EventKind::Other);
     }
-    Fields { result: "error_message", ..FIELDS }.result(event, Some(Outcome::Failure))
+    Fields { result: "error_message", ..FIELDS }.result(event, None)
 }
 
 const PROBES: &[Probe] = &[

@@ -59,11 +59,10 @@ fn call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
     Ok(call)
 }
 
-/// Reads the outcome: a response with an error failed. A shell command whose exit code signals a failure has no
-/// error, so its outcome is unknown.
+/// Reads the outcome. A shell command whose exit code signals a failure has no error, so its outcome is unknown.
 fn outcome(call: &HostCall, result: Option<&Value>) -> Option<Outcome> {
     let failed = result?.get("error").is_some_and(|error| !error.is_null());
-    if failed { Some(Outcome::Failure) } else { (call.tool != "run_shell_command").then_some(Outcome::Success) }
+    (!failed && call.tool != "run_shell_command").then_some(Outcome::Success)
 }
 
 const PROBES: &[Probe] = &[

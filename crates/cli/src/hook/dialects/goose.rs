@@ -28,9 +28,7 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
         "PostToolUse" => {
             EventKind::Result { call: call(fields, event)?, result: None, outcome: Some(Outcome::Success) }
         }
-        "PostToolUseFailure" => {
-            EventKind::Result { call: call(fields, event)?, result: None, outcome: Some(Outcome::Failure) }
-        }
+        "PostToolUseFailure" => EventKind::Result { call: call(fields, event)?, result: None, outcome: None },
         "UserPromptSubmit" => fields.prompt(event)?,
         "SessionEnd" => EventKind::End,
         // The narrower events repeat a call that `PreToolUse` has reported, and cannot block it.

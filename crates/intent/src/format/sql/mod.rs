@@ -1,5 +1,4 @@
-//! SQL in many dialects. The default build reads it by tokens, conservatively: what is unknown is an execution on a
-//! database, at least HIGH. The feature `sql` adds a grammar, and the stricter of the two counts.
+//! SQL in many dialects, read by tokens, conservatively: what is unknown is an execution on a database, at least HIGH.
 //!
 //! `shape` distinguishes SQL from English, `lex` makes tokens by the rules of a dialect family, `tree` groups them by
 //! brackets, and `statement` and `change` read them into acts with `bound` (conditions), `exposure` (functions,
@@ -11,8 +10,6 @@ mod client;
 mod dynamic;
 mod embedded;
 mod exposure;
-#[cfg(feature = "sql")]
-mod grammar;
 mod known;
 mod lex;
 mod shape;
@@ -36,16 +33,8 @@ pub(super) fn embedded(text: &str) -> Option<Reading> {
     embedded::find(text).map(read_anyway)
 }
 
-/// Reads a text as SQL, whatever it looks like.
+/// Reads a text as SQL, whatever it looks like, and the texts that it runs.
 pub(super) fn read_anyway(text: &str) -> Reading {
-    let reading = by_tokens(text);
-    #[cfg(feature = "sql")]
-    let reading = grammar::refined(text, reading);
-    reading
-}
-
-/// Reads a text by its tokens, and the texts that it runs.
-fn by_tokens(text: &str) -> Reading {
     let mut reading = Reading::new(Format::Sql);
     let mut waiting = vec![(text.to_owned(), 0)];
     while let Some((text, depth)) = waiting.pop() {

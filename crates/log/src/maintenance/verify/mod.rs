@@ -2,16 +2,14 @@
 //!
 //! Callers and background threads all use [`verify`]. A break that it finds makes the log read-only; the position at
 //! which it ends is where the next verification may begin. `behind.rs` has the thread that verifies a log opened on
-//! the basis of its index, `scrub.rs` the one that reads everything again and again.
+//! the basis of its index.
 
 mod behind;
-mod scrub;
 
 use std::io;
 use std::sync::Arc;
 
 pub(crate) use behind::{Behind, Believed};
-pub(crate) use scrub::Scrub;
 
 use super::erase::carry_out_again;
 use crate::index::reading::Reading;
