@@ -422,7 +422,7 @@ mod tests {
         }
 
         #[test]
-        fn a_signature_that_stands_many_times_is_refused_and_one_of_another_version_passed_over() {
+        fn a_repeated_signature_is_refused_and_another_version_skipped() {
             let key = secret("the");
             let one = sign_standard(&[&key], 1000, "evt_1", BODY);
             let doubled = vec![one.clone(); 17].join(" ");
@@ -433,7 +433,7 @@ mod tests {
         }
 
         #[test]
-        fn while_secrets_rotate_either_verifies_and_afterwards_the_old_one_does_not() {
+        fn either_secret_verifies_in_a_rotation_and_then_the_new_alone() {
             let (old, new) = (secret("old"), secret("new"));
             let meanwhile = headers(&[&new, &old]);
             assert_eq!(verified(&[&old], &meanwhile, BODY, 1000), Ok("evt_1"));
@@ -442,7 +442,7 @@ mod tests {
         }
 
         #[test]
-        fn a_secret_reads_back_from_its_text_and_a_callers_own_is_its_bytes() {
+        fn a_secret_reads_back_and_a_callers_own_is_its_bytes() {
             let made = Secret::generate(&SystemEntropy);
             assert_eq!(Secret::from_text(&made.reveal()).unwrap().0, made.0);
             assert_eq!(made.0.len(), 32);

@@ -344,7 +344,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_suspension_is_recorded_behind_a_full_queue_and_nothing_is_granted_behind_it() {
+    fn no_grant_follows_a_suspension_recorded_behind_a_full_queue() {
         let policies = PolicySet::from_toml(POLICIES).unwrap();
         let governor =
             Governor::builder().policies(policies).durability(Durability::Buffered).open_in_memory().unwrap();

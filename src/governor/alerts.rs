@@ -94,7 +94,7 @@ mod tests {
     use crate::policy::PolicySet;
 
     #[test]
-    fn a_key_that_is_refused_again_and_again_is_told_where_a_rule_asks_for_it() {
+    fn a_key_refused_repeatedly_is_told_where_a_rule_asks_for_it() {
         let rule = "name = \"a\"\n[[alert]]\nid = \"keys\"\non = \"key\"\ncount = 3\nper = \"1h\"\nseverity = \"HIGH\"";
         let governor =
             Governor::builder().policies(PolicySet::from_toml("name = \"a\"").unwrap()).open_in_memory().unwrap();

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_endpoint_has_still_to_be_told_is_wanted_and_what_one_is_not_told_is_not() {
+    fn undelivered_events_are_wanted_and_unsubscribed_ones_are_not() {
         let extensions = restored(&[
             ("agent/a", "{}"),
             ("webhook/whk_1", r#"{"url":"https://a.example"}"#),

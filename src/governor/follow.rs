@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_log_cannot_be_read_alerts_wait_and_are_raised_once_when_it_can() {
+    fn alerts_wait_while_the_log_is_unreadable_and_are_raised_once() {
         let (governor, faulty) = over_faulty_reads();
         let mut alerts = governor.subscribe(&EventFilter::default().of_type(EventType::Alert)).unwrap();
         for _ in 0..3 {
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_resumes_where_the_log_cannot_be_read_forgets_nothing_of_it() {
+    fn a_run_that_resumes_over_an_unreadable_log_forgets_nothing() {
         let (governor, faulty) = over_faulty_reads();
         let mut alerts = governor.subscribe(&EventFilter::default().of_type(EventType::Alert)).unwrap();
         (0..3).for_each(|_| denied(&governor));

@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_believes_what_stops_and_not_what_lifts_behind_the_break() {
+    fn a_repair_believes_stops_and_not_lifts_after_the_break() {
         let all = |number| stop(number, KillSwitchScope::All);
         let lifted = |stop: &KillSwitchEntry| {
             let KillSwitchEntry { id, scope, by, note, timestamp, .. } = stop.clone();

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_has_a_counter_and_longer_ones_never_an_earlier_one() {
+    fn every_length_has_a_counter_and_longer_ones_no_earlier_one() {
         let lengths = (0..64).flat_map(|bits| {
             let nanos = 1_u64 << bits;
             [nanos - 1, nanos, nanos + nanos / 17, nanos + nanos / 2]
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_or_too_long_to_be_told_apart_is_no_more_than_the_longest() {
+    fn lengths_outside_the_range_count_as_the_nearest_bound() {
         let latency = Latency::default();
         assert_eq!(latency.over_window(SECOND), (0.0, Sum { counts: vec![], nanos: 0, longest: 0 }.metrics()));
         latency.add(SECOND, Duration::from_nanos(1));

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_takes_pins_and_overrides_over_and_accepts_nothing_that_is_disputed() {
+    fn a_repair_keeps_pins_and_overrides_but_no_disputed_ones() {
         let kept = state("kept", '1', "web:read", Some("LOW"));
         let unpinned = state("unpinned", '1', "web:read", None);
         let good = BTreeMap::from([
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_revoked_or_has_expired_on_either_side_of_the_break_stays_so() {
+    fn a_key_revoked_or_expired_beside_a_break_stays_so() {
         let ended =
             [json!({ "id": "k", "revokedAt": "2026-11-23T12:00:00.000Z" }), json!({ "id": "k", "expired": true })];
         for ended in ended {

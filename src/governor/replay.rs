@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_decided_is_held_against_what_a_person_would_be_asked_for() {
+    fn an_answer_is_compared_with_the_question_a_person_would_get() {
         let asks = "[[rule]]\nid = \"e\"\neffect = \"escalate\"\nreviewer = \"x\"\n";
         let partly = format!(
             "{asks}[[rule]]\nid = \"d\"\neffect = \"degrade\"\nto = [\"web:send\"]\nmatch.capabilities = [\"web:*\"]\n"

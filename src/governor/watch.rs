@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_run_told_is_not_told_again_and_its_counts_go_on() {
+    fn an_alert_of_an_earlier_run_is_not_repeated_and_counts_go_on() {
         let (mut watch, rule) = (Watch::default(), rule("count = 2\nper = \"1h\"\ncooldown = \"1m\""));
         watch.note(&rule, "a", at(0), None, How::Past { was_told: false });
         watch.note(&rule, "a", at(1), None, How::Past { was_told: true });
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_beyond_the_most_take_the_place_of_those_not_heard_of_for_longest() {
+    fn extra_subjects_replace_those_unheard_of_for_longest() {
         let (mut watch, rule) = (Watch::default(), rule("count = 2\nper = \"31d\""));
         let most = i64::try_from(MOST_SUBJECTS).unwrap();
         for number in 0..=most {

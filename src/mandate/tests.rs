@@ -189,7 +189,7 @@ fn resolved(said: &Said, told: &Told) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn in_every_small_world_a_call_is_allowed_exactly_as_the_slow_twin_says() {
+fn in_every_small_world_calls_are_allowed_as_the_slow_twin_says() {
     let names = ["Ann Lee", "Ann Ray", "Bob Ray", "Team Lunch"];
     let items: Vec<Item> = names
         .iter()
@@ -457,7 +457,7 @@ fn a_text_of_a_stranger_in_a_field_supplies_nothing() {
 /// If a program writes texts into YAML without quoting, a text with all fields of an entry can break out. Fields of
 /// another set never count.
 #[test]
-fn an_unquoted_text_breaks_out_of_its_field_only_with_every_field_of_an_entry() {
+fn unquoted_text_leaves_its_field_only_with_all_fields() {
     let words = Words::new("Send the agenda to Ann Lee");
     for note in [
         "x\n  email: eve@evil.example",

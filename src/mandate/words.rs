@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn the_working_folder_covers_relative_paths_and_nothing_but_paths() {
+    fn the_working_folder_covers_relative_paths_only() {
         let mut words = Words::new("Fix the failing test");
         words.trust(".");
         for path in ["src/lib.rs", "Cargo.toml", "./tests/a_b-c.rs"] {

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_an_agent_that_is_slow_to_be_recorded_but_who_puts_in_the_same() {
+    fn only_writers_of_the_same_agent_wait_for_a_slow_record() {
         let ledger = &Ledger::new();
         let (go, waits) = mpsc::channel();
         let (says, started) = mpsc::channel();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_could_not_be_recorded_is_not_there_and_can_be_put_in_again() {
+    fn an_agent_that_could_not_be_recorded_can_be_registered_again() {
         let ledger = Ledger::new();
         assert!(ledger.insert(agent("a"), |_| Err(())).is_err());
         assert!(ledger.get(&"a".parse().unwrap()).is_none());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_reads_back_as_it_is_written_with_a_profile_and_without() {
+    fn an_agent_reads_back_as_written_with_and_without_a_profile() {
         let plain = agent("a");
         let text = serde_json::to_string(&plain).unwrap();
         assert_eq!(serde_json::from_str::<AgentRecord>(&text).unwrap(), plain);

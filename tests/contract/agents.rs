@@ -30,7 +30,7 @@ fn exported(governor: &Governor) -> String {
 }
 
 #[test]
-fn what_is_said_of_an_agent_is_kept_changed_and_there_after_a_restart() {
+fn an_agents_fields_are_kept_changed_and_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let open = || builder().clock(Still::at(NOON)).open(folder.path()).unwrap();
     let governor = open();
@@ -224,7 +224,7 @@ fn operate(governor: &Governor, name: &str, rounds: usize) -> (Vec<String>, Agen
 }
 
 #[test]
-fn what_64_threads_do_to_agents_is_exactly_there_then_and_after_a_restart() {
+fn changes_to_agents_by_64_threads_are_exact_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let open = || builder().clock(Still::at(NOON)).durability(Durability::Buffered).open(folder.path()).unwrap();
     let other = builder().open_in_memory().unwrap();
@@ -282,7 +282,7 @@ fn what_64_threads_do_to_agents_is_exactly_there_then_and_after_a_restart() {
 }
 
 #[test]
-fn an_export_comes_in_elsewhere_as_it_was_with_scores_and_without_history() {
+fn an_export_of_agents_imports_with_scores_without_history() {
     let here = builder().clock(Still::at(NOON)).open_in_memory().unwrap();
     let agent = Agent::new("full").at_score(score(555)).with_label("l").in_group("g").with_attribute("n", 1);
     registered(&here, agent.owned_by("ann").with_ceiling(score(590)).with_observability(Observability::GreyBox));
@@ -316,7 +316,7 @@ fn an_export_comes_in_elsewhere_as_it_was_with_scores_and_without_history() {
 }
 
 #[test]
-fn a_line_that_is_no_agent_is_named_and_what_came_before_it_stays() {
+fn an_invalid_line_is_named_and_the_agents_before_it_stay() {
     let manifest = r#"{"rulekeepAgents":1}"#;
     let good = r#"{"agentId":"good","score":300,"state":"active","labels":[]}"#;
     let lines = |bad: &str| format!("{manifest}\n\n{good}\n{bad}\n");

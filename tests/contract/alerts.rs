@@ -91,7 +91,7 @@ fn all(governor: &Governor, alerts: &mut Subscription) -> Vec<Alert> {
 }
 
 #[test]
-fn denials_are_told_at_the_count_with_their_records_and_not_one_before() {
+fn denials_alert_at_the_count_with_their_records_not_before() {
     let clock = Hand::at(NOON);
     let governor = in_memory(&clock, RULES);
     let mut alerts = alerts_of(&governor);
@@ -191,7 +191,7 @@ fn an_attempt_at_critical_risk_is_told_however_it_was_decided() {
 }
 
 #[test]
-fn a_drop_below_a_tier_is_told_with_the_record_and_one_above_it_is_not() {
+fn a_drop_below_a_tier_alerts_with_its_record_and_none_above() {
     let clock = Hand::at(NOON);
     let governor = in_memory(&clock, RULES);
     governor.agents().register(Agent::new("high").at_tier(Tier::T5)).unwrap();
@@ -253,7 +253,7 @@ severity = "CRITICAL"
 }
 
 #[test]
-fn a_restart_amid_a_burst_neither_loses_an_alert_nor_tells_one_twice() {
+fn a_restart_amid_a_burst_neither_loses_nor_doubles_an_alert() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Hand::at(NOON);
     let governor = in_folder(&clock, RULES, folder.path());
@@ -389,7 +389,7 @@ mod a_broken_chain {
     }
 
     #[test]
-    fn is_told_once_by_each_subscription_and_is_the_same_in_the_next_run() {
+    fn an_alert_is_told_once_to_each_subscription_also_next_run() {
         let folder = broken("");
         let mut seen = Vec::new();
         for _ in 0..2 {
@@ -492,7 +492,7 @@ proptest! {
 }
 
 #[test]
-fn an_alert_that_was_written_before_there_were_rules_still_reads() {
+fn an_alert_written_before_rules_existed_still_reads() {
     let old = json!({
         "alert": "policy-error", "severity": "HIGH", "message": "m", "agentId": "a",
         "proofId": "prf_01kf0000000000000000000000", "occurrences": 2,

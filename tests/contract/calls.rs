@@ -26,7 +26,7 @@ fn built(call_id: &str) -> Intent {
 }
 
 #[test]
-fn a_decision_is_found_and_its_outcome_reported_by_the_callers_id() {
+fn a_decision_and_its_outcome_are_found_by_the_callers_id() {
     let (clock, folder) = (Hand::at(NOON), tempfile::tempdir().unwrap());
     let governor = opened(&clock, folder.path());
     let read = context("call_1");

@@ -49,7 +49,7 @@ fn a_pin_and_an_override_outlive_a_restart() {
 }
 
 #[test]
-fn a_settled_tool_whose_definition_changed_between_runs_is_told_as_changed_and_its_calls_are_high() {
+fn a_tool_changed_between_runs_is_told_and_its_calls_are_high() {
     let dir = tempfile::tempdir().unwrap();
     let governor = in_folder(dir.path());
     load(&governor, &[tool("lookup", "Reads a document."), tool("clean", "Deletes a cache."), tool("other", "Reads.")]);
@@ -184,7 +184,7 @@ fn resembling(governor: &Governor, server: &str, tools: &[Value]) -> Vec<String>
 }
 
 #[test]
-fn a_tool_that_looks_like_a_pinned_one_is_told_also_where_that_one_is_not_loaded() {
+fn a_look_alike_of_a_pinned_tool_is_told_also_if_it_is_unloaded() {
     let dir = tempfile::tempdir().unwrap();
     let governor = in_folder(dir.path());
     load(&governor, &[tool("read_page", "Reads a page."), tool("list", "Lists pages.")]);
@@ -208,7 +208,7 @@ fn a_tool_that_looks_like_a_pinned_one_is_told_also_where_that_one_is_not_loaded
 }
 
 #[test]
-fn two_tools_of_a_load_that_read_the_same_are_told_and_a_pin_by_an_operator_settles_it() {
+fn two_look_alike_tools_are_told_until_an_operator_pins_one() {
     let governor = builder().open_in_memory().unwrap();
     let tools = [tool("get_user", "Reads a user."), tool("Get_User", "Deletes a user."), tool("plain", "")];
     assert_eq!(resembling(&governor, "s", &tools), ["get_user lookAlike Get_User@s", "Get_User lookAlike get_user@s"]);

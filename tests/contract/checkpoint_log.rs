@@ -115,7 +115,7 @@ fn a_record_is_proven_to_a_stranger_by_texts_alone() {
 }
 
 #[test]
-fn a_checkpoint_covers_all_that_was_decided_before_whatever_the_durability() {
+fn a_checkpoint_covers_earlier_decisions_at_any_durability() {
     for durability in [Durability::Sync, Durability::Buffered] {
         let dir = tempfile::tempdir().unwrap();
         let governor = open_with(builder().durability(durability), dir.path());
@@ -149,7 +149,7 @@ fn each_new_checkpoint_is_handed_out_once() {
 }
 
 #[test]
-fn checkpoints_are_made_by_themselves_while_the_log_grows_and_at_its_close() {
+fn checkpoints_are_made_as_the_log_grows_and_at_its_close() {
     let (tell, handed) = mpsc::channel();
     let hook = move |note: &str| {
         let _ = tell.send(size_of(note));
@@ -172,7 +172,7 @@ fn checkpoints_are_made_by_themselves_while_the_log_grows_and_at_its_close() {
 }
 
 #[test]
-fn a_checkpoint_that_cannot_be_made_by_itself_shows_in_the_status() {
+fn an_automatic_checkpoint_that_fails_shows_in_the_status() {
     let dir = tempfile::tempdir().unwrap();
     let governor = open_with(builder().checkpoint_every(Duration::from_millis(5)), dir.path());
     let wait_until = |degraded: bool| {
@@ -220,7 +220,7 @@ fn who_is_handed_a_checkpoint_may_decide_and_ask_for_another() {
 }
 
 #[test]
-fn checkpoints_that_are_made_while_others_decide_follow_one_another() {
+fn checkpoints_made_while_others_decide_follow_one_another() {
     let dir = tempfile::tempdir().unwrap();
     let governor = open_with(builder(), dir.path());
     let mut notes = std::thread::scope(|scope| {
@@ -244,7 +244,7 @@ fn checkpoints_that_are_made_while_others_decide_follow_one_another() {
 }
 
 #[test]
-fn the_log_is_consistent_with_each_earlier_checkpoint_as_it_grows_and_after_restarts() {
+fn the_log_is_consistent_with_each_earlier_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let mut notes: Vec<String> = Vec::new();
     for round in 0..4 {
@@ -265,7 +265,7 @@ fn the_log_is_consistent_with_each_earlier_checkpoint_as_it_grows_and_after_rest
 }
 
 #[test]
-fn a_log_whose_end_was_cut_off_is_found_by_who_kept_a_checkpoint() {
+fn a_cut_log_is_found_by_a_kept_checkpoint() {
     let sample = Sample::new();
     // All of the folder is put back to an older day: nothing in it contradicts anything.
     let cut = sample.copy("old");
@@ -281,7 +281,7 @@ fn a_log_whose_end_was_cut_off_is_found_by_who_kept_a_checkpoint() {
 }
 
 #[test]
-fn a_log_that_was_deleted_or_rewritten_is_found_by_who_kept_a_checkpoint() {
+fn a_deleted_or_rewritten_log_is_found_by_a_kept_checkpoint() {
     let sample = Sample::new();
     let dir = tempfile::tempdir().unwrap();
     let governor = builder().open(dir.path()).unwrap();
@@ -298,7 +298,7 @@ fn a_log_that_was_deleted_or_rewritten_is_found_by_who_kept_a_checkpoint() {
 }
 
 #[test]
-fn an_entry_that_is_changed_under_a_running_log_cannot_be_proven() {
+fn an_entry_changed_under_a_running_log_cannot_be_proven() {
     let sample = Sample::new();
     let store = sample.copy("new");
     let governor = builder().open(store.path()).unwrap();
@@ -314,7 +314,7 @@ fn an_entry_that_is_changed_under_a_running_log_cannot_be_proven() {
 }
 
 #[test]
-fn a_checkpoint_that_is_newer_than_the_log_is_found_when_it_is_opened() {
+fn a_checkpoint_newer_than_the_log_is_found_at_opening() {
     let sample = Sample::new();
     let cut = sample.copy("old");
     fs::write(cut.path().join("CHECKPOINT"), &sample.later).unwrap();
@@ -386,7 +386,7 @@ fn a_change_of_any_byte_that_a_kept_checkpoint_signs_is_found() {
 }
 
 #[test]
-fn a_verification_with_a_kept_checkpoint_finds_a_log_that_was_put_back_or_is_another_one() {
+fn verification_by_a_kept_checkpoint_finds_a_restored_log() {
     let (sample, other) = (Sample::new(), Sample::new());
     for (round, note, kind) in [
         ("new", &sample.earlier, None),
@@ -421,7 +421,7 @@ fn a_log_goes_on_under_another_key() {
 }
 
 #[test]
-fn without_a_key_nothing_is_signed_and_a_checkpoint_still_holds_the_log() {
+fn a_checkpoint_without_a_key_is_unsigned_and_still_holds() {
     let sample = Sample::new();
     let store = sample.copy("new");
     let governor = common::builder().open(store.path()).unwrap();

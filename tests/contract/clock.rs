@@ -113,7 +113,7 @@ fn approve_beforehand(governor: &Governor, until: i64) -> PreApprovalId {
 }
 
 #[test]
-fn a_clock_that_steps_more_than_a_day_ahead_decides_nothing_until_it_is_confirmed() {
+fn after_a_step_of_a_day_ahead_nothing_is_decided_unconfirmed() {
     let machine = Machine::at(NOON);
     let governor = in_memory(&machine);
     let proof_id = governor.enforce(&intent("email:read")).unwrap().proof_id;
@@ -204,7 +204,7 @@ fn across_a_restart_time_may_have_passed_and_never_gone_back() {
 }
 
 #[test]
-fn behind_a_confirmed_step_back_times_limits_and_gains_begin_anew() {
+fn after_a_confirmed_step_back_times_limits_and_gains_restart() {
     let folder = tempfile::tempdir().unwrap();
     let machine = Machine::at(NOON + 365 * DAY);
     let governor = in_folder(&machine, folder.path());
@@ -257,7 +257,7 @@ fn behind_a_confirmed_step_back_times_limits_and_gains_begin_anew() {
 }
 
 #[test]
-fn what_was_used_of_a_pre_approval_stays_used_behind_a_step_back() {
+fn used_parts_of_a_pre_approval_stay_used_after_a_step_back() {
     let folder = tempfile::tempdir().unwrap();
     let machine = Machine::at(NOON);
     let governor = in_folder(&machine, folder.path());
@@ -343,7 +343,7 @@ fn a_stop_takes_back_what_the_clock_of_the_moment_says_is_over() {
 }
 
 #[test]
-fn an_approval_that_ended_grants_nothing_when_the_clock_steps_back() {
+fn an_ended_approval_grants_nothing_when_the_clock_steps_back() {
     let machine = Machine::at(NOON);
     let governor = in_memory(&machine);
     let asked = intent("payment:transfer");
@@ -358,7 +358,7 @@ fn an_approval_that_ended_grants_nothing_when_the_clock_steps_back() {
 }
 
 #[test]
-fn a_success_of_what_was_decided_before_time_stepped_back_earns_nothing() {
+fn a_success_decided_before_a_step_back_earns_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let machine = Machine::at(NOON);
     let governor = in_folder(&machine, folder.path());

@@ -17,7 +17,7 @@ fn told(subscription: &mut Subscription) -> Vec<Event> {
 }
 
 #[test]
-fn a_cursor_goes_on_behind_what_was_acknowledged_in_this_run_and_the_next() {
+fn a_cursor_goes_on_after_its_acknowledgement_in_the_next_run() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     let mut first = cursor(&governor);
@@ -44,7 +44,7 @@ fn a_cursor_goes_on_behind_what_was_acknowledged_in_this_run_and_the_next() {
 }
 
 #[test]
-fn a_new_cursor_keeps_where_it_began_before_anything_is_acknowledged() {
+fn a_new_cursor_keeps_its_beginning_before_any_acknowledgement() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     decide(&governor, "a");

@@ -58,7 +58,7 @@ fn governor(durability: Durability, folder: &std::path::Path) -> Governor {
 }
 
 #[test]
-fn one_thread_has_hundreds_of_decisions_under_way_and_all_of_them_last() {
+fn one_thread_keeps_hundreds_of_decisions_in_flight_durably() {
     let folder = tempfile::tempdir().unwrap();
     let governor = governor(Durability::Sync, folder.path());
     let pending: Vec<_> = (0..300).map(|_| (governor.enforce_pending(&reading("a")).unwrap(), None)).collect();
@@ -115,7 +115,7 @@ fn a_decision_that_is_not_waited_for_is_recorded_all_the_same() {
 }
 
 #[test]
-fn an_intent_that_is_none_is_refused_before_anything_is_under_way() {
+fn an_invalid_intent_is_refused_before_anything_is_in_flight() {
     let governor = builder().open_in_memory().unwrap();
     assert_eq!(common::code(governor.enforce_pending(&reading("nobody"))), "AGENT_NOT_FOUND");
 }

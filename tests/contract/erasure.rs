@@ -67,7 +67,7 @@ fn no_file_has_a_byte_left_of_what_was_erased() {
 }
 
 #[test]
-fn evidence_that_a_restored_backup_brings_back_is_erased_again_when_the_store_is_opened() {
+fn evidence_from_a_restored_backup_is_erased_again_at_opening() {
     let folder = tempfile::tempdir().unwrap();
     let (governor, planted) = with_a_sealed_segment(folder.path());
     let sealed = folder.path().join("journal/0000000000.rke");

@@ -35,7 +35,7 @@ fn deny(governor: &Governor) {
 }
 
 #[test]
-fn a_named_cursor_goes_on_behind_an_archive_and_one_that_lies_within_it_says_so() {
+fn a_named_cursor_passes_an_archive_and_one_within_it_says_so() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
     let records = EventFilter::all().of_type(EventType::Recorded);
     let of = |governor: &Governor, name: &str| governor.log().cursor(name, &records).unwrap();
@@ -70,7 +70,7 @@ fn a_named_cursor_goes_on_behind_an_archive_and_one_that_lies_within_it_says_so(
 }
 
 #[test]
-fn alerts_go_on_over_an_archive_and_a_restart_none_lost_and_none_twice() {
+fn alerts_pass_an_archive_and_a_restart_without_loss_or_double() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
     let governor = opened(folder.path(), &clock);
     // The first is told, the rest of the burst is within its cooldown.

@@ -118,7 +118,7 @@ fn only_what_is_asked_for_is_told() {
 }
 
 #[test]
-fn a_subscription_begins_now_or_behind_any_event_also_in_another_run() {
+fn a_subscription_begins_now_or_after_any_event_of_any_run() {
     let dir = tempfile::tempdir().unwrap();
     let governor = in_folder(dir.path());
     let mut from_the_start = subscribe(&governor);

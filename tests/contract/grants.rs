@@ -60,7 +60,7 @@ fn nothing_but_allow_and_degrade_gives_a_grant() {
 }
 
 #[test]
-fn an_enforcement_that_was_read_or_changed_gives_no_more_than_was_decided() {
+fn a_changed_enforcement_gives_no_more_than_was_decided() {
     let (governor, _) = allowing("maxRecords = 5");
     let mut verdict = allowed(&governor);
     let read: Enforcement = serde_json::from_value(json!(verdict)).unwrap();
@@ -92,7 +92,7 @@ fn uses_are_counted_over_all_clones_and_never_come_back() {
 }
 
 #[test]
-fn records_and_amounts_are_shared_by_all_uses_and_taken_whole_or_not_at_all() {
+fn records_and_amounts_are_shared_by_all_uses_of_a_grant() {
     let (governor, _) = allowing("maxUses = 2, maxRecords = 10, maxAmount = 0.3");
     let verdict = allowed(&governor);
     let (first, second) = (verdict.grant().unwrap(), verdict.grant().unwrap());
@@ -126,7 +126,7 @@ fn targets_are_those_of_the_list_and_an_empty_list_has_none() {
 }
 
 #[test]
-fn a_grant_without_limits_of_time_ends_five_minutes_after_the_decision() {
+fn a_grant_without_time_limits_ends_five_minutes_after_it() {
     let (governor, clock) = allowing("maxUses = 3");
     let verdict = allowed(&governor);
     clock.set(NOON + 5 * MINUTE - 1);

@@ -37,7 +37,7 @@ fn outcomes(governor: &Governor) -> Vec<Option<Outcome>> {
 }
 
 #[test]
-fn work_that_ends_well_is_a_success_and_one_that_fails_a_failure() {
+fn work_that_ends_well_is_a_success_and_failed_work_a_failure() {
     let (governor, _) = allowing();
     let done = governor.guard("a", TEXT, |grant| grant.take_records(1).map(|()| 7)).unwrap();
     assert_eq!((done.value, done.decided.enforcement.decision), (7, Decision::Allow));
@@ -201,7 +201,7 @@ fn awaited_work_past_its_deadline_is_dropped_and_a_failure() {
 }
 
 #[test]
-fn awaited_work_that_is_dropped_unfinished_is_a_failure_and_unpolled_work_is_nothing() {
+fn dropped_awaited_work_is_a_failure_and_unpolled_is_nothing() {
     let (governor, _) = allowing();
     drop(governor.guard_async("a", TEXT, |_| pending::<Result<(), ()>>()));
     assert_eq!(outcomes(&governor), []);

@@ -82,7 +82,7 @@ fn assert_answers_as_then(governor: &Governor, expected: &Value) {
 }
 
 #[test]
-fn a_store_of_the_version_before_the_parts_answers_as_it_did_and_goes_on() {
+fn a_store_of_the_version_before_the_parts_opens_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     unpack(folder.path());
     let expected = expected();

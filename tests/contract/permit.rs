@@ -230,7 +230,7 @@ fn a_grant_ends_with_the_permit_except_a_low_risk_read_offline() {
 }
 
 #[test]
-fn previews_show_the_missing_permit_and_stored_responses_are_overtaken() {
+fn previews_show_a_missing_permit_and_stored_responses_lapse() {
     let machine = Machine::new();
     let governor = permitted(&machine);
     let extension = Extension::of(&governor);
@@ -256,7 +256,7 @@ fn tasks_and_pending_decisions_need_the_permit_too() {
 }
 
 #[test]
-fn a_restart_with_a_required_permit_decides_nothing_until_it_is_let() {
+fn a_restart_with_a_required_permit_waits_for_the_permit() {
     let machine = Machine::new();
     let folder = tempfile::tempdir().unwrap();
     let open = || builder(&machine).auto_register().require_permit().open(folder.path()).unwrap();

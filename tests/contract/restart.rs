@@ -28,7 +28,7 @@ mod restart {
 
     #[cfg(unix)]
     #[test]
-    fn a_folder_made_for_a_store_is_its_owners_alone_and_one_that_is_there_keeps_its_mode() {
+    fn a_new_stores_folder_is_private_and_an_old_one_keeps_its_mode() {
         use std::os::unix::fs::PermissionsExt;
 
         let mode = |folder: &Path| fs::metadata(folder).unwrap().permissions().mode() & 0o777;
@@ -156,7 +156,7 @@ mod restart {
     }
 
     #[test]
-    fn the_builders_policies_win_over_those_of_the_store_and_replace_them() {
+    fn the_builders_policies_replace_those_of_the_store() {
         let folder = tempfile::tempdir().unwrap();
         let governor = common::in_folder(folder.path());
         governor.policies().load(nothing_allowed()).unwrap();

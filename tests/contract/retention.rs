@@ -85,7 +85,7 @@ fn key() -> rulekeep::checkpoint::CheckpointKey {
 }
 
 #[test]
-fn what_is_archived_leaves_the_disk_and_both_verify_as_one_chain() {
+fn archived_entries_leave_the_disk_and_both_parts_verify() {
     let (aged, governor) = Aged::new();
     let whole = governor.verify().unwrap();
     #[cfg(feature = "checkpoints")]
@@ -201,7 +201,7 @@ fn an_archive_is_signed_by_the_key_or_said_not_to_be() {
 }
 
 #[test]
-fn nothing_is_archived_that_is_not_old_enough_or_where_a_file_is() {
+fn nothing_too_new_or_over_a_file_is_archived() {
     let (aged, governor) = Aged::new();
     let file = aged.dir.path().join("none.rka");
     assert_eq!(governor.log().archive(at(NOON - 1), &file).unwrap(), None);
@@ -258,7 +258,7 @@ fn damage_the_last_entry(store: &Path) {
 
 #[cfg(feature = "checkpoints")]
 #[test]
-fn a_checkpoint_from_before_an_archive_is_held_against_what_is_left_when_a_log_is_repaired() {
+fn a_checkpoint_before_an_archive_is_checked_in_a_repair() {
     use rulekeep::maintenance::{RepairOptions, repair};
     let dir = tempfile::tempdir().unwrap();
     let (store, clock) = (dir.path().join("store"), Hand::at(NOON));
@@ -280,7 +280,7 @@ fn a_checkpoint_from_before_an_archive_is_held_against_what_is_left_when_a_log_i
 }
 
 #[test]
-fn a_frozen_log_answers_everything_and_takes_nothing_in_ever_after() {
+fn a_frozen_log_answers_everything_and_accepts_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("store");
     let clock = Hand::at(NOON);
@@ -334,7 +334,7 @@ fn a_frozen_log_answers_everything_and_takes_nothing_in_ever_after() {
 }
 
 #[test]
-fn a_corrected_outcome_stays_corrected_when_what_came_before_it_is_archived() {
+fn a_corrected_outcome_outlasts_the_archive_of_its_past() {
     let (aged, governor) = Aged::new();
     governor.report(&aged.new[0], Outcome::Success).unwrap();
     governor.trust().correct(&aged.new[0], "not so").unwrap();

@@ -174,7 +174,7 @@ fn past_a_shared_limit_the_rule_denies() {
 }
 
 #[test]
-fn past_a_shared_limit_the_rule_escalates_and_the_approval_asks_nobody() {
+fn past_a_shared_limit_escalation_and_approval_ask_no_hub() {
     let treasury = Treasury::of(1_000_000);
     let governor = with(&treasury);
     let mail = of("a", "email:send");
@@ -230,7 +230,7 @@ fn other_charges_than_those_taken_are_taken_anew() {
 }
 
 #[test]
-fn a_kill_switch_set_while_a_decision_waits_denies_it_and_returns_the_use() {
+fn a_kill_switch_during_a_wait_denies_and_returns_the_use() {
     let treasury = Treasury::of(500_000_000);
     let governor = with(&treasury);
     let other = governor.clone();
@@ -241,7 +241,7 @@ fn a_kill_switch_set_while_a_decision_waits_denies_it_and_returns_the_use() {
 
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 #[test]
-fn a_permit_that_ends_while_a_decision_waits_denies_it_and_returns_the_use() {
+fn a_permit_ending_during_a_wait_denies_and_returns_the_use() {
     use rulekeep::extension::Permit;
     use rulekeep::system::Timestamp;
 
@@ -316,7 +316,7 @@ fn an_approval_takes_what_its_rule_limits() {
 }
 
 #[test]
-fn what_is_agreed_beforehand_takes_too_and_is_asked_for_when_there_is_no_room() {
+fn a_pre_approval_takes_from_the_limit_and_asks_without_room() {
     let treasury = Treasury::of(1_000_000);
     let governor = with(&treasury);
     let approval: PreApproval = serde_json::from_value(json!({
@@ -344,7 +344,7 @@ fn a_preview_takes_nothing_and_shows_the_limit_unused() {
 }
 
 #[test]
-fn a_failure_gives_nothing_back_and_a_restart_takes_nothing_again() {
+fn a_failure_returns_nothing_and_a_restart_takes_nothing_again() {
     let folder = tempfile::tempdir().unwrap();
     let treasury = Treasury::of(500_000_000);
     let open = || Governor::builder().policies(policies()).open(folder.path()).unwrap();

@@ -21,7 +21,7 @@ fn ask(governor: &Governor) {
 }
 
 #[test]
-fn the_day_begins_at_midnight_in_utc_and_its_counts_outlast_a_restart() {
+fn the_day_begins_at_midnight_utc_and_counts_outlast_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Hand::at(MIDNIGHT + DAY - 1);
     let open = || builder().clock(clock.clone()).open(folder.path()).unwrap();
@@ -48,7 +48,7 @@ fn the_day_begins_at_midnight_in_utc_and_its_counts_outlast_a_restart() {
 }
 
 #[test]
-fn a_clock_that_is_confirmed_to_step_back_over_midnight_finds_what_was_decided_that_day() {
+fn a_confirmed_step_back_over_midnight_finds_that_days_counts() {
     let clock = Hand::at(NOON);
     let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
     governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();

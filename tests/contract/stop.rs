@@ -127,7 +127,7 @@ fn place_of(governor: &Governor, stop: KillSwitchId) -> u64 {
 }
 
 #[test]
-fn a_stop_of_a_closed_log_is_in_force_and_says_that_it_is_not_recorded() {
+fn a_kill_switch_of_a_closed_log_holds_and_tells_it_is_unsaved() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     governor.close().unwrap();
@@ -206,7 +206,7 @@ fn lifting_does_not_resume_a_suspended_agent_nor_the_reverse() {
 }
 
 #[test]
-fn a_group_is_stopped_with_those_that_join_and_without_those_that_leave() {
+fn a_group_is_stopped_with_joiners_and_without_leavers() {
     let governor = builder().open_in_memory().unwrap();
     governor.agents().register(Agent::new("in").in_group("g").in_group("h")).unwrap();
     governor.agents().register(Agent::new("out")).unwrap();
@@ -351,7 +351,7 @@ fn child_that_stops() {
 }
 
 #[test]
-fn every_stop_that_was_acknowledged_is_in_force_after_a_kill_and_none_that_was_lifted() {
+fn every_acknowledged_stop_holds_after_a_kill_and_no_lifted_one() {
     let folder = tempfile::tempdir().unwrap();
     let (mut on, mut off) = (BTreeSet::<KillSwitchId>::new(), BTreeSet::<KillSwitchId>::new());
     for round in 0..rounds() {
@@ -388,7 +388,7 @@ fn every_stop_that_was_acknowledged_is_in_force_after_a_kill_and_none_that_was_l
 }
 
 #[test]
-fn only_an_order_of_the_organisation_lifts_what_the_organisation_set() {
+fn only_an_organisations_order_lifts_what_the_organisation_set() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     let order = Extension::of(&governor).set_kill_switch(agent("a"), "ann", "wrong payees").unwrap();
@@ -410,7 +410,7 @@ fn only_an_order_of_the_organisation_lifts_what_the_organisation_set() {
 }
 
 #[test]
-fn nobody_at_the_governor_speaks_for_the_organisation_nor_an_order_for_its_operator() {
+fn governor_and_organisation_do_not_speak_for_each_other() {
     let governor = in_memory();
     let local = governor.kill_switch().set(agent("a"), "ann", "").unwrap();
     assert_eq!(code(governor.kill_switch().set(agent("a"), " organisation/ann", "")), "INVALID_INPUT");

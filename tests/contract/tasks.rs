@@ -151,7 +151,7 @@ fn opening_and_further_words_are_decisions_with_proofs() {
 }
 
 #[test]
-fn a_restart_keeps_words_budget_denials_and_calls_and_loses_results() {
+fn a_restart_keeps_words_budget_denials_calls_and_no_results() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     let task = governor.tasks().open(request().max_calls(7)).unwrap();
@@ -237,7 +237,7 @@ fn refused_calls_cost_only_themselves_and_classes_count_apart() {
 }
 
 #[test]
-fn a_doubt_tells_the_words_the_argument_and_where_the_value_stands() {
+fn a_doubt_tells_words_argument_and_place_of_the_value() {
     let governor = in_memory();
     let task = open(&governor, WORDS);
     enforced(&task, &inbox());
@@ -487,7 +487,7 @@ fn an_approval_covers_one_call_or_the_task_as_the_reviewer_says() {
 }
 
 #[test]
-fn what_a_reviewer_endorsed_for_the_task_outlasts_a_restart_and_a_rejection_endorses_nothing() {
+fn a_reviewers_endorsement_outlasts_a_restart_a_rejection_none() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     let task = governor.tasks().open(request()).unwrap();
@@ -503,7 +503,7 @@ fn what_a_reviewer_endorsed_for_the_task_outlasts_a_restart_and_a_rejection_endo
 }
 
 #[test]
-fn tasks_that_are_unknown_foreign_or_over_answer_not_found_or_conflict() {
+fn unknown_foreign_and_ended_tasks_are_not_found_or_conflict() {
     let governor = in_memory();
     let task = open(&governor, WORDS);
     let unknown = in_memory().tasks().open(request()).unwrap().id();
@@ -541,7 +541,7 @@ fn requests_out_of_range_are_refused() {
 }
 
 #[test]
-fn secrets_in_words_and_results_stand_in_no_file_and_in_no_error() {
+fn secrets_of_words_and_results_are_in_no_file_and_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     let words = format!("Send the agenda to ann@example.com, the key is {SECRET}");
@@ -608,7 +608,7 @@ fn observing_raises_the_guard_and_lifts_it_never() {
 }
 
 #[test]
-fn a_replay_of_policies_reports_no_record_that_a_mandate_decided() {
+fn a_policy_replay_reports_no_record_that_a_mandate_decided() {
     let governor = in_memory();
     let agent = Agent::new("bound").at_tier(Tier::T5).with_attribute("mandate", "required");
     governor.agents().register(agent).unwrap();

@@ -137,7 +137,7 @@ fn hoard(governor: &Governor, count: usize) -> Vec<ProofId> {
 }
 
 #[test]
-fn a_success_of_a_decision_that_is_seven_days_old_is_recorded_and_earns_nothing() {
+fn a_success_of_a_seven_day_old_decision_earns_nothing() {
     let hand = Hand::at(NOON);
     let governor = builder().clock(hand.clone()).open_in_memory().unwrap();
     governor.agents().register(Agent::new("a").at_tier(Tier::T3)).unwrap();
@@ -155,7 +155,7 @@ fn a_success_of_a_decision_that_is_seven_days_old_is_recorded_and_earns_nothing(
 }
 
 #[test]
-fn successes_that_were_hoarded_before_a_tier_was_lost_earn_nothing() {
+fn successes_hoarded_before_a_tier_was_lost_earn_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(NOON);
     let open = || builder().clock(hand.clone()).open(folder.path()).unwrap();

@@ -48,7 +48,7 @@ fn unknown_is_an_entry_of_its_own_and_moves_nothing() {
 }
 
 #[test]
-fn unknown_again_is_fine_and_a_real_outcome_is_accepted_once_behind_it() {
+fn unknown_repeats_and_accepts_one_real_outcome_after_it() {
     let governor = in_memory();
     let proof_id = decide(&governor, "a");
     governor.report_unknown(&proof_id, None).unwrap();
@@ -64,7 +64,7 @@ fn unknown_again_is_fine_and_a_real_outcome_is_accepted_once_behind_it() {
 }
 
 #[test]
-fn unknown_is_refused_for_an_unknown_record_a_long_note_and_a_closed_log() {
+fn unknown_is_refused_for_bad_records_long_notes_closed_logs() {
     let governor = in_memory();
     let proof_id = decide(&governor, "a");
     let elsewhere = decide(&in_memory(), "a");
@@ -96,7 +96,7 @@ fn assert_kept(folder: &Path, unknown: &ProofId, later: &ProofId) {
 }
 
 #[test]
-fn unknown_outlives_a_restart_a_rebuilt_index_an_export_and_an_import() {
+fn unknown_outlives_restart_rebuilt_index_export_and_import() {
     let home = tempfile::tempdir().unwrap();
     let (folder, copy) = (home.path().join("store"), home.path().join("copy"));
     let governor = open_with(builder().durability(Durability::Buffered), &folder);

@@ -53,7 +53,7 @@ fn a_verification_goes_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn a_place_that_was_kept_holds_after_a_restart_and_finds_a_log_that_was_rewritten() {
+fn a_kept_place_holds_after_a_restart_and_finds_a_rewritten_log() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("store");
     let governor = in_folder(&folder);
@@ -88,7 +88,7 @@ fn a_place_that_was_kept_holds_after_a_restart_and_finds_a_log_that_was_rewritte
 }
 
 #[test]
-fn progress_only_rises_and_ends_with_all_on_any_number_of_threads() {
+fn progress_only_rises_and_ends_complete_on_any_thread_count() {
     let governor = in_memory();
     decide_some(&governor, 50);
     let whole = governor.verify().unwrap();
@@ -179,7 +179,7 @@ fn opening_tells_how_far_it_is_with_and_without_a_view() {
 }
 
 #[test]
-fn a_log_that_is_verified_behind_knows_agents_policies_and_outcomes() {
+fn a_log_verified_behind_knows_agents_policies_and_outcomes() {
     let sample = Sample::new(60);
     let governor = Sample::builder().verification(OpenVerification::Behind).open(sample.folder()).unwrap();
     assert_eq!(common::picture(&governor, &common::SAMPLE_AGENTS), sample.picture);

@@ -69,7 +69,7 @@ mod requests {
     }
 
     #[test]
-    fn an_input_of_64_kib_is_accepted_and_one_byte_more_is_too_large() {
+    fn an_input_of_64_kib_is_accepted_and_one_byte_more_is_not() {
         let governor = in_memory();
         assert!(governor.parse("a", &sentence(MAX_BYTES)).is_ok());
         let error = error(governor.parse("a", &sentence(MAX_BYTES + 1)));
@@ -190,7 +190,7 @@ mod requests {
     }
 
     #[test]
-    fn a_second_different_outcome_is_a_conflict_and_the_same_again_is_fine() {
+    fn a_different_second_outcome_conflicts_and_the_same_is_fine() {
         let governor = in_memory();
         let proof_id = decide(&governor, "a");
         let trust = governor.report(&proof_id, Outcome::Failure).unwrap();
@@ -208,7 +208,7 @@ mod policies {
     use super::*;
 
     #[test]
-    fn an_unknown_field_is_refused_with_the_file_the_rule_and_the_field() {
+    fn an_unknown_field_is_refused_with_file_rule_and_field() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("finance.toml");
         let text =
@@ -271,7 +271,7 @@ mod folders {
     }
 
     #[test]
-    fn a_folder_that_is_no_store_is_refused_and_nothing_is_left_in_it() {
+    fn a_folder_that_is_no_store_is_refused_and_left_empty() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("holiday.jpg"), b"not ours").unwrap();
         fs::create_dir(folder.path().join("more")).unwrap();
@@ -316,7 +316,7 @@ mod folders {
     }
 
     #[test]
-    fn a_store_that_another_process_holds_is_refused_until_it_is_let_go() {
+    fn a_store_held_by_another_process_is_refused_until_released() {
         let folder = tempfile::tempdir().unwrap();
         let mut child = ChildProcess::start("bad_input::folders::child_that_holds_a_store", folder.path());
         let first = child.heard().expect("the child decides");
@@ -421,7 +421,7 @@ mod damage {
     }
 
     #[test]
-    fn a_damaged_store_still_answers_for_every_record_that_can_be_read() {
+    fn a_damaged_store_still_answers_for_every_readable_record() {
         let sample = Sample::new(20);
         let store = sample.copy();
         harm(store.path(), 12);
@@ -450,7 +450,7 @@ mod damage {
     }
 
     #[test]
-    fn damage_under_an_open_governor_is_found_by_verifying_and_ends_decisions() {
+    fn damage_under_an_open_governor_is_found_and_ends_decisions() {
         let folder = tempfile::tempdir().unwrap();
         let governor = in_folder(folder.path());
         for _ in 0..5 {
@@ -662,7 +662,7 @@ mod full_disk {
     }
 
     #[test]
-    fn a_decision_that_does_not_fit_on_the_disk_is_refused_and_those_that_did_are_kept() {
+    fn a_decision_that_does_not_fit_on_the_disk_is_refused() {
         let Some(disk) = SmallDisk::of_kib(8 * 1024) else { return };
         let store = disk.path().join("store");
         let governor = in_folder(&store);
@@ -701,7 +701,7 @@ mod full_disk {
     }
 
     #[test]
-    fn a_store_that_did_not_fit_on_the_disk_can_be_made_once_there_is_room() {
+    fn a_store_that_did_not_fit_is_made_once_there_is_room() {
         let Some(disk) = SmallDisk::of_kib(8 * 1024) else { return };
         let store = disk.path().join("store");
         disk.fill();

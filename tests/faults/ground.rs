@@ -265,7 +265,7 @@ fn check(store: &Path, known: &Known, story: &[String]) {
 }
 
 #[test]
-fn no_schedule_of_faults_lets_what_has_ended_allow_or_loses_what_was_acknowledged() {
+fn no_schedule_of_faults_allows_again_or_loses_acknowledged() {
     let schedules = std::env::var("RULEKEEP_GROUND_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(4);
     // They mostly wait.
     let next = AtomicU64::new(1);

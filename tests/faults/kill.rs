@@ -116,7 +116,7 @@ fn member_of(crowd: usize) -> String {
 }
 
 #[test]
-fn a_crowd_that_is_killed_leaves_a_log_with_all_that_it_was_told_in_sync() {
+fn a_killed_crowd_leaves_all_that_it_was_told_in_sync() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let (mut told, mut told_in_sync, mut records) = (0, 0, 0);
@@ -304,7 +304,7 @@ impl Killed {
 }
 
 #[test]
-fn a_last_entry_that_was_cut_short_is_set_aside_and_nothing_before_it_is_lost() {
+fn a_last_entry_cut_short_is_set_aside_and_nothing_else_lost() {
     let killed = Killed::new();
     let last = killed.frames.last().unwrap().clone();
     let copy = killed.changed(|_| ());
@@ -346,7 +346,7 @@ fn a_flipped_bit_after_a_crash_is_damage_and_no_torn_tail() {
 }
 
 #[test]
-fn a_flipped_bit_in_a_length_after_a_crash_is_damage_and_no_torn_tail() {
+fn a_bit_flipped_in_a_length_after_a_crash_is_damage() {
     let killed = Killed::new();
     let frame = killed.frames.last().unwrap().clone();
     let mut taken_for_torn = Vec::new();
@@ -361,7 +361,7 @@ fn a_flipped_bit_in_a_length_after_a_crash_is_damage_and_no_torn_tail() {
 }
 
 #[test]
-fn an_entry_cut_short_before_whole_ones_is_damage_and_no_torn_tail() {
+fn an_entry_cut_short_before_whole_ones_is_damage() {
     let killed = Killed::new();
     for back in [3, 10] {
         let frame = killed.frames[killed.frames.len() - back].clone();

@@ -62,7 +62,7 @@ fn assert_names_the_cause(error: &Error, folder: &Path) {
 }
 
 #[test]
-fn a_store_that_cannot_be_written_to_is_refused_with_the_reason_and_left_as_it_is() {
+fn a_store_that_cannot_be_written_is_refused_and_unchanged() {
     let sample = Sample::new(12);
     let before = content(&sample.folder());
     let Some(read_only) = ReadOnly::of(&sample.folder()) else { return };
@@ -88,7 +88,7 @@ fn no_store_is_made_where_nothing_can_be_written() {
 
 /// Root may write wherever the mount allows it; everybody else is stopped by the folder's permissions.
 #[test]
-fn a_folder_without_permission_to_write_is_refused_with_the_reason() {
+fn a_folder_without_write_permission_is_refused_with_reason() {
     use std::os::unix::fs::PermissionsExt;
     let sample = Sample::new(12);
     let permissions = |mode: u32| {

@@ -116,7 +116,7 @@ fn repaired(store: &Path) -> RepairReport {
 }
 
 #[test]
-fn every_kind_of_damage_is_repaired_and_all_of_the_broken_log_is_kept() {
+fn all_damage_is_repaired_and_the_whole_broken_log_is_kept() {
     let sample = Sample::new(DECISIONS);
     for (what, kind, damage) in DAMAGES {
         let store = sample.copy();
@@ -261,7 +261,7 @@ fn what_stands_behind_the_break_tightens_and_never_loosens() {
 }
 
 #[test]
-fn where_no_entry_can_be_blamed_or_on_demand_every_agent_is_suspended() {
+fn without_an_entry_to_blame_every_agent_is_suspended() {
     let store = damaged_before(|_| {});
     let report = repair(store.path(), &RepairOptions::default().suspend_all()).unwrap();
     assert_eq!((report.agents, report.tightened.len()), (3, 2), "{report:?}");
@@ -283,7 +283,7 @@ fn where_no_entry_can_be_blamed_or_on_demand_every_agent_is_suspended() {
 }
 
 #[test]
-fn an_outcome_of_a_record_of_before_is_refused_with_the_place_where_it_is() {
+fn an_outcome_of_an_old_record_is_refused_with_its_place() {
     let sample = Sample::new(DECISIONS);
     let store = sample.copy();
     DAMAGES[0].2(store.path());
@@ -330,7 +330,7 @@ fn a_repaired_log_can_break_and_be_repaired_again() {
 }
 
 #[test]
-fn a_store_in_the_middle_of_a_repair_opens_for_nobody_until_it_is_finished() {
+fn a_half_repaired_store_opens_for_nobody_until_finished() {
     let sample = Sample::new(DECISIONS);
     let store = sample.copy();
     DAMAGES[0].2(store.path());
@@ -350,7 +350,7 @@ fn a_store_in_the_middle_of_a_repair_opens_for_nobody_until_it_is_finished() {
 
 /// The recommended set must not come into force because the one that was is lost.
 #[test]
-fn where_no_policy_set_is_known_everything_is_denied_until_one_is_loaded() {
+fn without_a_known_policy_set_everything_is_denied() {
     let store = tempfile::tempdir().unwrap();
     let governor = common::open_with(common::builder(), store.path());
     let id = governor.enforce(&reading("a")).unwrap().proof_id;
@@ -373,7 +373,7 @@ fn where_no_policy_set_is_known_everything_is_denied_until_one_is_loaded() {
 }
 
 #[test]
-fn what_a_governor_goes_on_with_is_found_again_or_said_to_have_ended() {
+fn a_repaired_governors_states_are_found_or_reported_ended() {
     let store = tempfile::tempdir().unwrap();
     let model = TrustModel { daily_gain_cap: 18, promotion_margin: 20, ..TrustModel::default() };
     let open = |at| GovernorBuilder::clock(common::builder().trust_model(model.clone()), Still::at(at));

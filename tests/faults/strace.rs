@@ -100,7 +100,7 @@ fn acknowledged(trace: &str) -> (usize, usize) {
 }
 
 #[test]
-fn each_acknowledgement_in_sync_stands_behind_a_sync_of_what_was_written() {
+fn each_sync_acknowledgement_follows_a_sync_of_its_data() {
     let Some(trace) = traced("strace::child_that_decides_in_sync") else { return };
     assert_eq!(acknowledged(&trace), (DECISIONS, DECISIONS), "{trace}");
 }

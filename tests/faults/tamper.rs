@@ -269,7 +269,7 @@ fn what_was_added_behind_the_end_is_no_entry() {
 }
 
 #[test]
-fn a_record_whose_text_was_edited_and_its_checksum_fixed_is_found() {
+fn a_record_edited_with_its_checksum_is_found() {
     let sample = Sample::new(DECISIONS);
     let edits =
         [("DENY", "ALLOW"), ("\"trustScore\":", "\"trustScore\":1"), ("\"entityId\":\"b\"", "\"entityId\":\"c\"")];
@@ -289,7 +289,7 @@ fn a_record_whose_text_was_edited_and_its_checksum_fixed_is_found() {
 }
 
 #[test]
-fn a_record_that_was_edited_with_its_link_contradicts_the_next_one() {
+fn a_record_edited_with_its_link_contradicts_the_next_one() {
     let sample = Sample::new(DECISIONS);
     assert_change_is_found(&sample, "link fixed", |bytes| {
         let all = frames(bytes);
@@ -303,7 +303,7 @@ fn a_record_that_was_edited_with_its_link_contradicts_the_next_one() {
 }
 
 #[test]
-fn a_last_record_that_was_edited_with_its_link_contradicts_the_head() {
+fn a_last_record_edited_with_its_link_contradicts_the_head() {
     let folder = tempfile::tempdir().unwrap();
     let governor = common::open_with(Sample::builder(), &folder.path().join("store"));
     common::decide(&governor, "a");
@@ -447,7 +447,7 @@ fn a_journal_that_was_emptied_never_opens_empty() {
 /// A view is made anew from the journal; whoever changes it, checksums and
 /// all, must not speak for the journal.
 #[test]
-fn a_view_that_was_changed_with_its_checksums_does_not_speak_for_the_journal() {
+fn a_view_changed_with_its_checksums_does_not_replace_journal() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     for number in 0..6 {

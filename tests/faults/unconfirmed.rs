@@ -174,7 +174,7 @@ fn entries_that_were_rewritten_before_a_break_are_not_believed() {
 }
 
 #[test]
-fn behind_the_last_confirmed_block_of_a_long_log_entries_tighten_only() {
+fn after_the_last_confirmed_block_entries_only_tighten() {
     let dir = tempfile::tempdir().unwrap();
     let governor = Sample::builder().open(dir.path()).unwrap();
     for agent in ["a", "b", "c", "d"] {
@@ -242,7 +242,7 @@ mod kept {
     }
 
     #[test]
-    fn a_log_that_was_rewritten_with_all_that_stands_beside_it_is_broken_by_a_kept_checkpoint() {
+    fn a_wholly_rewritten_log_is_broken_by_a_kept_checkpoint() {
         let store = Store::new();
         let note = checkpoint(&store);
         store.rewrite(store.suspension..usize::MAX);
@@ -256,7 +256,7 @@ mod kept {
     }
 
     #[test]
-    fn a_kept_checkpoint_of_more_entries_than_there_are_breaks_a_log() {
+    fn a_kept_checkpoint_beyond_the_entries_breaks_a_log() {
         let store = Store::new();
         let note = checkpoint(&store);
         change(&journal(store.path()), |bytes| {

@@ -200,7 +200,7 @@ mod descriptions {
     }
 
     #[test]
-    fn a_later_sentence_that_tells_of_a_deed_raises_and_advice_does_not() {
+    fn a_later_sentence_with_a_deed_raises_and_advice_does_not() {
         for (name, description, expected) in [
             ("get_report", "Gets a report. Deletes the old reports afterwards.", Some(Operation::Delete)),
             ("get_logs", "Gets the logs. It then sends them to the vendor.", Some(Operation::Send)),
@@ -277,7 +277,7 @@ mod calls {
     }
 
     #[test]
-    fn a_tool_that_nobody_handed_over_is_at_least_medium_and_says_so() {
+    fn an_unregistered_tool_is_at_least_medium_and_says_so() {
         let governor = loaded();
         for name in ["get_forecast", "Get_Weather", "mcp__other__get_weather", "get_weather "] {
             let parsed = call(&governor, name, &json!({ "city": "Oslo" }));
@@ -304,7 +304,7 @@ mod calls {
     }
 
     #[test]
-    fn a_tool_that_runs_what_it_is_told_is_high_when_it_is_told_nothing() {
+    fn a_tool_that_runs_what_it_is_told_is_high_when_told_nothing() {
         let governor = governor();
         let of = |name: &str, description: &str, key: &str| tool(name, description, &json!({ key: {} }), &json!({}));
         let tools = json!([
@@ -365,7 +365,7 @@ mod calls {
     }
 
     #[test]
-    fn a_bare_name_counts_for_no_less_than_the_action_of_each_tool_implies() {
+    fn a_bare_name_counts_at_least_as_its_tools_actions_imply() {
         let governor = governor();
         for (server, description) in [("one", "Posts a message to the team channel."), ("two", "Reads the calendar.")] {
             governor.tools().load(&json!([{ "name": "sync", "description": description }]), Some(server)).unwrap();
@@ -416,7 +416,7 @@ mod changes {
     }
 
     #[test]
-    fn a_pinned_classification_stays_and_its_calls_are_high_until_it_is_pinned_again() {
+    fn a_pinned_class_stays_and_calls_are_high_until_pinned_again() {
         let governor = governor();
         governor.tools().load(&definition("Reads a document."), None).unwrap();
         let pinned = governor.tools().pin("lookup", None).unwrap();
@@ -482,7 +482,7 @@ mod overrides {
     }
 
     #[test]
-    fn dangerous_arguments_raise_an_overridden_tool_to_their_own_level() {
+    fn dangerous_arguments_raise_an_overridden_tool_to_their_level() {
         let governor = governor();
         let tools = ["notify", "open_page", "start_job", "delete_cache", "pay_bill"]
             .map(|name| json!({ "name": name, "description": if name == "notify" { "Sends an email." } else { "" } }));
@@ -574,7 +574,7 @@ mod overrides {
 }
 
 #[test]
-fn definitions_in_the_style_of_known_servers_are_what_they_were_labelled() {
+fn definitions_like_known_servers_get_their_labels() {
     let rows: Vec<Value> = include_str!("../data/tool_definitions.jsonl")
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())

@@ -218,7 +218,7 @@ fn a_secret_put_together_by_a_command_is_nowhere_repeated() {
 }
 
 #[test]
-fn a_secret_is_hidden_in_whatever_place_of_an_address_or_a_line_it_stands() {
+fn a_secret_is_hidden_anywhere_in_an_address_or_a_line() {
     const SECRET: &str = "Zq8Kx7Lm2pR4tV6wY";
     let shown: Vec<String> = [
         "psql postgres://u:Zq/@@db/app",

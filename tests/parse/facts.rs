@@ -21,7 +21,7 @@ fn targets(text: &str) -> Vec<(TargetKind, TargetRole, String)> {
 }
 
 #[test]
-fn every_recipient_path_host_and_table_is_a_target_with_its_role() {
+fn every_recipient_path_host_and_table_is_a_target_with_role() {
     use TargetKind::{Account, Host, Path, Recipient, Table};
     use TargetRole::{Bcc, Cc, Destination, Named, Read, Source, To, Write};
     let mail =
@@ -59,7 +59,7 @@ fn every_recipient_path_host_and_table_is_a_target_with_its_role() {
 }
 
 #[test]
-fn a_total_is_given_where_one_currency_and_every_amount_are_known() {
+fn a_total_needs_one_currency_and_all_amounts_known() {
     let pay = |amount: f64, currency: &str| json!({ "tool": "pay_bill", "arguments": { "amount": amount, "currency": currency } });
     for (text, total) in [
         (pay(20.0, "EUR").to_string(), Some((20.0, "EUR"))),

@@ -261,7 +261,7 @@ fn long_and_nested_requests_cost_no_stack() {
 }
 
 #[test]
-fn a_command_that_makes_a_request_says_what_the_request_line_says() {
+fn a_command_that_makes_a_request_reads_as_the_request_line() {
     for (command, request) in [
         ("curl https://example.com", "GET https://example.com"),
         ("curl -s https://api.example.com/v1/customers/17", "GET https://api.example.com/v1/customers/17"),
@@ -300,7 +300,7 @@ fn a_command_that_makes_a_request_says_what_the_request_line_says() {
 }
 
 #[test]
-fn a_command_that_makes_a_request_still_says_what_it_does_with_files() {
+fn a_command_that_makes_a_request_also_tells_its_file_use() {
     for (command, capability, least) in [
         ("curl -sSLo out.html https://example.com", "file:write", Low),
         ("wget https://example.com/a.tgz", "file:write", Low),

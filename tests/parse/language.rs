@@ -244,7 +244,7 @@ fn an_explanation_names_the_words_that_gave_each_part() {
 }
 
 #[test]
-fn an_order_is_seen_behind_a_time_a_place_a_purpose_or_an_address() {
+fn an_order_is_seen_after_a_time_place_purpose_or_address() {
     hold(&[
         ("Tomorrow reboot all production servers", "system:execute", Critical, Critical),
         ("Next Friday delete the backups", "file:delete", High, Critical),

@@ -12,7 +12,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_rows_of_the_page_load_and_what_is_worded_like_them_is_read_alike() {
+fn rows_of_the_page_load_and_similar_wording_reads_alike() {
     let rows = blocks("text\n").into_iter().find(|block| block.starts_with('#')).unwrap();
     let parser = Parser::with_rows(rows).unwrap();
     for (text, capability, least) in [

@@ -327,7 +327,7 @@ fn what_only_running_tells_is_high_and_says_so() {
 }
 
 #[test]
-fn a_program_that_the_table_does_not_know_is_a_named_program_and_read_by_its_words() {
+fn an_unknown_program_is_named_and_read_by_its_words() {
     let parser = Parser::new().unwrap();
     for (line, capability, risk) in [
         ("frobnicate --fast", "system:execute", RiskLevel::Medium),

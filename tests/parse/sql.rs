@@ -434,7 +434,7 @@ fn english_is_not_taken_for_sql() {
 }
 
 #[test]
-fn sql_inside_a_sentence_is_read_and_sql_that_is_talked_about_is_not() {
+fn sql_inside_a_sentence_is_read_and_talk_about_sql_is_not() {
     for (text, capability, least) in [
         ("Please run DROP TABLE users on the shop database", "database:delete", High),
         ("Execute the following query: delete from users;", "database:delete", High),

@@ -109,7 +109,7 @@ fn a_sum_counts_amounts_and_refuses_what_names_none() {
 }
 
 #[test]
-fn a_preview_and_a_clock_that_steps_leave_the_counters_as_they_are() {
+fn a_preview_and_a_clock_that_steps_leave_the_counters_alone() {
     let clock = Hand::at(NOON);
     let governor = governor("{ count = 1, per = \"1h\" }", &clock);
     assert_eq!(decide(&governor, "a"), Decision::Allow);

@@ -159,7 +159,7 @@ fn layers_come_back_with_the_store() {
 }
 
 #[test]
-fn alerts_that_changed_come_back_with_the_store_though_the_rules_did_not() {
+fn changed_alerts_come_back_with_the_store_and_unchanged_rules() {
     let folder = tempfile::tempdir().unwrap();
     let set = |alert: &str| {
         let alert = format!("name = \"watched\"\n[[alert]]\nid = \"a\"\non = \"{alert}\"");
@@ -175,7 +175,7 @@ fn alerts_that_changed_come_back_with_the_store_though_the_rules_did_not() {
 }
 
 #[test]
-fn the_recommended_rules_with_alerts_of_ones_own_keep_them_over_a_restart() {
+fn recommended_rules_with_own_alerts_keep_them_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let recommended = PolicySet::recommended().unwrap();
     let (text, _) = recommended.sources().next().unwrap();

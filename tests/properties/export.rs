@@ -69,7 +69,7 @@ impl Write for Full {
 }
 
 #[test]
-fn an_export_holds_what_the_log_holds_and_says_the_same_when_it_is_read() {
+fn an_export_holds_the_log_and_says_the_same_when_read() {
     let governor = in_memory();
     let ids = fill(&governor);
     let (bytes, written) = export(&governor, &ExportRange::all());
@@ -129,7 +129,7 @@ fn an_export_cut_short_anywhere_goes_on_to_the_very_same() {
 }
 
 #[test]
-fn an_export_that_goes_on_takes_in_what_came_meanwhile_and_nothing_of_another_log() {
+fn a_resumed_export_takes_new_entries_and_of_no_other_log() {
     let governor = in_memory();
     fill(&governor);
     let (mut part, _) = export(&governor, &ExportRange::all());
@@ -175,7 +175,7 @@ fn evidence_can_be_left_out_and_an_agent_singled_out() {
 }
 
 #[test]
-fn a_break_is_told_with_its_line_and_what_was_expected_and_found() {
+fn a_break_is_told_with_its_line_expected_and_found() {
     let governor = in_memory();
     fill(&governor);
     let (bytes, _) = export(&governor, &ExportRange::all());

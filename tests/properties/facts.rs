@@ -156,7 +156,7 @@ fn naming_more_never_turns_a_refusal_into_an_allow() {
 
 /// What a reviewer sees is what was decided on: the same facts, and under any rules the same decision.
 #[test]
-fn what_a_reviewer_is_shown_determines_the_targets_and_amounts_of_the_decision() {
+fn a_reviewers_view_determines_targets_and_amounts() {
     let asks = "name = \"asks\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nreviewer = \"ann\"";
     let governor = Governor::builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
     let sets = [PolicySet::recommended().unwrap(), PolicySet::from_toml(OWN).unwrap()];

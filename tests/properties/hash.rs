@@ -108,7 +108,7 @@ fn another_rfc_8785_implementation_works_out_every_hash() {
 }
 
 #[test]
-fn each_record_names_the_hash_of_the_one_before_and_the_first_one_zeros() {
+fn each_record_names_the_hash_before_and_the_first_zeros() {
     let governor = governor();
     let records = common::chain(&governor, &AGENTS);
     assert_eq!(records[0].previous_hash.to_string(), format!("sha256:{}", "0".repeat(64)));
@@ -158,7 +158,7 @@ fn equal_intents_do_not_share_an_evidence_hash() {
 }
 
 #[test]
-fn a_record_of_any_agent_and_context_has_the_hash_that_its_json_has() {
+fn a_record_of_any_agent_and_context_hashes_as_its_json() {
     let governor = builder().auto_register().open_in_memory().unwrap();
     let texts = prop_oneof!["\\PC{1,40}", "[\"\\\\/é€😀\u{2028} a-z]{1,20}"];
     let config = Config { cases: 200, failure_persistence: None, ..Config::default() };

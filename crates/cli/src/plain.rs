@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escape_sequences_line_ends_and_reordering_do_not_come_through() {
+    fn escape_sequences_line_ends_and_reordering_are_removed() {
         for (text, shown) in [
             ("read_file", "read_file"),
             ("Grüße, 世界", "Grüße, 世界"),

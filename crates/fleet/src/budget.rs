@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_fence_grants_nothing_until_every_earlier_grant_has_left_the_window() {
+    fn a_closed_fence_waits_until_every_earlier_grant_has_expired() {
         let fence = fence(Some("b1"));
         let at = |now| Budget::new(100, 0, 0, TERMS, &fence, now).decide(&want(Share::Reserve, 1, 1, 0), "b1", None);
         assert_eq!(at(1_000_001), None);
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reported_grant_keeps_the_larger_amount_and_what_was_returned() {
+    fn a_reported_grant_keeps_the_larger_amount_and_the_return() {
         let known = budget(100, 0, 0).decide(&want(Share::Lease, 1, 50, 0), "b1", None).unwrap();
         let reported = Grant { returned: 20, epoch: 3, ..known.clone() };
         let merged = Grant::merge(Some(&known), &reported, 7).unwrap();
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_counts_until_the_earlier_grants_have_left_the_window() {
+    fn a_charge_counts_until_earlier_grants_leave_the_window() {
         let fence = fence(None);
         let mut charge = Grant::charge("c", "b1", 100, &fence, TERMS);
         assert_eq!((charge.counted(), charge.counts_until), (100, 1_000_000 + TERMS.longest()));

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_of_the_specification_reads_back_and_others_are_refused() {
+    fn specified_paths_read_back_and_others_are_refused() {
         let tile = |level, index| TileId { level, index };
         let rows = [
             ("tile/0/000", Resource::Hashes(tile(0, 0), 256)),
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_70000_leaves_has_the_tiles_of_the_specifications_example() {
+    fn a_log_of_70000_leaves_has_the_specifications_tiles() {
         let (head, tiles) = log_of(70_000);
         assert_eq!((head.size, tiles.len()), (70_000, 273 + 1 + 1 + 1 + 1));
         let width = |level, index| tiles[&TileId { level, index }].len() / 32;

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_spent_without_asking_and_a_counter_used_twice_is_summed() {
+    fn a_lease_is_spent_locally_and_a_reused_counter_is_summed() {
         let mut purse = Purse::new("b1");
         let wants = asked(purse.take(1, &[calls(4), calls(6)], at(0)));
         assert_eq!((wants.len(), wants[0].amount), (1, 10));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_share_one_request_for_a_lease_but_not_a_reservation() {
+    fn decisions_share_a_lease_request_but_not_a_reservation() {
         let mut purse = Purse::new("b1");
         let first = asked(purse.take(1, &[calls(5)], at(0)));
         assert_eq!(asked(purse.take(2, &[calls(9)], at(1))), first);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_to_a_request_given_up_is_returned_until_confirmed() {
+    fn a_late_answer_to_an_abandoned_request_is_returned() {
         let mut purse = Purse::new("b1");
         let wants = asked(purse.take(1, &[money(30)], at(0)));
         purse.give_up(1);
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_ends_from_its_first_request_on_either_clock_and_returns_its_rest() {
+    fn a_lease_ends_on_either_clock_and_returns_its_rest() {
         let mut purse = Purse::new("b1");
         let wants = asked(purse.take(1, &[calls(5)], at(0)));
         assert_eq!(asked(purse.take(1, &[calls(5)], at(50))), wants);

@@ -167,7 +167,7 @@ mod tests {
     use rulekeep::extension::json_depth;
 
     #[test]
-    fn what_lies_deepest_is_read_and_one_level_more_is_told_by_its_field() {
+    fn the_deepest_level_is_read_and_one_more_names_its_field() {
         for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
             let nested = |levels: usize| format!(r#"{{"b":1,"c":{}0{}}}"#, open.repeat(levels), close.repeat(levels));
             assert!(object(&nested(5), 5).is_ok());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_read_back_as_something_else_is_refused_at_any_depth() {
+    fn what_would_read_back_differently_is_refused_at_any_depth() {
         let reserved = r#"{"$serde_json::private::RawValue":"[1]"}"#;
         for text in [
             reserved.to_owned(),

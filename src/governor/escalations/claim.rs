@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_dropped_or_polled_again_leave_no_wakers_behind() {
+    fn dropped_or_repolled_answers_leave_no_wakers_behind() {
         let (governor, intent) = asking();
         let id = EscalationId::of(governor.enforce(&intent).unwrap().proof_id);
         let open = governor.inner.approvals.queue.open(id).unwrap();

@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn a_critical_failure_costs_a_tier_and_keeps_it_for_the_probation(
+    fn a_critical_failure_costs_a_tier_for_the_probation(
         (model, state) in model_and_state(),
         decision in select(Decision::ALL),
         // Even if nobody validated the model.
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_simultaneous_outcomes_matters_by_one_gain_and_one_tier_at_most(
+    fn the_order_of_simultaneous_outcomes_matters_at_most_one_gain(
         (model, state) in model_and_state(),
         ceiling in proptest::option::of(any_score()),
         (order, other) in proptest::collection::vec(any_event(), 0..10)
@@ -318,7 +318,7 @@ proptest! {
     }
 
     #[test]
-    fn no_success_earns_that_was_decided_before_a_tier_was_lost_or_too_long_ago(
+    fn a_success_earns_only_if_decided_recently_in_the_same_tier(
         model in any_model(),
         start in any_score(),
         steps in proptest::collection::vec((any_step_at_all(), 0_i64..60), 0..60),

@@ -22,7 +22,7 @@ impl Step {
 
 proptest! {
     #[test]
-    fn a_state_made_anew_is_the_one_that_was_kept_across_changes_of_the_model(
+    fn a_rebuilt_state_equals_the_kept_one_across_model_changes(
         models in [any_model(), any_model()],
         (start, by_itself) in (0_i64..=1000, any::<bool>()),
         steps in proptest::collection::vec((any_step_at_all(), any_time(), proptest::option::of(0_i64..=1000), any::<bool>()), 0..60),
@@ -59,7 +59,7 @@ proptest! {
 }
 
 #[test]
-fn an_idle_entry_tells_what_drift_cost_so_that_history_has_no_gap() {
+fn an_idle_entry_tells_the_drift_so_that_history_has_no_gap() {
     let model = TrustModel::default();
     let mut rebuild = Rebuild::default();
     let registered = TrustFact::Registered { score: Score::saturating(700), ceiling: None, by_itself: false };

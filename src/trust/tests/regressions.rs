@@ -59,7 +59,7 @@ fn a_risk_that_the_caller_declares_earns_nothing() {
 }
 
 #[test]
-fn what_a_degrade_refused_earns_nothing_and_its_failure_costs_in_full() {
+fn a_degraded_refusal_earns_nothing_and_its_failure_costs_all() {
     let model = TrustModel::default();
     let degraded = TrustEvent { decision: Decision::Degrade, risk: High, ..success(Low) };
     assert_eq!(score(&model.after(&state(200), degraded, at(day(1)))), 202);
@@ -68,7 +68,7 @@ fn what_a_degrade_refused_earns_nothing_and_its_failure_costs_in_full() {
 }
 
 #[test]
-fn escalated_does_not_dodge_a_loss_unless_a_person_was_to_be_asked() {
+fn escalated_avoids_no_loss_unless_a_person_was_to_be_asked() {
     let model = TrustModel::default();
     for (decision, expected) in
         [(Decision::Allow, 585), (Decision::Degrade, 585), (Decision::Deny, 585), (Decision::Escalate, 600)]
@@ -79,7 +79,7 @@ fn escalated_does_not_dodge_a_loss_unless_a_person_was_to_be_asked() {
 }
 
 #[test]
-fn a_success_that_was_not_granted_gains_nothing_and_keeps_nothing_alive() {
+fn an_ungranted_success_gains_nothing_and_keeps_nothing_alive() {
     let model = TrustModel::default();
     for decision in [Decision::Deny, Decision::Escalate] {
         let not_granted = TrustEvent { decision, ..success(High) };
@@ -98,7 +98,7 @@ fn harmless_successes_do_not_keep_a_high_tier_alive() {
 }
 
 #[test]
-fn a_tier_that_a_critical_failure_cost_is_not_won_back_within_its_probation() {
+fn a_tier_lost_to_a_critical_failure_needs_the_probation() {
     let model = TrustModel::default();
     let mut trust = model.after(&state(1000), failure(Critical), at(day(0)));
     assert_eq!((score(&trust), trust.tier), (750, Tier::T4));
@@ -127,7 +127,7 @@ fn at_the_lowest_tier_a_critical_failure_leaves_nothing() {
 }
 
 #[test]
-fn a_new_name_gains_nothing_for_a_while_even_when_it_fails_meanwhile() {
+fn a_new_name_gains_nothing_for_a_while_even_if_it_fails() {
     let model = TrustModel::default();
     let newcomer = model.self_registered(Score::saturating(200), day(0));
     let waiting = fold(&model, newcomer, (0..7).map(|today| (success(Critical), day(today))));
@@ -143,7 +143,7 @@ fn a_new_name_gains_nothing_for_a_while_even_when_it_fails_meanwhile() {
 }
 
 #[test]
-fn simultaneous_successes_commute_at_the_ceiling_of_harmless_ones_too() {
+fn simultaneous_successes_commute_at_the_harmless_ceiling_too() {
     let model = TrustModel::default();
     for start in [491, 492, 642, 646, 647, 648, 649] {
         let orders = [[Critical, High, Low], [Low, High, Critical], [High, Low, Critical]];
@@ -211,7 +211,7 @@ fn a_tier_lost_by_idleness_alone_is_no_reason_for_probation() {
 }
 
 #[test]
-fn an_adjustment_passes_the_daily_cap_and_probation_but_not_the_ceiling() {
+fn an_adjustment_passes_daily_cap_and_probation_not_the_ceiling() {
     let model = TrustModel::default();
     let dropped = model.after(&state(1000), failure(Critical), at(day(0)));
     let raised = model.adjusted(&dropped, Score::saturating(803), at(day(0)));
@@ -241,7 +241,7 @@ fn an_adjustment_puts_right_what_a_clock_did_that_ran_far_ahead() {
 }
 
 #[test]
-fn a_lowered_ceiling_bites_at_once_and_a_raised_one_gives_nothing_back() {
+fn a_lowered_ceiling_applies_at_once_and_a_raised_one_adds_none() {
     let model = TrustModel::default();
     let black_box = Some(model.ceiling_of(crate::model::Observability::BlackBox));
     let capped = model.capped(&state(900), Facts { ceiling: black_box, now: day(0) });
@@ -293,7 +293,7 @@ fn a_rejected_escalation_costs_by_its_risk() {
 }
 
 #[test]
-fn a_success_earns_for_seven_days_and_of_what_was_decided_since_a_tier_was_lost() {
+fn a_success_earns_for_seven_days_within_its_decisions_tier() {
     let model = TrustModel::default();
     let earns = |state: &TrustState, decided_at: Timestamp, now| model.still_earns(state, decided_at, now);
     assert!(earns(&state(700), day(1), day(8).plus(-1)));
@@ -312,7 +312,7 @@ fn a_success_earns_for_seven_days_and_of_what_was_decided_since_a_tier_was_lost(
 }
 
 #[test]
-fn where_time_stepped_back_gains_idleness_probation_and_losses_count_from_there() {
+fn after_a_clock_step_back_all_trust_periods_count_from_there() {
     let model = TrustModel::default();
     let ahead = model.after(&state(1000), failure(Critical), at(day(1000)));
     let restarted = model.restarted(&ahead, at(day(2)));

@@ -17,7 +17,7 @@ fn the_default_model_is_valid_and_an_empty_document_is_it() {
 }
 
 #[test]
-fn a_model_that_breaks_a_promise_is_refused_with_field_found_and_expected() {
+fn an_invalid_model_is_refused_with_field_found_and_expected() {
     for (json, field, message) in [
         (
             r#"{"failureLoss":{"LOW":0,"MEDIUM":15,"HIGH":60,"CRITICAL":250},"successGain":{"LOW":0,"MEDIUM":0,"HIGH":0,"CRITICAL":0}}"#,
@@ -60,7 +60,7 @@ fn a_model_that_breaks_a_promise_is_refused_with_field_found_and_expected() {
 }
 
 #[test]
-fn a_governor_does_not_open_with_such_a_model_and_makes_no_store() {
+fn a_governor_with_an_invalid_model_makes_no_store() {
     let folder = tempfile::tempdir().unwrap();
     let model = TrustModel { promotion_margin: 300, ..TrustModel::default() };
     let error = crate::Governor::builder().trust_model(model).open(folder.path()).err().unwrap();

@@ -25,7 +25,7 @@ fn what_waits_says_who_asks_for_what_and_of_whom() {
 }
 
 #[test]
-fn an_approval_is_a_new_record_and_the_outcome_of_the_one_that_asked() {
+fn an_approval_is_a_new_record_and_the_askers_outcome() {
     let (governor, _) = governor();
     let before = governor.agents().get("clerk").unwrap().trust;
     let (id, verdict) = ask(&governor, &payment(40));
@@ -48,7 +48,7 @@ fn an_approval_is_a_new_record_and_the_outcome_of_the_one_that_asked() {
 }
 
 #[test]
-fn what_was_approved_is_taken_up_once_and_holds_until_it_expires() {
+fn an_approval_is_claimed_once_and_holds_until_it_expires() {
     let (governor, _) = governor();
     let (id, _) = ask(&governor, &payment(40));
     let resolved = governor.escalations().approve(id, by("bob")).unwrap();

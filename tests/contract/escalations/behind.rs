@@ -145,7 +145,7 @@ fn pre_approval_states(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_pre_approval_is_taken_back_at_once_and_that_is_written_once_the_log_is_verified() {
+fn a_revoked_pre_approval_is_recorded_once_the_log_is_verified() {
     let hand = Hand::at(NOON);
     let give = |governor: &Governor| {
         let terms = json!({

@@ -63,7 +63,7 @@ fn agents() -> [Agent; 2] {
 }
 
 #[test]
-fn no_pre_approval_of_a_group_outlives_the_suspension_of_a_member() {
+fn no_pre_approval_of_a_group_outlives_a_members_suspension() {
     let hand = Hand::at(NOON);
     let builder = || with_clock(&hand).durability(Durability::Sync);
     let journal = Journal::of(&builder, agents(), |governor| {

@@ -41,7 +41,7 @@ fn approved_at_once(governor: &Governor, asked: &[EscalationId]) -> usize {
 }
 
 #[test]
-fn however_many_approve_at_once_no_more_is_granted_than_a_limit_has_room_for() {
+fn concurrent_approvals_grant_no_more_than_a_limit_has_room_for() {
     let (governor, hand) = with_limit("count = 3, per = \"1h\", by = \"all\"");
     // Of many agents: what is approved for one waits for it.
     let payments: Vec<Intent> = (0..8)
@@ -78,7 +78,7 @@ fn a_sum_holds_and_a_failure_makes_room_for_what_waits() {
 }
 
 #[test]
-fn a_limit_holds_where_secrets_keep_the_request_from_being_evaluated_again() {
+fn a_limit_holds_where_secrets_prevent_a_new_evaluation() {
     let folder = tempfile::tempdir().unwrap();
     let secret = || payment(1).with_context("key", "sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     let (governor, hand) = with_limit("count = 1, per = \"1h\"");
@@ -119,7 +119,7 @@ fn a_pre_approval_goes_beyond_no_limit_either() {
 }
 
 #[test]
-fn what_a_limit_that_denies_cannot_count_is_granted_by_no_approval() {
+fn no_approval_grants_what_a_denying_limit_cannot_count() {
     for (limit, counted) in
         [("sum = \"amount\", max = 100, per = \"1d\"", true), ("count = 9, per = \"1d\", by = \"group\"", false)]
     {

@@ -55,7 +55,7 @@ fn only(governor: &Governor) -> PreApprovalStanding {
 }
 
 #[test]
-fn what_is_covered_is_granted_and_each_use_is_written_against_it() {
+fn a_covered_request_is_granted_and_each_use_recorded() {
     let (governor, _) = governor();
     let id = given(&governor, &json!({}));
     let preview = governor.policies().preview(&pay(120)).unwrap();
@@ -106,7 +106,7 @@ fn what_is_not_covered_asks_a_person_and_uses_nothing() {
 }
 
 #[test]
-fn what_a_person_could_not_approve_is_denied_and_what_is_withheld_stays_so() {
+fn what_a_person_could_not_approve_is_denied_or_withheld() {
     let (governor, _) = governor();
     let more = "[[rule]]\nid = \"d\"\neffect = \"degrade\"\nto = [\"document:read\"]\nmatch.capabilities = [\"document:*\"]\n\
                 [[rule]]\nid = \"no\"\neffect = \"deny\"\nmatch.capabilities = [\"file:delete\"]\n";
@@ -179,7 +179,7 @@ fn no_number_of_threads_gets_more_than_the_count_and_the_sum() {
 }
 
 #[test]
-fn of_an_agents_and_its_groups_approvals_the_oldest_with_room_is_used() {
+fn of_agent_and_group_approvals_the_oldest_with_room_is_used() {
     let (governor, hand) = governor();
     governor.agents().register(Agent::new("other").at_tier(Tier::T4)).unwrap();
     governor.agents().update("clerk", rulekeep::agent::AgentChange::new().groups(["payers"]), "").unwrap();
@@ -379,7 +379,7 @@ fn a_limit_that_asks_past_itself_is_answered_and_counted_on() {
 }
 
 #[test]
-fn what_people_answered_is_counted_apart_when_the_past_is_replayed() {
+fn answers_of_people_are_counted_apart_in_a_replay() {
     let (governor, _) = governor();
     given(&governor, &json!({}));
     assert_eq!(decision(&governor, &pay(1)), Decision::Allow);
@@ -394,7 +394,7 @@ fn what_people_answered_is_counted_apart_when_the_past_is_replayed() {
 }
 
 #[test]
-fn what_can_still_grant_stays_when_entries_leave_and_what_ended_goes() {
+fn a_usable_pre_approval_outlives_its_entries_and_an_ended_goes() {
     /// Decisions with much beside each, so that few fill a segment.
     fn heavy(governor: &Governor) {
         for number in 0..390_u64 {

@@ -14,7 +14,7 @@ fn all(governor: &Governor) -> serde_json::Value {
 }
 
 #[test]
-fn everything_is_the_same_after_a_restart_with_the_view_and_without() {
+fn all_is_the_same_after_a_restart_with_and_without_the_view() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(NOON);
     let open = || with_clock(&hand).open(folder.path()).unwrap();

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_host_has_a_cell_for_every_fault_and_every_fault_a_remedy() {
+    fn every_host_has_a_cell_and_a_remedy_for_every_fault() {
         assert_eq!(MODELS.remedies.len(), 15);
         for host in Host::value_variants() {
             let model = Model::of(*host);

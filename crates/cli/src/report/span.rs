@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_of_any_length_has_few_intervals_and_every_moment_of_it_is_in_one() {
+    fn a_period_has_few_intervals_that_cover_every_moment_once() {
         for (from, to, unit) in [
             ("2026-01-31T09:30:00.500Z", "2026-01-31T09:30:00.500Z", "second"),
             ("2026-01-31T09:30:00.900Z", "2026-01-31T09:31:30.100Z", "second"),

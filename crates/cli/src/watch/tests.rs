@@ -104,7 +104,7 @@ fn an_answer_is_sent_only_after_yes_and_only_by_a_reviewer() {
 }
 
 #[test]
-fn an_answer_binds_to_what_was_on_the_screen_whatever_came_since() {
+fn an_answer_binds_to_what_was_on_the_screen() {
     let service = Service::start();
     let mut screen = service.screen(Some("ann"));
     let digest = screen.look.pending[0].digest.clone();
@@ -124,7 +124,7 @@ fn an_answer_binds_to_what_was_on_the_screen_whatever_came_since() {
 }
 
 #[test]
-fn figures_stay_and_the_failure_is_said_where_the_service_does_not_answer() {
+fn figures_stay_and_the_failure_shows_without_an_answer() {
     let mut screen = Service::start().screen(None);
     screen.take(Err("the socket is gone".to_owned()));
     let shown = drawn(&screen);
@@ -141,7 +141,7 @@ fn an_answer_that_is_refused_says_why() {
 }
 
 #[test]
-fn text_of_the_log_cannot_steer_the_terminal_nor_turn_what_is_around_it() {
+fn text_of_the_log_cannot_steer_the_terminal() {
     let evil = "a\u{1b}[2J\u{7}\u{202e}b";
     let item = json!({ "id": "i", "entityId": evil, "agentId": evil, "reasoning": evil, "reason": evil, "decision": "DENY",
         "intent": { "parsedAction": evil, "requiredCapabilities": [evil], "context": { "k": evil } }, "input": evil });

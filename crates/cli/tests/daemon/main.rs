@@ -155,7 +155,7 @@ fn a_failed_command_costs_an_agent_no_trust() {
 }
 
 #[test]
-fn a_question_that_was_not_agreed_to_is_withdrawn_when_the_user_goes_on() {
+fn a_question_not_agreed_to_is_withdrawn_when_the_user_goes_on() {
     let setup = Setup::new();
     let _up = setup.up();
     let asked = setup.hook("claude", &call("Bash", &json!({ "command": "rm -rf build" })));
@@ -184,7 +184,7 @@ fn a_host_that_cannot_ask_gets_a_ticket_that_a_retry_redeems() {
 }
 
 #[test]
-fn a_ticket_lets_through_the_call_that_was_asked_about_and_no_result_stands_for_an_approval() {
+fn a_ticket_lets_only_the_call_that_was_asked_about_through() {
     let setup = Setup::new();
     setup.configure("wait_seconds = 25", "wait_seconds = 0");
     let _up = setup.up();
@@ -205,7 +205,7 @@ fn a_ticket_lets_through_the_call_that_was_asked_about_and_no_result_stands_for_
 }
 
 #[test]
-fn what_governs_the_agent_is_not_changed_from_inside_its_folder_or_through_a_link() {
+fn own_files_cannot_be_changed_from_inside_or_through_a_link() {
     let setup = Setup::new();
     let _up = setup.up();
     let home = setup.home().display().to_string();
@@ -300,7 +300,7 @@ fn the_agents_socket_opens_the_calls_that_the_page_lists() {
 }
 
 #[test]
-fn a_connection_answers_for_the_clients_user_only_what_it_asked_itself() {
+fn a_connection_answers_only_what_it_asked_the_user_itself() {
     let setup = Setup::new();
     let _up = setup.up();
     let connect = || {
@@ -348,7 +348,7 @@ fn down_returns_when_the_store_is_closed() {
 }
 
 #[test]
-fn the_status_for_people_has_the_warnings_and_without_a_daemon_the_health_of_the_store() {
+fn the_status_text_shows_warnings_and_health_without_a_daemon() {
     let setup = Setup::new();
     let without = setup.run(&["status"]);
     assert!(without.stdout.contains("does not run") && without.stdout.contains("health    healthy"), "{without:?}");

@@ -51,7 +51,7 @@ fn every_correct_installation_is_green() {
 }
 
 #[test]
-fn a_fault_that_a_correct_installation_survives_is_told_as_blocked_and_no_other() {
+fn only_faults_an_installation_survives_are_told_as_blocked() {
     for host in Host::value_variants() {
         let report = doctor(&World::installed(*host, Scope::User));
         for (fault, variants) in battery(*host) {
@@ -75,7 +75,7 @@ fn a_fault_that_a_correct_installation_survives_is_told_as_blocked_and_no_other(
 }
 
 #[test]
-fn an_older_version_is_not_believed_to_do_what_a_newer_one_was_seen_to_do() {
+fn an_older_version_gets_no_credit_for_what_a_newer_one_does() {
     let world = World::installed(Host::Claude, Scope::User);
     let crash =
         |world: &World| doctor(world).cells.into_iter().find(|cell| cell.fault.title() == "crash").unwrap().state;
@@ -154,7 +154,7 @@ fn doctor(world: &World) -> Report {
 }
 
 #[test]
-fn every_correct_installation_is_green_with_the_daemon_and_the_policy_that_init_writes() {
+fn every_correct_installation_with_daemon_and_policy_is_green() {
     let setup = Setup::new();
     let _up = setup.up();
     for host in Host::value_variants() {

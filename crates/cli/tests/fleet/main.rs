@@ -81,7 +81,7 @@ fn a_key_is_private_and_its_public_half_is_printed() {
 }
 
 #[test]
-fn an_organisation_is_founded_by_two_people_at_different_machines() {
+fn two_people_at_different_machines_found_an_organisation() {
     let desk = Desk::new();
     let [log, ann, bob] = ["log.pub", "ann.pub", "bob.pub"].map(|file| desk.read(file));
     let found = ["found", "--name", world::NAME, "--log", &log, "--operator", &ann, "--operator", &bob];

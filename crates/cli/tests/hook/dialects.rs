@@ -12,7 +12,7 @@ use rulekeep_cli::hook::event::{EventKind, HookAnswer, HookEvent, Host, HostCall
 use serde_json::{Value, json};
 
 #[test]
-fn every_fixture_reads_as_its_event_and_is_answered_in_the_words_of_its_host() {
+fn every_fixture_reads_as_its_event_and_gets_its_hosts_answer() {
     let mut kinds = BTreeSet::new();
     for (host, file, fixture) in fixtures() {
         let hook = match fixture.get("hook") {
@@ -78,7 +78,7 @@ fn input_that_is_no_object_of_unique_keys_is_refused() {
 }
 
 #[test]
-fn an_event_of_vscode_in_the_file_of_copilot_is_refused_in_the_form_of_vscode() {
+fn a_vscode_event_in_copilots_file_is_refused_in_vscodes_form() {
     for (host, input) in [
         (Host::Copilot, r#"{"sessionId":"s","toolName":"bash"}"#),
         (Host::Vscode, r#"{"sessionId":"s","hookEventName":"PreToolUse","tool_name":"bash"}"#),

@@ -24,7 +24,7 @@ const SHARED: [(Host, &str); 6] = [
 ];
 
 #[test]
-fn an_installation_from_nothing_writes_the_documented_text_and_its_removal_leaves_nothing() {
+fn an_installation_writes_documented_text_and_removal_undoes_it() {
     for host in Host::value_variants() {
         let place = Place::new();
         place.install(*host, PROGRAM);
@@ -67,7 +67,7 @@ fn what_is_installed_is_found_again_with_its_file_and_limits() {
 }
 
 #[test]
-fn an_entry_that_others_have_changed_is_told_from_one_that_stands() {
+fn an_entry_changed_by_others_is_told_from_an_unchanged_one() {
     let place = Place::new();
     place.install(Host::Claude, PROGRAM);
     let text =
@@ -119,7 +119,7 @@ fn settings_keep_what_they_hold_and_get_back_each_byte() {
 }
 
 #[test]
-fn changes_that_others_made_since_the_installation_survive_its_removal() {
+fn changes_of_others_since_the_installation_survive_removal() {
     for (host, file) in SHARED {
         let place = Place::new();
         place.write(file, "{ \"model\": \"opus\" }");
@@ -151,7 +151,7 @@ fn a_hook_of_others_in_the_same_group_survives() {
 }
 
 #[test]
-fn another_program_replaces_the_entries_and_the_first_bytes_still_come_back() {
+fn first_bytes_come_back_after_another_program_replaced_entries() {
     for (host, file) in SHARED {
         let place = Place::new();
         let settings = "{ \"model\":\"opus\", \"hooks\": { } }";
@@ -245,7 +245,7 @@ fn a_difference_is_shown_before_it_is_written() {
 }
 
 #[test]
-fn nothing_in_a_file_steers_the_terminal_that_shows_its_difference() {
+fn nothing_in_a_file_steers_the_terminal_that_shows_the_diff() {
     let place = Place::new();
     place.write(".claude/settings.json", "{ // \u{1B}[8mhidden\r\n\"a\": 1 // \u{9B}2J\n}");
     let changes = plan_install(Host::Claude, Scope::Project, place.home(), place.project(), PROGRAM).unwrap();
@@ -267,7 +267,7 @@ fn a_file_that_changed_since_the_plan_is_not_overwritten() {
 
 #[cfg(unix)]
 #[test]
-fn permissions_and_links_stay_and_a_copy_is_as_private_as_its_original() {
+fn permissions_and_links_stay_and_a_copy_is_as_private() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let place = Place::new();
     place.write("dotfiles/claude.json", "{ \"env\": {\"KEY\": \"secret\"} }");

@@ -32,7 +32,7 @@ await say(hooks.event({ event: { type: "session.deleted", properties: { info: { 
 "#;
 
 #[test]
-fn the_plugin_tells_each_event_and_lets_tools_run_that_are_allowed() {
+fn the_plugin_tells_each_event_and_lets_allowed_tools_run() {
     let Some((said, events)) = run(Some("exit 0")) else { return };
     assert_eq!(said, ["ok", "ok", "ok", "ok", "Rulekeep cannot tell whose session ses_9 is", "ok", "ok"]);
     let mut kinds = Vec::new();

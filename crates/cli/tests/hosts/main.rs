@@ -51,7 +51,7 @@ const FAULTS: [(&str, &str, &str); 6] = [
 ];
 
 #[test]
-fn a_refused_call_does_not_run_in_any_host_and_an_allowed_one_does() {
+fn a_refused_call_does_not_run_in_any_host_but_an_allowed_does() {
     each(|name, host, program| {
         let setup = Setup::new();
         fs::write(setup.home().join("policies/policy.toml"), POLICY).unwrap();

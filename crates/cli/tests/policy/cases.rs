@@ -162,7 +162,7 @@ fn a_change_that_a_case_sees_and_does_not_expect_is_told_so() {
 }
 
 #[test]
-fn a_change_that_changes_nothing_can_be_declared_and_an_idle_declaration_is_told() {
+fn a_change_without_effect_can_be_declared_and_idle_ones_show() {
     let rules =
         format!("{MAIL}\n[[rule]]\nid = \"again\"\neffect = \"deny\"\nmatch = {{ capabilities = [\"web:read\"] }}\n");
     let declared = "\n[[equivalent]]\nrule = \"again\"\nmutation = \"left out\"\nreason = \"Nothing grants it.\"\n\n[[equivalent]]\nrule = \"send\"\nmutation = \"left out\"\nreason = \"Mistaken.\"\n";
@@ -324,7 +324,7 @@ fn a_malformed_document_is_refused_with_its_place() {
 }
 
 #[test]
-fn the_recommended_set_keeps_what_its_cases_say_and_no_change_goes_unnoticed() {
+fn the_recommended_set_passes_its_cases_and_misses_no_change() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
     let cases = PolicyCases::from_file(folder.join("recommended.cases.toml")).unwrap();
     let report = cases.run_with_mutants(&PolicySet::recommended().unwrap(), &reader);
@@ -392,7 +392,7 @@ fn requests_of_a_rules_own_examples_tell_a_change() {
 }
 
 #[test]
-fn what_a_degrade_leaves_and_what_an_example_must_not_match_tell_a_change() {
+fn degrade_remainders_and_negative_examples_reveal_a_change() {
     let rules = "name = \"m\"\n[[rule]]\nid = \"less\"\neffect = \"degrade\"\nto = [\"customer:read\"]\nmatch.capabilities = [\"customer:*\"]\nunless = \"now.getDayOfWeek() == 0\"\n[rule.examples]\nnot_match = [{ now = \"2026-11-22T09:00:00Z\" }]\n";
     let report = run(rules, &sent("sends", "", "decision = \"DENY\""));
     let survivors = &report.mutants.as_ref().unwrap().survivors;
@@ -403,7 +403,7 @@ fn what_a_degrade_leaves_and_what_an_example_must_not_match_tell_a_change() {
 }
 
 #[test]
-fn a_declaration_that_a_request_refutes_is_told_and_its_change_survives() {
+fn a_refuted_declaration_is_told_and_its_change_survives() {
     // Only what another rule grants shows that the deny would deny more.
     let rules = "name = \"m\"\n[[rule]]\nid = \"no-sending\"\neffect = \"deny\"\nmatch = { capabilities = [\"email:send\"], labels = [\"out\"] }\n[[rule]]\nid = \"booking\"\neffect = \"allow\"\nmatch = { capabilities = [\"booking:write\"], groups = [\"desk\"] }\n";
     let cases = format!(

@@ -39,7 +39,7 @@ fn the_recommended_cases_pass_and_too_little_coverage_fails() {
 }
 
 #[test]
-fn a_problem_is_printed_with_its_place_and_wrong_usage_exits_with_2() {
+fn a_problem_is_printed_with_its_place_and_bad_usage_exits_2() {
     let wrong = file("wrong.toml", "name = \"w\"\n[[rule]]\nid = \"a\"\neffect = \"alow\"\n");
     let output = policy(&["check", wrong.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));

@@ -11,7 +11,7 @@ const LOOSE: &str = "# top\nname=\"loose\"   # said\n\n\n\n[[rule]]\nid   = \"a\
                      [rule.match]\nactions = [\n  \"x\", # one\n\"y\"\n]\n\n[[alert]]\nid=\"c\"\non=\"denials\"\nper=\"1h\"\n";
 
 #[test]
-fn a_loose_document_is_laid_out_once_with_its_comments_and_its_meaning() {
+fn a_loose_document_is_laid_out_once_keeping_comments() {
     let path = file("loose.toml", LOOSE);
     let name = path.to_str().unwrap();
     assert_eq!(policy(&["fmt", "--check", name]).status.code(), Some(1));
@@ -31,7 +31,7 @@ fn a_loose_document_is_laid_out_once_with_its_comments_and_its_meaning() {
 }
 
 #[test]
-fn the_recommended_policies_keep_their_meaning_and_every_comment() {
+fn the_recommended_policies_keep_meaning_and_comments() {
     let text = include_str!("../../../../policies/recommended.toml");
     let path = file("laid-out.toml", text);
     assert!(policy(&["fmt", path.to_str().unwrap()]).status.success());

@@ -103,7 +103,7 @@ fn permissions_of_claude_code_are_never_widened() {
 }
 
 #[test]
-fn without_a_folder_relative_permissions_are_left_out_and_a_mode_that_allows_everything_too() {
+fn without_a_folder_relative_permissions_are_left_out() {
     let settings = r#"{ "permissions": { "allow": ["Read(src/**)"], "deny": ["Read(secrets/**)"], "defaultMode": "bypassPermissions" } }"#;
     let (folder, set, notes) = imported("claude", "settings.json", settings);
     assert!(notes.contains("give --root DIR") && notes.contains("bypassPermissions: left out"), "{notes}");
@@ -210,7 +210,7 @@ fn permissions_of_gemini_are_never_widened() {
 }
 
 #[test]
-fn permissions_of_opencode_are_read_in_their_order_and_never_widened() {
+fn opencode_permissions_are_read_in_order_and_never_widened() {
     let settings = r#"{ "permission": { "*": "ask", "webfetch": "allow", "bash": { "*": "ask", "git *": "allow" }, "websearch": "deny",
                         "edit": { "*": "deny", "packages/**": "allow" } }, "tools": { "todowrite": false } }"#;
     let (folder, set, notes) = imported("opencode", ".opencode/opencode.jsonc", settings);

@@ -5,7 +5,7 @@ use rulekeep::intent::Parser;
 use rulekeep_cli::policy::PolicyCases;
 
 #[test]
-fn the_cases_on_the_page_about_tests_hold_for_the_rules_on_the_policy_page() {
+fn the_cases_on_the_tests_page_hold_for_the_policy_pages_rules() {
     let first = |page: &str| page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
     let rules = PolicySet::from_toml(&first(include_str!("../../../../docs/reference/policies.md"))).unwrap();
     let cases = PolicyCases::from_toml(&first(include_str!("../../../../docs/reference/policy-tests.md"))).unwrap();

@@ -33,7 +33,7 @@ fn json_of(output: &std::process::Output) -> Value {
 }
 
 #[test]
-fn a_replay_names_agent_action_and_time_of_each_change_and_writes_nothing() {
+fn a_replay_names_agent_action_and_time_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     store(folder.path());
     let more = file("more.toml", MORE);
@@ -117,7 +117,7 @@ struct Line {
 }
 
 #[test]
-fn a_set_in_the_shadow_is_set_told_of_and_taken_away_by_the_calls_of_a_service() {
+fn a_shadow_set_is_set_shown_and_removed_by_service_calls() {
     let set = PolicySet::from_toml(READS).unwrap();
     let governor = Governor::builder().policies(set).auto_register().open_in_memory().unwrap();
     let gateway = Gateway::new(&governor).unwrap();

@@ -83,7 +83,7 @@ fn the_way_of_a_task_is_as_the_page_says() {
 }
 
 #[test]
-fn the_python_client_loses_and_doubles_nothing_on_a_line_that_does() {
+fn the_python_client_survives_a_line_that_loses_and_doubles() {
     match python() {
         Ok(python) => check(Command::new(python).arg(client("python_client.py"))),
         Err(why) => programs::pass_over(&why),
@@ -91,7 +91,7 @@ fn the_python_client_loses_and_doubles_nothing_on_a_line_that_does() {
 }
 
 #[test]
-fn the_node_client_loses_and_doubles_nothing_on_a_line_that_does() {
+fn the_node_client_survives_a_line_that_loses_and_doubles() {
     if is_there("node") {
         check(Command::new("node").arg(client("node_client.mjs")));
     }
@@ -163,7 +163,7 @@ fn check(command: &mut Command) {
 /// Connections that ask nothing need no key, and the journal's next segment needs a descriptor.
 #[cfg(target_os = "linux")]
 #[test]
-fn idle_connections_do_not_take_the_descriptors_that_the_store_needs() {
+fn idle_connections_leave_the_descriptors_the_store_needs() {
     let serve = Serve::with_descriptors(128);
     let mut client = BufReader::new(TcpStream::connect(serve.address()).unwrap());
     let mut post = |path: &str, key: &str, body: &Value| {

@@ -66,7 +66,7 @@ fn erased_evidence_is_gone_and_the_log_holds() {
 }
 
 #[test]
-fn the_homes_own_store_needs_the_key_also_where_its_folder_is_named() {
+fn the_homes_store_needs_the_key_also_where_it_is_named() {
     let place = Place::new();
     let store = place.home().join("store");
     let erasing = ["log", "erase", "--record", place.id("prf_"), "--cause", "none", "--yes", "--store"];

@@ -44,7 +44,7 @@ fn states(store: &Path) -> Vec<EscalationState> {
 }
 
 #[test]
-fn decisions_are_shown_and_an_escalation_is_approved_by_key_press() {
+fn decisions_are_shown_and_a_key_press_approves_an_escalation() {
     let (_folder, store) = store();
     let mut terminal = Terminal::watch(&store, &["--reviewer", "ann"]);
     terminal.wait_for("delete_file");
@@ -88,7 +88,7 @@ fn every_way_out_restores_the_terminal() {
 }
 
 #[test]
-fn a_store_that_cannot_be_opened_is_an_error_and_takes_no_screen() {
+fn a_store_that_cannot_be_opened_is_an_error_without_a_screen() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("no-folder");
     std::fs::write(&file, "text").unwrap();

@@ -186,7 +186,7 @@ fn schema_and_loader_know_the_same_words() {
 }
 
 #[test]
-fn what_ships_and_what_the_pages_show_has_the_shape_of_the_schema() {
+fn shipped_and_documented_policies_match_the_schema() {
     let folder = Path::new(ROOT);
     let read = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
     let mut documents = vec![read("policies/recommended.toml"), read("examples/policies/support.toml")];

@@ -82,7 +82,7 @@ fn an_order_by_somebody_else_or_with_a_changed_byte_is_refused() {
 }
 
 #[test]
-fn orders_are_taken_in_their_order_and_from_the_trusted_organisation_only() {
+fn orders_are_taken_in_sequence_from_the_trusted_organisation() {
     let operators = Operators::new();
     let founding = Order::next(&Chain::new(None), Timestamp::from_millis(0), operators.founding());
     let signed = founding.sign(&[operators.ann.clone(), operators.bob.clone()]).unwrap();
@@ -100,7 +100,7 @@ fn orders_are_taken_in_their_order_and_from_the_trusted_organisation_only() {
 }
 
 #[test]
-fn a_rollout_reaches_shares_of_governors_and_never_before_its_time() {
+fn a_rollout_reaches_shares_of_governors_never_before_its_time() {
     let operators = Operators::new();
     let mut chain = operators.founded();
     let document =

@@ -74,7 +74,7 @@ async fn an_invitation_admits_as_many_as_it_says_until_it_expires() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invitation_is_good_at_each_hub_as_soon_as_one_has_the_founding_order() {
+async fn an_invitation_is_good_at_each_hub_with_the_founding_order() {
     let Some(database) = Database::new().await else { return };
     let options = HubOptions::new(&database.url);
     let (one, other) = (RunningHub::start(&options).await, RunningHub::start(&options).await);
@@ -83,7 +83,7 @@ async fn an_invitation_is_good_at_each_hub_as_soon_as_one_has_the_founding_order
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_gets_its_first_permit_when_its_log_continues_the_anchored_one() {
+async fn a_first_permit_needs_a_log_that_continues_the_anchored_one() {
     let fleet = fleet!();
     let mut member = Member::new("first", &fleet.organisation, &[fleet.hub.address()]);
     member.enrol(&fleet.organisation.invitation(&[], 1)).await.unwrap();
@@ -108,7 +108,7 @@ async fn a_run_gets_its_first_permit_when_its_log_continues_the_anchored_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_ends_the_waiting_of_beats_and_their_next_ones_acknowledge_it() {
+async fn an_order_ends_waiting_beats_and_the_next_acknowledge_it() {
     let mut fleet = fleet!();
     let other = RunningHub::start(&HubOptions::new(&fleet.database.url)).await;
     let mut near = fleet.member("near").await;
@@ -153,7 +153,7 @@ async fn the_hub_says_when_the_last_permit_without_an_order_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_that_loosens_needs_two_operators_and_a_forged_one_is_refused() {
+async fn a_loosening_order_needs_two_operators_and_no_forgery() {
     let mut fleet = fleet!();
     let api = fleet.hub.api;
     fleet.give(stop(&[]), 1).await;
@@ -194,7 +194,7 @@ async fn of_two_orders_with_one_number_given_to_two_hubs_one_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_standing_of_an_order_names_members_that_could_not_carry_it_out() {
+async fn an_orders_standing_names_members_that_could_not_apply_it() {
     let mut fleet = fleet!();
     let mut member = fleet.member("first").await;
     fleet.give(stop(&[]), 1).await;
@@ -208,7 +208,7 @@ async fn the_standing_of_an_order_names_members_that_could_not_carry_it_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retired_governor_gets_no_permit_and_one_that_is_not_enrolled_no_answer() {
+async fn a_retired_governor_gets_no_permit_an_unknown_one_no_answer() {
     let mut fleet = fleet!();
     let mut member = fleet.member("first").await;
     fleet.give(Command::Retire { governor: "first".to_owned() }, 1).await;
@@ -298,7 +298,7 @@ async fn a_lost_answer_is_no_clone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_whose_anchored_size_was_told_in_a_lost_answer_is_no_fork() {
+async fn a_log_anchored_in_a_lost_answer_is_no_fork() {
     let fleet = fleet!();
     let mut member = Member::new("first", &fleet.organisation, &[fleet.hub.address()]);
     member.enrol(&fleet.organisation.invitation(&[], 1)).await.unwrap();
@@ -318,7 +318,7 @@ async fn a_log_whose_anchored_size_was_told_in_a_lost_answer_is_no_fork() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_earlier_run_that_comes_back_is_found_and_a_beat_of_it_that_was_on_its_way_is_not_taken_for_one() {
+async fn a_returned_earlier_run_is_told_from_a_delayed_beat() {
     let fleet = fleet!();
     let mut member = fleet.member("first").await;
     let (_, earlier) = member.next_beat(Duration::ZERO);

@@ -171,7 +171,7 @@ async fn a_hub_that_is_cut_off_from_the_database_renews_no_permit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_database_is_away_permits_end_by_the_offline_rule_and_come_back_with_it() {
+async fn without_the_database_permits_end_offline_and_return_with_it() {
     let Some(cluster) = Cluster::start(&["--fast"]) else { return };
     let offline = Duration::from_secs(4);
     let hub = RunningHub::start(&HubOptions::new(&cluster.url())).await;
@@ -260,7 +260,7 @@ async fn a_paused_primary_renews_no_permit_and_goes_on_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hubs_leave_a_paused_primary_for_the_promoted_standby_and_do_not_come_back_when_it_wakes() {
+async fn hubs_move_to_the_promoted_standby_and_stay_there() {
     let Some(cluster) = Cluster::start(&["--standby", "--fast"]) else { return };
     let options = HubOptions::new(&cluster.url());
     let hubs = [RunningHub::start(&options).await, RunningHub::start(&options).await];
@@ -353,7 +353,7 @@ async fn until_admitted(member: &mut Member) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restored_database_without_the_published_files_gives_no_permit() {
+async fn a_restored_database_without_published_files_gives_no_permit() {
     for options in [&[] as &[&str], &["--snapshot"]] {
         let Some(cluster) = Cluster::start(&["--fast"]) else { return };
         let witness = RunningWitness::start().await;
@@ -405,7 +405,7 @@ async fn stop_and_kill_behind_a_late_link(rule: Rule) -> Option<Vec<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_permit_that_counts_from_the_sending_ends_in_time_behind_a_late_link() {
+async fn a_permit_counted_from_sending_ends_in_time_on_a_late_link() {
     let Some(wrong) = stop_and_kill_behind_a_late_link(Rule::Sent).await else { return };
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -417,7 +417,7 @@ async fn the_checker_finds_permits_that_count_from_the_receipt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_checker_finds_a_hub_that_answers_from_what_it_read_before() {
+async fn the_checker_finds_a_hub_that_answers_from_old_reads() {
     let Some(database) = Database::new().await else { return };
     let hub = RunningHub::start(&HubOptions::new(&database.url)).await;
     let link = Proxy::to(host(&database.url).parse().unwrap()).await;

@@ -198,7 +198,7 @@ fn a_member_decides_while_it_is_permitted_and_follows_orders() {
 }
 
 #[test]
-fn a_hub_that_is_gone_ends_the_permit_and_reads_go_on_for_the_offline_term_only() {
+fn without_a_hub_permits_end_and_reads_last_the_offline_term() {
     let Some(mut fleet) = Fleet::start() else { return };
     let group = "payments".to_owned();
     fleet.order(Command::Offline { group, seconds: 3 });
@@ -220,7 +220,7 @@ fn a_hub_that_is_gone_ends_the_permit_and_reads_go_on_for_the_offline_term_only(
 }
 
 #[test]
-fn a_restart_keeps_the_kill_switch_and_a_restored_folder_is_refused_until_it_is_readmitted() {
+fn a_restored_folder_is_refused_until_it_is_readmitted() {
     let Some(fleet) = Fleet::start() else { return };
     let folder = fleet.folder.path().join("store");
     let governor = opened(&folder);

@@ -159,7 +159,7 @@ fn permits(tasks: &[Task]) -> bool {
 }
 
 #[test]
-fn another_order_with_the_number_of_the_last_one_in_force_is_refused_every_time() {
+fn another_order_with_the_last_number_is_always_refused() {
     let mut organisation = Organisation::founded(3);
     // Two orders with number 2 were signed; the governor has followed the kill switch.
     let (stopped, other) = (organisation.sign(stop(&[]), 1), organisation.sign(stop(&["nobody"]), 1));
@@ -250,7 +250,7 @@ fn a_hub_lifts_no_kill_switch_by_naming_other_groups() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_decisions_that_ask_for_the_same_lease_at_once_are_both_answered() {
+async fn two_decisions_asking_for_one_lease_are_both_answered() {
     let mut fleet = fleet!();
     fleet.give(limited("pay", "lease", 1000, "1d"), 2).await;
     let (member, other) = (fleet.member("first").await, fleet.member("second").await);
@@ -267,7 +267,7 @@ async fn two_decisions_that_ask_for_the_same_lease_at_once_are_both_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_governor_with_huge_amounts_does_not_end_the_reservations_of_all() {
+async fn huge_amounts_of_one_governor_leave_other_reservations() {
     let mut fleet = fleet!();
     fleet.give(limited("pay", "reserve", 1000, "1d"), 2).await;
     let (bad, good) = (fleet.member("bad").await, fleet.member("good").await);
@@ -278,7 +278,7 @@ async fn one_governor_with_huge_amounts_does_not_end_the_reservations_of_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_governor_with_odd_requests_fails_nobody_elses_reservations() {
+async fn odd_requests_of_one_governor_fail_nobody_elses() {
     let mut fleet = fleet!();
     fleet.give(limited("pay", "reserve", 1000, "1d"), 2).await;
     let (bad, good) = (fleet.member("bad").await, fleet.member("good").await);
@@ -434,7 +434,7 @@ async fn only_operators_are_named_and_junk_is_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn records_after_a_readmission_are_copied_and_those_before_stay_provable() {
+async fn records_after_a_readmission_are_copied_and_old_ones_provable() {
     let Some(database) = Database::new().await else { return };
     let hub = RunningHub::start(&HubOptions::new(&database.url)).await;
     let mut organisation = found(hub.api, 30).await;
@@ -488,7 +488,7 @@ async fn one_key_under_two_names_is_not_two_operators() {
 }
 
 #[test]
-fn a_kill_switch_that_no_governor_takes_is_no_order_and_one_that_failed_is_tried_again() {
+fn a_failed_kill_switch_is_tried_again_an_untaken_one_is_none() {
     let mut organisation = Organisation::founded(3);
     let note = "wrong payees ".repeat(400);
     let order = organisation

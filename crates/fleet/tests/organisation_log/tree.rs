@@ -31,7 +31,7 @@ fn assert_proofs(organisation: &Organisation, twin: &Twin, index: u64, old: u64)
 }
 
 #[test]
-fn roots_and_proofs_are_those_of_another_implementation_for_each_small_size() {
+fn roots_and_proofs_of_small_trees_match_another_implementation() {
     let (mut organisation, mut twin, mut numbers) = (Organisation::new("example.com/org"), Twin::new(), Numbers(1));
     let mut roots = Vec::new();
     for size in 1..=600 {
@@ -53,7 +53,7 @@ fn roots_and_proofs_are_those_of_another_implementation_for_each_small_size() {
 }
 
 #[test]
-fn roots_and_proofs_are_those_of_another_implementation_for_random_batches() {
+fn roots_and_proofs_of_batches_match_another_implementation() {
     for seed in 0..3 {
         let (mut organisation, mut twin, mut numbers) =
             (Organisation::new("example.com/org"), Twin::new(), Numbers(seed));

@@ -137,7 +137,7 @@ fn malformed_notes_are_refused_with_the_line() {
 }
 
 #[test]
-fn signatures_of_others_are_ignored_and_a_false_one_of_ours_is_not() {
+fn foreign_signatures_are_ignored_and_a_false_one_of_ours_fails() {
     let key: VerifierKey = GO_KEY.parse().unwrap();
     let other = format!("— witness.example {}\n", super::text::base64([1; 76]));
     let same_id = GO_SIGNATURE.replace("PeterNeumann", "Impostor");

@@ -109,6 +109,12 @@ pub(super) fn is_passing(error: &io::Error) -> bool {
         || error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code))
 }
 
+/// Returns whether the error says that a name leads to no file. Other errors say nothing about the file.
+pub(super) fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, StaleNetworkFileHandle};
+    matches!(error.kind(), NotFound | NotADirectory | IsADirectory | StaleNetworkFileHandle)
+}
+
 /// The system's error codes for too many open files, in the system or the process. The standard library has no kind
 /// for them.
 // SOURCE: errno.h (ENFILE, EMFILE) of Linux, macOS and the BSDs; winerror.h (ERROR_TOO_MANY_OPEN_FILES).

@@ -245,14 +245,15 @@ impl Journal {
     }
 
     /// Checks that the store is still this one. Fails if the folder is no longer at its path, the active segment was
-    /// removed, or `HEAD` is not the last one written: another store may be there, and writes would be lost.
+    /// removed, or `HEAD` is not the last one written: another store may be there, and writes would be lost. A file
+    /// that cannot be looked at is checked again the next time.
     pub(crate) fn check_held(&self) -> io::Result<()> {
         self.files.check_place()?;
         let number = self.active.header.number;
-        let is_there = match self.files.open(&Segment::path(number), OpenMode::Read) {
-            Ok(named) => named.identity()? == self.active.file.identity()? && named.len()? >= self.end,
-            // A passing error says nothing about the file. A sealed segment has another name.
-            Err(error) => files::is_passing(&error) || self.is_full,
+        let is_there = match self.has_name(number) {
+            // A sealed segment has another name.
+            Err(error) => !files::is_absence(&error) || self.is_full,
+            looked => looked?,
         };
         if !is_there {
             let name = Segment::name(number);
@@ -262,10 +263,15 @@ impl Journal {
         match Head::read(&*self.files) {
             // A `HEAD` with more entries was written but could not be made durable.
             Ok(Some(head)) if head.nonce == self.nonce && head.entries >= noted => Ok(()),
-            // A passing error says nothing about the file.
-            Err(HeadError::Io(error)) if files::is_passing(&error) => Ok(()),
+            Err(HeadError::Io(error)) if !files::is_absence(&error) => Ok(()),
             _ => Err(io::Error::other("HEAD is not the one that this governor wrote: the store was replaced")),
         }
+    }
+
+    /// Returns whether the name of segment `number` still leads to all of the active segment.
+    fn has_name(&self, number: u32) -> io::Result<bool> {
+        let named = self.files.open(&Segment::path(number), OpenMode::Read)?;
+        Ok(named.identity()? == self.active.file.identity()? && named.len()? >= self.end)
     }
 
     /// The reason the next segment cannot be begun; `None` if it can be, or need not be.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::journal::overdue::Lateness;
-use crate::store::{LockError, OpenMode, StoreFile};
+use crate::store::{Journal, LockError, OpenMode, StoreFile};
 
 struct Store {
     dir: tempfile::TempDir,
@@ -197,6 +197,28 @@ fn a_folder_of_links_to_the_same_files_lets_no_second_writer_in() {
     assert!(second.to_string().contains("another governor writes"), "{second}");
     drop(store.log);
     Store::at(&linked, StoreId([2; 16])).unwrap();
+}
+
+#[test]
+fn a_store_that_cannot_be_looked_at_is_not_a_replaced_one() {
+    for fault in [Fault::Once, Fault::Forever] {
+        let disk = MemoryFiles::new();
+        let faulty = Arc::new(FaultyFiles::new(disk.clone(), fault, Counted::Looks, i64::MAX));
+        let files = Arc::clone(&faulty);
+        let mut journal = Journal::create(files, StoreId([1; 16]), JournalOptions::default()).unwrap();
+        journal.note_head().unwrap();
+        for call in 0.. {
+            faulty.strike_after(call);
+            journal.check_held().unwrap();
+            if !faulty.struck() {
+                assert!(call > 1, "the check did not look");
+                break;
+            }
+        }
+        faulty.relieve();
+        disk.remove(Path::new("HEAD")).unwrap();
+        assert!(journal.check_held().unwrap_err().to_string().contains("the store was replaced"));
+    }
 }
 
 /// Files of which those with one name cannot be opened for a while.

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_forgets_what_is_accepted_no_longer_and_always_lets_an_administrator_in() {
+    fn a_full_table_forgets_expired_keys_and_admits_administrators() {
         let governor = Governor::builder().open_in_memory().unwrap();
         let restored = || Keys::restored(&governor, Time(Extension::of(&governor).clock())).unwrap();
         let keys = Keys { most: 2, ..restored() };
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_seen_to_have_expired_stays_so_whatever_the_clock_does() {
+    fn a_key_seen_expired_stays_so_whatever_the_clock_does() {
         let hand = Hand::default();
         let governor = Governor::builder().clock(hand.clone()).open_in_memory().unwrap();
         let restored = || Keys::restored(&governor, Time(Extension::of(&governor).clock())).unwrap();

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_is_trusted_speaks_for_others_and_nobody_else_does() {
+    fn only_a_trusted_proxy_speaks_for_others() {
         let proxies = [ip("10.0.0.1"), ip("10.0.0.2")];
         for (peer, fields, client) in [
             ("192.0.2.9", &["198.51.100.1"][..], "192.0.2.9"),

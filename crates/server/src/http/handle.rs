@@ -289,7 +289,7 @@ mod tests {
     use rulekeep::Governor;
 
     #[tokio::test]
-    async fn who_asks_for_the_health_takes_no_thread_and_one_looks_for_all() {
+    async fn a_health_request_takes_no_thread_and_one_check_serves_all() {
         let governor = Governor::builder().open_in_memory().unwrap();
         let app = Arc::new(App::new(Gateway::new(&governor).unwrap()));
         let asks = || HttpRequest::get("/healthz").header(header::HOST, "x").body(Body::empty()).unwrap();

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_written_for_an_address_that_is_not_of_the_internet_is_refused() {
+    fn an_address_outside_the_internet_is_refused_in_any_spelling() {
         for host in [
             "127.0.0.1",
             "127.1",
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn private_reach_adds_loopback_and_private_networks_and_nothing_else() {
+    fn private_reach_adds_only_loopback_and_private_networks() {
         for url in
             ["http://127.0.0.1:8080/", "http://localhost/", "http://[::1]/", "https://10.0.0.1/", "https://[fd00::1]/"]
         {

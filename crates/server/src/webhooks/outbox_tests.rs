@@ -50,7 +50,7 @@ fn fail_until_parked(outbox: &mut Outbox, now: &mut i64) -> Vec<i64> {
 }
 
 #[test]
-fn an_event_is_given_up_after_ten_attempts_in_seventy_five_hours_and_the_next_one_has_its_turn() {
+fn an_event_is_given_up_after_ten_attempts_and_the_next_goes_on() {
     let (mut outbox, mut now) = (outbox(), 0);
     outbox.offer(told(7));
     let waits = fail_until_parked(&mut outbox, &mut now);
@@ -74,7 +74,7 @@ fn an_event_is_given_up_after_ten_attempts_in_seventy_five_hours_and_the_next_on
 }
 
 #[test]
-fn a_receiver_that_is_gone_switches_off_and_the_event_waits_for_whoever_resumes() {
+fn a_lost_receiver_is_disabled_and_its_event_waits_for_resume() {
     let mut outbox = outbox();
     outbox.offer(told(1));
     assert!(matches!(outbox.step(at(0)), Step::Send(_)));
@@ -115,7 +115,7 @@ fn a_thousand_that_were_given_up_switch_off() {
 }
 
 #[test]
-fn what_is_asked_for_by_hand_goes_out_once_ahead_of_all_and_unparks() {
+fn a_manual_send_goes_out_once_ahead_of_all_and_unparks() {
     let (mut outbox, mut now) = (outbox(), 0);
     outbox.offer(told(1));
     fail_until_parked(&mut outbox, &mut now);
@@ -135,7 +135,7 @@ fn what_is_asked_for_by_hand_goes_out_once_ahead_of_all_and_unparks() {
 }
 
 #[test]
-fn failing_ends_when_all_that_was_given_up_arrived_by_hand_and_what_waits_is_sent_at_once() {
+fn failing_ends_when_all_given_up_events_arrived_by_hand() {
     let (mut outbox, mut now) = (outbox(), 0);
     for sequence in [1, 2] {
         outbox.offer(told(sequence));
@@ -182,7 +182,7 @@ fn deliveries_are_noted_by_the_batch_and_failures_at_once() {
 }
 
 #[test]
-fn entries_that_tell_nothing_are_noted_once_in_a_while_so_that_notes_do_not_feed_on_themselves() {
+fn silent_entries_are_noted_rarely_so_that_notes_do_not_grow() {
     let mut outbox = outbox();
     let mut notes = 0;
     for next in 1..100_000 {
@@ -311,7 +311,7 @@ impl World {
 
 proptest! {
     #[test]
-    fn whatever_is_answered_and_wherever_it_crashes_every_event_arrives_or_is_parked_and_first_ones_in_order(
+    fn after_any_answer_or_crash_events_arrive_in_order_or_park(
         happenings in proptest::collection::vec((happening(), any::<u16>()), 1..400),
     ) {
         let mut world = World::new();

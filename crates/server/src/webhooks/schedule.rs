@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_receiver_asks_for_counts_where_it_is_longer_and_up_to_a_day() {
+    fn the_receivers_longer_delay_counts_up_to_a_day() {
         let schedule = Schedule::default();
         let wait = |asked| schedule.after(1, now(), Some(asked), 0).unwrap().as_millis() - NOON;
         assert_eq!(wait(Duration::from_secs(120)), 120_000);

@@ -88,7 +88,7 @@ fn is_failure_without_answer(answer: &Answer) -> bool {
 }
 
 #[test]
-fn what_is_sent_is_signed_in_both_schemes_and_the_connection_serves_again() {
+fn a_delivery_is_signed_in_both_schemes_and_reuses_its_link() {
     let (url, received) = receiver(|mut stream| {
         [(); 2].map(|()| {
             let request = read_request(&stream).unwrap();
@@ -152,7 +152,7 @@ fn what_a_receiver_asks_for_is_handed_on() {
 }
 
 #[test]
-fn one_that_hangs_or_answers_byte_by_byte_is_given_up_when_the_time_is_over() {
+fn a_hanging_or_dripping_receiver_is_given_up_at_the_timeout() {
     let (url, hangs) = receiver(|stream| {
         read_request(&stream).unwrap();
         // Until the sender has closed the connection.
@@ -202,7 +202,7 @@ fn endless_headers_are_refused() {
 }
 
 #[test]
-fn a_status_counts_though_the_body_breaks_off_and_a_connection_that_breaks_off_before_it_is_a_failure() {
+fn a_status_counts_without_its_body_but_not_a_cut_connection() {
     let (url, served) = answering("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf");
     assert_eq!(send(&url), Answer::Delivered(200));
     served.join().unwrap();
@@ -295,7 +295,7 @@ fn a_name_is_refused_where_one_of_its_addresses_is() {
 }
 
 #[test]
-fn a_name_that_stands_for_another_address_by_now_is_looked_at_again() {
+fn a_name_that_resolves_elsewhere_by_now_is_checked_again() {
     let (url, served) = receiver(|mut stream| {
         read_request(&stream).unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();

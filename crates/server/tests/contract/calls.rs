@@ -46,7 +46,7 @@ fn agents_are_changed_retired_exported_and_imported_over_lines() {
 }
 
 #[test]
-fn a_tier_above_the_ceiling_of_an_observability_is_refused_by_its_field() {
+fn a_tier_above_its_observabilitys_ceiling_names_its_field() {
     let governor = in_memory();
     let boxed = json!({ "agentId": "t", "tier": "T4", "observability": "black-box" });
     let refused = refusal(&governor, "agent/register", &boxed);
@@ -74,7 +74,7 @@ fn tools_are_loaded_listed_overridden_and_pinned() {
 }
 
 #[test]
-fn several_tools_are_overridden_or_pinned_at_once_or_none_of_them() {
+fn several_tools_are_overridden_or_pinned_all_or_none() {
     let governor = in_memory();
     let tools = json!([{ "name": "delete_page" }, { "name": "read_page" }]);
     result(&governor, "catalogue/load", &json!({ "tools": tools, "server": "wiki" }));
@@ -357,7 +357,7 @@ fn a_tool_call_is_found_and_reported_by_its_callers_id() {
 }
 
 #[test]
-fn unknown_is_reported_over_lines_and_leaves_the_outcome_absent_until_a_real_one() {
+fn unknown_over_lines_leaves_the_outcome_open_for_a_real_one() {
     let governor = in_memory();
     let proof_id = decide(&governor, "a");
     let report = |outcome: &str| json!({ "proofId": proof_id, "outcome": outcome, "note": "no result came back" });

@@ -18,7 +18,7 @@ fn enforce(id: u64) -> String {
 }
 
 #[test]
-fn events_come_between_the_answers_and_behind_that_of_their_subscription() {
+fn events_come_between_answers_after_their_subscriptions_answer() {
     let governor = builder().durability(Durability::Buffered).open_in_memory().unwrap();
     governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     let types = json!({ "types": ["proof.recorded"], "agentId": "a" });

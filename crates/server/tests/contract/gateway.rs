@@ -138,7 +138,7 @@ fn a_key_that_ends_behind_the_door_does_nothing_more() {
 }
 
 #[test]
-fn a_revocation_that_was_answered_outlasts_a_crash_whatever_the_durability() {
+fn an_answered_revocation_outlasts_a_crash_at_any_durability() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
     let governor = builder(&clock).auto_register().open(folder.path()).unwrap();
     let gateway = Gateway::new(&governor).unwrap();
@@ -229,7 +229,7 @@ fn a_key_limited_to_one_agent_reaches_no_other_by_any_call() {
 }
 
 #[test]
-fn a_key_of_an_agent_is_forbidden_all_that_is_for_administrators() {
+fn an_agents_key_is_forbidden_all_administrator_calls() {
     let (_, gateway) = opened(&Hand::at(NOON));
     let plan = Plan::enterprise(6000, 1000).unwrap();
     let agents = gateway.keys().create(KeyDraft::new(Scope::Agent, plan)).unwrap().key;
@@ -406,7 +406,7 @@ fn from_when_a_revocation_returns_nothing_is_let_in() {
 }
 
 #[test]
-fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
+fn a_key_made_over_lines_works_for_every_gateway_of_a_governor() {
     let (_, gateway) = opened(&Hand::at(NOON));
     let governor = Served { gateway: gateway.clone() };
     let made = call(
@@ -447,7 +447,7 @@ fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
 
 /// The holder of a key for named agents may be one of them, and could declare a deletion of everything as reading.
 #[test]
-fn a_key_for_named_agents_decides_on_what_was_parsed_and_on_nothing_less() {
+fn a_key_for_named_agents_decides_only_on_parsed_requests() {
     let (_, gateway) = opened(&Hand::at(NOON));
     let made = |draft: KeyDraft| gateway.keys().create(draft.name("k")).unwrap();
     let of_a = made(KeyDraft::new(Scope::Agent, Plan::Pro).agent("a"));
@@ -483,7 +483,7 @@ fn a_key_for_named_agents_decides_on_what_was_parsed_and_on_nothing_less() {
 }
 
 #[test]
-fn what_failed_by_an_agents_own_word_gives_back_nothing_of_a_limit() {
+fn a_failure_by_an_agents_own_word_returns_nothing_of_a_limit() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Hand::at(NOON);
     let text = "name = \"l\"\n[[rule]]\nid = \"l\"\neffect = \"allow\"\nlimit = { count = 1, per = \"1h\" }";
@@ -531,7 +531,7 @@ fn an_administrators_first_key_is_made_once() {
 }
 
 #[test]
-fn an_administrator_whose_only_key_is_accepted_no_longer_gets_another() {
+fn an_administrator_whose_only_key_expired_gets_another() {
     for is_revoked in [false, true] {
         let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
         let ended = {
@@ -579,7 +579,7 @@ fn keys_that_are_refused_again_and_again_raise_an_alert() {
 }
 
 #[test]
-fn one_who_guesses_raises_an_alert_beyond_what_is_let_through_in_a_minute() {
+fn guessing_beyond_the_rate_of_a_minute_raises_an_alert() {
     let (governor, gateway) = opened(&Hand::at(NOON));
     let rule = "name = \"n\"\n[[alert]]\nid = \"keys\"\non = \"key\"\ncount = 100\nper = \"1m\"\nseverity = \"HIGH\"";
     governor.policies().load(PolicySet::from_toml(rule).unwrap()).unwrap();
@@ -612,7 +612,7 @@ fn a_key_outlasts_what_leaves_for_an_archive() {
 }
 
 #[test]
-fn a_repair_takes_keys_over_and_believes_revocations_behind_the_break_alone() {
+fn a_repair_keeps_keys_and_believes_only_revocations_after_it() {
     let store = tempfile::tempdir().unwrap();
     let governor = Governor::builder().auto_register().open(store.path()).unwrap();
     let gateway = Gateway::new(&governor).unwrap();

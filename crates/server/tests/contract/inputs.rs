@@ -11,7 +11,7 @@ fn nested(levels: usize) -> Map<String, Value> {
 }
 
 #[test]
-fn a_context_that_is_too_deep_is_told_from_one_that_is_malformed_over_the_wire() {
+fn a_too_deep_context_is_told_from_a_malformed_one_on_the_wire() {
     let governor = in_memory();
     for levels in [33, 63, 64, 100] {
         let mut intent = json!(reading("a"));
@@ -65,7 +65,7 @@ fn each_malformed_field_of_an_intent_is_named() {
 }
 
 #[test]
-fn a_word_that_is_not_in_its_list_is_named_with_what_was_expected() {
+fn an_unlisted_word_is_named_with_what_was_expected() {
     let governor = in_memory();
     let answer = call(&governor, "proof/query", &json!({ "entityId": "a", "decision": "ALLOWED" }));
     let message = answer["error"]["message"].as_str().unwrap();

@@ -153,7 +153,7 @@ fn an_enforcement_of_an_intent_has_the_contracts_fields() {
 }
 
 #[test]
-fn an_enforcement_of_an_input_carries_its_parse_beside_the_verdict() {
+fn an_enforcement_of_an_input_has_its_parse_beside_the_verdict() {
     let governor = in_memory();
     let params = json!({ "agentId": "a", "input": "Read the meeting notes", "context": { "environment": "test" } });
     let enforced = result(&governor, "enforce", &params);
@@ -377,7 +377,7 @@ fn statistics_have_the_contracts_fields_and_add_up() {
 }
 
 #[test]
-fn statistics_of_an_entity_without_records_are_zeros_and_null_ends() {
+fn statistics_without_records_are_zeros_and_null_ends() {
     let governor = in_memory();
     let stats = result(&governor, "proof/stats", &json!({ "entityId": "nobody" }));
     assert_eq!(

@@ -315,7 +315,7 @@ mod methods {
     }
 
     #[test]
-    fn an_explanation_is_the_verdict_with_every_rule_and_records_nothing() {
+    fn an_explanation_has_verdict_and_every_rule_and_no_record() {
         let governor = in_memory();
         let asked = json!({ "intent": intent("a", &["database:read", "database:write"]) });
         let explained = result(&governor, "policy/explain", &asked);
@@ -708,7 +708,7 @@ mod broken_lines {
     }
 
     #[test]
-    fn a_request_that_was_broken_anywhere_is_answered_once_and_ends_nothing() {
+    fn a_request_broken_anywhere_is_answered_once_and_ends_nothing() {
         let governor = in_memory();
         governor.agents().register(rulekeep::Agent::new("b")).unwrap();
         let requests = requests();

@@ -54,7 +54,7 @@ fn talk(governor: &Served, talk: impl FnOnce(&mut Session<'_>)) {
 }
 
 #[test]
-fn a_named_cursor_goes_on_behind_what_was_acknowledged_in_another_session_and_run() {
+fn a_named_cursor_goes_on_after_a_new_session_and_run() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     let subscribe = json!({ "cursor": "billing" });

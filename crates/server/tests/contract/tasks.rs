@@ -385,7 +385,7 @@ fn an_agent_that_needs_a_mandate_is_denied_without_a_task() {
 }
 
 #[test]
-fn a_task_outlasts_a_restart_with_its_words_its_counts_and_its_end() {
+fn a_task_outlasts_a_restart_with_words_counts_and_end() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
     let governor = in_folder(folder.path(), &clock);
     let request = json!({ "agentId": "desk", "input": WORDS, "trusted": ["bob@example.com"], "maxCalls": 4 });

@@ -101,7 +101,7 @@ fn only_what_was_asked_for_arrives() {
 }
 
 #[test]
-fn a_receiver_that_fails_every_other_time_misses_nothing_and_gets_it_in_order() {
+fn a_receiver_failing_every_other_time_gets_all_in_order() {
     let governor = in_memory();
     let receiver = Receiver::replying(|number, _| if number % 2 == 0 { Reply::Status(500) } else { OK });
     let mut log = governor.subscribe(&EventFilter::all()).unwrap();
@@ -115,7 +115,7 @@ fn a_receiver_that_fails_every_other_time_misses_nothing_and_gets_it_in_order() 
 }
 
 #[test]
-fn an_event_that_is_given_up_is_shown_kept_and_can_be_sent_once_more() {
+fn a_given_up_event_is_shown_kept_and_can_be_sent_again() {
     let folder = tempfile::tempdir().unwrap();
     // The first event fails to the end; later ones are accepted.
     let receiver = Receiver::replying(|number, _| if number < 3 { Reply::Status(503) } else { OK });
@@ -197,7 +197,7 @@ fn a_receiver_that_is_gone_is_left_alone_until_somebody_resumes() {
 }
 
 #[test]
-fn after_a_restart_it_goes_on_with_the_next_event_and_by_the_same_secret() {
+fn a_restart_goes_on_with_the_next_event_and_the_same_secret() {
     let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
     let mut secret = String::new();
     let mut seen = Vec::new();
@@ -278,7 +278,7 @@ fn without_its_secret_nothing_is_sent_until_there_is_another() {
 }
 
 #[test]
-fn secrets_that_cannot_be_read_stop_endpoints_alone_and_are_never_written_over() {
+fn unreadable_secrets_stop_only_endpoints_and_are_kept() {
     let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
     let file = folder.path().join("SECRETS");
     let governor = opened(folder.path());
@@ -326,7 +326,7 @@ fn secrets_that_cannot_be_read_stop_endpoints_alone_and_are_never_written_over()
 }
 
 #[test]
-fn while_secrets_rotate_both_sign_and_afterwards_the_new_one_alone() {
+fn both_secrets_sign_during_a_rotation_and_then_the_new_one() {
     let (receiver, clock) = (Receiver::taking(), Hand::at(NOON));
     let governor = Served::with(&builder().clock(clock.clone()).open_in_memory().unwrap(), soon(2));
     governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
@@ -360,7 +360,7 @@ fn while_secrets_rotate_both_sign_and_afterwards_the_new_one_alone() {
 }
 
 #[test]
-fn a_receiver_that_hangs_holds_up_neither_others_nor_the_end_and_gets_its_event_again() {
+fn a_hanging_receiver_delays_nobody_and_gets_its_event_again() {
     let folder = tempfile::tempdir().unwrap();
     let hanging = Receiver::replying(|number, _| if number == 0 { Reply::Never } else { OK });
     let other = Receiver::taking();
@@ -382,7 +382,7 @@ fn a_receiver_that_hangs_holds_up_neither_others_nor_the_end_and_gets_its_event_
 }
 
 #[test]
-fn one_that_was_removed_is_told_nothing_more_also_after_a_restart() {
+fn a_removed_endpoint_is_told_nothing_also_after_a_restart() {
     let (folder, gone, stays) = (tempfile::tempdir().unwrap(), Receiver::taking(), Receiver::taking());
     let governor = opened(folder.path());
     let id = governor.webhooks().add(&EndpointDraft::to(&gone.url)).unwrap().id;
@@ -400,7 +400,7 @@ fn one_that_was_removed_is_told_nothing_more_also_after_a_restart() {
 }
 
 #[test]
-fn addresses_that_are_not_of_the_internet_are_refused_unless_they_are_allowed() {
+fn addresses_outside_the_internet_are_refused_unless_allowed() {
     let governor = common::in_memory();
     for url in [
         "http://127.0.0.1:8080/",
@@ -419,7 +419,7 @@ fn addresses_that_are_not_of_the_internet_are_refused_unless_they_are_allowed() 
 }
 
 #[test]
-fn a_store_whose_endpoint_is_at_a_private_address_does_not_reach_it_without_leave() {
+fn a_stored_private_address_is_not_reached_without_permission() {
     let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
     let governor = opened(folder.path());
     let id = governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap().id;
@@ -432,7 +432,7 @@ fn a_store_whose_endpoint_is_at_a_private_address_does_not_reach_it_without_leav
 }
 
 #[test]
-fn what_an_endpoint_has_still_to_be_told_stays_out_of_an_archive_and_its_states_outlast_one() {
+fn undelivered_events_and_endpoints_states_survive_an_archive() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
     let (store, file) = (folder.path().join("store"), folder.path().join("old.rka"));
     let is_ill = Arc::new(AtomicBool::new(true));

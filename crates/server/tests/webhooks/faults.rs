@@ -19,7 +19,7 @@ use super::{opened, opened_with};
 const DAY: i64 = 86_400_000;
 
 #[test]
-fn a_crash_amid_the_adding_of_an_endpoint_leaves_nothing_that_holds_an_archive_up() {
+fn a_crash_while_adding_an_endpoint_leaves_archives_possible() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
     let (store, cut) = (folder.path().join("store"), folder.path().join("cut"));
     let opened = |folder: &Path| opened_with(builder().clock(clock.clone()).durability(Durability::Buffered), folder);
@@ -54,7 +54,7 @@ fn a_crash_amid_the_adding_of_an_endpoint_leaves_nothing_that_holds_an_archive_u
 }
 
 #[test]
-fn of_many_who_take_up_an_endpoint_at_once_one_does_and_each_event_is_sent_once() {
+fn of_many_claims_to_an_endpoint_one_wins_and_sends_once() {
     for round in 0..5 {
         let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
         let file = folder.path().join("SECRETS");
@@ -106,7 +106,7 @@ fn of_many_who_take_up_an_endpoint_at_once_one_does_and_each_event_is_sent_once(
 }
 
 #[test]
-fn an_endpoint_whose_removal_cannot_be_recorded_is_there_still_and_goes_on() {
+fn an_endpoint_whose_removal_is_not_recorded_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::replying(|number, _| if number == 0 { Reply::Never } else { OK });
     let governor = opened(folder.path());
@@ -123,7 +123,7 @@ fn an_endpoint_whose_removal_cannot_be_recorded_is_there_still_and_goes_on() {
 }
 
 #[test]
-fn an_endpoint_whose_new_address_cannot_be_recorded_goes_on_at_the_old_one() {
+fn an_endpoint_whose_move_is_not_recorded_keeps_its_address() {
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::replying(|number, _| if number == 0 { Reply::Never } else { OK });
     let other = Receiver::taking();
@@ -182,7 +182,7 @@ impl Clock for Gate {
 }
 
 #[test]
-fn an_endpoint_gets_another_address_only_once_its_thread_has_ended() {
+fn an_endpoint_is_moved_only_once_its_thread_has_ended() {
     let (folder, gate) = (tempfile::tempdir().unwrap(), Gate::default());
     // Closed before the response arrives, so that the delivering thread is held right after it.
     let shutting = gate.clone();
@@ -232,7 +232,7 @@ fn an_endpoint_that_is_off_tries_again_to_have_that_noted() {
 }
 
 #[test]
-fn what_follows_the_host_of_an_address_stands_beside_the_journal_and_is_not_shown() {
+fn secret_parts_of_an_address_stay_outside_journal_and_answers() {
     let (folder, receiver, other) = (tempfile::tempdir().unwrap(), Receiver::taking(), Receiver::taking());
     let governor = opened(folder.path());
     let tokens = ["t0ken-in-the-path", "t0ken-in-the-query", "t0ken-of-later"];

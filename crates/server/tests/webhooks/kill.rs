@@ -62,7 +62,7 @@ fn child_that_decides_and_delivers() {
 }
 
 #[test]
-fn whatever_was_committed_arrives_however_often_it_is_killed_and_nothing_else() {
+fn committed_events_arrive_after_any_number_of_kills() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     // Some deliveries fail too, so that retries are interrupted as well.

@@ -11,7 +11,7 @@ use rulekeep_server::webhooks::{EndpointDraft, EndpointState};
 use super::opened;
 
 #[test]
-fn endpoints_are_told_what_the_new_log_tells_unless_they_were_removed_behind_the_break() {
+fn endpoints_follow_a_repaired_log_unless_removed_after_a_break() {
     let store = tempfile::tempdir().unwrap();
     let (kept, removed) = (Receiver::taking(), Receiver::taking());
     let governor = opened(store.path());

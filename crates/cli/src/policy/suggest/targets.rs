@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_being_new_becomes_a_folder_and_what_repeats_stays_exact() {
+    fn new_names_become_a_folder_and_repeated_ones_stay_exact() {
         let address = |name: &str, domain: &str| Place::Address(domain.to_owned(), name.to_owned());
         let files = |folder: &str| (1..5).map(|number| path(&format!("{folder}/{number}.rs"))).collect::<Vec<_>>();
         let three = |place: Place| vec![place.clone(), place.clone(), place];
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_holds_for_what_its_glob_and_its_regular_expression_hold_for() {
+    fn a_pattern_matches_as_its_glob_and_regular_expression_do() {
         let word = Pattern::Word;
         assert!(word.holds(&Place::Word("general".to_owned())) && !word.holds(&Place::Name("a.b".to_owned())));
         let below = Pattern::Below("/srv/a.b/".to_owned());

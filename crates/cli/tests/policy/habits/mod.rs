@@ -118,7 +118,7 @@ fn offices(agents: usize, a_day: u64) -> Role {
 }
 
 #[test]
-fn later_weeks_are_covered_and_nothing_grave_is_granted_by_habit() {
+fn later_weeks_are_covered_and_habit_grants_nothing_grave() {
     let store = tempfile::tempdir().unwrap();
     let plan = Plan {
         roles: vec![coders(3, 9), offices(3, 9)],

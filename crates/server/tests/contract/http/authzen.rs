@@ -204,7 +204,7 @@ fn an_attribute_counts_in_properties_as_it_does_in_the_context() {
 }
 
 #[test]
-fn another_property_stays_below_its_resource_where_conditions_find_it() {
+fn an_unknown_property_stays_below_its_resource_for_conditions() {
     let live = watchful();
     let mut body = asked("document", "read");
     body["resource"]["properties"] = json!({ "held": false });
@@ -303,7 +303,7 @@ fn decisions(answer: &Value) -> Vec<bool> {
 }
 
 #[test]
-fn several_are_decided_in_order_each_with_what_it_leaves_out_from_beside() {
+fn a_batch_is_decided_in_order_with_the_shared_parts_filled_in() {
     let live = Live::new();
     let mut body = asked("document", "read");
     body["evaluations"] = json!([

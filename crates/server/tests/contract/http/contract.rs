@@ -173,7 +173,7 @@ fn what_would_be_kept_as_something_else_is_refused() {
 }
 
 #[test]
-fn a_condition_that_fails_is_a_policy_error_with_the_record_of_a_denial() {
+fn a_failed_condition_is_a_policy_error_with_a_denials_record() {
     let live = Live::new();
     let small_amounts = "name = \"m\"\n[[rule]]\nid = \"send\"\neffect = \"allow\"\n\
                          match.capabilities = [\"email:send\"]\nwhen = \"context.amount < 50\"\n";

@@ -237,7 +237,7 @@ fn a_key_that_ends_while_a_body_comes_is_given_nothing_again() {
 }
 
 #[test]
-fn what_was_granted_is_not_given_again_once_what_it_rests_on_was_changed() {
+fn a_stored_grant_is_not_returned_after_its_basis_changed() {
     let other = crate::common::POLICIES.replace("maxRecords = 100", "maxRecords = 1");
     let changes: [&dyn Fn(&Governor); 3] = [
         &|governor| {

@@ -17,7 +17,7 @@ fn head(live: &Live) -> String {
 }
 
 #[test]
-fn a_head_that_does_not_come_ends_its_connection_and_holds_up_nobody() {
+fn a_missing_head_ends_its_connection_and_delays_nobody() {
     let live = Live::with(Server::new().header_timeout(SHORT));
     let asked = Ask::new("GET", "/v1/agents/a").key(&live.agent);
     let mut held: Vec<_> = (0..50).map(|_| live.client()).collect();

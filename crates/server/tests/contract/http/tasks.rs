@@ -56,7 +56,7 @@ fn a_task_is_opened_worked_on_and_closed() {
 }
 
 #[test]
-fn an_agents_key_reaches_no_task_but_that_of_its_own_agent_and_that_to_act_alone() {
+fn an_agents_key_reaches_only_its_own_agents_tasks() {
     let live = live();
     let (mine, theirs) = (open(&live, "desk"), open(&live, "helper"));
     let key = live.key(KeyDraft::new(Scope::Agent, wide()).agent("desk")).key;
@@ -83,7 +83,7 @@ fn an_agents_key_reaches_no_task_but_that_of_its_own_agent_and_that_to_act_alone
 }
 
 #[test]
-fn an_intent_that_its_caller_built_needs_a_key_for_that_under_a_task_too() {
+fn an_intent_built_by_a_caller_needs_its_key_in_a_task_too() {
     let live = live();
     let task = open(&live, "desk");
     let made = |draft: KeyDraft| live.key(draft.agent("desk")).key;
@@ -109,7 +109,7 @@ fn an_intent_that_its_caller_built_needs_a_key_for_that_under_a_task_too() {
 
 /// A stored response permits an action, and must not outlive its task.
 #[test]
-fn what_was_allowed_under_a_task_is_not_answered_again_once_it_is_over() {
+fn an_allow_under_a_task_is_not_repeated_after_its_end() {
     let live = live();
     let ask = |task: Option<&str>, name: &str| {
         let mut body = json!({ "agentId": "desk", "input": mail("ann@example.com") });

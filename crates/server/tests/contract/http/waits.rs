@@ -91,7 +91,7 @@ fn a_wait_under_an_idempotency_key_is_waited_anew() {
 }
 
 #[test]
-fn a_wait_for_what_there_is_not_or_for_anothers_is_refused_at_once() {
+fn a_wait_for_a_missing_or_foreign_record_is_refused_at_once() {
     let live = Live::new();
     let id = escalated(&live);
     let others = live.key(KeyDraft::new(Scope::Agent, wide()).agent("b")).key;
