@@ -70,7 +70,7 @@ impl RepairOptions {
 ///   one.
 /// - Pins and overrides of tools are taken over. For a tool pinned or overridden after the break, every call is at
 ///   least HIGH until that is repeated.
-/// - Pending escalations end, with a reason. Pre-approvals are not taken over. Rate-limit counters start at zero.
+/// - Pending escalations end, with a reason, and open tasks end. Pre-approvals are not taken over. Rate-limit counters start at zero.
 ///
 /// After a power failure the folder holds the old log, the new log, or a state that the next call completes; until
 /// then, nothing else opens it.
@@ -160,6 +160,7 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
         carried.notes.push(format!("the state {key:?} cannot be read and was not carried over"));
     }
     repair_states::escalations(found, &mut carried)?;
+    repair_states::tasks(found, &mut carried);
     repair_states::endpoints(found, &mut carried);
     repair_states::cursors(found, &mut carried);
     repair_states::keys(found, &mut carried);

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::escalations;
 use super::extension::{API_KEY, ENDPOINT, ENDPOINT_PLACE};
 use super::trust::MODEL_KEY;
-use super::{alerts, catalogue, cursor};
-use crate::model::{Error, EscalationRecord};
+use super::{alerts, catalogue, cursor, tasks};
+use crate::model::{Error, EscalationRecord, TaskState};
 use crate::parse::ToolRuling;
 use crate::proof::{FoundStates, RepairStates, StateDraft};
 use crate::trust::TrustModel;
@@ -45,6 +45,15 @@ pub(super) fn escalations(found: &FoundStates, carried: &mut RepairStates) -> Re
         carried.notes.push(format!("{ended} pending escalations and unclaimed approvals ended"));
     }
     Ok(())
+}
+
+/// Takes over no task: the evidence of its words is in the broken log, so its mandate cannot be known.
+pub(super) fn tasks(found: &FoundStates, carried: &mut RepairStates) {
+    let states = found.good.iter().filter(|(key, _)| key.starts_with(tasks::KEY_PREFIX));
+    let open = states.filter(|(_, value)| field(value, "state") == json!(TaskState::Open)).count();
+    if open > 0 {
+        carried.notes.push(format!("{open} open tasks ended: open them again, with the user's words"));
+    }
 }
 
 /// Takes over webhook endpoints of the valid part of the log, unless one was removed or disabled after the break. They

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::log::Log;
 use super::policies::PolicyState;
 use super::states::checked_note;
-use super::{Governor, agents, catalogue, cursor, escalations, kill_switch};
+use super::{Governor, agents, catalogue, cursor, escalations, kill_switch, tasks};
 use crate::model::{ArchiveReport, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
 use crate::proof;
 use crate::store::{Files, RealFiles};
@@ -88,16 +88,23 @@ impl Log<'_> {
         let rerecorded = self.governor.rerecord(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
         // States that may be archived without being recorded again: answered escalations (the records tell the answer),
-        // lifted kill switches, deleted cursors and removed pins. No pre-approval lasts as long as the archived entries
+        // lifted kill switches, deleted cursors, removed pins and tasks that are over. No pre-approval lasts as long as the archived entries
         // are old.
-        let kinds =
-            [escalations::KEY_PREFIX, kill_switch::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX, catalogue::KEY_PREFIX];
+        let kinds = [
+            escalations::KEY_PREFIX,
+            kill_switch::KEY_PREFIX,
+            GRANT_PREFIX,
+            cursor::KEY_PREFIX,
+            catalogue::KEY_PREFIX,
+            tasks::KEY_PREFIX,
+        ];
         let is_over = |key: &str| kinds.iter().any(|kind| key.starts_with(kind));
         let may_leave = |key: &str| rerecorded.contains(key) || is_over(key);
         let sign = |entries, root| self.governor.signed(entries, root);
         let report = self.governor.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
         self.governor.inner.approvals.queue.forget_before(report.entries);
         self.governor.inner.approvals.given.forget_before(report.entries, now);
+        self.governor.inner.tasks.forget_before(report.entries, now);
         Ok(Some(report))
     }
 
@@ -175,6 +182,10 @@ impl Governor {
             .rerecord(|state| self.inner.log.queue().set_state(at, state, CAUSE.to_owned()), &mut keys)?;
         self.rerecord_cursors(CAUSE, &mut keys)?;
         self.rerecord_alerts(CAUSE)?;
+        self.inner.tasks.each_open(at, |state| {
+            keys.insert(state.key.clone());
+            self.inner.log.queue().set_state(at, state, CAUSE.to_owned()).map(drop)
+        })?;
         Ok(keys)
     }
 
