@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::super::state_kinds::{self, StateKind as _};
 use super::super::{Governor, states};
 use super::call::{CallDigest, CallKey};
 use crate::mandate::{Asked, Fit, Memory, Words};
@@ -15,9 +16,6 @@ use crate::model::{
 };
 use crate::parse::{Catalogue, RatedTool};
 use crate::proof::{InputEvidence, ProofQuery, StateDraft};
-
-/// Prefix of the log keys of tasks.
-pub(in crate::governor) const KEY_PREFIX: &str = "task/";
 
 /// All tasks of a governor.
 #[derive(Default)]
@@ -219,7 +217,7 @@ impl TaskRecord {
     }
 
     pub(super) fn draft(&self, id: TaskId) -> Result<StateDraft, Error> {
-        states::draft(format!("{KEY_PREFIX}{id}"), self)
+        states::draft(state_kinds::Tasks::key(id), self)
     }
 }
 
@@ -234,7 +232,7 @@ impl TaskTable {
 
     /// Restores a task from the log.
     pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
-        let id = key.strip_prefix(KEY_PREFIX).and_then(|id| id.parse().ok());
+        let id = key.strip_prefix(state_kinds::Tasks::PREFIX).and_then(|id| id.parse().ok());
         let id = id.ok_or_else(|| Error::storage(format!("the state {key:?} is not a task's")))?;
         self.write().kept.insert(id, states::read(key, value)?);
         Ok(())
