@@ -4,6 +4,7 @@ use crate::model::parts::TrustChangeParts;
 use std::sync::Arc;
 
 use super::kill_switch::with_context;
+use super::state_kinds::{self, StateKind as _};
 use super::states::checked_note;
 use super::trust::Moved;
 use super::{Governor, checked_agent_id, states};
@@ -12,10 +13,7 @@ use crate::model::{
     Timestamp, TrustCause, TrustChange,
 };
 use crate::proof::{ChangeDraft, StateDraft, TrustMove};
-use crate::trust::{AgentCell, AgentRecord, Ledger, TrustModel, TrustState};
-
-/// Prefix of the log keys of agents' states.
-pub(super) const KEY_PREFIX: &str = "agent/";
+use crate::trust::{AgentCell, AgentRecord, TrustModel, TrustState};
 
 /// The agents of a governor, see [`Governor::agents`].
 #[derive(Debug, Clone, Copy)]
@@ -306,15 +304,8 @@ pub(super) fn newcomer(model: &TrustModel, agent_id: &AgentId, at: Timestamp) ->
 
 /// The agent's state as the log stores it.
 pub(super) fn state_of(record: &AgentRecord) -> Result<StateDraft, Error> {
-    let state = states::draft(format!("{KEY_PREFIX}{}", record.agent_id), record)?;
+    let state = states::draft(state_kinds::Agents::key(&record.agent_id), record)?;
     Ok(if record.trust.last == Some(StateDraft::OWN_PLACE) { state.with_own_place() } else { state })
-}
-
-/// Restores an agent from its state in the log.
-pub(super) fn restore(ledger: &Ledger, key: &str, value: &[u8]) -> Result<(), Error> {
-    // The ledger is new, and every key occurs once.
-    let _ = ledger.insert(states::read(key, value)?, |_| Ok::<(), Error>(()))?;
-    Ok(())
 }
 
 fn caused(what: &str, note: &str) -> String {

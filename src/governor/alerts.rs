@@ -11,9 +11,6 @@ use super::watch::{Due, How, Watch};
 use crate::model::{AgentId, Alert, AlertKind, RiskLevel, Timestamp};
 use crate::policy::{AlertOn, AlertRule};
 
-/// Log key of the position up to which the log was followed for alerts.
-pub(super) const PLACE_KEY: &str = "cursor/alerts";
-
 /// The alerts raised recently.
 #[derive(Default)]
 pub(super) struct Alerts {

@@ -9,15 +9,16 @@ use super::input_text::{InputText, Inputs, Retention};
 use super::latency::Latency;
 use super::policies::{PolicySets, PolicyState};
 use super::risk::ActionFloors;
-use super::{Governor, Inner, agents, catalogue, escalations, kill_switch, states, tasks};
-use crate::model::{Error, GRANT_PREFIX, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
+use super::state_kinds::Restored;
+use super::{Governor, Inner, catalogue, kill_switch};
+use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
 use crate::store::StoreId;
 use crate::system::{Clock, Entropy, SystemClock, SystemEntropy};
 use crate::telemetry;
-use crate::trust::{Ledger, TrustModel};
+use crate::trust::TrustModel;
 
 /// Configures and opens a [`Governor`].
 ///
@@ -233,35 +234,7 @@ impl GovernorBuilder {
             Some(rows) => Parser::with_rows(rows)?,
             None => Parser::new()?,
         };
-        let ledger = Ledger::new();
-        let approvals = escalations::Approvals::default();
-        let open_tasks = tasks::TaskTable::default();
-        let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
-        let extensions = super::extension::Extensions::restored(&startup.states);
-        let (mut recorded, mut recorded_model, mut stops, mut rulings) = (None, None, Vec::new(), Vec::new());
-        for (key, value) in &startup.states {
-            if key == super::trust::MODEL_KEY {
-                recorded_model = Some(value.clone());
-            } else if key == PolicyState::KEY {
-                recorded = Some(states::read(key, value)?);
-            } else if key.starts_with(agents::KEY_PREFIX) {
-                agents::restore(&ledger, key, value)?;
-            } else if key.starts_with(escalations::KEY_PREFIX) {
-                approvals.queue.restore(key, value)?;
-            } else if key.starts_with(GRANT_PREFIX) {
-                approvals.given.restore(key, value)?;
-            } else if key == super::alerts::PLACE_KEY {
-                following.restore(key, value)?;
-            } else if key.starts_with(super::cursor::KEY_PREFIX) {
-                cursors.restore(key, value)?;
-            } else if key.starts_with(kill_switch::KEY_PREFIX) {
-                stops.extend(kill_switch::read(key, value)?);
-            } else if key.starts_with(tasks::KEY_PREFIX) {
-                open_tasks.restore(key, value)?;
-            } else if key.starts_with(catalogue::KEY_PREFIX) {
-                rulings.extend(catalogue::read(key, value)?);
-            }
-        }
+        let restored = Restored::of(&startup.states)?;
         #[cfg(feature = "checkpoints")]
         self.checkpoints.resume(&log)?;
         let clock = Arc::new(DecisionClock::new(self.clock, log.queue().last_time()));
@@ -270,27 +243,27 @@ impl GovernorBuilder {
             permits.require(&*clock)?;
         }
         let boot_id = format!("{:032x}", self.entropy.bits()).into();
-        let (policies, is_new) = PolicyState::choose(self.policies, recorded)?;
+        let (policies, is_new) = PolicyState::choose(self.policies, restored.policies)?;
         let governor = Governor {
             inner: Arc::new(Inner {
                 parser,
-                tools: catalogue::Loaded::restored(rulings),
+                tools: catalogue::Loaded::restored(restored.rulings),
                 action_floors: ActionFloors::default(),
                 policies: PolicySets::new(policies),
                 limits: super::limits::Counters::restored(startup.used),
-                stops: kill_switch::KillSwitches::restored(stops),
+                stops: kill_switch::KillSwitches::restored(restored.stops),
                 permits,
                 shared: super::shared_limits::Provider::default(),
-                approvals,
+                approvals: restored.approvals,
                 denials: super::streaks::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),
                 calls: super::calls::Calls::default(),
                 retention: self.retention,
-                tasks: open_tasks,
+                tasks: restored.tasks,
                 alerts: super::alerts::Alerts::default(),
-                following,
-                cursors,
-                ledger,
+                following: restored.following,
+                cursors: restored.cursors,
+                ledger: restored.ledger,
                 trust_model: self.trust_model,
                 log,
                 #[cfg(feature = "checkpoints")]
@@ -301,7 +274,7 @@ impl GovernorBuilder {
                 opening: Opening::new(startup.created, startup.recovered, startup.erased_evidence),
                 opened: Instant::now(),
                 latency: Latency::default(),
-                extensions,
+                extensions: super::extension::Extensions::restored(restored.extensions),
                 boot_id,
             }),
         };
@@ -312,7 +285,7 @@ impl GovernorBuilder {
         // A broken log accepts no entries; its decisions are refused anyway.
         if governor.inner.log.state().refusing.is_none() {
             governor.resume_escalations()?;
-            governor.record_trust_model(recorded_model.as_deref())?;
+            governor.record_trust_model(restored.trust_model.as_deref())?;
             if is_new {
                 governor.record_policies("put in force when the store was opened")?;
             }

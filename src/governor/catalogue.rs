@@ -1,21 +1,16 @@
 //! The tool catalogue. Definitions live in memory and are replaced as a whole; the log stores an operator's pins and
 //! overrides.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
 
+use super::state_kinds::{self, StateKind as _};
 use super::{Governor, states};
-use crate::model::{
-    CatalogueReport, Error, Input, ParseExplanation, Timestamp, ToolChange, ToolClassification, ToolOverride,
-};
+use crate::model::{CatalogueReport, Error, Input, ParseExplanation, ToolChange, ToolClassification, ToolOverride};
 use crate::parse::{Catalogue, Parser, Ruled, ToolRuling};
 use crate::proof::StateDraft;
-
-/// Prefix of the log keys of pinned and overridden tools.
-pub(super) const KEY_PREFIX: &str = "tool/";
 
 /// The state of a tool that is neither pinned nor overridden any more.
 const NOTHING: &str = "null";
@@ -45,19 +40,14 @@ impl Loaded {
         self.catalogue.load_full()
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads an operator's pin or override from a state of the log; `None` if it was removed.
-pub(super) fn read(key: &str, value: &[u8]) -> Result<Option<ToolRuling>, Error> {
-    states::read(key, value)
-}
-
 /// The state that the log stores for a pin or override.
 pub(super) fn state_of(ruling: &ToolRuling) -> Result<StateDraft, Error> {
-    states::draft(format!("{KEY_PREFIX}{}", ruling.key()), ruling)
+    states::draft(state_kinds::Tools::key(ruling.key()), ruling)
 }
 
 /// The tool catalogue of a governor, see [`Governor::tools`].
@@ -199,7 +189,7 @@ impl Tools<'_> {
             let (state, cause) = match &ruling {
                 Some(ruling) => (state_of(ruling)?, if ruling.is_override() { "overridden" } else { "pinned" }),
                 None => (
-                    StateDraft::new(format!("{KEY_PREFIX}{key}"), NOTHING.to_owned()),
+                    StateDraft::new(state_kinds::Tools::key(key), NOTHING.to_owned()),
                     "no longer pinned or overridden",
                 ),
             };
@@ -217,19 +207,5 @@ fn of_server(change: ToolChange, server: Option<&str>) -> ToolChange {
     match server {
         Some(server) => change.of_server(server),
         None => change,
-    }
-}
-
-impl Governor {
-    /// Enqueues pins and overrides again, before an archive, and adds their keys to `keys`.
-    pub(super) fn rerecord_tools(&self, at: Timestamp, cause: &str, keys: &mut BTreeSet<String>) -> Result<(), Error> {
-        // Held so that no change happens meanwhile.
-        let _turn = self.inner.tools.turn();
-        for ruling in self.inner.tools.load().rulings() {
-            let state = state_of(&ruling)?;
-            keys.insert(state.key.clone());
-            self.inner.log.queue().set_state(at, state, cause.to_owned())?;
-        }
-        Ok(())
     }
 }

@@ -9,12 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::events::{EventFilter, Subscription};
 use super::log::Log;
-use super::{Governor, Inner, alerts, states};
+use super::state_kinds::{self, Rerecording, StateKind as _};
+use super::{Inner, states};
 use crate::model::{Error, EventId, Sequence, checked_person};
 use crate::proof::StateDraft;
-
-/// Prefix of the log keys of cursors.
-pub(super) const KEY_PREFIX: &str = "cursor/";
 
 /// The named cursors of a governor.
 #[derive(Default)]
@@ -60,9 +58,18 @@ struct Place {
 impl Cursors {
     /// Restores a cursor from the log.
     pub(super) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
-        let name = key.strip_prefix(KEY_PREFIX).unwrap_or(key);
+        let name = key.strip_prefix(state_kinds::Cursors::PREFIX).unwrap_or(key);
         let place: Option<Place> = states::read(key, value)?;
         self.lock().extend(place.map(|place| (name.to_owned(), Kept::written(place))));
+        Ok(())
+    }
+
+    /// Enqueues every cursor again, before an archive.
+    pub(super) fn rerecord(&self, again: &mut Rerecording<'_>) -> Result<(), Error> {
+        for (name, kept) in &mut *self.lock() {
+            again.record(state_of(name, kept.place)?)?;
+            *kept = Kept::written(kept.place);
+        }
         Ok(())
     }
 
@@ -148,7 +155,7 @@ impl Log<'_> {
     /// entries after the last acknowledged one were archived. A new cursor also fails when it cannot be recorded.
     pub fn cursor(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
         let name = checked_person("cursor", name)?;
-        if format!("{KEY_PREFIX}{name}") == alerts::PLACE_KEY {
+        if state_kinds::Cursors::key(&name) == state_kinds::Alerts::PREFIX {
             return Err(Error::input("cursor", "expected another name: this one is reserved for alert rules"));
         }
         let reader = self.governor.inner.cursors.take(&name)?;
@@ -190,7 +197,7 @@ impl Log<'_> {
         let Entry::Occupied(kept) = cursors.entry(name.to_owned()) else {
             return Err(Error::input("cursor", "no cursor has this name"));
         };
-        let gone = StateDraft::new(format!("{KEY_PREFIX}{name}"), "null".to_owned());
+        let gone = StateDraft::new(state_kinds::Cursors::key(name), "null".to_owned());
         let sequence = self.governor.inner.log.queue().set_state(
             self.governor.inner.clock.now(),
             gone,
@@ -211,23 +218,6 @@ impl Log<'_> {
         vacant.insert(Kept::written(place));
         drop(cursors);
         self.governor.inner.log.settle(sequence)
-    }
-}
-
-impl Governor {
-    /// Enqueues every cursor again, before an archive, and adds their keys to `keys`.
-    pub(super) fn rerecord_cursors(
-        &self,
-        cause: &str,
-        keys: &mut std::collections::BTreeSet<String>,
-    ) -> Result<(), Error> {
-        for (name, kept) in &mut *self.inner.cursors.lock() {
-            let state = state_of(name, kept.place)?;
-            keys.insert(state.key.clone());
-            self.inner.log.queue().set_state(self.inner.clock.now(), state, cause.to_owned())?;
-            *kept = Kept::written(kept.place);
-        }
-        Ok(())
     }
 }
 
@@ -276,7 +266,7 @@ impl Drop for Inner {
 }
 
 fn state_of(name: &str, place: Place) -> Result<StateDraft, Error> {
-    states::draft(format!("{KEY_PREFIX}{name}"), &place)
+    states::draft(state_kinds::Cursors::key(name), &place)
 }
 
 /// A cursor at the beginning of the log.

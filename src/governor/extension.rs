@@ -4,13 +4,14 @@
 //! These crates store their states in the log under prefixes of their own, and run beside the governor as a
 //! [`Follower`]. Programs that only govern agents do not need this module.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use serde::Deserialize;
 
 use super::decide::RiskSource;
+use super::state_kinds::{FORGOTTEN, is_extensions};
 
 pub use super::cursor::Reader;
 pub use super::kill_switch::with_context;
@@ -38,9 +39,6 @@ pub const ENDPOINT_PLACE: &str = "webhook-cursor/";
 pub const FLEET: &str = "fleet/";
 /// Prefix of the log keys of tasks that belong to conversations of an agent's host.
 pub const CONVERSATION: &str = "conversation/";
-
-/// The value of a deleted state.
-const FORGOTTEN: &str = "null";
 
 /// A service that runs as long as the governor is open.
 pub trait Follower: Send + Sync {
@@ -323,11 +321,8 @@ struct Place {
 }
 
 impl Extensions {
-    /// Restores the states from the log.
-    pub(super) fn restored(states: &[(String, Vec<u8>)]) -> Self {
-        let ours = states.iter().filter(|(key, value)| is_extensions(key) && value != FORGOTTEN.as_bytes());
-        let texts = ours.map(|(key, value)| (key.clone(), String::from_utf8_lossy(value).into_owned()));
-        Self { states: Mutex::new(texts.collect()), followers: Mutex::default() }
+    pub(super) fn restored(states: BTreeMap<String, String>) -> Self {
+        Self { states: Mutex::new(states), followers: Mutex::default() }
     }
 
     /// The first entry that an endpoint has not received yet; archives end before it.
@@ -338,20 +333,15 @@ impl Extensions {
         wanted.filter(|place| place.off.is_none()).map(|place| place.next).min().unwrap_or(u64::MAX)
     }
 
-    /// Enqueues every live state again, before an archive, and adds all keys to `keys`.
+    /// Passes on the live states of a kind, before an archive; none changes meanwhile.
     pub(super) fn rerecord(
         &self,
-        mut enqueue: impl FnMut(StateDraft) -> Result<Sequence, Error>,
-        keys: &mut BTreeSet<String>,
+        prefix: &str,
+        mut record: impl FnMut(StateDraft) -> Result<Sequence, Error>,
     ) -> Result<(), Error> {
         let states = self.states();
-        for (key, value) in &*states {
-            if is_live(key, &states) {
-                enqueue(StateDraft::new(key.clone(), value.clone()))?;
-            }
-            keys.insert(key.clone());
-        }
-        Ok(())
+        let mut live = states.iter().filter(|(key, _)| key.starts_with(prefix) && is_live(key, &states));
+        live.try_for_each(|(key, value)| record(StateDraft::new(key.clone(), value.clone())).map(drop))
     }
 
     /// Makes every follower record expiries that are due.
@@ -385,10 +375,6 @@ impl Extensions {
     }
 }
 
-fn is_extensions(key: &str) -> bool {
-    [API_KEY, ENDPOINT, ENDPOINT_PLACE, CONVERSATION, FLEET].iter().any(|prefix| key.starts_with(prefix))
-}
-
 /// Returns whether a state belongs to an existing endpoint. A crash between recording an endpoint's position and the
 /// endpoint leaves a position without one.
 fn is_live(key: &str, states: &BTreeMap<String, String>) -> bool {
@@ -402,16 +388,27 @@ fn is_live(key: &str, states: &BTreeMap<String, String>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::governor::state_kinds::Restored;
 
     fn restored(states: &[(&str, &str)]) -> Extensions {
         let states = states.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
-        Extensions::restored(&states.collect::<Vec<_>>())
+        Extensions::restored(Restored::of(&states.collect::<Vec<_>>()).unwrap().extensions)
+    }
+
+    /// The keys that are enqueued again before an archive.
+    fn again(extensions: &Extensions) -> Vec<String> {
+        let mut again = Vec::new();
+        let record = |state: StateDraft| {
+            again.push(state.key);
+            Ok(Sequence::FIRST)
+        };
+        extensions.rerecord("", record).unwrap();
+        again
     }
 
     #[test]
     fn undelivered_events_are_wanted_and_unsubscribed_ones_are_not() {
         let extensions = restored(&[
-            ("agent/a", "{}"),
             ("webhook/whk_1", r#"{"url":"https://a.example"}"#),
             ("webhook/whk_2", r#"{"url":"https://b.example"}"#),
             ("webhook/whk_3", r#"{"url":"https://c.example"}"#),
@@ -422,25 +419,7 @@ mod tests {
         ]);
         assert_eq!(extensions.wanted_from(), 30);
         assert_eq!(restored(&[]).wanted_from(), u64::MAX);
-        let (mut keys, mut ordered) = (BTreeSet::new(), 0);
-        let enqueue = |_| {
-            ordered += 1;
-            Ok(Sequence::FIRST)
-        };
-        extensions.rerecord(enqueue, &mut keys).unwrap();
-        assert_eq!((keys.len(), ordered), (7, 7), "the agent's is not theirs");
-    }
-
-    #[test]
-    fn the_states_of_a_member_of_a_fleet_survive_archives() {
-        let extensions = restored(&[("fleet/order", "17"), ("fleet/purse", "null"), ("other/x", "1")]);
-        let mut ordered = Vec::new();
-        let enqueue = |state: StateDraft| {
-            ordered.push(state.key);
-            Ok(Sequence::FIRST)
-        };
-        extensions.rerecord(enqueue, &mut BTreeSet::new()).unwrap();
-        assert_eq!(ordered, ["fleet/order"]);
+        assert_eq!(again(&extensions).len(), 7);
     }
 
     #[test]
@@ -457,13 +436,6 @@ mod tests {
             ("webhook-cursor/whk_3", r#"{"next":30,"ordinal":0}"#),
         ]);
         assert_eq!(extensions.wanted_from(), 30);
-        let (mut keys, mut ordered) = (BTreeSet::new(), Vec::new());
-        let enqueue = |state: StateDraft| {
-            ordered.push(state.key);
-            Ok(Sequence::FIRST)
-        };
-        extensions.rerecord(enqueue, &mut keys).unwrap();
-        assert_eq!(ordered, ["webhook-cursor/whk_3", "webhook/whk_3"]);
-        assert_eq!(keys.len(), 6, "all of them may leave");
+        assert_eq!(again(&extensions), ["webhook-cursor/whk_3", "webhook/whk_3"]);
     }
 }

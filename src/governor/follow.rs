@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::alerts::PLACE_KEY;
+use super::state_kinds::{Alerts, Rerecording, StateKind as _};
 use super::watch::{How, Watch};
 use super::{Governor, Inner, states};
 use crate::model::{AgentId, Alert, AlertKind, Decision, Error, ProofId, RiskLevel, Sequence};
@@ -45,6 +45,14 @@ impl Following {
     pub(super) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
         self.lock().from = states::read::<Place>(key, value)?.from;
         Ok(())
+    }
+
+    /// Enqueues the position again, before an archive. It is the recorded position, not the thread's current one:
+    /// earlier counts are only known as far back as the rules' time spans reach.
+    pub(super) fn rerecord(&self, again: &mut Rerecording<'_>) -> Result<(), Error> {
+        let state = self.lock();
+        let Some(from) = state.from else { return Ok(()) };
+        again.record(place_of(Some(from))?).map(drop)
     }
 
     /// Why no alerts are derived although rules ask for them, if so.
@@ -99,14 +107,6 @@ impl Governor {
         })
     }
 
-    /// Enqueues the position again, before an archive. It is the recorded position, not the thread's current one:
-    /// earlier counts are only known as far back as the rules' time spans reach.
-    pub(super) fn rerecord_alerts(&self, cause: &str) -> Result<(), Error> {
-        let state = self.inner.following.lock();
-        let Some(from) = state.from else { return Ok(()) };
-        self.inner.log.queue().set_state(self.inner.clock.now(), place_of(Some(from))?, cause.to_owned()).map(drop)
-    }
-
     fn note_place(&self, state: &mut State, from: Option<Sequence>) -> Result<(), Error> {
         self.inner.log.queue().note(self.inner.clock.now(), place_of(from)?, "alert rules were evaluated")?;
         state.from = from;
@@ -115,7 +115,7 @@ impl Governor {
 }
 
 fn place_of(from: Option<Sequence>) -> Result<StateDraft, Error> {
-    states::draft(PLACE_KEY, &Place { from })
+    states::draft(Alerts::PREFIX, &Place { from })
 }
 
 /// Returns whether a rule's condition can be derived from the log.

@@ -7,16 +7,14 @@ use arc_swap::{ArcSwap, Guard};
 use serde::{Deserialize, Serialize};
 
 use super::Governor;
+use super::state_kinds::{StateKind as _, Stops};
 use super::states::{self, checked_note};
 use crate::model::{
     AgentId, ENDED_BY_KILL_SWITCH, Error, InvalidValue, KillSwitchEntry, KillSwitchId, KillSwitchReport,
     KillSwitchScope, Label, ProofPage, ProofRecord, Timestamp, checked_person,
 };
-use crate::proof::{ChangeDraft, FoundStates, ProofQuery, StateDraft};
+use crate::proof::{ChangeDraft, ProofQuery, StateDraft};
 use crate::trust::AgentRecord;
-
-/// Prefix of the log keys of kill switches.
-pub(super) const KEY_PREFIX: &str = "stop/";
 
 /// The kill switch of a governor, see [`Governor::kill_switch`].
 #[derive(Debug, Clone, Copy)]
@@ -181,16 +179,6 @@ impl Governor {
         let member = |agent: &AgentRecord| agent.traits().groups.contains(group).then(|| agent.agent_id.clone());
         cells.iter().filter_map(|cell| member(&cell.read())).collect()
     }
-
-    /// Enqueues the kill switches in force again, before an archive.
-    pub(super) fn rerecord_stops(&self, at: Timestamp, cause: &str) -> Result<(), Error> {
-        // Held so that none is lifted meanwhile.
-        let _lifting = self.inner.stops.lifting();
-        for stop in self.kill_switch().list() {
-            self.inner.log.queue().set_state(at, state_of(&stop)?, cause.to_owned())?;
-        }
-        Ok(())
-    }
 }
 
 /// All kill switches in force. Decisions load them without a lock.
@@ -268,7 +256,7 @@ impl KillSwitches {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lifting(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn lifting(&self) -> MutexGuard<'_, ()> {
         self.lifting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -366,13 +354,13 @@ struct KillSwitchState {
 
 impl KillSwitchState {
     fn draft(&self, id: KillSwitchId) -> Result<StateDraft, Error> {
-        states::draft(format!("{KEY_PREFIX}{id}"), self)
+        states::draft(Stops::key(id), self)
     }
 }
 
 /// Reads a kill switch from a state of the log; `None` if it was lifted.
 pub(super) fn read(key: &str, value: &[u8]) -> Result<Option<KillSwitchEntry>, Error> {
-    let id = key.strip_prefix(KEY_PREFIX).unwrap_or(key);
+    let id = key.strip_prefix(Stops::PREFIX).unwrap_or(key);
     let id = id
         .parse()
         .map_err(|error: InvalidValue| Error::storage(format!("the state {key:?} cannot be read: {error}")))?;
@@ -380,25 +368,8 @@ pub(super) fn read(key: &str, value: &[u8]) -> Result<Option<KillSwitchEntry>, E
     Ok(on.then(|| KillSwitchEntry::new(id, scope, by, note, timestamp)))
 }
 
-/// The kill switches that a repair takes over, and the keys that cannot be read. A set kill switch counts wherever it
-/// is found, a lifted one only in the valid part of the log.
-pub(super) fn carried(found: &FoundStates) -> Result<(Vec<StateDraft>, Vec<String>), Error> {
-    let (mut stops, mut unreadable) = (Vec::new(), Vec::new());
-    let behind = found.behind.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
-    for (key, value) in found.good.iter().chain(behind).filter(|(key, _)| key.starts_with(KEY_PREFIX)) {
-        match read(key, value) {
-            Ok(Some(stop)) => stops.push(stop),
-            Ok(None) => {}
-            Err(_) => unreadable.push(key.clone()),
-        }
-    }
-    stops.sort_by_key(|stop| stop.id);
-    stops.dedup_by_key(|stop| stop.id);
-    Ok((stops.iter().map(state_of).collect::<Result<_, _>>()?, unreadable))
-}
-
 /// The state that the log stores for a kill switch in force.
-fn state_of(stop: &KillSwitchEntry) -> Result<StateDraft, Error> {
+pub(super) fn state_of(stop: &KillSwitchEntry) -> Result<StateDraft, Error> {
     let KillSwitchEntry { id, scope, by, note, timestamp, .. } = stop.clone();
     KillSwitchState { scope, on: true, by, note, timestamp }.draft(id)
 }
@@ -440,7 +411,10 @@ const MOST_TOLD: u64 = 1000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::governor::RepairOptions;
+    use crate::governor::state_kinds::Repairing;
     use crate::model::{Agent, Decision, Intent, RiskLevel};
+    use crate::proof::FoundStates;
     use std::collections::BTreeMap;
 
     fn stop(number: u128, scope: KillSwitchScope) -> KillSwitchEntry {
@@ -476,10 +450,14 @@ mod tests {
         let good = BTreeMap::from([on(&all(1)), on(&all(2)), off(&all(3)), ("stop/x".to_owned(), b"1".to_vec())]);
         let behind: BTreeMap<String, Vec<Vec<u8>>> =
             [off(&all(2)), on(&all(4)), off(&all(5))].map(|(key, value)| (key, vec![value])).into();
-        let (kept, unreadable) = carried(&FoundStates { good, behind, ..FoundStates::default() }).unwrap();
-        let ids = [1, 2, 4].map(|number| format!("{KEY_PREFIX}{}", all(number).id));
+        let found = FoundStates { good, behind, ..FoundStates::default() };
+        let carried = Repairing::of(&found, &RepairOptions::default()).unwrap();
+        let kept =
+            carried.states.into_iter().map(|(state, _)| state).filter(|state| state.key.starts_with(Stops::PREFIX));
+        let kept: Vec<StateDraft> = kept.collect();
+        let ids = [1, 2, 4].map(|number| Stops::key(all(number).id));
         assert_eq!(kept.iter().map(|draft| draft.key.clone()).collect::<Vec<_>>(), ids);
-        assert_eq!(unreadable, ["stop/x"]);
+        assert!(carried.notes.iter().any(|note| note.contains("stop/x")), "{:?}", carried.notes);
         assert!(kept.iter().all(|draft| read(&draft.key, draft.value.as_bytes()).unwrap().is_some()));
     }
 }

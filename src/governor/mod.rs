@@ -11,7 +11,6 @@
 //! | `decision_clock.rs` | the clock that decisions use |
 //! | `detail.rs` | the inputs of a decision, recorded as its evidence |
 //! | `risk.rs` | the effective risk, whatever the caller states |
-//! | `repair_states.rs` | states that a repair takes over besides agents, policies and kill switches |
 //! | `catalogue.rs` | the tools that a runtime loads |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
 //! | `alerts.rs` | alerts raised where a problem occurs |
@@ -42,6 +41,7 @@
 //! | `shadow.rs` | a second policy set that is evaluated but not enforced |
 //! | `shared_limits.rs` | limits whose uses are taken from the organisation |
 //! | `standing.rs` | interventions that invalidate stored responses |
+//! | `state_kinds/` | the kinds of states, and what becomes of each at a restart, an archive and a repair |
 //! | `states.rs` | states stored in the log, and their notes |
 //! | `status.rs` | health and metrics |
 //! | `kill_switch.rs` | setting and lifting kill switches |
@@ -87,13 +87,13 @@ mod policies;
 mod preview;
 mod recent;
 mod repair;
-mod repair_states;
 mod replay;
 mod retention;
 mod risk;
 mod shadow;
 mod shared_limits;
 mod standing;
+mod state_kinds;
 mod states;
 mod status;
 mod streaks;

@@ -6,9 +6,11 @@ use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use serde::{Deserialize, Serialize};
 
 use super::shadow::Shadow;
+use super::state_kinds::{self, StateKind as _};
 use super::{Governor, states};
 use crate::model::{Digest, Error, Sequence};
 use crate::policy::{PolicyFormat, PolicySet, PolicySource};
+use crate::proof::StateDraft;
 
 /// The policy set in force and the shadow set.
 pub(super) struct PolicySets {
@@ -58,9 +60,6 @@ pub(super) struct PolicyState {
 }
 
 impl PolicyState {
-    /// The state's key in the log.
-    pub(super) const KEY: &'static str = "policies";
-
     /// Chooses the set to put in force, and whether it must be recorded.
     pub(super) fn choose(asked: Option<PolicySet>, recorded: Option<Self>) -> Result<(PolicySet, bool), Error> {
         let set = match (asked, &recorded) {
@@ -89,6 +88,10 @@ impl PolicyState {
             later: later.to_vec(),
             recommended,
         })
+    }
+
+    pub(super) fn draft(&self) -> Result<StateDraft, Error> {
+        states::draft(state_kinds::Policies::PREFIX, self)
     }
 
     fn documents(&self) -> Vec<PolicySource> {
@@ -136,6 +139,6 @@ impl Governor {
     }
 
     pub(super) fn order_policies(&self, set: &PolicySet, cause: &str) -> Result<Sequence, Error> {
-        self.set_state(states::draft(PolicyState::KEY, &PolicyState::of(set)?)?, cause)
+        self.set_state(PolicyState::of(set)?.draft()?, cause)
     }
 }

@@ -1,15 +1,12 @@
-//! Repair: replacing a broken log by a new one, and the agents and policies that it takes over.
+//! Repair: replacing a broken log by a new one, with options.
 
 use std::path::Path;
 
-use super::policies::PolicyState;
-use super::{agents, kill_switch, repair_states, states};
-use crate::model::{AgentState, Error, RepairReport};
-use crate::policy::PolicySet;
-use crate::proof::{self, FoundStates, RepairStates};
+use super::state_kinds::Repairing;
+use crate::model::{Error, RepairReport};
+use crate::proof;
 use crate::store::{KeptCheckpoint, StoreId};
 use crate::system::{Clock, Entropy, SystemClock, SystemEntropy};
-use crate::trust::AgentRecord;
 
 /// Options of a repair.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +22,11 @@ impl RepairOptions {
     pub fn suspend_all(mut self) -> Self {
         self.suspend_all = true;
         self
+    }
+
+    /// Returns whether every agent is suspended.
+    pub(super) const fn suspends_all(&self) -> bool {
+        self.suspend_all
     }
 
     /// Compares the broken log with a checkpoint that was stored elsewhere, signed by `key`. The checkpoint confirms
@@ -70,7 +72,7 @@ impl RepairOptions {
 ///   one.
 /// - Pins and overrides of tools are taken over. For a tool pinned or overridden after the break, every call is at
 ///   least HIGH until that is repeated.
-/// - Pending escalations end, with a reason. Pre-approvals are not taken over. Rate-limit counters start at zero.
+/// - Pending escalations end, with a reason, and open tasks end. Pre-approvals are not taken over. Rate-limit counters start at zero.
 ///
 /// After a power failure the folder holds the old log, the new log, or a state that the next call completes; until
 /// then, nothing else opens it.
@@ -88,102 +90,5 @@ impl RepairOptions {
 pub fn repair(folder: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairReport, Error> {
     let fresh = StoreId(SystemEntropy.bits().to_le_bytes());
     let checkpoint = options.checkpoint.clone();
-    proof::repair(folder.as_ref(), SystemClock.now(), fresh, checkpoint, &|found| carry(found, options))
+    proof::repair(folder.as_ref(), SystemClock.now(), fresh, checkpoint, &|found| Repairing::of(found, options))
 }
-
-/// The policy set in force when the previous one is unknown.
-const NOTHING: &str = r#"
-name = "nothing-until-a-set-is-loaded"
-[[rule]]
-id = "the-log-was-repaired"
-effect = "deny"
-match.capabilities = ["*:*"]
-"#;
-
-fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, Error> {
-    let mut carried = RepairStates::default();
-    repair_states::trust_model(found, &mut carried);
-    let policies_are_known = found.good.contains_key(PolicyState::KEY);
-    let policies_changed = found.behind.contains_key(PolicyState::KEY);
-    let suspend_all = options.suspend_all || found.is_contradicted || policies_changed || !policies_are_known;
-    if found.is_contradicted {
-        let note = "HEAD, CHECKPOINT, the index or the given checkpoint contradicts the journal: entries were \
-                    rewritten, so every agent was suspended";
-        carried.notes.push(note.to_owned());
-    }
-    if let Some(first) = found.first_unconfirmed {
-        carried.notes.push(format!(
-            "the entries from {first} on are unconfirmed: only their restrictions were carried over; if somebody may \
-             have removed a suspension from them, suspend all agents"
-        ));
-    }
-    if let Some(policies) = found.good.get(PolicyState::KEY) {
-        let value = String::from_utf8_lossy(policies).into_owned();
-        let state = proof::StateDraft::new(PolicyState::KEY.to_owned(), value);
-        carried.states.push((state, "carried over by a repair".to_owned()));
-    } else {
-        let state = states::draft(PolicyState::KEY, &PolicyState::of(&PolicySet::from_toml(NOTHING)?)?)?;
-        carried.states.push((state, "no confirmed entry says which policy set was in force".to_owned()));
-        let note = "no confirmed entry says which policy set was in force: everything is denied until one is loaded, \
-                    and every agent was suspended";
-        carried.notes.push(note.to_owned());
-    }
-    if policies_are_known && policies_changed {
-        let note = "unconfirmed entries put a policy set in force that may be stricter: the set before it was carried \
-                    over, and every agent was suspended; load the right set, then resume the agents";
-        carried.notes.push(note.to_owned());
-    }
-    let keys = found.good.keys().chain(found.behind.keys().filter(|key| !found.good.contains_key(*key)));
-    for key in keys.filter(|key| key.starts_with(agents::KEY_PREFIX)) {
-        let read = |value: &Vec<u8>| serde_json::from_slice::<AgentRecord>(value).ok();
-        let behind: Vec<AgentRecord> = found.behind.get(key).into_iter().flatten().filter_map(read).collect();
-        let good = found.good.get(key).and_then(read);
-        let Some(known) = good.clone().or_else(|| behind.last().cloned()) else {
-            carried.notes.push(format!("the state {key:?} cannot be read and was not carried over"));
-            continue;
-        };
-        let record = tightened(&known, &behind, suspend_all || good.is_none());
-        if good.as_ref() != Some(&record) {
-            carried.tightened.push(record.agent_id.to_string());
-        }
-        let cause = if good.as_ref() == Some(&record) {
-            "carried over by a repair"
-        } else {
-            "carried over by a repair, with restrictions from unconfirmed entries"
-        };
-        carried.states.push((agents::state_of(&record)?, cause.to_owned()));
-        carried.agents += 1;
-    }
-    let (stops, unreadable) = kill_switch::carried(found)?;
-    carried.states.extend(stops.into_iter().map(|state| (state, "carried over by a repair".to_owned())));
-    for key in unreadable {
-        carried.notes.push(format!("the state {key:?} cannot be read and was not carried over"));
-    }
-    repair_states::escalations(found, &mut carried)?;
-    repair_states::endpoints(found, &mut carried);
-    repair_states::cursors(found, &mut carried);
-    repair_states::keys(found, &mut carried);
-    repair_states::tools(found, &mut carried)?;
-    Ok(carried)
-}
-
-/// The agent with the most restrictive of these states.
-fn tightened(known: &AgentRecord, behind: &[AgentRecord], suspended: bool) -> AgentRecord {
-    let mut record = known.clone();
-    for later in behind {
-        record.state = record.state.max(later.state);
-        if later.trust.score < record.trust.score {
-            record.trust = later.trust;
-        }
-    }
-    if suspended {
-        record.state = record.state.max(AgentState::Suspended);
-    }
-    record
-}
-
-const _: fn() = || {
-    // INVARIANT: states are ordered by restrictiveness.
-    const { assert!((AgentState::Active as u8) < AgentState::Suspended as u8) };
-    const { assert!((AgentState::Suspended as u8) < AgentState::Retired as u8) };
-};

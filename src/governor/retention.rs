@@ -1,14 +1,12 @@
 //! Freezing the log, and moving entries to archives.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::log::Log;
-use super::policies::PolicyState;
+use super::state_kinds::Rerecording;
 use super::states::checked_note;
-use super::{Governor, agents, catalogue, cursor, escalations, kill_switch};
-use crate::model::{ArchiveReport, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
+use crate::model::{ArchiveReport, Error, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
 use crate::proof;
 use crate::store::{Files, RealFiles};
 
@@ -85,19 +83,13 @@ impl Log<'_> {
         }
         // States are recorded again, so they must be what the journal says.
         self.governor.inner.log.wait_verified()?;
-        let rerecorded = self.governor.rerecord(now)?;
+        let again = Rerecording::of(self.governor, now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
-        // States that may be archived without being recorded again: answered escalations (the records tell the answer),
-        // lifted kill switches, deleted cursors and removed pins. No pre-approval lasts as long as the archived entries
-        // are old.
-        let kinds =
-            [escalations::KEY_PREFIX, kill_switch::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX, catalogue::KEY_PREFIX];
-        let is_over = |key: &str| kinds.iter().any(|kind| key.starts_with(kind));
-        let may_leave = |key: &str| rerecorded.contains(key) || is_over(key);
         let sign = |entries, root| self.governor.signed(entries, root);
-        let report = self.governor.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
+        let report = self.governor.inner.log.archive(now, count, &|key| again.may_leave(key), &to, &name, &sign)?;
         self.governor.inner.approvals.queue.forget_before(report.entries);
         self.governor.inner.approvals.given.forget_before(report.entries, now);
+        self.governor.inner.tasks.forget_before(report.entries, now);
         Ok(Some(report))
     }
 
@@ -150,35 +142,8 @@ impl Log<'_> {
     }
 }
 
-impl Governor {
-    /// Enqueues every state again, so that archiving loses none, and returns their keys.
-    fn rerecord(&self, at: Timestamp) -> Result<BTreeSet<String>, Error> {
-        const CAUSE: &str = "recorded again before an archive";
-        let mut keys = BTreeSet::new();
-        for cell in self.inner.ledger.all_to_come() {
-            // Held so that no change happens meanwhile.
-            let agent = cell.write();
-            let state = agents::state_of(&agent)?;
-            keys.insert(state.key.clone());
-            self.inner.log.queue().set_state(at, state, CAUSE.to_owned())?;
-        }
-        self.rerecord_escalations(CAUSE, &mut keys)?;
-        let turn = self.inner.policies.turn();
-        self.order_policies(&self.policies().current(), CAUSE)?;
-        drop(turn);
-        keys.insert(PolicyState::KEY.to_owned());
-        self.rerecord_stops(at, CAUSE)?;
-        self.rerecord_tools(at, CAUSE, &mut keys)?;
-        keys.insert(self.rerecord_trust_model(at, CAUSE)?);
-        self.inner
-            .extensions
-            .rerecord(|state| self.inner.log.queue().set_state(at, state, CAUSE.to_owned()), &mut keys)?;
-        self.rerecord_cursors(CAUSE, &mut keys)?;
-        self.rerecord_alerts(CAUSE)?;
-        Ok(keys)
-    }
-
-    #[cfg(not(feature = "checkpoints"))]
+#[cfg(not(feature = "checkpoints"))]
+impl super::Governor {
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "with checkpoints there is a key")]
     fn signed(&self, _: u64, _: crate::model::Digest) -> Result<Option<String>, Error> {
         Ok(None)

@@ -1,6 +1,7 @@
 //! Trust as the governor keeps it: its changes, and their entries in the log.
 
 use super::agents::state_of;
+use super::state_kinds::{self, StateKind as _};
 use super::states::{self, checked_note};
 use super::{Governor, checked_agent_id};
 use crate::model::{
@@ -9,9 +10,6 @@ use crate::model::{
 };
 use crate::proof::{ChangeDraft, ProofQuery, StateDraft, TrustMove};
 use crate::trust::{AgentCell, AgentRecord, Facts, TrustModel, TrustState};
-
-/// Log key of the trust model in force.
-pub(super) const MODEL_KEY: &str = "trust-model";
 
 /// The trust of a governor's agents, see [`Governor::trust`].
 #[derive(Debug, Clone, Copy)]
@@ -291,7 +289,7 @@ impl Governor {
 
     /// Records the trust model in force if it has changed.
     pub(super) fn record_trust_model(&self, recorded: Option<&[u8]>) -> Result<(), Error> {
-        let state = states::draft(MODEL_KEY, &self.inner.trust_model)?;
+        let state = states::draft(state_kinds::Model::PREFIX, &self.inner.trust_model)?;
         // Without an entry in the log the default model applies.
         let is_same = match recorded {
             Some(recorded) => recorded == state.value.as_bytes(),
@@ -302,15 +300,6 @@ impl Governor {
         }
         let sequence = self.set_state(state, "in force from here on")?;
         self.inner.log.settle(sequence)
-    }
-}
-
-impl Governor {
-    /// Enqueues the trust model again, before an archive, and returns its key.
-    pub(super) fn rerecord_trust_model(&self, at: Timestamp, cause: &str) -> Result<String, Error> {
-        let state = states::draft(MODEL_KEY, &self.inner.trust_model)?;
-        self.inner.log.queue().set_state(at, state, cause.to_owned())?;
-        Ok(MODEL_KEY.to_owned())
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::Governor;
+use super::state_kinds::{self, StateKind as _};
 use super::trust::Trust;
-use super::{Governor, agents, trust};
 use crate::model::{AgentId, Error, Score, Sequence, TrustCause, TrustCheck, TrustDifference, TrustSnapshot};
 use crate::proof::{TrustMove, TrustStep};
 use crate::trust::{AgentRecord, Rebuild, TrustEvent, TrustFact, TrustModel, TrustState};
@@ -57,12 +58,12 @@ struct Found {
 
 impl Rebuilding {
     fn take(&mut self, governor: &Governor, step: &TrustStep<'_>) {
-        if step.key == trust::MODEL_KEY {
+        if step.key == state_kinds::Model::PREFIX {
             // After an unreadable model, later trust differs, which is reported.
             self.model = serde_json::from_slice(step.value).unwrap_or_default();
             return;
         }
-        if !step.key.starts_with(agents::KEY_PREFIX) {
+        if !step.key.starts_with(state_kinds::Agents::PREFIX) {
             return;
         }
         let Ok(stated) = serde_json::from_slice::<AgentRecord>(step.value) else { return };

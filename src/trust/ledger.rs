@@ -96,9 +96,8 @@ pub(crate) struct Ledger {
     active: AtomicU64,
 }
 
-impl Ledger {
-    /// Creates a ledger without agents.
-    pub(crate) fn new() -> Self {
+impl Default for Ledger {
+    fn default() -> Self {
         Self {
             hasher: RandomState::new(),
             shards: std::array::from_fn(|_| RwLock::default()),
@@ -107,7 +106,9 @@ impl Ledger {
             active: AtomicU64::new(0),
         }
     }
+}
 
+impl Ledger {
     /// Returns an agent by its ID.
     pub(crate) fn get(&self, id: &AgentId) -> Option<Arc<AgentCell>> {
         self.shard(id)?.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn only_writers_of_the_same_agent_wait_for_a_slow_record() {
-        let ledger = &Ledger::new();
+        let ledger = &Ledger::default();
         let (go, waits) = mpsc::channel();
         let (says, started) = mpsc::channel();
         thread::scope(|scope| {
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_could_not_be_recorded_can_be_registered_again() {
-        let ledger = Ledger::new();
+        let ledger = Ledger::default();
         assert!(ledger.insert(agent("a"), |_| Err(())).is_err());
         assert!(ledger.get(&"a".parse().unwrap()).is_none());
         assert!(ledger.insert(agent("a"), |_| Ok::<(), ()>(())).unwrap().is_ok());

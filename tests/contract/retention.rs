@@ -12,6 +12,7 @@ use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::maintenance::verify_archive;
 use rulekeep::proof::{ExportRange, ProofId, verify_export};
 use rulekeep::system::Timestamp;
+use rulekeep::task::{TaskId, TaskRequest, TaskState};
 use rulekeep::{Agent, Durability, Error, Governor, Outcome, PolicySet, ProofQuery, Tier};
 use serde_json::{Value, json};
 
@@ -33,6 +34,8 @@ struct Aged {
     clock: Hand,
     old: Vec<ProofId>,
     new: Vec<ProofId>,
+    /// A task of the older half.
+    task: TaskId,
 }
 
 impl Aged {
@@ -50,13 +53,14 @@ impl Aged {
         governor.tools().load(&tools("Reads a page."), None).unwrap();
         governor.tools().change(&["pinned", "unpinned"].map(ToolChange::pin)).unwrap();
         governor.tools().unpin("unpinned", None).unwrap();
+        let task = governor.tasks().open(TaskRequest::new("a", "Read the minutes")).unwrap().id();
         let old = heavy(&governor, 400, 1);
         clock.set(NOON + 40 * DAY);
         // An outcome that comes when its record is about to leave.
         governor.report(&old[5], Outcome::Success).unwrap();
         let new = heavy(&governor, 380, 2);
         wait_until_sealed(&governor);
-        (Self { dir, clock, old, new }, governor)
+        (Self { dir, clock, old, new, task }, governor)
     }
 
     fn store(&self) -> std::path::PathBuf {
@@ -210,7 +214,7 @@ fn nothing_too_new_or_over_a_file_is_archived() {
     assert_eq!(code(governor.log().archive(at(NOON + DAY), &file)), "CONFLICT");
     assert_eq!(fs::read(&file).unwrap(), b"mine");
     let total = governor.verify().unwrap().records;
-    assert_eq!(total, (aged.old.len() + aged.new.len()) as u64);
+    assert_eq!(total, (1 + aged.old.len() + aged.new.len()) as u64, "the task has a record too");
 
     // Others than those that belong together are not one chain.
     let archive = aged.dir.path().join("one.rka");
@@ -352,4 +356,22 @@ fn a_corrected_outcome_outlasts_the_archive_of_its_past() {
         assert_eq!(code(governor.trust().correct(&aged.old[5], "too late")), "PROOF_NOT_FOUND", "{look}");
         governor.close().unwrap();
     }
+}
+
+#[test]
+fn a_log_with_open_and_ended_tasks_is_archived() {
+    let (aged, governor) = Aged::new();
+    let opened = |words| governor.tasks().open(TaskRequest::new("a", words)).unwrap();
+    let (open, closed) = (opened("Send the agenda to ann@example.com").id(), opened("Read the minutes"));
+    closed.close(None).unwrap();
+    let file = aged.dir.path().join("2027.rka");
+    let archive = governor.log().archive(at(NOON + DAY), &file).unwrap().expect("whole segments are that old");
+    assert!(archive.records > 0);
+    governor.close().unwrap();
+    drop(governor);
+
+    let governor = aged.reopened();
+    assert_eq!(governor.tasks().get(open).unwrap().info().unwrap().state, TaskState::Open);
+    assert_eq!(code(governor.tasks().get(aged.task)), "TASK_NOT_FOUND", "its entries are in the archive");
+    governor.log().verify_with_archives(&[&file]).unwrap();
 }

@@ -13,6 +13,7 @@ use rulekeep::event::EventFilter;
 use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::maintenance::{RepairOptions, RepairReport, repair};
 use rulekeep::proof::BrokenKind;
+use rulekeep::task::TaskRequest;
 use rulekeep::trust::TrustModel;
 use rulekeep::{Agent, Decision, Durability, Governor, GovernorBuilder, Outcome, PolicySet, ProofQuery, Tier};
 
@@ -495,4 +496,22 @@ fn places_of_the_old_log_are_not_taken_for_those_of_the_new_one() {
     }
     assert_eq!(carried().items.iter().filter(|item| item.agent_id.as_str() == "b").count(), 2);
     assert_eq!(governor.escalations().list(&EscalationQuery::all()).unwrap().total, 3);
+}
+
+#[test]
+fn open_tasks_that_a_repair_ends_are_named_in_its_notes() {
+    let store = tempfile::tempdir().unwrap();
+    let governor = Sample::builder().open(store.path()).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    let task = governor.tasks().open(TaskRequest::new("a", "Read the minutes")).unwrap().id();
+    governor.tasks().open(TaskRequest::new("a", "Read the agenda")).unwrap().close(None).unwrap();
+    let damaged = governor.enforce(&reading("a")).unwrap().proof_id;
+    governor.close().unwrap();
+    change(&journal(store.path()), |bytes| {
+        let frame = frames(bytes)[usize::try_from(damaged.sequence().get()).unwrap()].clone();
+        bytes[frame.start + 80] ^= 1;
+    });
+    let report = repaired(store.path());
+    assert!(report.notes.iter().any(|note| note.starts_with("1 open tasks")), "{:?}", report.notes);
+    assert_eq!(code(reopened(store.path()).tasks().get(task)), "TASK_NOT_FOUND");
 }

@@ -37,13 +37,13 @@ pub(super) use digest::plain;
 use preapproval_table::PreApprovals;
 pub use preapprovals::PreApprovalStanding;
 use queue::Queue;
-pub(super) use restore::KEY_PREFIX;
 
 use std::sync::{Arc, OnceLock};
 
 use self::asked_evidence::AskedEvidence;
 use self::queue::{Listed, Open};
 use super::background::Background;
+use super::state_kinds::{self, StateKind as _};
 use super::{Governor, checked_agent_id, states};
 use crate::model::{
     Error, Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationRecord, EscalationState,
@@ -219,7 +219,7 @@ pub(super) fn ended_by(record: &EscalationRecord, why: &str) -> Result<Option<St
 }
 
 fn key(id: EscalationId) -> String {
-    format!("{KEY_PREFIX}{id}")
+    state_kinds::Escalations::key(id)
 }
 
 /// A state of an escalation, with the cause of the change.

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 
 use super::super::limits::LimitMeter;
+use super::super::state_kinds::{self, StateKind as _};
 use super::super::{Governor, states};
 use super::digest::seen_as;
 use crate::model::{
@@ -166,7 +167,7 @@ impl PreApprovalRecord {
 /// A state of a pre-approval, with the cause of the change.
 pub(super) fn change(record: &PreApprovalRecord, cause: String) -> Result<ChangeDraft, Error> {
     let standing = PreApprovalRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
-    let state = states::draft(format!("{GRANT_PREFIX}{}", record.id), &standing)?.with_own_place();
+    let state = states::draft(state_kinds::Grants::key(record.id), &standing)?.with_own_place();
     Ok(ChangeDraft { state, cause, trust: None })
 }
 

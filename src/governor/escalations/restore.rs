@@ -5,15 +5,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::super::background::Background;
+use super::super::state_kinds::{AGAIN, Rerecording};
 use super::super::{Governor, Inner, agents, states};
 use super::change;
 use super::end::Unsettled;
 use super::queue::{Queue, Unmended};
 use crate::model::{ENDED_BY_KILL_SWITCH, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
 use crate::proof::{EvidenceSelection, OutcomeDraft};
-
-/// Prefix of the log keys of escalations.
-pub(in crate::governor) const KEY_PREFIX: &str = "escalation/";
 
 impl Queue {
     /// Restores an escalation from the log.
@@ -177,18 +175,14 @@ impl Governor {
     }
 
     /// Enqueues the open escalations again, before an archive.
-    pub(in crate::governor) fn rerecord_escalations(
-        &self,
-        cause: &str,
-        keys: &mut std::collections::BTreeSet<String>,
-    ) -> Result<(), Error> {
+    pub(in crate::governor) fn rerecord_escalations(&self, again: &mut Rerecording<'_>) -> Result<(), Error> {
         for open in self.inner.approvals.queue.all_open() {
             let mut record = open.lock();
             if !super::queue::is_open(&record) {
                 continue;
             }
-            let rerecorded = change(&record, cause)?;
-            keys.insert(rerecorded.state.key.clone());
+            let rerecorded = change(&record, AGAIN)?;
+            again.note(rerecorded.state.key.clone());
             record.place = self.inner.log.queue().change(self.inner.clock.now(), rerecorded)?;
             self.inner.approvals.queue.changed(record.state, &record);
         }

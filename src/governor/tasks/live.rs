@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::super::state_kinds::{self, StateKind as _};
 use super::super::{Governor, states};
 use super::call::{CallDigest, CallKey};
 use crate::mandate::{Asked, Fit, Memory, Words};
@@ -16,13 +17,10 @@ use crate::model::{
 use crate::parse::{Catalogue, RatedTool};
 use crate::proof::{InputEvidence, ProofQuery, StateDraft};
 
-/// Prefix of the log keys of tasks.
-pub(in crate::governor) const KEY_PREFIX: &str = "task/";
-
 /// All tasks of a governor.
 #[derive(Default)]
 pub(in crate::governor) struct TaskTable {
-    // Held to look up, add or end a task; no other lock is acquired while it is held.
+    // Held to look up, add or end a task; only the log's queue is locked while it is held.
     table: RwLock<Table>,
 }
 
@@ -214,8 +212,12 @@ impl Running {
 }
 
 impl TaskRecord {
+    fn is_open(&self, now: Timestamp) -> bool {
+        self.state == TaskState::Open && now < self.expires_at
+    }
+
     pub(super) fn draft(&self, id: TaskId) -> Result<StateDraft, Error> {
-        states::draft(format!("{KEY_PREFIX}{id}"), self)
+        states::draft(state_kinds::Tasks::key(id), self)
     }
 }
 
@@ -230,10 +232,33 @@ impl TaskTable {
 
     /// Restores a task from the log.
     pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
-        let id = key.strip_prefix(KEY_PREFIX).and_then(|id| id.parse().ok());
+        let id = key.strip_prefix(state_kinds::Tasks::PREFIX).and_then(|id| id.parse().ok());
         let id = id.ok_or_else(|| Error::storage(format!("the state {key:?} is not a task's")))?;
         self.write().kept.insert(id, states::read(key, value)?);
         Ok(())
+    }
+
+    /// Passes on the state of each open task; none changes meanwhile.
+    pub(in crate::governor) fn each_open(
+        &self,
+        now: Timestamp,
+        mut pass: impl FnMut(StateDraft) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let table = self.read();
+        let mut open = table.kept.iter().filter(|(_, record)| record.is_open(now));
+        open.try_for_each(|(id, record)| pass(record.draft(*id)?))
+    }
+
+    /// Forgets the tasks that are over and whose records are in an archive.
+    pub(in crate::governor) fn forget_before(&self, first: u64, now: Timestamp) {
+        let mut table = self.write();
+        let is_kept = |record: &TaskRecord| {
+            record.is_open(now) || record.proofs.last().is_some_and(|proof| proof.sequence().get() >= first)
+        };
+        let gone: Vec<TaskId> = table.kept.extract_if(|_, record| !is_kept(record)).map(|(id, _)| id).collect();
+        for id in gone {
+            table.live.remove(&id);
+        }
     }
 
     pub(super) fn knows(&self, id: TaskId) -> bool {

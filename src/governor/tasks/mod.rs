@@ -22,7 +22,7 @@ mod open;
 mod under;
 mod widen;
 
-pub(super) use live::{KEY_PREFIX, TaskTable};
+pub(super) use live::TaskTable;
 pub(super) use under::Under;
 
 use serde_json::Value;
