@@ -8,6 +8,7 @@ use rmcp::model::{
     InputRequest, InputRequiredResult, InputResponses, ServerRequest, ServerResult,
 };
 use rmcp::service::{RequestContext, ServiceError};
+use rulekeep::escalation::EscalationState;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -156,13 +157,13 @@ impl ToolCall {
             }
         };
         let escalation = match escalation {
-            Ok(escalation) if escalation["state"] == "pending" => return Looked::Pending,
+            Ok(escalation) if escalation.state == EscalationState::Pending => return Looked::Pending,
             Ok(escalation) => escalation,
             Err(error) => return Looked::Refused(Refusal::of_error(&error)),
         };
         self.shared.pending.remove(&self.digest);
-        if escalation["state"] != "approved" {
-            let why = format!("the escalation {id} ended without an approval: {}", escalation["state"]);
+        if escalation.state != EscalationState::Approved {
+            let why = format!("the escalation {id} ended without an approval: {}", escalation.state);
             return Looked::Refused(Refusal::new("escalated", why).with("escalationId", id));
         }
         match governance.claim(&waiting.asked).await {
