@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rulekeep::escalation::{EscalationState, ReviewNeed};
-use rulekeep::{Decision, Enforcement};
+use rulekeep::{Decision, Enforcement, Outcome};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
@@ -46,14 +46,6 @@ pub(crate) struct Permit {
 pub(crate) struct Asked {
     pub(crate) id: String,
     pub(crate) intent: Value,
-}
-
-/// The outcome of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Success,
-    Failure,
-    Unknown,
 }
 
 impl Governance {
@@ -104,14 +96,10 @@ impl Governance {
         }
     }
 
-    /// Reports the outcome of a call. A failure is only logged: the call was made, and a refusal would make the
-    /// client repeat it.
-    pub(crate) async fn report(&self, permit: &Permit, outcome: Outcome) {
-        let outcome = match outcome {
-            Outcome::Success => "SUCCESS",
-            Outcome::Failure => "FAILURE",
-            Outcome::Unknown => "UNKNOWN",
-        };
+    /// Reports the outcome of a call; `None` if it is unknown. A failure is only logged: the call was made, and a
+    /// refusal would make the client repeat it.
+    pub(crate) async fn report(&self, permit: &Permit, outcome: Option<Outcome>) {
+        let outcome = outcome.map_or("UNKNOWN", Outcome::as_str);
         let params = json!({ "proofId": permit.proof_id, "outcome": outcome });
         if let Err(error) = self.call::<IgnoredAny>("outcome/report", params).await {
             tracing::error!(proof_id = permit.proof_id, outcome, %error, "the outcome of a tool call is not recorded");
