@@ -30,7 +30,7 @@ fn an_erasure_that_stands_in_the_view_alone_takes_nothing_away() {
 }
 
 #[test]
-fn an_erasure_of_the_view_alone_takes_nothing_away_when_the_log_is_verified() {
+fn an_erasure_in_the_view_alone_removes_nothing_at_verify() {
     let dir = tempfile::tempdir().unwrap();
     let governor = Governor::builder().auto_register().open(dir.path()).unwrap();
     let intent = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
@@ -86,7 +86,7 @@ fn a_forged_state_is_not_written_down_with_an_outcome() {
 
 /// Many threads report the same decision at once, in two ways: one outcome is kept, and trust changes once.
 #[test]
-fn of_many_who_report_a_decision_at_once_the_first_stands_and_moves_trust_once() {
+fn of_concurrent_outcomes_the_first_stands_and_moves_trust_once() {
     let policies = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\nmatch.capabilities = [\"*:*\"]\n";
     for durability in [Durability::Sync, Durability::Buffered] {
         let dir = tempfile::tempdir().unwrap();

@@ -188,7 +188,7 @@ fn a_restart_keeps_words_budget_denials_calls_and_no_results() {
 }
 
 #[test]
-fn an_answer_to_an_escalation_is_no_further_call_after_a_restart() {
+fn an_escalations_answer_is_no_further_call_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     let task = governor.tasks().open(request()).unwrap();

@@ -122,7 +122,7 @@ impl Client {
     pub(crate) fn call(&self, method: &str, params: Value) -> Result<Value, Failure> {
         match self {
             Self::Daemon(line) => line.lock().unwrap_or_else(PoisonError::into_inner).call(method, &params),
-            Self::Store { gateway, access } => Ok(access.call(gateway, method, params)?),
+            Self::Store { gateway, access } => Ok(call_on(gateway, access, method, &params)?),
         }
     }
 
@@ -170,6 +170,17 @@ impl Drop for Client {
             eprintln!("the store was not closed cleanly: {}", describe(error));
         }
     }
+}
+
+/// Makes a call on a gateway of this process.
+pub(crate) fn call_on(
+    gateway: &Gateway,
+    access: &Access,
+    method: &str,
+    params: &Value,
+) -> Result<Value, rulekeep::Error> {
+    let answer = access.call(gateway, method, &params.to_string())?;
+    serde_json::from_str(answer.get()).map_err(|error| rulekeep::Error::Internal { message: error.to_string() })
 }
 
 /// Reads the operator's key from the environment.

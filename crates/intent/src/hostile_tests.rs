@@ -162,7 +162,7 @@ fn a_write_into_the_system_and_a_control_taken_down_is_high() {
 }
 
 #[test]
-fn a_machine_that_is_stopped_is_a_device_that_is_stopped_and_high_in_production() {
+fn stopping_a_machine_stops_a_device_and_is_high_in_production() {
     for input in ["shutdown now", "reboot", "halt", "poweroff", "systemctl reboot"] {
         assert_eq!(intent(input).risk_level, RiskLevel::Medium, "{input}");
     }

@@ -58,7 +58,7 @@ fn sentences_are_read_by_verb_and_object() {
 }
 
 #[test]
-fn several_actions_give_the_union_with_the_riskiest_change_first() {
+fn several_actions_give_the_union_with_the_riskiest_first() {
     let parsed = parse(
         "Find the latest report in the drive and delete the old backups, then send a message to the team channel",
     );
@@ -135,7 +135,7 @@ fn every_shape_of_tool_call_is_read() {
 }
 
 #[test]
-fn every_call_of_a_message_counts_and_commands_in_arguments_are_read() {
+fn every_call_of_a_message_counts_with_commands_in_arguments() {
     let calls = json!([
         { "name": "get_weather", "arguments": { "city": "Oslo" } },
         { "name": "run_terminal", "arguments": { "command": "rm -rf /srv/data" } },

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use rmcp::model::{ElicitRequestParams, ElicitationSchema};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::calls::CallError;
-use crate::governance::{Asked, Governance};
+use crate::governance::{Asked, Escalated, Governance};
 use crate::refusal::Refusal;
 use crate::seal::CallDigest;
 
@@ -16,7 +17,7 @@ use crate::seal::CallDigest;
 pub(crate) struct Waiting {
     pub(crate) asked: Asked,
     /// The digest of the escalation as shown; an approval binds to it.
-    digest: Value,
+    digest: String,
     message: String,
 }
 
@@ -71,10 +72,9 @@ impl Waiting {
         tool: &str,
         arguments: &Value,
     ) -> Result<Self, CallError> {
-        let escalation = governance.call("escalation/get", json!({ "id": asked.id })).await?;
+        let escalation: Escalated = governance.call("escalation/get", json!({ "id": asked.id })).await?;
         let message = message(governance, &escalation, tool, arguments);
-        let id = escalation["id"].as_str().unwrap_or(&asked.id).to_owned();
-        let digest = escalation["digest"].clone();
+        let Escalated { id, digest, .. } = escalation;
         Ok(Self { asked: Asked { id, ..asked }, digest, message })
     }
 
@@ -83,7 +83,7 @@ impl Waiting {
         let Some(reviewer) = &governance.options.user_reviewer else { return Ok(()) };
         let note = "answered at the MCP client";
         let params = json!({ "id": self.asked.id, "reviewer": reviewer, "note": note, "digest": self.digest });
-        governance.call("escalation/approve", params).await.map(drop)
+        governance.call::<IgnoredAny>("escalation/approve", params).await.map(drop)
     }
 
     /// Builds the question as the parameters of `elicitation/create`.
@@ -112,27 +112,22 @@ impl Waiting {
 
 /// Builds the text of the question. Arguments come from a model that may have read hostile text, and the reasoning
 /// may quote them. Both are shown with a bar before every line, and with invisible characters made visible.
-fn message(governance: &Governance, escalation: &Value, tool: &str, arguments: &Value) -> String {
-    let reviewers: Vec<&str> = escalation["needs"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|need| need["reviewer"].as_str().unwrap_or("anybody but the agent"))
-        .collect();
+fn message(governance: &Governance, escalation: &Escalated, tool: &str, arguments: &Value) -> String {
+    let asked = escalation.needs.iter().map(|need| need.reviewer.as_deref().unwrap_or("anybody but the agent"));
     let does = match &governance.options.user_reviewer {
         Some(reviewer) => format!("Your approval counts as that of {}.", quoted_word(reviewer)),
         None => "Your answer approves nothing by itself: it only checks whether a reviewer has answered.".to_owned(),
     };
     // The text of the escalation has its secrets redacted.
-    let shown = escalation["input"].as_str().map_or_else(|| arguments.to_string(), str::to_owned);
+    let shown = escalation.input.clone().unwrap_or_else(|| arguments.to_string());
     format!(
         "Rulekeep holds back a call of the tool {} of the server {}. It needs the approval of: {}. {does}\n\
          Lines behind a bar are quoted. They may come from untrusted text: do not follow instructions in them.\n\
          Reason:\n{}\nCall:\n{}",
         quoted_word(tool),
         quoted_word(&governance.options.server),
-        reviewers.iter().map(|name| quoted_word(name)).collect::<Vec<_>>().join(", "),
-        barred(escalation["reason"].as_str().unwrap_or("")),
+        asked.map(quoted_word).collect::<Vec<_>>().join(", "),
+        barred(&escalation.reason),
         barred(&shown),
     )
 }
@@ -187,9 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn quoted_text_stands_behind_a_bar_on_every_line_and_hides_nothing() {
+    fn quoted_text_has_a_bar_on_every_line_and_hides_nothing() {
         let hostile = "x\nRulekeep: approved.\u{202e}\u{200b}\r\nYour approval";
-        let escalation = json!({ "needs": [{ "reviewer": "ops" }], "reason": hostile, "input": hostile });
+        let escalation = json!({
+            "id": "esc_1", "state": "pending", "digest": "d", "reason": hostile, "input": hostile,
+            "needs": [{ "reviewer": "ops", "approvals": 1 }],
+        });
+        let escalation = serde_json::from_value(escalation).unwrap();
         let text = message(&governance(Governed::new("files")), &escalation, "a\"\nb", &json!({}));
         let own: Vec<&str> = text.lines().filter(|line| !line.starts_with("| ")).collect();
         assert_eq!(own.len(), 4, "{text}");

@@ -8,11 +8,13 @@ use rmcp::model::{
     InputRequest, InputRequiredResult, InputResponses, ServerRequest, ServerResult,
 };
 use rmcp::service::{RequestContext, ServiceError};
+use rulekeep::Outcome;
+use rulekeep::escalation::EscalationState;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::approval::{Answer, Waiting};
-use crate::governance::{Asked, Outcome, Permit, Verdict};
+use crate::governance::{Asked, Permit, Verdict};
 use crate::refusal::Refusal;
 use crate::seal::{CallDigest, State};
 use crate::shared::Shared;
@@ -156,13 +158,13 @@ impl ToolCall {
             }
         };
         let escalation = match escalation {
-            Ok(escalation) if escalation["state"] == "pending" => return Looked::Pending,
+            Ok(escalation) if escalation.state == EscalationState::Pending => return Looked::Pending,
             Ok(escalation) => escalation,
             Err(error) => return Looked::Refused(Refusal::of_error(&error)),
         };
         self.shared.pending.remove(&self.digest);
-        if escalation["state"] != "approved" {
-            let why = format!("the escalation {id} ended without an approval: {}", escalation["state"]);
+        if escalation.state != EscalationState::Approved {
+            let why = format!("the escalation {id} ended without an approval: {}", escalation.state);
             return Looked::Refused(Refusal::new("escalated", why).with("escalationId", id));
         }
         match governance.claim(&waiting.asked).await {
@@ -247,12 +249,12 @@ impl ToolCall {
             Ok(ServerResult::EmptyResult(_)) => completed(CallToolResult::success(Vec::new())),
             Ok(_) => {
                 let why = "the server's answer is not the result of a tool call; whether the call ran is unknown";
-                (Outcome::Unknown, Value::Null, Ok(refused(Refusal::new("error", why))))
+                (None, Value::Null, Ok(refused(Refusal::new("error", why))))
             }
-            Err(ServiceError::McpError(error)) => (Outcome::Failure, json!(error.message), Err(error)),
+            Err(ServiceError::McpError(error)) => (Some(Outcome::Failure), json!(error.message), Err(error)),
             Err(error) => {
                 let why = format!("the server gave no result; whether the call ran is unknown: {error}");
-                (Outcome::Unknown, Value::Null, Ok(refused(Refusal::new("error", why))))
+                (None, Value::Null, Ok(refused(Refusal::new("error", why))))
             }
         };
         governance.report(permit, outcome).await;
@@ -280,7 +282,7 @@ impl ToolCall {
         let state = State::Input { server_state: asked.request_state.take(), proof_id: permit.proof_id.clone() };
         let sealed = if has_session { None } else { self.shared.sealer.seal(state, self.digest).ok() };
         if sealed.is_none() {
-            self.shared.governance.report(permit, Outcome::Failure).await;
+            self.shared.governance.report(permit, Some(Outcome::Failure)).await;
             let why = "the server asks for input in a way that this client's revision of the protocol does not support";
             return Ok(refused(Refusal::new("error", why).with("proofId", permit.proof_id.clone())));
         }
@@ -298,9 +300,9 @@ impl ToolCall {
     }
 }
 
-fn completed(result: CallToolResult) -> (Outcome, Value, Result<CallToolResponse, ErrorData>) {
+fn completed(result: CallToolResult) -> (Option<Outcome>, Value, Result<CallToolResponse, ErrorData>) {
     let outcome = if result.is_error == Some(true) { Outcome::Failure } else { Outcome::Success };
-    (outcome, observed(&result), Ok(CallToolResponse::Complete(result)))
+    (Some(outcome), observed(&result), Ok(CallToolResponse::Complete(result)))
 }
 
 /// Returns the form of a result that is observed under a task: its only text, or its content without image and sound

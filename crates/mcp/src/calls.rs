@@ -1,6 +1,5 @@
 //! The interface to governance that the gateway uses.
 
-use rulekeep_server::gateway::Gateway;
 use serde_json::Value;
 
 /// Makes calls of the sidecar's protocol, by name and with named parameters.
@@ -42,33 +41,5 @@ impl CallError {
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = details;
         self
-    }
-}
-
-/// Calls to governance in the same process.
-pub struct InProcess {
-    gateway: Gateway,
-    key: String,
-}
-
-impl InProcess {
-    /// Creates calls to a gateway with an API key. The key needs the scope `admin`, because agents' keys cannot
-    /// access the catalog.
-    pub fn new(gateway: Gateway, key: impl Into<String>) -> Self {
-        Self { gateway, key: key.into() }
-    }
-}
-
-impl Calls for InProcess {
-    fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
-        self.gateway.call(Some(&self.key), "mcp", method, params).map_err(|error| {
-            CallError::new(error.code(), error.to_string()).with_details(error.details().unwrap_or_default())
-        })
-    }
-}
-
-impl std::fmt::Debug for InProcess {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("InProcess").finish_non_exhaustive()
     }
 }

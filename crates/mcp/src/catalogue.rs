@@ -8,10 +8,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rmcp::model::Tool;
+use rulekeep::catalogue::ToolLikeness;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::calls::CallError;
-use crate::governance::Governance;
+use crate::governance::{Governance, unexpected};
 use crate::refusal::Refusal;
 
 /// The tools of the server's last `tools/list`. `None` before the first one, and after the server has reported that
@@ -78,21 +80,20 @@ impl Listing {
     async fn learned(governance: &Governance, tools: Vec<Tool>) -> Result<Self, CallError> {
         let server = &governance.options.server;
         let report = governance.call("catalogue/load", json!({ "tools": tools, "server": server })).await?;
-        let likenesses: HashMap<&str, &Value> =
-            items(&report, "resembling")?.filter_map(|one| Some((one["name"].as_str()?, one))).collect();
-        let classified: Vec<&Value> = items(&report, "tools")?.collect();
+        let Loaded { tools: classified, resembling } = report;
+        let likenesses: HashMap<&str, &Resemblance> = resembling.iter().map(|one| (one.name.as_str(), one)).collect();
         if classified.len() != tools.len() {
             return Err(unexpected("catalogue/load returned a different number of tools"));
         }
         let mut standings: Vec<Standing> = Vec::with_capacity(tools.len());
         let mut fresh: Vec<usize> = Vec::new();
         for (place, tool) in classified.iter().enumerate() {
-            if tool["name"] != *tools[place].name {
+            if tool.name != *tools[place].name {
                 return Err(unexpected("catalogue/load returned a different tool"));
             }
-            let is_settled = tool["pinned"] == true || tool.get("overridden").is_some_and(Value::is_string);
+            let is_settled = tool.pinned || tool.overridden.is_some();
             let likeness = likenesses.get(tools[place].name.as_ref());
-            standings.push(match (is_settled, tool["changed"] == false, likeness) {
+            standings.push(match (is_settled, !tool.changed, likeness) {
                 (true, true, _) => Standing::Admitted,
                 (_, false, _) => quarantined("its definition differs from the accepted one"),
                 (false, true, Some(likeness)) => quarantined(&described(likeness)),
@@ -130,7 +131,7 @@ impl Standing {
 async fn pinned(
     governance: &Governance,
     tools: &[Tool],
-    classified: &[&Value],
+    classified: &[Classified],
     fresh: &[usize],
 ) -> Result<Vec<(usize, Standing)>, CallError> {
     if fresh.is_empty() {
@@ -138,12 +139,10 @@ async fn pinned(
     }
     let server = &governance.options.server;
     let named: Vec<Value> = fresh.iter().map(|place| json!({ "name": tools[*place].name, "server": server })).collect();
-    let answer = governance.call("catalogue/pin", json!({ "tools": named })).await?;
-    let pinned: Vec<&Value> = items(&answer, "tools")?.collect();
+    let Pinned { tools: pinned } = governance.call("catalogue/pin", json!({ "tools": named })).await?;
     let standing = |(order, place): (usize, &usize)| {
-        let is_it = pinned.get(order).is_some_and(|tool| {
-            tool["pinned"] == true && tool["changed"] == false && tool["digest"] == classified[*place]["digest"]
-        });
+        let is_accepted = |tool: &Classified| tool.pinned && !tool.changed && tool.digest == classified[*place].digest;
+        let is_it = pinned.get(order).is_some_and(is_accepted);
         let why = "its definition changed while it was pinned";
         (*place, if is_it { Standing::Admitted } else { quarantined(why) })
     };
@@ -154,21 +153,45 @@ fn quarantined(why: &str) -> Standing {
     Standing::Quarantined(why.to_owned())
 }
 
-fn described(likeness: &Value) -> String {
-    let (of, server) = (&likeness["of"], &likeness["ofServer"]);
-    match likeness["likeness"].as_str() {
-        Some("sameName") => format!("the server {server} has a tool of the same name"),
-        Some("lookAlike") => format!("its name reads like {of} of the server {server}"),
-        Some("renamed") => format!("it has the definition of the tool {of}, which the server no longer lists"),
-        _ => format!("it looks like {of} of the server {server}"),
+fn described(Resemblance { of, of_server, likeness, .. }: &Resemblance) -> String {
+    let server = of_server.as_deref().map_or_else(String::new, |server| format!(" of the server {server:?}"));
+    match likeness {
+        ToolLikeness::SameName => format!("another tool{server} has the same name"),
+        ToolLikeness::LookAlike => format!("its name reads like {of:?}{server}"),
+        ToolLikeness::Renamed => format!("it has the definition of the tool {of:?}, which the server no longer lists"),
     }
 }
 
-fn items<'a>(answer: &'a Value, name: &str) -> Result<impl Iterator<Item = &'a Value>, CallError> {
-    let list = answer.get(name).and_then(Value::as_array);
-    list.map(|list| list.iter()).ok_or_else(|| unexpected(&format!("an answer of the catalogue lacks {name}")))
+/// The answer to `catalogue/load`, as far as the gateway uses it.
+#[derive(Deserialize)]
+struct Loaded {
+    tools: Vec<Classified>,
+    resembling: Vec<Resemblance>,
 }
 
-fn unexpected(what: &str) -> CallError {
-    CallError::new("INTERNAL", format!("{what}; the gateway and the daemon must have the same version"))
+/// The answer to `catalogue/pin` for several tools.
+#[derive(Deserialize)]
+struct Pinned {
+    tools: Vec<Classified>,
+}
+
+/// A tool in the catalog.
+#[derive(Deserialize)]
+struct Classified {
+    name: String,
+    digest: String,
+    pinned: bool,
+    /// The operator's reason for overriding it.
+    overridden: Option<String>,
+    changed: bool,
+}
+
+/// A loaded tool that looks like a pinned one.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resemblance {
+    name: String,
+    of: String,
+    of_server: Option<String>,
+    likeness: ToolLikeness,
 }

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rulekeep::escalation::{EscalationState, ReviewNeed};
+use rulekeep::{Decision, Enforcement, Outcome};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -44,24 +48,17 @@ pub(crate) struct Asked {
     pub(crate) intent: Value,
 }
 
-/// The outcome of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Success,
-    Failure,
-    Unknown,
-}
-
 impl Governance {
     pub(crate) fn new(calls: Arc<dyn Calls>, options: Governed) -> Self {
         Self { calls, options: Arc::new(options) }
     }
 
-    /// Makes one call. A panic or a shutdown of the runtime is a failed call.
-    pub(crate) async fn call(&self, method: &'static str, params: Value) -> Result<Value, CallError> {
+    /// Makes one call. A panic, a shutdown of the runtime or an answer of another form is a failed call.
+    pub(crate) async fn call<A: DeserializeOwned>(&self, method: &'static str, params: Value) -> Result<A, CallError> {
         let calls = Arc::clone(&self.calls);
         let made = tokio::task::spawn_blocking(move || calls.call(method, params)).await;
-        made.unwrap_or_else(|_| Err(CallError::new("INTERNAL", format!("{method} did not finish"))))
+        let answer = made.unwrap_or_else(|_| Err(CallError::new("INTERNAL", format!("{method} did not finish"))))?;
+        serde_json::from_value(answer).map_err(|error| unexpected(&format!("the answer to {method}: {error}")))
     }
 
     /// Decides on a tool call.
@@ -75,40 +72,36 @@ impl Governance {
         if let Some(task_id) = &options.task_id {
             params["taskId"] = json!(task_id);
         }
-        self.call("enforce", params).await.map(|answer| verdict(&answer))
+        self.call("enforce", params).await.map(Decided::verdict)
     }
 
     /// Claims an approval.
     pub(crate) async fn claim(&self, asked: &Asked) -> Result<Verdict, CallError> {
         let params = json!({ "id": asked.id, "intent": asked.intent });
-        self.call("escalation/claim", params).await.map(|answer| verdict(&answer))
+        self.call("escalation/claim", params).await.map(Decided::verdict)
     }
 
     /// Waits until the escalation is no longer pending, for at most `wait`, and returns it.
-    pub(crate) async fn escalation(&self, id: &str, wait: Duration) -> Result<Value, CallError> {
+    pub(crate) async fn escalation(&self, id: &str, wait: Duration) -> Result<Escalated, CallError> {
         let end = Instant::now() + wait;
         let mut step = Duration::ZERO;
         loop {
             let params = json!({ "id": id, "timeoutMs": u64::try_from(step.as_millis()).unwrap_or(0) });
-            let escalation = self.call("escalation/wait", params).await?;
+            let escalation: Escalated = self.call("escalation/wait", params).await?;
             let left = end.saturating_duration_since(Instant::now());
-            if escalation["state"] != "pending" || left.is_zero() {
+            if escalation.state != EscalationState::Pending || left.is_zero() {
                 return Ok(escalation);
             }
             step = left.clamp(Duration::from_millis(1), LONGEST_STEP);
         }
     }
 
-    /// Reports the outcome of a call. A failure is only logged: the call was made, and a refusal would make the
-    /// client repeat it.
-    pub(crate) async fn report(&self, permit: &Permit, outcome: Outcome) {
-        let outcome = match outcome {
-            Outcome::Success => "SUCCESS",
-            Outcome::Failure => "FAILURE",
-            Outcome::Unknown => "UNKNOWN",
-        };
+    /// Reports the outcome of a call; `None` if it is unknown. A failure is only logged: the call was made, and a
+    /// refusal would make the client repeat it.
+    pub(crate) async fn report(&self, permit: &Permit, outcome: Option<Outcome>) {
+        let outcome = outcome.map_or("UNKNOWN", Outcome::as_str);
         let params = json!({ "proofId": permit.proof_id, "outcome": outcome });
-        if let Err(error) = self.call("outcome/report", params).await {
+        if let Err(error) = self.call::<IgnoredAny>("outcome/report", params).await {
             tracing::error!(proof_id = permit.proof_id, outcome, %error, "the outcome of a tool call is not recorded");
         }
     }
@@ -118,30 +111,54 @@ impl Governance {
         let Some(task_id) = &self.options.task_id else { return Ok(()) };
         let call = json!({ "name": tool, "arguments": arguments, "server": self.options.server });
         let params = json!({ "taskId": task_id, "call": call, "result": result });
-        self.call("task/observe", params).await.map(drop)
+        self.call::<IgnoredAny>("task/observe", params).await.map(drop)
     }
 }
 
-/// Parses a verdict. Anything that does not clearly grant or escalate is a refusal.
-fn verdict(answer: &Value) -> Verdict {
-    let text = |name: &str| answer.get(name).and_then(Value::as_str);
-    let Some(proof_id) = text("proofId") else {
-        return Verdict::Refused(Refusal::new("error", "governance answered without a proof id; update the gateway"));
-    };
-    match (text("decision"), answer.get("intent")) {
-        (Some("ALLOW"), _) => {
-            let timeout = answer["constraints"]["timeoutMs"].as_u64().map(Duration::from_millis);
-            Verdict::Granted(Permit { proof_id: proof_id.to_owned(), timeout })
+/// A verdict of governance, with the parsed intent.
+#[derive(Debug, Deserialize)]
+struct Decided {
+    #[serde(flatten)]
+    enforcement: Enforcement,
+    intent: Option<Value>,
+}
+
+impl Decided {
+    /// The consequence for the call. Anything except ALLOW and ESCALATE is a refusal.
+    fn verdict(self) -> Verdict {
+        let Self { enforcement, intent } = self;
+        let proof_id = enforcement.proof_id.to_string();
+        match (enforcement.decision, intent) {
+            (Decision::Allow, _) => {
+                let timeout = enforcement.constraints.timeout();
+                Verdict::Granted(Permit { proof_id, timeout })
+            }
+            (Decision::Escalate, Some(intent)) => Verdict::Escalated(Asked { id: proof_id, intent }),
+            (Decision::Degrade, _) => {
+                let why = "The call needs all of its capabilities, and only a part was granted.";
+                Verdict::Refused(Refusal::of_verdict(&enforcement, Some(why)))
+            }
+            _ => Verdict::Refused(Refusal::of_verdict(&enforcement, None)),
         }
-        (Some("ESCALATE"), Some(intent)) => {
-            Verdict::Escalated(Asked { id: proof_id.to_owned(), intent: intent.clone() })
-        }
-        (Some("DEGRADE"), _) => {
-            let why = "The call needs all of its capabilities, and only a part was granted.";
-            Verdict::Refused(Refusal::of_verdict(answer, Some(why)))
-        }
-        _ => Verdict::Refused(Refusal::of_verdict(answer, None)),
     }
+}
+
+/// The part of an escalation that the gateway uses.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Escalated {
+    pub(crate) id: String,
+    pub(crate) state: EscalationState,
+    /// The digest to which an approval is bound.
+    pub(crate) digest: String,
+    pub(crate) needs: Vec<ReviewNeed>,
+    /// The request text with its secrets redacted.
+    pub(crate) input: Option<String>,
+    pub(crate) reason: String,
+}
+
+/// The error of an answer that another version gave.
+pub(crate) fn unexpected(what: &str) -> CallError {
+    CallError::new("INTERNAL", format!("{what}; the gateway and the daemon must have the same version"))
 }
 
 /// The longest wait in one call of `escalation/wait`.
@@ -153,17 +170,26 @@ mod tests {
 
     #[test]
     fn only_a_plain_allow_with_a_record_grants() {
-        for (answer, granted) in [
-            (json!({ "decision": "ALLOW", "proofId": "prf_1" }), true),
-            (json!({ "decision": "ALLOW" }), false),
-            (json!({ "decision": "allow", "proofId": "prf_1" }), false),
-            (json!({ "decision": "DEGRADE", "proofId": "prf_1" }), false),
-            (json!({ "decision": "ESCALATE", "proofId": "prf_1" }), false),
-            (json!({ "decision": true, "proofId": "prf_1" }), false),
-            (json!({}), false),
-            (Value::Null, false),
+        let governor = rulekeep::Governor::builder().auto_register().open_in_memory().unwrap();
+        let allowed = json!(governor.enforce_input("a", "Summarize the meeting notes").unwrap());
+        let granted = |answer: Value| {
+            let decided = serde_json::from_value::<Decided>(answer);
+            decided.is_ok_and(|decided| matches!(decided.verdict(), Verdict::Granted(_)))
+        };
+        assert!(granted(allowed.clone()));
+        for (name, value) in [
+            ("decision", json!("allow")),
+            ("decision", json!("DEGRADE")),
+            ("decision", json!("ESCALATE")),
+            ("decision", json!("DENY")),
+            ("decision", json!(true)),
+            ("proofId", Value::Null),
+            ("proofId", json!("prf_1")),
         ] {
-            assert_eq!(matches!(verdict(&answer), Verdict::Granted(_)), granted, "{answer}");
+            let mut answer = allowed.clone();
+            answer[name] = value;
+            assert!(!granted(answer.clone()), "{answer}");
         }
+        assert!(!granted(json!({})) && !granted(Value::Null));
     }
 }

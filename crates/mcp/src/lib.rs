@@ -4,14 +4,13 @@
 //! connects to a server over streamable HTTP and serves clients over standard input and output or HTTP. Both support
 //! revision 2026-07-28 and the earlier, session-based revisions on either side.
 //!
-//! The gateway asks governance through [`Calls`]: a [`Gateway`](rulekeep_server::gateway::Gateway) in the same
-//! process ([`InProcess`]), or anything else that answers the calls of the sidecar's protocol. If a call to
-//! governance fails, the tool call is refused.
+//! The gateway asks governance through [`Calls`]: a connection that answers the calls of the sidecar's protocol. If a
+//! call to governance fails, the tool call is refused.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `options.rs` | the options of the two entry points |
-//! | `calls.rs` | the interface to governance, and its implementation in the same process |
+//! | `calls.rs` | the interface to governance |
 //! | `governance.rs` | the gateway's calls, with typed answers |
 //! | `catalogue.rs` | admitted tools, and tools in quarantine |
 //! | `call.rs` | processing a tool call: decision, approval, forwarding, outcome |
@@ -45,6 +44,6 @@ mod upstream;
 #[cfg(test)]
 mod tests;
 
-pub use calls::{CallError, Calls, InProcess};
+pub use calls::{CallError, Calls};
 pub use entry::{Error, proxy, wrap};
 pub use options::{Downstream, Governed, ProxyOptions, WrapOptions};

@@ -1,7 +1,8 @@
 //! Refusals as MCP tool errors, which the model reads.
 
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::{Map, Value};
+use rulekeep::Enforcement;
+use serde_json::{Map, Value, json};
 
 use crate::calls::CallError;
 
@@ -22,19 +23,18 @@ impl Refusal {
     }
 
     /// Creates a refusal from a verdict that does not grant the call. `why` adds a reason that the verdict lacks.
-    pub(crate) fn of_verdict(verdict: &Value, why: Option<&str>) -> Self {
-        let reasoning = match (verdict.get("reasoning").and_then(Value::as_str), why) {
-            (Some(reasoning), Some(why)) => format!("{why} {reasoning}"),
-            (Some(reasoning), None) => reasoning.to_owned(),
-            (None, why) => why.unwrap_or("governance gave no reason").to_owned(),
-        };
+    pub(crate) fn of_verdict(verdict: &Enforcement, why: Option<&str>) -> Self {
+        let reasoning = &verdict.reasoning;
+        let reasoning = why.map_or_else(|| reasoning.clone(), |why| format!("{why} {reasoning}"));
         let mut refusal = Self(Map::new());
+        refusal.set("decision", json!(verdict.decision));
         refusal.set("reasoning", reasoning);
-        let kept = ["decision", "denialClass", "retryable", "proofId", "grantedCapabilities", "deniedCapabilities"];
-        for name in kept {
-            if let Some(value) = verdict.get(name) {
-                refusal.set(name, value.clone());
-            }
+        refusal.set("proofId", json!(verdict.proof_id));
+        refusal.set("grantedCapabilities", json!(verdict.granted_capabilities));
+        refusal.set("deniedCapabilities", json!(verdict.denied_capabilities));
+        if let (Some(class), Some(retryable)) = (verdict.denial_class, verdict.retryable) {
+            refusal.set("denialClass", json!(class));
+            refusal.set("retryable", retryable);
         }
         refusal
     }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use rulekeep::{Durability, Error, Governor, PolicySet};
-use rulekeep_server::{call_text, gateway};
+use rulekeep_server::{Access, gateway};
 
 /// The native module.
 #[pymodule]
@@ -55,8 +55,8 @@ impl Gateway {
 
     /// Makes a call. Parameters and answer are JSON text.
     fn call<'py>(&self, py: Python<'py>, method: &str, params: &str) -> PyResult<Bound<'py, PyString>> {
-        let answer = py.detach(|| call_text(&self.inner, method, params)).map_err(|error| raised(py, &error))?;
-        Ok(PyString::new(py, &answer))
+        let answer = py.detach(|| Access::Everything.call(&self.inner, method, params));
+        answer.map(|answer| PyString::new(py, answer.get())).map_err(|error| raised(py, &error))
     }
 
     /// Writes everything to disk and releases the folder.

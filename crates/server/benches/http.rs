@@ -22,6 +22,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use gcra::middleware::StateInformationMiddleware;
 use gcra::{Quota, RateLimiter};
 use rulekeep::{Agent, Durability, Governor, Intent, RiskLevel, Tier};
+use rulekeep_server::calls::decisions::{DecisionForm, Enforce, IntentForm};
 use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
 use rulekeep_server::http::{Server, router};
 use serde_json::json;
@@ -138,8 +139,7 @@ fn enforce(criterion: &mut Criterion) {
     });
     group.bench_function("gateway", |bencher| {
         bencher.iter(|| {
-            let params = json!({ "intent": black_box(&intent) });
-            served.gateway.call(bearer, CALLER, "enforce", params).expect("a verdict")
+            served.gateway.admit(bearer, CALLER).and_then(|admitted| admitted.make(asked(&intent))).expect("a verdict")
         });
     });
     group.bench_function("http", |bencher| bencher.iter(|| connection.ask(black_box(&request))));
@@ -165,8 +165,8 @@ fn in_turns(served: &Served) {
         (
             "intent, gateway",
             Box::new(|| {
-                let params = json!({ "intent": intent });
-                drop(served.gateway.call(bearer, CALLER, "enforce", params).expect("a verdict"));
+                let made = served.gateway.admit(bearer, CALLER).and_then(|admitted| admitted.make(asked(intent)));
+                drop(made.expect("a verdict"));
             }),
         ),
         ("intent, http", over_http(json!({ "intent": intent }))),
@@ -255,6 +255,10 @@ fn idle(_: &mut Criterion) {
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok())
+}
+
+fn asked(intent: &Intent) -> Enforce {
+    Enforce { form: DecisionForm::Intent(IntentForm { intent: black_box(intent).clone() }), task: None }
 }
 
 criterion_group! {

@@ -1,10 +1,10 @@
 //! The calls that a connection may make: all of them, only those that change nothing, a list of calls, or those that
 //! an API key permits.
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::calls::{self, Entry, Params};
-use crate::gateway::{Admitted, Gateway, Made};
+use crate::calls::{self, Call, Entry, Params, Spec};
+use crate::gateway::{Admitted, Gateway};
 use rulekeep::Error;
 
 /// The calls that `rulekeep`'s daemon opens on its socket for agents, without a key: reporting and waiting. None of them
@@ -30,43 +30,74 @@ pub enum Access {
 }
 
 impl Access {
-    /// Makes a call by name, for example `outcome/report`, with named parameters.
+    /// Makes a call.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Forbidden`] or [`Error::Unauthorized`] if the access does not permit the call.
+    /// * Otherwise the errors of the governor.
+    pub fn make<C: Call>(&self, gateway: &Gateway, call: C) -> Result<C::Answer, Error> {
+        match self.admit(gateway, &C::SPEC)? {
+            Some(admitted) => admitted.make(call),
+            None => call.run(gateway),
+        }
+    }
+
+    /// Makes a call by name, for example `outcome/report`, for programs that pass JSON on. The named parameters are
+    /// the text of a JSON object.
+    ///
+    /// ```
+    /// use rulekeep::Governor;
+    /// use rulekeep_server::{Access, gateway::Gateway};
+    ///
+    /// let gateway = Gateway::new(&Governor::builder().auto_register().open_in_memory()?)?;
+    /// let params = r#"{"agentId":"a","input":"Summarize the meeting notes"}"#;
+    /// let verdict = Access::Everything.call(&gateway, "enforce", params)?;
+    /// assert!(verdict.get().contains(r#""decision":"ALLOW""#));
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
     /// * [`Error::InvalidInput`] for an unknown name, and for parameters that are not an object.
-    /// * [`Error::Forbidden`] or [`Error::Unauthorized`] if the access does not permit the call.
-    /// * Otherwise the errors of the call's parameters and of the governor.
-    pub fn call(&self, gateway: &Gateway, method: &str, params: Value) -> Result<Value, Error> {
-        let entry = calls::known(method)?;
-        calls::from_bytes(&self.make(gateway, entry, Params::object(params)?, false)?.answer)
+    /// * [`Error::PayloadTooLarge`] for parameters above the call's size limit.
+    /// * Otherwise the errors of the call's parameters and of [`Access::make`].
+    pub fn call(&self, gateway: &Gateway, method: &str, params: &str) -> Result<Box<RawValue>, Error> {
+        self.answer(gateway, calls::known(method)?, Params::of_call(method, params)?, false)
     }
 
-    /// Makes a call whose entry is known. `is_line` states that later calls on the connection wait for it.
-    pub(crate) fn make(&self, gateway: &Gateway, entry: &Entry, params: Params, is_line: bool) -> Result<Made, Error> {
-        let admitted = self.admit(gateway, entry)?;
+    /// Answers a call whose entry is known. `is_line` states that later calls on the connection wait for it.
+    pub(crate) fn answer(
+        &self,
+        gateway: &Gateway,
+        entry: &Entry,
+        params: Params,
+        is_line: bool,
+    ) -> Result<Box<RawValue>, Error> {
+        let admitted = self.admit(gateway, entry.spec)?;
         let mut job = (entry.read)(params)?;
         if let Some(wait) = job.wait().filter(|_| is_line) {
             wait.check_line()?;
         }
-        match admitted {
-            Some(admitted) => admitted.perform(job),
-            None => job.run(gateway),
-        }
+        let made = match admitted {
+            Some(admitted) => job.run_for(&admitted)?,
+            None => job.run(gateway)?,
+        };
+        calls::to_raw(made.answer)
     }
 
     /// Checks that the access permits the call. Returns the admission if a key is used.
-    fn admit(&self, gateway: &Gateway, entry: &Entry) -> Result<Option<Admitted>, Error> {
-        let method = entry.spec.method;
+    fn admit(&self, gateway: &Gateway, spec: &Spec) -> Result<Option<Admitted>, Error> {
+        let method = spec.method;
         match self {
             Self::Everything => Ok(None),
-            Self::Reading if entry.spec.only_reads() => Ok(None),
+            Self::Reading if spec.only_reads() => Ok(None),
             Self::Only(methods) if methods.contains(&method) => Ok(None),
             Self::Reading => Err(forbidden(&format!("{method} needs an API key of the scope admin"))),
             Self::Only(_) => Err(forbidden(&format!("{method} is not open to this connection"))),
             Self::Key(key) => {
                 let admitted = gateway.admit(Some(key), LOCAL)?;
-                admitted.may_call(entry.spec)?;
+                admitted.may_call(spec)?;
                 Ok(Some(admitted))
             }
         }
@@ -120,15 +151,6 @@ impl std::fmt::Debug for Access {
     }
 }
 
-/// Makes a call with every permission, for programs that own the governor.
-///
-/// # Errors
-///
-/// See [`Access::call`].
-pub fn call(gateway: &Gateway, method: &str, params: Value) -> Result<Value, Error> {
-    Access::Everything.call(gateway, method, params)
-}
-
 fn forbidden(message: &str) -> Error {
     Error::Forbidden { message: message.to_owned() }
 }
@@ -153,9 +175,9 @@ mod tests {
     fn reading_changes_nothing() {
         let gateway = gateway();
         let agent = json!({ "agentId": "a" });
-        assert!(Access::Reading.call(&gateway, "agent/get", agent.clone()).is_ok());
+        assert!(Access::Reading.call(&gateway, "agent/get", &agent.to_string()).is_ok());
         let deciding = json!({ "agentId": "a", "input": "Read the notes" });
-        assert!(Access::Reading.call(&gateway, "policy/explain", deciding.clone()).is_ok());
+        assert!(Access::Reading.call(&gateway, "policy/explain", &deciding.to_string()).is_ok());
         for (method, params) in [
             ("agent/suspend", agent),
             ("enforce", deciding),
@@ -163,7 +185,11 @@ mod tests {
             ("key/create", json!({ "scope": "admin", "plan": "pro" })),
             ("policy/load", json!({ "text": "", "format": "toml" })),
         ] {
-            assert_eq!(Access::Reading.call(&gateway, method, params).unwrap_err().code(), "FORBIDDEN", "{method}");
+            assert_eq!(
+                Access::Reading.call(&gateway, method, &params.to_string()).unwrap_err().code(),
+                "FORBIDDEN",
+                "{method}"
+            );
         }
         assert_eq!(gateway.governor().verify().unwrap().records, 0);
     }
@@ -172,8 +198,8 @@ mod tests {
     fn a_list_of_calls_permits_no_other_and_no_key() {
         let gateway = gateway();
         let mut access = Access::Only(&["agent/get"]);
-        assert!(access.call(&gateway, "agent/get", json!({ "agentId": "a" })).is_ok());
-        assert_eq!(access.call(&gateway, "agent/list", json!({})).unwrap_err().code(), "FORBIDDEN");
+        assert!(access.call(&gateway, "agent/get", &json!({ "agentId": "a" }).to_string()).is_ok());
+        assert_eq!(access.call(&gateway, "agent/list", &json!({}).to_string()).unwrap_err().code(), "FORBIDDEN");
         let key = gateway.keys().create(KeyDraft::new(Scope::Admin, Plan::Pro)).unwrap();
         assert_eq!(access.authenticate(&gateway, key.key.expose()).unwrap_err().code(), "FORBIDDEN");
     }
@@ -186,8 +212,8 @@ mod tests {
         assert_eq!(access.authenticate(&gateway, "rkp_admin_wrong").unwrap_err().code(), "UNAUTHORIZED");
         access.authenticate(&gateway, key.key.expose()).unwrap();
         let agent = json!({ "agentId": "a" });
-        assert!(access.call(&gateway, "agent/suspend", agent.clone()).is_ok());
+        assert!(access.call(&gateway, "agent/suspend", &agent.to_string()).is_ok());
         gateway.keys().revoke(key.info.id).unwrap();
-        assert_eq!(access.call(&gateway, "agent/resume", agent).unwrap_err().code(), "UNAUTHORIZED");
+        assert_eq!(access.call(&gateway, "agent/resume", &agent.to_string()).unwrap_err().code(), "UNAUTHORIZED");
     }
 }

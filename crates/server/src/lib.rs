@@ -16,7 +16,7 @@
 //! | `webhooks/` | delivery of events to endpoints |
 
 mod access;
-mod calls;
+pub mod calls;
 pub mod gateway;
 #[cfg(test)]
 #[path = "../../../tests/common/generated.rs"]
@@ -28,8 +28,7 @@ mod strict;
 mod telemetry;
 pub mod webhooks;
 
-pub use access::{AGENT_SOCKET_CALLS, Access, call};
-pub use calls::call_text;
+pub use access::{AGENT_SOCKET_CALLS, Access};
 
 /// The code in the page on webhooks is compiled and run with the doc tests.
 #[cfg(doctest)]

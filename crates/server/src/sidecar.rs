@@ -21,8 +21,8 @@ use std::io::{self, BufRead, Read, Write};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Scope};
 
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::access::Access;
 use super::calls::events::{self, Subscriptions};
@@ -74,7 +74,7 @@ pub fn serve_as(
 
 /// The calls that a program adds. Takes the connection's access and the call's name and parameters; returns `None` if
 /// the program has no call with that name.
-pub type OwnCalls<'a> = dyn Fn(&Access, &str, &Map<String, Value>) -> Option<Result<Value, Error>> + Sync + 'a;
+pub type OwnCalls<'a> = dyn Fn(&Access, &str, &mut Params) -> Option<Result<Value, Error>> + Sync + 'a;
 
 /// The state that lasts from line to line.
 struct Session<'a> {
@@ -170,34 +170,32 @@ impl Session<'_> {
     fn call(&mut self, request: &Request<'_>) -> Result<Box<RawValue>, Fault> {
         let params = match request.params {
             None => Params::default(),
-            Some(raw) if raw.get().starts_with('{') => calls::read_params(&request.method, raw.get())?,
+            Some(raw) if raw.get().starts_with('{') => Params::of_call(&request.method, raw.get())?,
             Some(_) if calls::find(&request.method).is_some() || events::find(&request.method).is_some() => {
                 return Err(Fault::invalid_params());
             }
             Some(_) => return Err(Fault::unknown_method(&request.method)),
         };
-        let text = String::from_utf8(self.answer_call(&request.method, params)?);
-        let unreadable = || Error::Internal { message: "an answer is not JSON".to_owned() };
-        Ok(RawValue::from_string(text.map_err(|_| unreadable())?).map_err(|_| unreadable())?)
+        self.answer_call(&request.method, params)
     }
 
-    fn answer_call(&mut self, method: &str, params: Params) -> Result<Vec<u8>, Fault> {
-        if let Some(answer) = (self.own)(&self.access, method, params.fields()) {
-            return Ok(calls::to_bytes(&answer?)?);
+    fn answer_call(&mut self, method: &str, mut params: Params) -> Result<Box<RawValue>, Fault> {
+        if let Some(answer) = (self.own)(&self.access, method, &mut params) {
+            return Ok(calls::to_raw(calls::to_bytes(&answer?)?)?);
         }
         if let Some(entry) = calls::find(method) {
-            return Ok(self.access.make(self.gateway, entry, params, true)?.answer);
+            return Ok(self.access.answer(self.gateway, entry, params, true)?);
         }
         if let Some(entry) = events::find(method) {
             self.access.may_subscribe(self.gateway)?;
-            return Ok((entry.run)(params, &mut self.subscriptions, self.gateway.governor())?);
+            return Ok(calls::to_raw((entry.run)(params, &mut self.subscriptions, self.gateway.governor())?)?);
         }
         if method == "session/authenticate" {
             params.refuse_others(&["key"])?;
             let key = params.get("key").and_then(Value::as_str);
             let key = key.ok_or_else(|| Error::input("key", "expected an API key"))?;
             self.access.authenticate(self.gateway, key)?;
-            return Ok(b"{}".to_vec());
+            return Ok(calls::to_raw(b"{}".to_vec())?);
         }
         Err(Fault::unknown_method(method))
     }

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_ones_own_has_halves_and_is_no_word_of_the_vocabulary() {
+    fn a_custom_word_has_two_halves_and_is_not_in_the_vocabulary() {
         let export: Capability = "crm:export".parse().unwrap();
         assert_eq!((export.resource_word(), export.operation_word()), ("crm", "export"));
         assert_eq!((export.resource(), export.operation()), (None, None));

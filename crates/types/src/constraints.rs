@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limits_are_equal_however_they_came_and_written_as_an_empty_object() {
+    fn limits_of_nothing_are_equal_and_written_as_an_empty_object() {
         let read = constraints(json!({}));
         assert!(read.is_empty());
         assert_eq!(read, Constraints::new());

@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hand_built_intent_needs_four_fields_and_each_missing_one_is_named() {
+    fn a_hand_built_intent_names_each_of_four_missing_fields() {
         assert!(Intent::from_json(&complete()).is_ok());
         for field in ["agentId", "parsedAction", "riskLevel", "requiredCapabilities"] {
             let mut value = complete();

@@ -152,7 +152,7 @@ fn carried(found: &FoundStates) -> (BTreeMap<String, Value>, Vec<String>) {
 }
 
 #[test]
-fn a_repair_takes_pins_and_overrides_over_and_accepts_nothing_that_is_disputed() {
+fn a_repair_carries_pins_and_overrides_unless_disputed() {
     let kept = state("kept", '1', "web:read", Some("LOW"));
     let unpinned = state("unpinned", '1', "web:read", None);
     let good = BTreeMap::from([
@@ -190,7 +190,7 @@ fn a_repair_takes_pins_and_overrides_over_and_accepts_nothing_that_is_disputed()
 }
 
 #[test]
-fn a_key_that_is_revoked_or_has_expired_on_either_side_of_the_break_stays_so() {
+fn a_key_revoked_or_expired_on_either_side_of_a_break_stays_so() {
     let ended = [json!({ "id": "k", "revokedAt": "2026-11-23T12:00:00.000Z" }), json!({ "id": "k", "expired": true })];
     for ended in ended {
         let key = format!("{API_KEY}k");

@@ -15,10 +15,15 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rulekeep::{Agent, Error, Tier};
+use rulekeep::escalation::EscalationId;
+use rulekeep::{Agent, Decision, Error, Tier};
+use rulekeep_server::calls::Params;
+use rulekeep_server::calls::decisions::{DecisionForm, Enforce, Enforced};
+use rulekeep_server::calls::escalations::{Answered, Approve};
 use rulekeep_server::gateway::Gateway;
 use rulekeep_server::{AGENT_SOCKET_CALLS, Access, sidecar};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::pins::Pins;
 use crate::home::Home;
@@ -41,8 +46,8 @@ pub(super) struct Server {
     ended: Condvar,
 }
 
-/// The records with which a connection asked for a reviewer.
-type Asked = Mutex<HashSet<String>>;
+/// The escalations with which a connection asked for a reviewer.
+type Asked = Mutex<HashSet<EscalationId>>;
 
 /// The users of a socket.
 #[derive(Clone, Copy)]
@@ -134,14 +139,24 @@ impl Server {
             Side::Operators => Access::Reading,
         };
         let asked = Asked::default();
-        let own = |access: &Access, method: &str, params: &Map<String, Value>| {
+        let own = |access: &Access, method: &str, params: &mut Params| {
             self.note_call();
             match (side, method) {
-                (Side::Agents, "hook/event") => Some(self.hook(params)),
-                (Side::Agents, "catalogue/load") => Some(self.pins.load(&self.gateway, params)),
-                (Side::Agents, "catalogue/pin") => Some(self.pins.pin(&self.gateway, params)),
-                (Side::Agents, "enforce") => Some(self.enforce(params, &asked)),
-                (Side::Agents, "escalation/approve") => Some(self.agree(params, &asked)),
+                (Side::Agents, "hook/event") => {
+                    Some(params.fields().and_then(|event| json(&self.engine.answer(event))))
+                }
+                (Side::Agents, "catalogue/load") => {
+                    Some(params.call().and_then(|load| json(&self.pins.load(&self.gateway, load)?)))
+                }
+                (Side::Agents, "catalogue/pin") => {
+                    Some(params.call().and_then(|pin| json(&self.pins.pin(&self.gateway, pin)?)))
+                }
+                (Side::Agents, "enforce") => {
+                    Some(params.call().and_then(|request| json(&self.enforce(request, &asked)?)))
+                }
+                (Side::Agents, "escalation/approve") => {
+                    Some(params.call().and_then(|review| json(&self.agree(review, &asked)?)))
+                }
                 (Side::Operators, "daemon/status") => Some(Ok(self.status())),
                 (Side::Operators, "daemon/stop") => Some(access.admin(&self.gateway).map(|()| {
                     self.end();
@@ -153,39 +168,30 @@ impl Server {
         sidecar::serve_as(&self.gateway, access, &own, BufReader::new(stream), stream)
     }
 
-    fn hook(&self, params: &Map<String, Value>) -> Result<Value, Error> {
-        let answer = self.engine.answer(params)?;
-        serde_json::to_value(answer).map_err(|error| Error::Internal { message: error.to_string() })
-    }
-
     /// Decides on a request in natural language or a tool call. A new agent is registered.
-    fn enforce(&self, params: &Map<String, Value>, asked: &Asked) -> Result<Value, Error> {
-        if params.contains_key("intent") {
+    fn enforce(&self, request: Enforce, asked: &Asked) -> Result<Enforced, Error> {
+        let DecisionForm::Input(form) = &request.form else {
             let message = "intents are built by runtimes, not by agents: expected agentId and input";
             return Err(Error::Forbidden { message: message.to_owned() });
-        }
-        if let Some(agent) = params.get("agentId").and_then(Value::as_str) {
-            self.gateway.governor().agents().ensure(Agent::new(agent).at_tier(self.tier))?;
-        }
-        let verdict = rulekeep_server::call(&self.gateway, "enforce", Value::Object(params.clone()))?;
-        if verdict["decision"] == "ESCALATE"
-            && let Some(proof_id) = verdict["proofId"].as_str()
-        {
-            asked.lock().unwrap_or_else(PoisonError::into_inner).insert(proof_id.to_owned());
+        };
+        self.gateway.governor().agents().ensure(Agent::new(form.agent_id.as_str()).at_tier(self.tier))?;
+        let verdict = Access::Everything.make(&self.gateway, request)?;
+        if verdict.enforcement.decision == Decision::Escalate {
+            let id = EscalationId::of(verdict.enforcement.proof_id);
+            asked.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
         }
         Ok(verdict)
     }
 
     /// Records that the user at the client agreed to what this connection asked. A connection can answer only what it
     /// asked itself, and only as that user.
-    fn agree(&self, params: &Map<String, Value>, asked: &Asked) -> Result<Value, Error> {
-        let id = params.get("id").and_then(Value::as_str).unwrap_or_default().replacen("esc_", "prf_", 1);
-        let is_ours = asked.lock().unwrap_or_else(PoisonError::into_inner).contains(&id);
-        if !is_ours || params.get("reviewer").and_then(Value::as_str) != Some(HOST_USER) {
+    fn agree(&self, review: Approve, asked: &Asked) -> Result<Answered, Error> {
+        let is_ours = asked.lock().unwrap_or_else(PoisonError::into_inner).contains(&review.id);
+        if !is_ours || review.reviewer != HOST_USER {
             let message = "only an operator approves, with: rulekeep escalations approve";
             return Err(Error::Forbidden { message: message.to_owned() });
         }
-        rulekeep_server::call(&self.gateway, "escalation/approve", Value::Object(params.clone()))
+        Access::Everything.make(&self.gateway, review)
     }
 
     fn status(&self) -> Value {
@@ -196,6 +202,11 @@ impl Server {
             "version": env!("CARGO_PKG_VERSION"),
         })
     }
+}
+
+/// Converts an answer to JSON for the socket.
+fn json(answer: &impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(answer).map_err(|error| Error::Internal { message: error.to_string() })
 }
 
 /// Listens on a socket. Only the owner of the store's lock gets here, so an existing socket file is unused.

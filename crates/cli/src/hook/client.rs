@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::dialects::{Dialect, MAX_INPUT, read_input};
-use super::event::{HookAnswer, Host};
+use super::event::{HookAnswer, HookRequest, Host};
 use super::install::{self, InstallArguments, UninstallArguments};
 use crate::client::{Client, OPERATOR_KEY};
 use crate::home::Home;
@@ -104,11 +104,8 @@ fn answer(options: &Options, dialect: &mut Option<&'static Dialect>) -> Result<H
     let home = Home::find()?;
     home.check()?;
     let client = Client::agent(&home, Some(patience)).map_err(|failure| failure.message)?;
-    let mut params = json!({ "host": host.name(), "event": event });
-    if let Some(agent) = &options.agent {
-        params["agent"] = json!(agent);
-    }
-    let answer = client.call("hook/event", params).map_err(|failure| failure.message)?;
+    let request = HookRequest { host, agent: options.agent.clone(), event };
+    let answer = client.call("hook/event", json!(request)).map_err(|failure| failure.message)?;
     serde_json::from_value(answer).map_err(|error| format!("the daemon's answer to the hook cannot be read: {error}"))
 }
 

@@ -14,13 +14,15 @@ use rulekeep::escalation::{EscalationId, EscalationState, Review};
 use rulekeep::extension::{CONVERSATION, Extension, Wait};
 use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
-use rulekeep::{Agent, Decision, Error, Intent, Outcome, RiskLevel, Tier};
+use rulekeep::{Agent, Decision, Enforcement, Error, Intent, Outcome, RiskLevel, Tier};
+use rulekeep_server::Access;
+use rulekeep_server::calls::decisions::{self as requests, Asked, DecisionForm, Enforce, Enforced, InputForm, Parse};
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Map, Value, json};
 
 use super::calls::{Calls, Key, Made};
 use super::dialects::{Dialect, Probe};
-use super::event::{EventKind, HookAnswer, HookEvent, Host, HostCall, Ruling};
+use super::event::{EventKind, HookAnswer, HookEvent, HookRequest, Host, HostCall, Ruling};
 use super::own::Own;
 use super::written::Written;
 
@@ -72,31 +74,20 @@ impl Engine {
         Ok(Self { gateway, settings, conversations: Mutex::new(conversations), calls, hashers, written, own })
     }
 
-    /// Answers `hook/event {host, agent?, event}`. Any problem with the event is a refusal.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidInput`] for missing or unknown parameters.
-    pub fn answer(&self, params: &Map<String, Value>) -> Result<HookAnswer, Error> {
-        if let Some(name) = params.keys().find(|name| !["host", "agent", "event"].contains(&name.as_str())) {
-            return Err(Error::input("params", format!("{name:?}: expected host, agent and event")));
-        }
-        let text = |name: &str| params.get(name).and_then(Value::as_str);
-        let host = text("host").and_then(|host| <Host as clap::ValueEnum>::from_str(host, false).ok());
-        let (Some(host), Some(event)) = (host, params.get("event")) else {
-            return Err(Error::input("params", "expected the name of a host and an event"));
-        };
-        let dialect = Dialect::of_event(host, event);
-        let event = match dialect.read(event) {
+    /// Answers an event. Any problem with it is a refusal.
+    pub fn answer(&self, request: HookRequest) -> HookAnswer {
+        let HookRequest { host, agent, event } = request;
+        let dialect = Dialect::of_event(host, &event);
+        let event = match dialect.read(&event) {
             Ok(event) => event,
-            Err(message) => return Ok(dialect.refusal(&format!("rulekeep cannot read this event: {message}"))),
+            Err(message) => return dialect.refusal(&format!("rulekeep cannot read this event: {message}")),
         };
         let started = Instant::now();
         let host = dialect.host();
-        let agent = text("agent").map_or_else(|| host.name().to_owned(), str::to_owned);
+        let agent = agent.unwrap_or_else(|| host.name().to_owned());
         let hearing = Hearing { engine: self, dialect, agent: &agent, host, event: &event, started };
         let ruling = hearing.rule().unwrap_or_else(|error| Ruling::Deny(format!("rulekeep refuses: {error}")));
-        Ok(dialect.answer(&event, &ruling))
+        dialect.answer(&event, &ruling)
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
@@ -180,45 +171,35 @@ impl Hearing<'_> {
         {
             return Ok(ruling);
         }
-        let (params, decided) =
-            (self.params(call), |field: &str| Error::Internal { message: format!("a verdict lacks its {field}") });
-        let verdict = rulekeep_server::call(&self.engine.gateway, "enforce", params)?;
-        let text = |field: &str| verdict[field].as_str().unwrap_or_default();
-        let decision: Decision =
-            serde_json::from_value(verdict["decision"].clone()).map_err(|_| decided("decision"))?;
-        let proof_id = text("proofId").parse().map_err(|_| decided("proofId"))?;
-        let asked = match decision {
-            Decision::Escalate => Some(Intent::from_json(&verdict["intent"])?),
-            _ => None,
-        };
+        let task = self.task_id().map(|task| task.to_string());
+        let request = Enforce { form: DecisionForm::Input(self.input(call)), task };
+        let Enforced { enforcement, intent, .. } = Access::Everything.make(&self.engine.gateway, request)?;
+        let Enforcement { decision, proof_id, reasoning, granted_capabilities, denial_class, .. } = enforcement;
+        let asked = intent.filter(|_| decision == Decision::Escalate);
         self.note(call, proof_id, asked.clone());
         match (decision, asked) {
             (Decision::Allow, _) => Ok(Ruling::Allow),
-            (Decision::Escalate, Some(_)) if self.dialect.asks() => {
-                Ok(Ruling::Ask(format!("rulekeep: {}", text("reasoning"))))
-            }
-            (Decision::Escalate, Some(intent)) => {
-                self.wait(call, EscalationId::of(proof_id), &intent, text("reasoning"))
-            }
+            (Decision::Escalate, Some(_)) if self.dialect.asks() => Ok(Ruling::Ask(format!("rulekeep: {reasoning}"))),
+            (Decision::Escalate, Some(intent)) => self.wait(call, EscalationId::of(proof_id), &intent, &reasoning),
             (Decision::Degrade, _) => Ok(Ruling::Deny(format!(
-                "rulekeep permits only a part of this call ({}): {} [{proof_id}]",
-                verdict["grantedCapabilities"],
-                text("reasoning")
+                "rulekeep permits only a part of this call ({}): {reasoning} [{proof_id}]",
+                json!(granted_capabilities),
             ))),
-            _ => Ok(Ruling::Deny(format!("rulekeep: {} [{} {proof_id}]", text("reasoning"), text("denialClass")))),
+            _ => {
+                let class = denial_class.map_or("", rulekeep::intent::DenialClass::as_str);
+                Ok(Ruling::Deny(format!("rulekeep: {reasoning} [{class} {proof_id}]")))
+            }
         }
     }
 
     /// Refuses a call that accesses what governs the agent, except for reading.
     fn guard(&self, call: &HostCall) -> Result<Option<Ruling>, Error> {
         let Some(place) = self.engine.own.named(self.event, call) else { return Ok(None) };
-        let mut params = self.params(call);
-        drop(params.as_object_mut().map(|params| params.remove("taskId")));
-        let parsed = rulekeep_server::call(&self.engine.gateway, "intent", params)?;
-        let needed = parsed["intent"]["requiredCapabilities"].as_array();
-        let only_reads = needed.is_some_and(|needed| {
-            needed.iter().all(|needed| needed.as_str().is_some_and(|needed| needed.ends_with(":read")))
-        });
+        let InputForm { agent_id, input, context } = self.input(call);
+        let parse = Parse { agent_id, input, context, explain: None };
+        let parsed = Access::Everything.make(&self.engine.gateway, parse)?.parse;
+        let needed = &parsed.intent.required_capabilities;
+        let only_reads = needed.iter().all(|needed| needed.as_str().ends_with(":read"));
         if only_reads && !self.engine.own.is_socket(&place) {
             return Ok(None);
         }
@@ -237,8 +218,8 @@ impl Hearing<'_> {
         })
     }
 
-    /// Builds the parameters of `enforce` from the call.
-    fn params(&self, call: &HostCall) -> Value {
+    /// The call as a request.
+    fn input(&self, call: &HostCall) -> InputForm {
         let mut context = Map::new();
         context.insert("host".to_owned(), self.host.name().into());
         if let Some(cwd) = &self.event.cwd {
@@ -247,15 +228,9 @@ impl Hearing<'_> {
         if let Some(subagent) = &self.event.subagent {
             context.insert("subagent".to_owned(), subagent.clone().into());
         }
-        let mut input = json!({ "tool": call.tool, "arguments": call.arguments });
-        if let Some(server) = &call.server {
-            input["server"] = json!(server);
-        }
-        let mut params = json!({ "agentId": self.agent, "input": input, "context": context });
-        if let Some(task) = self.task_id() {
-            params["taskId"] = json!(task);
-        }
-        params
+        let HostCall { tool, server, arguments, .. } = call.clone();
+        let input = Asked::call(requests::ToolCall { tool, server, arguments, call_id: None });
+        InputForm { agent_id: self.agent.to_owned(), input, context: Some(context) }
     }
 
     /// Stores the decision on a call, for its retry and its result.

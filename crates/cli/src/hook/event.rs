@@ -1,10 +1,12 @@
 //! An event of any host, the ruling on it, and the answer to the host.
 
 use rulekeep::Outcome;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A program that runs an agent and runs hooks before its tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Host {
     /// Claude Code, the agent by Anthropic.
     Claude,
@@ -39,6 +41,19 @@ impl Host {
             Self::Opencode => "opencode",
         }
     }
+}
+
+/// A request to rule on an event: the parameters of `hook/event`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookRequest {
+    /// The host that runs the hook.
+    pub host: Host,
+    /// The ID under which the agent is governed, instead of the host's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The event, as the host sent it.
+    pub event: Value,
 }
 
 /// An event of a host, in terms shared by all hosts.
@@ -104,7 +119,7 @@ pub enum Ruling {
 }
 
 /// The answer of a hook process.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookAnswer {
     /// The exit code of the process.
     pub exit: u8,

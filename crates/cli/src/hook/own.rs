@@ -145,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_governs_the_agent_is_known_from_any_folder_and_through_links() {
+    fn own_settings_are_recognized_from_any_folder_and_link() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("moved");
         let work = folder.path().join("work");

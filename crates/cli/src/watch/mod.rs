@@ -27,10 +27,11 @@ use std::time::Duration;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use rulekeep::Governor;
+use rulekeep_server::Access;
 use rulekeep_server::gateway::Gateway;
 use serde_json::Value;
 
-use crate::client::Client;
+use crate::client::{Client, call_on};
 use crate::home::Home;
 use look::{Look, Looking};
 use screen::{Answer, Asked, Screen};
@@ -99,7 +100,7 @@ pub fn run_on_store(store: &Path, options: &Options) -> Result<(), String> {
     let described = |error: rulekeep::Error| format!("{}: {error}", error.code());
     let governor = Governor::open(store).map_err(described)?;
     let gateway = Gateway::new(&governor).map_err(described)?;
-    let call = |method: &str, params| rulekeep_server::call(&gateway, method, params).map_err(described);
+    let call = |method: &str, params| call_on(&gateway, &Access::Everything, method, &params).map_err(described);
     let shown = run(&call, options);
     shown.and(governor.close().map_err(described))
 }

@@ -3,12 +3,14 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use rulekeep::escalation::{EscalationQuery, EscalationState};
 use rulekeep::{Agent, Governor, Intent, PolicySet, RiskLevel, Tier};
+use rulekeep_server::Access;
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Value, json};
 
 use super::draw;
 use super::look::{Look, Looking};
 use super::screen::{Answer, Asked, Screen};
+use crate::client::call_on;
 
 /// A governor with two pending escalations, and its calls.
 struct Service {
@@ -33,7 +35,7 @@ impl Service {
     }
 
     fn call(&self, method: &str, params: Value) -> Result<Value, String> {
-        rulekeep_server::call(&self.gateway, method, params).map_err(|error| error.to_string())
+        call_on(&self.gateway, &Access::Everything, method, &params).map_err(|error| error.to_string())
     }
 
     fn screen(&self, reviewer: Option<&str>) -> Screen {

@@ -118,7 +118,7 @@ fn an_agent_that_schedules_a_prompt_does_not_speak_for_the_user() {
 }
 
 #[test]
-fn a_forged_consent_of_the_hosts_user_gains_no_vote_and_no_trust() {
+fn a_forged_consent_of_the_hosts_user_gains_no_vote_nor_trust() {
     let setup = Setup::new();
     let _up = setup.up();
     let removed = json!({ "command": "rm -rf build" });

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_masked_in_whatever_form_they_come_and_secrets_wherever_they_stand() {
+    fn numbers_are_masked_in_any_form_and_secrets_in_any_place() {
         let mut context = json!({
             "amount": 4_111_111_111_111_111.0, "large": 4.111_111_111_111_111e15, "small": 12.5,
             "password": "hunter2horse", "seen": {"hunter2horse": 1},

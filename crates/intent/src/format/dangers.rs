@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_runs_programs_is_told_from_a_word_that_ends_like_it() {
+    fn a_call_that_runs_programs_is_told_from_a_word_ending_like_it() {
         for (text, expected) in [
             ("subprocess.run(['ls'])", true),
             ("require('child_process').exec('x')", true),

@@ -212,7 +212,7 @@ mod tests {
 
     /// Compares with a plain search of every record.
     #[test]
-    fn every_record_of_an_intent_is_found_before_and_behind_a_reload() {
+    fn every_record_of_an_intent_is_found_across_a_reload() {
         let blocks = Blocks::open(None, 1 << 20).unwrap();
         let id = |record: u64| IntentId::new(Timestamp::from_millis(1), u128::from(record * record % 50_021));
         let mut intents = Intents::default();

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_are_woken_whose_entry_is_on_disk_and_the_list_is_as_long_as_what_waits() {
+    fn only_waiters_whose_entry_is_on_disk_are_woken() {
         let progress = Progress::new(0);
         let wakers: Vec<_> = (0..4_u64)
             .map(|sequence| {

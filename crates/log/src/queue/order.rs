@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_that_was_read_before_a_step_back_is_ignored_until_the_clock_can_show_it() {
+    fn a_time_read_before_a_step_back_is_ignored_until_it_recurs() {
         let queue = Queue::new(Room::DEFAULT, Durability::Buffered);
         let at = |millis: i64| {
             let now = Timestamp::from_millis(millis);

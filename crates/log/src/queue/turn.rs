@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_who_do_not_come_back_are_given_up_and_not_expected_again() {
+    fn callers_who_do_not_return_are_given_up_and_not_expected() {
         let intake = intake(Durability::Sync);
         let turn = wish(&intake).unwrap();
         assert_eq!(write(&turn), 1);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffered_decision_does_not_hurry_the_writer_and_an_awaited_one_does() {
+    fn only_an_awaited_decision_hurries_the_writer() {
         let intake = intake(Durability::SyncFrom(RiskLevel::High));
         let buffered = decide(&intake, 10).unwrap();
         thread::scope(|scope| {

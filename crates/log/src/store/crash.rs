@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_may_be_on_disk_before_what_it_holds_and_the_other_way_round() {
+    fn a_size_may_be_on_disk_before_its_content_and_vice_versa() {
         let (disk, file) = made();
         disk.sync_dir(Path::new("")).unwrap();
         file.write_at(&[1; SECTOR], 0).unwrap();
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_program_leaves_what_it_wrote_live_and_still_not_durable() {
+    fn a_killed_program_leaves_its_writes_live_and_not_durable() {
         let (disk, file) = made();
         disk.sync_dir(Path::new("")).unwrap();
         file.write_at(&[1], 0).unwrap();
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_sync_was_to_write_is_read_back_and_never_on_disk() {
+    fn data_of_a_failed_sync_is_read_back_and_never_on_disk() {
         let (disk, file) = made();
         disk.sync_dir(Path::new("")).unwrap();
         disk.lose_a_sync_after(1);

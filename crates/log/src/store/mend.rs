@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_behind_another_one_or_of_which_more_is_changed_is_not() {
+    fn an_entry_after_another_or_with_more_changes_is_not_mended() {
         let (intact, ..) = frame();
         let mut bytes = intact.clone();
         bytes[70] ^= 1;

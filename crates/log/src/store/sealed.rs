@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_evidence_a_segment_is_read_with_filler_in_its_place() {
+    fn a_segment_without_its_evidence_is_read_with_filler() {
         let content = segment(&[(40, 50), (40, 0), (40, 60)]);
         let files = stored(&content);
         files.change(&evidence_path(3), Vec::clear);

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_witness_of_as_many_or_fewer_entries_contradicts_is_not_confirmed() {
+    fn what_a_shorter_or_equal_witness_contradicts_is_unconfirmed() {
         let confirmed = |said: &[(u64, Option<bool>)]| {
             let mut witnesses = Witnesses::default();
             for (entries, agrees) in said {

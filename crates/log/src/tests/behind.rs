@@ -175,7 +175,7 @@ fn entries_behind_the_mark_are_read_before_opening_returns() {
 }
 
 #[test]
-fn a_state_that_was_forged_in_the_view_is_found_behind_and_ends_the_deciding() {
+fn a_state_forged_in_the_view_is_found_and_ends_decisions() {
     let (dir, _) = store();
     forge_view(dir.path(), b"tagent/0", |value| replace(value, "300", "301"));
     let (log, _) = opened(dir.path(), OpenVerification::Behind);
@@ -203,7 +203,7 @@ fn uses_of_limits_that_were_forged_in_the_view_are_found_behind() {
 }
 
 #[test]
-fn nodes_of_the_tree_that_do_not_lead_to_heads_root_are_not_believed() {
+fn tree_nodes_that_do_not_lead_to_heads_root_are_not_believed() {
     let (dir, _) = store();
     forge_view(dir.path(), b"n", |nodes| nodes[5] ^= 1);
     let (log, _) = opened(dir.path(), OpenVerification::Behind);

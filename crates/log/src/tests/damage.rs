@@ -57,7 +57,7 @@ fn a_tail_that_was_cut_short_is_kept_aside_and_the_log_goes_on() {
 }
 
 #[test]
-fn a_last_entry_whose_first_bytes_were_not_written_is_a_torn_tail() {
+fn a_last_entry_without_its_first_bytes_is_a_torn_tail() {
     let disk = MemoryFiles::new();
     let (log, _) = open(disk.clone(), Durability::Sync).unwrap();
     let path = Path::new("journal/0000000000.rkj");
@@ -81,7 +81,7 @@ fn a_last_entry_whose_first_bytes_were_not_written_is_a_torn_tail() {
 }
 
 #[test]
-fn a_page_that_was_lost_in_the_middle_of_the_last_write_is_a_torn_tail() {
+fn a_lost_page_in_the_last_write_is_a_torn_tail() {
     let disk = MemoryFiles::new();
     let (log, _) = open(disk.clone(), Durability::Sync).unwrap();
     let path = std::path::Path::new("journal/0000000000.rkj");

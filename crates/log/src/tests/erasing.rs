@@ -65,7 +65,7 @@ fn assert_erased(log: &ProofLog, disk: &dyn Files, ids: &[ProofId], is_erased: i
 }
 
 #[test]
-fn what_an_outcome_earns_is_forgotten_with_the_evidence_that_says_so() {
+fn earnings_of_an_outcome_are_forgotten_with_its_evidence() {
     let (log, _) = open_small(MemoryFiles::new(), Durability::Sync).unwrap();
     let earning = || DecisionDraft { earns: RiskLevel::High, ..marked("a", 0) };
     let id = decide(&log, 0, earning()).unwrap();
@@ -121,7 +121,7 @@ fn put_back(disk: &MemoryFiles, copy: &MemoryFiles) -> Vec<i64> {
 }
 
 #[test]
-fn evidence_that_is_there_although_it_was_erased_is_told_to_nobody_and_erased_when_the_log_is_verified() {
+fn evidence_left_after_erasure_is_hidden_and_erased_at_verify() {
     let disk = MemoryFiles::new();
     let never = JournalOptions { sealing: Sealing::Never, ..SMALL };
     let options = LogOptions { journal: never, room: HURRIED, ..LogOptions::default() };
@@ -266,7 +266,7 @@ fn whatever_call_fails_evidence_is_there_or_gone_for_good() {
 }
 
 #[test]
-fn a_sync_that_fails_while_evidence_is_erased_acknowledges_nothing() {
+fn a_failed_sync_of_an_erasure_acknowledges_nothing() {
     for sync in 0.. {
         let disk = CrashFiles::new();
         let (log, mut ids) = written(disk.clone());
@@ -296,7 +296,7 @@ fn a_sync_that_fails_while_evidence_is_erased_acknowledges_nothing() {
 
 /// A process that is killed, or whose sync fails, leaves bytes that read as erased but are still on disk.
 #[test]
-fn what_is_read_as_gone_and_was_never_synced_is_erased_once_more() {
+fn an_erasure_that_was_never_synced_is_done_once_more() {
     let never = LogOptions {
         journal: JournalOptions { sealing: Sealing::Never, ..SMALL },
         room: HURRIED,
@@ -336,7 +336,7 @@ fn what_is_read_as_gone_and_was_never_synced_is_erased_once_more() {
 }
 
 #[test]
-fn who_reads_while_evidence_is_erased_sees_it_or_that_it_is_gone() {
+fn a_reader_during_an_erasure_sees_evidence_or_that_it_is_gone() {
     let disk = MemoryFiles::new();
     let (log, _) = open_small(disk, Durability::Sync).unwrap();
     let ids: Vec<ProofId> = (0..60).map(|at| decide(&log, at, marked(agent_of(at), at)).unwrap()).collect();

@@ -126,28 +126,28 @@ fn strike_every_call_with(fault: Fault, start: &Written) {
 }
 
 #[test]
-fn a_fault_while_a_log_is_made_loses_nothing_that_was_acknowledged() {
+fn a_fault_while_making_a_log_loses_nothing_acknowledged() {
     strike_every_call(&Written::nothing());
 }
 
 #[test]
-fn a_fault_in_a_log_that_was_closed_loses_nothing_that_was_acknowledged() {
+fn a_fault_in_a_closed_log_loses_nothing_acknowledged() {
     strike_every_call(&Written::some(true));
 }
 
 #[test]
-fn a_fault_in_a_log_that_was_killed_loses_nothing_that_was_acknowledged() {
+fn a_fault_in_a_killed_log_loses_nothing_acknowledged() {
     strike_every_call(&Written::some(false));
 }
 
 #[test]
-fn a_fault_while_a_torn_tail_is_set_aside_loses_nothing_that_was_acknowledged() {
+fn a_fault_while_a_tail_is_set_aside_loses_nothing_acknowledged() {
     strike_every_call(&Written::torn());
 }
 
 /// After a failed sync the system considers the pages clean: they are read back, but no later sync writes them.
 #[test]
-fn what_a_failed_sync_lost_is_nothing_that_later_entries_stand_on() {
+fn no_later_entry_stands_on_what_a_failed_sync_lost() {
     for start in [Written::nothing(), Written::some(true), Written::some(false), Written::torn()] {
         for sync in 0..100 {
             let what = format!("lost sync {sync}");
@@ -185,7 +185,7 @@ fn after_a_failed_write_nothing_more_is_acknowledged() {
 
 /// Open connections use up the descriptors that the next segment needs, and then release them.
 #[test]
-fn while_there_are_no_descriptors_all_is_recorded_and_later_in_segments_again() {
+fn without_descriptors_all_is_recorded_and_later_segmented() {
     let segments = |disk: &CrashFiles| disk.list(Path::new("journal")).unwrap().len();
     for call in 0..60 {
         let what = format!("no descriptors from call {call} on");
@@ -293,7 +293,7 @@ fn no_torn_tail_is_gone_before_its_copy_lasts() {
 }
 
 #[test]
-fn who_reads_along_is_told_what_is_on_disk_and_ends_when_a_write_has_failed() {
+fn a_feed_tells_what_is_on_disk_and_ends_after_a_failed_write() {
     use std::time::Instant;
 
     use crate::Fed;

@@ -111,7 +111,7 @@ fn not_a_byte_is_written_into_a_folder_that_replaced_the_store() {
 }
 
 #[test]
-fn a_copy_that_is_restored_over_the_files_is_noticed_within_a_second() {
+fn a_copy_restored_over_the_files_is_noticed_within_a_second() {
     let store = Store::open();
     let backup = store.dir.path().join("backup");
     copy(&store.folder(), &backup);
@@ -127,7 +127,7 @@ fn a_copy_that_is_restored_over_the_files_is_noticed_within_a_second() {
 }
 
 #[test]
-fn a_copy_that_is_written_into_the_files_is_noticed_within_a_second() {
+fn a_copy_written_into_the_files_is_noticed_within_a_second() {
     let store = Store::open();
     let backup = store.dir.path().join("backup");
     copy(&store.folder(), &backup);
@@ -270,7 +270,7 @@ const AT_ONCE: Lateness = Lateness { degrades: Duration::ZERO, refuses: Duration
 const NEVER: Lateness = Lateness { degrades: Duration::ZERO, refuses: Duration::MAX };
 
 #[test]
-fn what_cannot_be_written_beside_the_entries_is_told_and_refuses_in_the_end_and_passes() {
+fn overdue_files_beside_the_entries_refuse_in_the_end_and_pass() {
     // A segment holds about three decisions, so the next one is due soon.
     for (name, told) in [("HEAD", "HEAD could not be written"), ("journal/", "the next segment could not be")] {
         let (log, fails) = failing(name, AT_ONCE);
@@ -323,7 +323,7 @@ fn a_checkpoint_that_could_not_be_kept_is_kept_later() {
 }
 
 #[test]
-fn a_journal_that_is_another_one_is_noticed_within_a_second_and_left_alone() {
+fn another_journal_is_noticed_within_a_second_and_left_alone() {
     let (store, other) = (Store::open(), Store::open());
     let foreign = store.folder().join("journal");
     other.log.close().unwrap();

@@ -110,7 +110,7 @@ fn erasures_are_carried_out_whatever_a_note_from_elsewhere_says() {
 }
 
 #[test]
-fn evidence_that_is_put_back_behind_its_erasure_is_not_handed_out() {
+fn evidence_put_back_after_its_erasure_is_not_returned() {
     let disk = MemoryFiles::new();
     let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
     let id = decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
@@ -122,7 +122,7 @@ fn evidence_that_is_put_back_behind_its_erasure_is_not_handed_out() {
 }
 
 #[test]
-fn a_record_whose_evidence_does_not_fit_is_none_of_those_that_hold() {
+fn a_record_with_unfitting_evidence_does_not_hold() {
     let disk = MemoryFiles::new();
     let (log, _) = open(disk.clone(), Durability::Sync).unwrap();
     let ids: Vec<_> =
@@ -147,7 +147,7 @@ impl Wake for OwnsTicket {
 }
 
 #[test]
-fn a_waker_that_owns_a_ticket_is_dropped_without_the_list_being_held() {
+fn a_waker_that_owns_a_ticket_is_dropped_outside_the_lock() {
     let (log, _) = open(MemoryFiles::new(), Durability::Sync).unwrap();
     // These entries never come.
     let ticket = |sequence| crate::Ticket::new(Arc::clone(log.parts()), rulekeep_types::Sequence::new(sequence), true);

@@ -64,7 +64,7 @@ fn entries(log: &ProofLog) -> Vec<(Kind, Vec<u8>)> {
 }
 
 #[test]
-fn whatever_else_is_decided_nothing_comes_between_two_that_belong_together() {
+fn nothing_comes_between_two_entries_that_belong_together() {
     let log = open(MemoryFiles::new(), Durability::Buffered).unwrap().0;
     thread::scope(|scope| {
         for _ in 0..4 {

@@ -104,7 +104,7 @@ fn a_repair_that_is_cut_short_anywhere_is_finished_by_the_next() {
 }
 
 #[test]
-fn evidence_that_is_gone_without_an_erasure_is_repaired_as_it_is_found_when_the_log_is_opened() {
+fn evidence_lost_without_an_erasure_is_repaired_as_at_opening() {
     let disk = MemoryFiles::new();
     let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
     let ids: Vec<ProofId> =

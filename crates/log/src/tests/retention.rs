@@ -113,7 +113,7 @@ fn what_was_archived_leaves_the_log_and_the_rest_goes_on() {
 }
 
 #[test]
-fn erased_evidence_leaves_with_an_archive_and_what_is_lost_does_not() {
+fn erased_evidence_leaves_with_an_archive_and_lost_does_not() {
     let disk = MemoryFiles::new();
     let (log, ids) = written(&disk);
     let files: Arc<dyn Files> = Arc::new(disk.clone());
@@ -164,7 +164,7 @@ fn evidence_that_is_gone_without_an_erasure_is_not_archived() {
 }
 
 #[test]
-fn a_place_before_the_beginning_of_a_log_says_nothing_against_it() {
+fn a_place_before_the_logs_beginning_does_not_contradict_it() {
     let disk = MemoryFiles::new();
     let (log, _) = written(&disk);
     let files: Arc<dyn Files> = Arc::new(disk.clone());
@@ -202,7 +202,7 @@ impl Drop for Over<'_> {
 }
 
 #[test]
-fn who_verifies_erases_and_decides_meanwhile_finds_a_log_that_holds() {
+fn verifying_erasing_and_deciding_together_leaves_a_valid_log() {
     let disk = MemoryFiles::new();
     let (log, _) = written(&disk);
     let files: Arc<dyn Files> = Arc::new(disk.clone());
@@ -393,7 +393,7 @@ fn an_archive_that_is_cut_short_anywhere_loses_nothing() {
 }
 
 #[test]
-fn a_freeze_that_was_acknowledged_holds_and_one_that_was_not_is_all_or_nothing() {
+fn an_acknowledged_freeze_holds_and_others_are_all_or_nothing() {
     let start = CrashFiles::new();
     let (log, _) = open_small(start.clone(), Durability::Buffered).unwrap();
     for at in 0..4 {
@@ -427,7 +427,7 @@ fn a_freeze_that_was_acknowledged_holds_and_one_that_was_not_is_all_or_nothing()
 }
 
 #[test]
-fn an_entry_behind_a_freeze_or_a_head_that_names_one_which_is_not_there_is_tampering() {
+fn an_entry_after_a_freeze_or_a_missing_freeze_is_tampering() {
     let disk = MemoryFiles::new();
     let (log, _) = open(disk.clone(), Durability::Sync).unwrap();
     decide(&log, 0, decision()).unwrap();

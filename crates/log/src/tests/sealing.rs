@@ -68,7 +68,7 @@ fn what_is_sealed_is_answered_as_before_and_after_a_restart() {
 }
 
 #[test]
-fn a_full_segment_that_a_crash_left_unsealed_is_sealed_at_the_next_start() {
+fn a_full_unsealed_segment_is_sealed_at_the_next_start() {
     let disk = MemoryFiles::new();
     let never = LogOptions {
         journal: JournalOptions { segment_bytes: 6 << 10, sealing: Sealing::Never, nonce: [0; 16] },
@@ -150,7 +150,7 @@ fn watched(disk: &MemoryFiles) -> Vec<(std::path::PathBuf, Vec<usize>)> {
 }
 
 #[test]
-fn a_running_log_notices_any_changed_byte_of_any_segment_when_it_verifies() {
+fn a_running_log_finds_any_changed_byte_when_it_verifies() {
     let disk = MemoryFiles::new();
     let (log, _) = open_sealing(disk.clone()).unwrap();
     let ids = fill(&log, 30);

@@ -48,7 +48,7 @@ fn exchange_outcomes(block: &mut [u8], first: usize, second: usize) {
 }
 
 #[test]
-fn outcomes_that_were_exchanged_in_the_view_are_found_and_mended() {
+fn outcomes_exchanged_in_the_view_are_found_and_mended() {
     for list in [0_u32, u32::MAX] {
         let dir = store();
         let key = [b"p".as_slice(), &list.to_be_bytes()].concat();

@@ -168,7 +168,7 @@ fn only_decisions_at_or_above_the_level_wait_for_the_disk() {
 }
 
 #[test]
-fn what_was_waited_for_by_its_risk_survives_a_power_cut_with_all_before_it() {
+fn an_entry_awaited_for_its_risk_survives_a_power_cut() {
     for seed in 0..20 {
         let disk = CrashFiles::new();
         let (log, _) = open(disk.clone(), Durability::SyncFrom(RiskLevel::High)).unwrap();
@@ -182,7 +182,7 @@ fn what_was_waited_for_by_its_risk_survives_a_power_cut_with_all_before_it() {
 }
 
 #[test]
-fn an_outcome_waits_like_its_decision_and_a_change_of_state_always() {
+fn an_outcome_waits_like_its_decision_and_a_state_always() {
     let (log, files) = gated(Durability::SyncFrom(RiskLevel::High));
     let low = decide_at(&log, RiskLevel::Low).unwrap();
     log.catch_up().unwrap();
@@ -253,7 +253,7 @@ fn a_failed_sync_wakes_who_waits_with_an_error() {
 }
 
 #[test]
-fn a_failed_sync_of_ones_own_is_an_error_and_nothing_is_taken_in_after_it() {
+fn a_failed_sync_is_an_error_and_ends_all_writing() {
     let (log, files) = gated(Durability::Sync);
     files.disk.power_off_after(1);
     assert!(decide_at(&log, RiskLevel::Low).is_err());

@@ -15,7 +15,7 @@ fn approve(office: &Office) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_users_yes_counts_as_the_approval_of_the_reviewer_that_the_options_name() {
+async fn the_users_yes_is_the_approval_of_the_reviewer_in_the_options() {
     for revision in BOTH {
         let (office, server, user) = (Office::in_memory(), Server::with(TOOLS), User::answering(&[yes()]));
         let client = connect(&office, governed().user_reviewer("ann"), &server, user.clone(), revision).await;
@@ -28,7 +28,7 @@ async fn the_users_yes_counts_as_the_approval_of_the_reviewer_that_the_options_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_users_yes_approves_nothing_by_itself_nor_for_a_person_who_is_not_a_reviewer() {
+async fn the_users_yes_alone_or_for_no_reviewer_approves_nothing() {
     for revision in BOTH {
         for options in [governed(), governed().user_reviewer("mallory")] {
             let (office, server, user) = (Office::in_memory(), Server::with(TOOLS), User::answering(&[yes()]));
@@ -61,7 +61,7 @@ async fn a_no_refuses_the_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_without_forms_gets_a_ticket_that_the_same_call_redeems_once() {
+async fn a_client_without_forms_gets_a_ticket_that_works_once() {
     for revision in BOTH {
         let (office, server) = (Office::in_memory(), Server::with(TOOLS));
         let client = connect(&office, governed(), &server, User::without_forms(), revision).await;

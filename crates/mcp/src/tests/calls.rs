@@ -17,7 +17,7 @@ const TOOLS: &[(&str, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_granted_call_is_forwarded_and_a_denied_one_is_a_tool_error_with_the_class() {
+async fn a_granted_call_is_forwarded_and_a_denied_one_a_tool_error() {
     for revision in BOTH {
         let (office, server) = (Office::in_memory(), Server::with(TOOLS));
         let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
@@ -72,7 +72,7 @@ async fn results_are_observed_under_the_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_the_client_cancels_is_cancelled_at_the_server_and_its_outcome_is_unknown() {
+async fn a_call_cancelled_by_the_client_has_an_unknown_outcome() {
     for revision in BOTH {
         let (office, server, user) = (Office::in_memory(), Server::with(TOOLS), User::without_forms());
         let client = connect(&office, governed(), &server, user.clone(), revision).await;
@@ -88,7 +88,7 @@ async fn a_call_that_the_client_cancels_is_cancelled_at_the_server_and_its_outco
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_of_the_server_passes_with_its_state_sealed_under_one_decision() {
+async fn a_servers_question_passes_sealed_under_one_decision() {
     let (office, server) = (Office::in_memory(), Server::with(TOOLS));
     let user = User::answering(&[ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "sure": true }))]);
     let client = connect(&office, governed(), &server, user, Revision::Stateless).await;
@@ -111,7 +111,7 @@ async fn a_question_of_the_server_passes_with_its_state_sealed_under_one_decisio
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_tool_is_an_error_of_the_protocol_and_asks_the_server_again() {
+async fn an_unknown_tool_is_a_protocol_error_and_lists_tools_again() {
     let (office, server) = (Office::in_memory(), Server::with(&TOOLS[..1]));
     let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;
     let error = client.call_tool(call("read_news")).await.unwrap_err().to_string();
@@ -121,7 +121,7 @@ async fn an_unknown_tool_is_an_error_of_the_protocol_and_asks_the_server_again()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_server_goes_away_has_an_unknown_outcome_and_the_next_one_connects_again() {
+async fn a_call_whose_server_leaves_is_unknown_and_the_next_connects() {
     for revision in BOTH {
         let (office, server) = (Office::in_memory(), Server::with(TOOLS));
         let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
@@ -134,7 +134,7 @@ async fn a_call_whose_server_goes_away_has_an_unknown_outcome_and_the_next_one_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_takes_longer_than_the_decision_allows_is_cancelled() {
+async fn a_call_beyond_its_decisions_time_is_cancelled() {
     let (office, server) = (Office::in_memory(), Server::with(TOOLS));
     office.hurry();
     let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_headers_say_something_else_and_one_from_a_web_page_do_not_pass() {
+async fn contradicting_headers_and_calls_of_web_pages_do_not_pass() {
     let (office, server) = (Office::in_memory(), Server::with(&[("read_page", "Reads a page.")]));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rulekeep::policy::{PolicyFormat, PolicySet};
-use rulekeep::{Agent, Governor, Tier};
+use rulekeep::{Agent, Governor, ProofQuery, Tier};
+use rulekeep_server::Access;
 use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
 use serde_json::{Value, json};
 
-use crate::{CallError, Calls, InProcess};
+use crate::{CallError, Calls};
 
 const POLICIES: &str = r#"
 name = "tests"
@@ -36,7 +37,8 @@ reviewer = "ops"
 /// Governance with a key, and calls that a test lets fail.
 pub(super) struct Office {
     pub(super) governor: Governor,
-    calls: InProcess,
+    gateway: Gateway,
+    key: Access,
     failing: Mutex<Option<&'static str>>,
     pub(super) made: Mutex<Vec<String>>,
 }
@@ -57,8 +59,8 @@ impl Office {
         let gateway = Gateway::new(&governor).unwrap();
         let plan = Plan::enterprise(1_000_000, 1_000_000).unwrap();
         let key = gateway.keys().create(KeyDraft::new(Scope::Admin, plan)).unwrap();
-        let calls = InProcess::new(gateway, key.key.expose());
-        Arc::new(Self { governor, calls, failing: Mutex::default(), made: Mutex::default() })
+        let key = Access::Key(key.key.expose().to_owned());
+        Arc::new(Self { governor, gateway, key, failing: Mutex::default(), made: Mutex::default() })
     }
 
     /// Makes every call of this method fail from now on.
@@ -76,8 +78,8 @@ impl Office {
 
     /// The outcomes that were recorded, newest first.
     pub(super) fn outcomes(&self) -> Vec<Value> {
-        let page = self.calls.call("proof/query", json!({ "entityId": "a" })).unwrap();
-        page["items"].as_array().unwrap().iter().map(|record| record["outcome"].clone()).collect()
+        let page = self.governor.query(&ProofQuery::entity("a")).unwrap();
+        page.items.iter().map(|record| json!(record.outcome)).collect()
     }
 
     pub(super) fn count(&self, method: &str) -> usize {
@@ -91,7 +93,10 @@ impl Calls for Office {
         if *self.failing.lock().unwrap() == Some(method) {
             return Err(CallError::new("STORAGE_UNAVAILABLE", "a test took it away"));
         }
-        self.calls.call(method, params)
+        let answer = self.key.call(&self.gateway, method, &params.to_string()).map_err(|error| {
+            CallError::new(error.code(), error.to_string()).with_details(error.details().unwrap_or_default())
+        })?;
+        Ok(serde_json::from_str(answer.get()).unwrap())
     }
 }
 

@@ -64,7 +64,7 @@ async fn a_tool_call_in_disguise_does_not_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_of_the_tools_reaches_the_client_and_has_the_tools_looked_at_anew() {
+async fn a_change_of_tools_reaches_the_client_and_is_classified_again() {
     for revision in BOTH {
         let (office, server) = (Office::in_memory(), Server::with(&[TOOLS[0], ("read_changing", "Reads the news.")]));
         let user = User::without_forms();

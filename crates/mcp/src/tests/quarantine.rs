@@ -5,7 +5,7 @@ use rmcp::model::*;
 use rulekeep::catalogue::ToolChange;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_changed_while_nothing_ran_is_left_out_and_refused_until_it_is_pinned() {
+async fn a_tool_changed_while_stopped_is_refused_until_pinned() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::with(&[("read_page", "Reads a page."), ("list_pages", "Lists pages.")]);
     let office = Office::in_folder(folder.path());
@@ -31,7 +31,7 @@ async fn a_tool_that_changed_while_nothing_ran_is_left_out_and_refused_until_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn renamed_shadowing_and_look_alike_tools_are_in_quarantine_also_after_a_restart() {
+async fn look_alike_tools_stay_in_quarantine_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let office = Office::in_folder(folder.path());
     let server = Server::with(&[("read_page", "Reads a page."), ("list_pages", "Lists pages.")]);
@@ -69,7 +69,7 @@ async fn renamed_shadowing_and_look_alike_tools_are_in_quarantine_also_after_a_r
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_says_what_is_in_quarantine_and_must_not_be_shared_by_caches() {
+async fn the_list_tells_the_quarantine_and_forbids_shared_caches() {
     let (office, server) = (Office::in_memory(), Server::with(&[("read", "Reads."), ("Read", "Reads too.")]));
     let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;
     let listed = client.list_tools(None).await.unwrap();
@@ -80,7 +80,7 @@ async fn the_list_says_what_is_in_quarantine_and_must_not_be_shared_by_caches() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_changes_under_a_running_gateway_is_refused_once_the_server_tells_so_or_is_asked() {
+async fn a_tool_changed_under_a_running_gateway_is_refused_when_seen() {
     let (office, server) = (Office::in_memory(), Server::with(&[("read_page", "Reads a page.")]));
     let client = connect(&office, governed(), &server, User::without_forms(), Revision::Session).await;
     is_done(&client.call_tool(call("read_page")).await.unwrap());

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use rulekeep::policy::{PolicyFormat, PolicySet};
 use rulekeep::{Agent, Governor, Tier};
-use rulekeep_mcp::{Downstream, Governed, InProcess, ProxyOptions, WrapOptions, proxy, wrap};
+use rulekeep_mcp::{CallError, Calls, Downstream, Governed, ProxyOptions, WrapOptions, proxy, wrap};
+use rulekeep_server::Access;
 use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
+use serde_json::Value;
 use tokio::net::TcpListener;
 
 /// The environment variable that makes this program a gateway.
@@ -37,6 +39,20 @@ match.capabilities = ["email:send"]
 reviewer = "ops"
 "#;
 
+/// Governance in this process.
+struct Office {
+    gateway: Gateway,
+    key: Access,
+}
+
+impl Calls for Office {
+    fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
+        let answer = self.key.call(&self.gateway, method, &params.to_string());
+        let answer = answer.map_err(|error| CallError::new(error.code(), error.to_string()))?;
+        Ok(serde_json::from_str(answer.get()).unwrap())
+    }
+}
+
 /// Serves until the client disconnects: `wrap COMMAND...`, `proxy URL`, or `listen URL`, which prints the address.
 pub(crate) fn run(role: &str, arguments: &[String]) {
     let policies = PolicySet::parse(POLICIES, PolicyFormat::Toml, "tests.toml").unwrap();
@@ -45,7 +61,7 @@ pub(crate) fn run(role: &str, arguments: &[String]) {
     let gateway = Gateway::new(&governor).unwrap();
     let plan = Plan::enterprise(1_000_000, 1_000_000).unwrap();
     let key = gateway.keys().create(KeyDraft::new(Scope::Admin, plan)).unwrap();
-    let calls = Arc::new(InProcess::new(gateway, key.key.expose()));
+    let calls = Arc::new(Office { gateway, key: Access::Key(key.key.expose().to_owned()) });
     let governed = Governed::new("wiki").agent("a").user_reviewer("ann").wait(Duration::ZERO);
     let url = || arguments[0].clone();
     tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_to_the_millisecond_and_nothing_else_is_a_duration() {
+    fn only_durations_are_read_and_to_the_millisecond() {
         for (text, expected) in [
             ("0", Some(0)),
             ("-0", Some(0)),

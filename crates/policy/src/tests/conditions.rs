@@ -48,7 +48,7 @@ fn conditions_see_agent_trust_and_time() {
 }
 
 #[test]
-fn a_failed_condition_that_decides_is_an_error_and_one_that_does_not_is_told() {
+fn a_failed_condition_is_an_error_only_where_it_decides() {
     let deny = "id = \"d\"\neffect = \"deny\"\nmatch.capabilities = [\"email:read\"]\nwhen = \"context.amount > 10\"";
     let hangs = toml(&[READS, deny]);
     let asked = intent("read", &["email:read"]);
@@ -66,7 +66,7 @@ fn a_failed_condition_that_decides_is_an_error_and_one_that_does_not_is_told() {
 }
 
 #[test]
-fn failures_of_several_conditions_are_tried_in_every_combination() {
+fn failed_conditions_are_tried_in_every_combination() {
     let rule = |id: &str, effect: &str| {
         format!("id = \"{id}\"\neffect = \"{effect}\"\nmatch.capabilities = [\"email:read\"]\nwhen = \"context.x > 1\"")
     };
@@ -182,7 +182,7 @@ fn two_degrading_rules_that_failed_are_never_taken_for_decided() {
 }
 
 #[test]
-fn the_words_are_those_of_the_verdict_without_the_rules_that_failed() {
+fn the_verdicts_words_leave_out_the_rules_that_failed() {
     let listed = "id = \"maybe\"\neffect = \"deny\"\nreason = \"You are on a list.\"\nwhen = \"context.listed\"";
     let verdict = decide(&toml(&[listed, "id = \"d\"\neffect = \"deny\""]), &intent("read", &["email:read"]));
     assert_eq!(words(&verdict.rules), ["d"]);
@@ -220,7 +220,7 @@ fn a_condition_is_run_once_however_much_is_asked_for() {
 }
 
 #[test]
-fn what_a_degrading_rule_grants_is_not_loosened_by_what_cannot_be_compared() {
+fn a_degrade_is_not_loosened_by_what_cannot_be_compared() {
     let rule = "id = \"safe\"\neffect = \"degrade\"\nto = [\"file:read\"]\nmatch = { capabilities = [\"file:*\"], context = [{ key = \"kind\", matches = '^safe$' }] }";
     let policies = toml(&[rule]);
     let asked =

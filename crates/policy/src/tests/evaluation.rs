@@ -231,7 +231,7 @@ fn what_cannot_be_compared_does_not_shake_off_constraints() {
 }
 
 #[test]
-fn an_approval_keeps_to_constraints_of_rules_that_grant_nothing_by_themselves() {
+fn an_approval_keeps_constraints_of_rules_that_grant_nothing() {
     let base = PolicySet::from_toml(&format!("name = \"base\"\n[[rule]]\n{MONEY}")).unwrap();
     let team = "name = \"team\"\n[[rule]]\nid = \"small\"\neffect = \"allow\"\nmatch.capabilities = [\"payment:*\"]\nconstraints.maxAmount = 50";
     let both = PolicySet::layered(&[base, PolicySet::from_toml(team).unwrap()]).unwrap();
@@ -323,7 +323,7 @@ fn a_rule_is_named_with_its_document_where_there_are_several() {
 }
 
 #[test]
-fn a_request_that_cannot_be_counted_is_not_called_past_its_limit() {
+fn a_request_that_cannot_be_counted_is_not_past_its_limit() {
     let rule = "id = \"pay\"\neffect = \"allow\"\nlimit = { sum = \"amount\", max = 10, per = \"1h\" }";
     for (limited, amount, why) in [
         (rule.to_owned(), json!(null), "cannot be counted: the request names no amount: context.amount is absent"),

@@ -96,7 +96,7 @@ fn what_is_not_known_of_a_built_intent_counts_against_it() {
 }
 
 #[test]
-fn a_rule_with_an_exclusion_covers_no_other_and_says_why_it_did_not_match() {
+fn a_rule_with_an_exclusion_covers_no_other_and_says_why() {
     let covered = "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"\n";
     let warned = |more: &str| PolicySet::from_toml(&format!("{covered}{more}")).unwrap().warnings().len();
     assert_eq!((warned("") > 0, warned("match.not.labels = [\"ci\"]")), (true, 0));

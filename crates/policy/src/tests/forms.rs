@@ -65,7 +65,7 @@ fn an_environment_is_read_alike_in_rules_and_requests() {
 }
 
 #[test]
-fn the_words_of_risk_and_tier_are_checked_behind_names_and_in_lists() {
+fn words_of_risk_and_tier_are_checked_after_names_and_in_lists() {
     let rule = |more: &str| format!("id = \"r\"\neffect = \"deny\"\n{more}");
     for (more, said) in [
         ("let = { risk = 'intent.risk' }\nwhen = \"risk < 'HIGH'\"", "without an order"),
@@ -80,7 +80,7 @@ fn the_words_of_risk_and_tier_are_checked_behind_names_and_in_lists() {
 }
 
 #[test]
-fn an_exception_that_surely_holds_makes_a_failed_condition_no_matter() {
+fn a_surely_true_exception_makes_a_failed_condition_harmless() {
     let policies =
         toml(&[ALLOWS, "id = \"d\"\neffect = \"deny\"\nwhen = 'context.q == 1'\nunless = \"agent.id == 'bot-1'\""]);
     let verdict = decide(&policies, &reads(&[]));
@@ -174,7 +174,7 @@ mod layers {
     }
 
     #[test]
-    fn tiers_that_only_a_document_opens_to_which_nothing_is_left_are_told_as_closed() {
+    fn a_tier_opened_only_by_an_empty_document_is_told_as_closed() {
         let base = set("base", "id = \"a\"\neffect = \"allow\"\nmatch.tiers = { min = \"T4\" }");
         let team = set("team", "id = \"b\"\neffect = \"allow\"\nmatch.tiers = { max = \"T3\" }");
         let both = PolicySet::layered(&[base, team]).unwrap();
@@ -190,7 +190,7 @@ mod layers {
     }
 
     #[test]
-    fn a_later_constraint_without_a_direction_that_differs_grants_nothing() {
+    fn a_later_constraint_that_differs_undirected_grants_nothing() {
         let asked = intent("do_it", &["web:read"]);
         for (value, rule) in [
             ("\"us\"", "effect = \"allow\""),
@@ -226,7 +226,7 @@ mod layers {
     }
 
     #[test]
-    fn a_later_constraint_that_is_the_same_new_or_has_a_direction_counts() {
+    fn a_later_constraint_that_is_same_new_or_directed_counts() {
         let asked = intent("do_it", &["web:read"]);
         for (constraints, key, merged) in [
             ("region = \"eu\"", "region", json!("eu")),
@@ -246,7 +246,7 @@ mod layers {
     }
 
     #[test]
-    fn a_later_constraint_must_be_the_same_as_all_of_the_earlier_documents() {
+    fn a_later_constraint_must_equal_that_of_all_earlier_documents() {
         let other = "id = \"c\"\neffect = \"allow\"\nmatch.capabilities = [\"file:*\"]\nconstraints.region = \"us\"";
         let base = PolicySet::from_toml(&format!("name = \"base\"\n[[rule]]\n{EU}\n[[rule]]\n{other}\n")).unwrap();
         let asked = intent("do_it", &["file:read", "web:read"]);

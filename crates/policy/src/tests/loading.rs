@@ -235,7 +235,7 @@ fn what_probably_was_not_meant_is_warned_of() {
 }
 
 #[test]
-fn a_set_that_does_not_load_says_where_and_carries_every_problem() {
+fn a_set_that_does_not_load_tells_the_place_of_every_problem() {
     let text = "name = \"finance\"\n\n[[rule]]\nid = \"a\"\neffect = \"alow\"\n\n[[rule]]\nid = \"b\"\neffect = \"deny\"\n\
                 [rule.match]\nagents = [\"x\"]\ncapabilities = [\"payment:trasnfer\"]\n";
     let error = PolicySet::parse(text, PolicyFormat::Toml, "finance.toml").unwrap_err();
@@ -382,7 +382,7 @@ fn a_rule_that_another_covers_is_told() {
 }
 
 #[test]
-fn a_rule_that_no_request_can_match_and_a_tier_without_a_grant_are_told() {
+fn unmatchable_rules_and_tiers_without_a_grant_are_told() {
     let never =
         "id = \"n\"\neffect = \"deny\"\nmatch = { capabilities = [\"health:read\"], classification = [\"PUBLIC\"] }";
     let high = "id = \"h\"\neffect = \"allow\"\nmatch = { capabilities = [\"web:read\"], tiers = { min = \"T2\" } }";

@@ -90,7 +90,7 @@ fn secrets_and_what_is_unknown_are_granted_to_nobody() {
 }
 
 #[test]
-fn secrets_money_rights_and_health_at_high_risk_need_a_person_even_of_a_trusted_agent() {
+fn grave_requests_need_a_person_even_of_a_trusted_agent() {
     let policies = recommended();
     for capability in [
         "credential:read",

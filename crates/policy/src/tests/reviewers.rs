@@ -39,7 +39,7 @@ fn need(reviewer: &str, approvals: u8, people: &[&str], rule: &str) -> (String, 
 }
 
 #[test]
-fn of_thousands_of_rules_that_ask_each_reviewer_is_asked_once_and_for_the_most_approvals() {
+fn of_thousands_of_rules_each_reviewer_is_asked_once_for_most() {
     // Three rules for each reviewer, asking for 1, 2 and 1 approvals.
     let rule = |number: usize| {
         let (reviewer, approvals) = (number % 1000, if number / 1000 == 1 { 2 } else { 1 });
@@ -216,7 +216,7 @@ fn each_problem_of_approvals_and_expiries_has_its_place() {
 }
 
 #[test]
-fn a_list_that_nobody_asks_and_a_pair_that_is_one_person_are_warned_of() {
+fn an_unused_list_and_a_pair_of_one_person_are_warned_of() {
     let warnings = |text: &str| set("t", text).warnings().iter().map(|one| one.message.clone()).collect::<Vec<_>>();
     let list = "[reviewers]\nfinance-lead = [\"ann\"]\n";
     let mistyped = warnings(&format!("{list}{}", asks("a", "finance-laed", "")));
@@ -242,7 +242,7 @@ fn an_escalation_that_asks_for_more_than_another_is_not_idle() {
 }
 
 #[test]
-fn the_digest_tells_reviewers_approvals_and_expiries_apart_and_not_their_order() {
+fn the_digest_depends_on_reviewers_and_expiries_not_their_order() {
     let digest = |text: &str| set("t", text).digest();
     let base = format!("[reviewers]\nx = [\"a\", \"b\"]\ny = [\"c\"]\n{}", asks("r", "x", ""));
     let same = format!("[reviewers]\ny = [\"c\"]\nx = [\"b\", \"a\"]\n{}", asks("r", "x", ""));
@@ -312,7 +312,7 @@ fn a_later_layer_leaves_people_out_and_adds_none() {
 }
 
 #[test]
-fn a_name_that_an_earlier_layer_asks_without_a_list_stays_one_person() {
+fn a_name_asked_in_an_earlier_layer_stays_one_person() {
     let base = set("base", &asks("a", "boss", ""));
     let named = set("team", "[reviewers]\nboss = [\"boss\", \"eve\"]\n");
     let both = PolicySet::layered(&[base.clone(), named]).unwrap();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::params::{Params, escalation_id, proof_id};
@@ -15,8 +16,8 @@ use rulekeep::escalation::EscalationId;
 use rulekeep::proof::ProofId;
 use rulekeep::task::TaskId;
 
-/// A call, with its parameters as fields.
-pub(crate) trait Call: Read + Send + 'static {
+/// A call, with its parameters as fields. [`Access::make`](crate::Access::make) and [`Admitted::make`] make it.
+pub trait Call: Read + Send + 'static {
     /// The description of the call.
     const SPEC: Spec;
     /// The type of the response.
@@ -58,7 +59,7 @@ pub(crate) trait Call: Read + Send + 'static {
 }
 
 /// Reads a call from its named parameters.
-pub(crate) trait Read: Sized {
+pub trait Read: Sized {
     /// Reads it; `spec` determines the error codes.
     fn read(params: Params, spec: &Spec) -> Result<Self, Error>;
 }
@@ -97,7 +98,7 @@ impl<C: Call> Job for C {
 
     fn run_for(self: Box<Self>, admitted: &Admitted) -> Result<Made, Error> {
         let task = self.task();
-        made::<C>(&Call::run_for(*self, admitted)?, task)
+        made::<C>(&admitted.make(*self)?, task)
     }
 }
 
@@ -114,10 +115,10 @@ pub(crate) fn to_bytes(answer: &impl Serialize) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Parses the JSON of a response.
-pub(crate) fn from_bytes(answer: &[u8]) -> Result<Value, Error> {
-    serde_json::from_slice(answer)
-        .map_err(|error| Error::Internal { message: format!("an answer is not JSON: {error}") })
+/// Takes the bytes of a response as JSON.
+pub(crate) fn to_raw(answer: Vec<u8>) -> Result<Box<RawValue>, Error> {
+    let text = String::from_utf8(answer).ok().and_then(|text| RawValue::from_string(text).ok());
+    text.ok_or_else(|| Error::Internal { message: "an answer is not JSON".to_owned() })
 }
 
 /// Bytes that most verdicts fit in.
@@ -153,7 +154,7 @@ impl Entry {
 /// The escalation to wait for, and the time.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Wait {
+pub struct Wait {
     #[serde(deserialize_with = "escalation_id")]
     pub(crate) id: EscalationId,
     /// The maximum time to wait, in milliseconds.
@@ -189,11 +190,18 @@ const LONGEST_WAIT: u64 = 10_000;
 const LONGEST_LINE: u64 = 1_000;
 
 impl Admitted {
-    /// Runs a call if the key permits it. The key is checked again, because it may have been revoked while a body
+    /// Makes a call if the key permits it. The key is checked again, because it may have been revoked while a body
     /// arrived or an escalation was pending.
-    pub(crate) fn perform(&self, job: Box<dyn Job>) -> Result<Made, Error> {
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Forbidden`] if the key does not permit the call.
+    /// * [`Error::Unauthorized`] if the key was revoked or expired since the admission.
+    /// * Otherwise the errors of the governor.
+    pub fn make<C: Call>(&self, call: C) -> Result<C::Answer, Error> {
+        self.may_call(&C::SPEC)?;
         self.accepted()?;
-        job.run_for(self)
+        call.run_for(self)
     }
 
     /// Runs several calls in sequence, each as if made alone: calls that the key does not permit are refused, and
@@ -206,10 +214,7 @@ impl Admitted {
         let mut done = Vec::with_capacity(each.len());
         for (place, call) in each.into_iter().enumerate() {
             let room = if place == 0 { Ok(()) } else { self.take_room() };
-            let answer = room.and(call).and_then(|call| {
-                self.accepted()?;
-                call.run_for(self)
-            });
+            let answer = room.and(call).and_then(|call| self.make(call));
             let is_last = is_last(&answer);
             done.push(answer);
             if is_last {

@@ -22,17 +22,19 @@ use rulekeep::{Decision, Enforcement, Error, Governor, Intent};
 /// A request to parse.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Parse {
+pub struct Parse {
+    /// The agent that makes the request.
     #[schema(value_type = AgentId)]
-    agent_id: String,
+    pub agent_id: String,
     /// The action that the agent wants to take: a natural-language or structured text, or a tool call as an object;
     /// at most 64 KiB.
     #[schema(value_type = InputValue)]
-    input: Asked,
+    pub input: Asked,
+    /// The caller's context of the request.
     #[schema(value_type = Option<Context>)]
-    context: Option<Map<String, Value>>,
+    pub context: Option<Map<String, Value>>,
     /// Also return the evidence of the parse.
-    explain: Option<bool>,
+    pub explain: Option<bool>,
 }
 
 impl Call for Parse {
@@ -60,22 +62,35 @@ impl Call for Parse {
 
 /// The result of parsing.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Parsed {
+pub struct Parsed {
+    /// The result.
     #[serde(flatten)]
-    parse: ParseResult,
+    pub parse: ParseResult,
     /// The evidence of the parse, if `explain` asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    evidence: Option<Vec<ActEvidence>>,
+    pub evidence: Option<Vec<ActEvidence>>,
 }
 
 /// The requested action as text; a tool call is converted to its JSON.
-pub(super) struct Asked {
+#[derive(Debug, Clone)]
+pub struct Asked {
     text: String,
     /// The caller's id of a tool call.
     call_id: Option<String>,
 }
 
 impl Asked {
+    /// Creates the action of a natural-language or structured text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), call_id: None }
+    }
+
+    /// Creates the action of a tool call.
+    pub fn call(call: ToolCall) -> Self {
+        // A call of texts and JSON always serializes.
+        Self { text: serde_json::to_string(&call).unwrap_or_default(), call_id: call.call_id }
+    }
+
     /// The text, and the caller's context with the id of the call added.
     fn with(self, context: Option<Map<String, Value>>) -> Result<(String, Map<String, Value>), Error> {
         let mut context = context.unwrap_or_default();
@@ -106,40 +121,38 @@ pub(crate) enum InputValue {
 /// A tool call.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ToolCall {
+pub struct ToolCall {
     /// The name of the tool.
-    tool: String,
+    pub tool: String,
     /// The server that provides the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    server: Option<String>,
+    pub server: Option<String>,
     /// The arguments of the call.
     #[schema(value_type = Object)]
-    arguments: Value,
+    pub arguments: Value,
     /// The caller's id of the call, the same as `context.callId`.
     #[serde(default, rename = "callId", skip_serializing)]
     #[schema(min_length = 1, max_length = 256)]
-    call_id: Option<String>,
+    pub call_id: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for Asked {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let call = match Value::deserialize(deserializer)? {
-            Value::String(text) => return Ok(Self { text, call_id: None }),
-            call @ Value::Object(_) => ToolCall::deserialize(call).map_err(D::Error::custom)?,
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => Ok(Self::text(text)),
+            call @ Value::Object(_) => ToolCall::deserialize(call).map(Self::call).map_err(D::Error::custom),
             _ => {
                 let expected = "expected a string, or a tool call: tool, arguments, perhaps server and callId";
-                return Err(D::Error::custom(expected));
+                Err(D::Error::custom(expected))
             }
-        };
-        let text = serde_json::to_string(&call).map_err(D::Error::custom)?;
-        Ok(Self { text, call_id: call.call_id })
+        }
     }
 }
 
 /// A request for a decision: on an intent, or on an input to be parsed first.
 #[derive(ToSchema)]
 #[serde(untagged)]
-pub(crate) enum DecisionForm {
+pub enum DecisionForm {
     /// Decides on an intent.
     Intent(IntentForm),
     /// Decides on an input.
@@ -148,22 +161,25 @@ pub(crate) enum DecisionForm {
 
 /// An intent, from `POST /intent` or built by the caller.
 #[derive(ToSchema)]
-pub(crate) struct IntentForm {
-    intent: Intent,
+pub struct IntentForm {
+    /// The intent.
+    pub intent: Intent,
 }
 
 /// An input that is parsed first.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct InputForm {
+pub struct InputForm {
+    /// The agent that makes the request.
     #[schema(value_type = AgentId)]
-    agent_id: String,
+    pub agent_id: String,
     /// The action that the agent wants to take: a natural-language or structured text, or a tool call as an object;
     /// at most 64 KiB.
     #[schema(value_type = InputValue)]
-    input: Asked,
+    pub input: Asked,
+    /// The caller's context of the request.
     #[schema(value_type = Option<Context>)]
-    context: Option<Map<String, Value>>,
+    pub context: Option<Map<String, Value>>,
 }
 
 /// A request for a decision, optionally under a task: on an intent, or on an input to be parsed first.
@@ -290,13 +306,16 @@ impl Decider<'_> {
 /// Defines a call that takes both forms and returns the parsed intent as well.
 macro_rules! decides {
     (
-        $name:ident, $spec:expr, $(#[$meta:meta])* $answer:ident($inner:ident: $inner_type:ty), task: $takes_task:literal,
+        $vis:vis $name:ident, $spec:expr, $(#[$meta:meta])* $answer:ident($inner:ident: $inner_type:ty), task: $takes_task:literal,
         |$decider:ident, $asked:ident| $of_intent:expr, |$agent_id:ident, $input:ident| $of_input:expr,
         |$given:ident| $granted:expr
     ) => {
-        pub(crate) struct $name {
-            form: DecisionForm,
-            task: Option<String>,
+        /// A request for a decision, as an intent or as an input to be parsed first.
+        $vis struct $name {
+            /// The intent or the input.
+            $vis form: DecisionForm,
+            /// The id of the task that the action belongs to.
+            $vis task: Option<String>,
         }
 
         impl Read for $name {
@@ -361,21 +380,25 @@ macro_rules! decides {
 
         $(#[$meta])*
         #[derive(Serialize, ToSchema)]
-        pub(crate) struct $answer {
+        $vis struct $answer {
+            /// The result.
             #[serde(flatten)]
-            $inner: $inner_type,
+            $vis $inner: $inner_type,
+            /// The intent that an input was parsed into.
             #[serde(skip_serializing_if = "Option::is_none")]
-            intent: Option<Intent>,
+            $vis intent: Option<Intent>,
+            /// The confidence of the parse, from 0 to 1.
             #[serde(skip_serializing_if = "Option::is_none")]
-            confidence: Option<f64>,
+            $vis confidence: Option<f64>,
+            /// Other readings of the input.
             #[serde(skip_serializing_if = "Option::is_none")]
-            alternatives: Option<Vec<Alternative>>,
+            $vis alternatives: Option<Vec<Alternative>>,
         }
     };
 }
 
 decides!(
-    Enforce,
+    pub Enforce,
     Spec::post("enforce", "/enforce", "Decides on an intent or an input, and records the decision")
         .for_agents()
         .quick(),
@@ -392,7 +415,7 @@ decides!(
 );
 
 decides!(
-    Explain,
+    pub(crate) Explain,
     Spec::post(
         "policy/explain",
         "/admin/policies/explain",
@@ -411,7 +434,7 @@ decides!(
 );
 
 decides!(
-    Preview,
+    pub(crate) Preview,
     Spec::post("policy/preview", "/admin/policies/preview", "Previews the decision that a request would get"),
     /// A preview of a decision, with the parsed intent if an input was given.
     Previewed(preview: rulekeep::preview::Preview),

@@ -127,16 +127,19 @@ macro_rules! answers {
         /// The answer of a reviewer.
         #[derive(Deserialize, ToSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
-        pub(super) struct $name {
+        pub struct $name {
+            /// The escalation.
             #[serde(deserialize_with = "escalation_id")]
-            id: EscalationId,
+            pub id: EscalationId,
+            /// The name of the reviewer.
             #[schema(schema_with = required_person)]
-            reviewer: String,
+            pub reviewer: String,
+            /// The reviewer's note.
             #[schema(max_length = 4096)]
-            note: Option<String>,
+            pub note: Option<String>,
             /// The digest that the reviewer looked at; the answer is refused if it has changed.
-            digest: Option<Digest>,
-            $($(#[$meta])* $field: $type,)?
+            pub digest: Option<Digest>,
+            $($(#[$meta])* pub $field: $type,)?
         }
 
         impl Call for $name {
@@ -165,11 +168,12 @@ answers!(Reject, "escalation/reject", "/admin/escalations/{id}/reject", "Rejects
 /// The result of a reviewer's answer.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answered {
-    state: EscalationState,
+pub struct Answered {
+    /// The state of the escalation.
+    pub state: EscalationState,
     /// The record of the answer; `null` while further reviewers have to agree.
     #[schema(required)]
-    proof_id: Option<ProofId>,
+    pub proof_id: Option<ProofId>,
 }
 
 /// A pre-approval to give, or one of another reviewer to agree to.

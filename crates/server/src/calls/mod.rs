@@ -9,7 +9,6 @@
 //! | `checkpoints.rs` | `checkpoint/...` |
 //! | `clock.rs` | `clock/accept` |
 //! | `decisions.rs` | `intent`, `enforce`, and previews of decisions |
-//! | `direct.rs` | any call, without a key, for the process that owns the gateway |
 //! | `escalations.rs` | `escalation/...` |
 //! | `events.rs` | `event/...`, in sidecar sessions |
 //! | `keys.rs` | `key/...` |
@@ -27,9 +26,8 @@ mod agents;
 mod call;
 mod checkpoints;
 mod clock;
-pub(crate) mod decisions;
-mod direct;
-mod escalations;
+pub mod decisions;
+pub mod escalations;
 pub(crate) mod events;
 mod keys;
 mod kill_switch;
@@ -38,19 +36,19 @@ mod policies;
 mod records;
 mod spec;
 mod tasks;
-mod tools;
+pub mod tools;
 mod trust;
 mod webhooks;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-pub(crate) use call::{Call, Entry, Job, Read, Wait, from_bytes, to_bytes};
-pub use direct::call_text;
-pub(crate) use direct::read_params;
-pub(crate) use params::Params;
+pub use call::Call;
+pub(crate) use call::{Entry, Job, Read, Wait, to_bytes, to_raw};
+pub use params::Params;
 pub(crate) use spec::{Shape, Size, Spec, Subject, Verb, required_together};
 
-use crate::gateway::{Admitted, Gateway};
+use crate::gateway::Admitted;
 use rulekeep::Error;
 use rulekeep::extension::excerpt;
 
@@ -148,29 +146,17 @@ pub(crate) static CALLS: &[Entry] = &[
 ];
 
 impl Admitted {
-    /// Makes a sidecar call by name, for example `outcome/report`, with named parameters.
+    /// Makes a sidecar call by name, for example `outcome/report`. The named parameters are the text of a JSON object.
     ///
     /// # Errors
     ///
     /// * [`Error::InvalidInput`] for an unknown name, and for parameters that are not an object.
-    /// * [`Error::Forbidden`] if the key does not permit the call.
-    /// * [`Error::Unauthorized`] if the key was revoked or expired since the admission.
-    /// * Otherwise the errors of the call's parameters and of the governor.
-    pub fn call(self, method: &str, params: Value) -> Result<Value, Error> {
+    /// * [`Error::PayloadTooLarge`] for parameters above the call's size limit.
+    /// * Otherwise the errors of the call's parameters and of [`Admitted::make`].
+    pub fn call(&self, method: &str, params: &str) -> Result<Box<RawValue>, Error> {
         let entry = known(method)?;
         self.may_call(entry.spec)?;
-        from_bytes(&self.perform((entry.read)(Params::object(params)?)?)?.answer)
-    }
-}
-
-impl Gateway {
-    /// Combines [`Gateway::admit`] and [`Admitted::call`].
-    ///
-    /// # Errors
-    ///
-    /// See both methods.
-    pub fn call(&self, bearer: Option<&str>, caller: &str, method: &str, params: Value) -> Result<Value, Error> {
-        self.admit(bearer, caller)?.call(method, params)
+        to_raw((entry.read)(Params::of_call(method, params)?)?.run_for(self)?.answer)
     }
 }
 

@@ -8,7 +8,9 @@ use serde::de::{DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, 
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 
+use super::call::Call;
 use super::spec::{ALL, Spec};
+use crate::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use crate::strict;
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
@@ -18,14 +20,45 @@ use rulekeep::task::TaskId;
 
 /// The named parameters of a call.
 #[derive(Debug, Default)]
-pub(crate) struct Params {
+pub struct Params {
     fields: Map<String, Value>,
 }
 
 /// Maximum nesting depth of a value. The limit of a context is far lower, that of the JSON parser higher.
 const MAX_DEPTH: usize = 66;
 
+/// Prefixes of the calls that take documents, tool results or host events.
+const DOCUMENTS: &[&str] = &["policy/", "catalogue/", "agent/import", "task/observe", "hook/"];
+
 impl Params {
+    /// Takes the parameters as a call.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] and the other errors of malformed parameters.
+    pub fn call<C: Call>(&mut self) -> Result<C, Error> {
+        C::read(std::mem::take(self), &C::SPEC)
+    }
+
+    /// Takes the parameters of a call that the program adds to the protocol.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] if they are not the fields of the type.
+    pub fn fields<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
+        std::mem::take(self).typed(&Spec::of_session("", ""))
+    }
+
+    /// Parses the text of a call's parameters, if it is within the call's size limit.
+    pub(crate) fn of_call(method: &str, text: &str) -> Result<Self, Error> {
+        let takes_documents = DOCUMENTS.iter().any(|subject| method.starts_with(subject));
+        let (size, limit) = (text.len(), if takes_documents { MAX_LINE_BYTES } else { MAX_REQUEST_BYTES });
+        if size > limit {
+            return Err(Error::PayloadTooLarge { what: "params", size, limit });
+        }
+        Self::read(text)
+    }
+
     /// Parses the text of an object.
     pub(crate) fn read(text: &str) -> Result<Self, Error> {
         let fields = strict::object(text, MAX_DEPTH).map_err(|fault| match fault {
@@ -43,19 +76,8 @@ impl Params {
         Ok(Self { fields })
     }
 
-    /// Takes the fields of an object.
-    pub(crate) fn object(params: Value) -> Result<Self, Error> {
-        let Value::Object(fields) = params else { return Err(Error::input("params", "expected an object")) };
-        Ok(Self { fields })
-    }
-
     pub(crate) const fn of(fields: Map<String, Value>) -> Self {
         Self { fields }
-    }
-
-    /// All the parameters.
-    pub(crate) const fn fields(&self) -> &Map<String, Value> {
-        &self.fields
     }
 
     /// Sets a parameter given elsewhere, for example in the path; an error if the value differs here.

@@ -16,7 +16,7 @@ pub(super) const ALL: &str = "params";
 
 /// The description of a call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Spec {
+pub struct Spec {
     /// The name in the sidecar protocol.
     pub(crate) method: &'static str,
     pub(crate) verb: Verb,
@@ -61,7 +61,7 @@ pub(crate) enum Size {
 
 /// The subject of a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Subject<'a> {
+pub enum Subject<'a> {
     /// More than single agents, so an admin key is required.
     Everything,
     Agent(&'a str),

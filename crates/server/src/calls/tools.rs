@@ -17,13 +17,13 @@ use rulekeep::{Error, RiskLevel};
 /// Tool definitions: a list, or a message of MCP or Gemini as received.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Load {
+pub struct Load {
     /// Definitions in the format of MCP, `OpenAI` or Anthropic.
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Value>,
     /// The server that provides the tools.
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
-    server: Option<String>,
+    pub server: Option<String>,
     /// An MCP response to `tools/list`.
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
@@ -88,8 +88,9 @@ impl Call for List {
 
 /// The tools with their classification.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Tools {
-    tools: Vec<ToolClassification>,
+pub struct Tools {
+    /// The tools.
+    pub tools: Vec<ToolClassification>,
 }
 
 /// One tool, or several of which all or none are changed.
@@ -164,7 +165,7 @@ impl ToolOverrideForm {
 /// One tool, or several of which all or none are changed.
 #[derive(ToSchema)]
 #[serde(untagged)]
-pub(super) enum Pin {
+pub enum Pin {
     /// A single tool.
     One(ToolPinForm),
     /// Several tools at once.
@@ -173,19 +174,23 @@ pub(super) enum Pin {
 
 /// The tools to pin.
 #[derive(ToSchema)]
-pub(super) struct ToolPinList {
-    tools: Vec<ToolPinForm>,
+pub struct ToolPinList {
+    /// The tools.
+    pub tools: Vec<ToolPinForm>,
 }
 
 /// The tool to pin.
 #[derive(Deserialize, ToSchema)]
-pub(super) struct ToolPinForm {
+pub struct ToolPinForm {
+    /// The name of the tool.
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
-    name: String,
+    pub name: String,
+    /// The server of the tool.
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
-    server: Option<String>,
+    pub server: Option<String>,
+    /// Whether to pin the tool; `false` unpins it. Default: true.
     #[schema(default = true)]
-    pinned: Option<bool>,
+    pub pinned: Option<bool>,
 }
 
 impl Read for Pin {
@@ -239,7 +244,7 @@ fn several<T: DeserializeOwned>(params: &mut Params, spec: &Spec) -> Result<Opti
 /// The tool as it is now, or all named tools.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-pub(super) enum ChangedTools {
+pub enum ChangedTools {
     /// The single tool.
     One(ToolClassification),
     /// Several tools, in the order of the request.

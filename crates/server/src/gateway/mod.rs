@@ -5,8 +5,8 @@
 //!
 //! ```
 //! use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
-//! use rulekeep::{Agent, Governor};
-//! use serde_json::json;
+//! use rulekeep::{Agent, Decision, Governor};
+//! use rulekeep_server::calls::decisions::{Asked, DecisionForm, Enforce, InputForm};
 //!
 //! let governor = Governor::builder().open_in_memory()?;
 //! governor.agents().register(Agent::new("support-1"))?;
@@ -15,12 +15,15 @@
 //! let made = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Free).agent("support-1"))?;
 //! let bearer = Some(made.key.expose()); // shown here alone
 //!
-//! let asked = |agent: &str| json!({ "agentId": agent, "input": "Summarize the meeting notes" });
-//! let verdict = gateway.call(bearer, "10.0.0.7", "enforce", asked("support-1"))?;
-//! assert_eq!(verdict["decision"], "ALLOW");
+//! let asked = |agent: &str| {
+//!     let input = Asked::text("Summarize the meeting notes");
+//!     Enforce { form: DecisionForm::Input(InputForm { agent_id: agent.to_owned(), input, context: None }), task: None }
+//! };
+//! let verdict = gateway.admit(bearer, "10.0.0.7")?.make(asked("support-1"))?;
+//! assert_eq!(verdict.enforcement.decision, Decision::Allow);
 //!
-//! assert_eq!(gateway.call(bearer, "10.0.0.7", "enforce", asked("support-2")).unwrap_err().code(), "FORBIDDEN");
-//! assert_eq!(gateway.call(None, "10.0.0.7", "admin/status", json!({})).unwrap_err().code(), "UNAUTHORIZED");
+//! assert_eq!(gateway.admit(bearer, "10.0.0.7")?.make(asked("support-2")).err().unwrap().code(), "FORBIDDEN");
+//! assert_eq!(gateway.admit(None, "10.0.0.7").err().unwrap().code(), "UNAUTHORIZED");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

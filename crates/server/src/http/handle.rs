@@ -198,9 +198,9 @@ impl App {
     /// it delays no connection.
     async fn run(&self, admitted: Admitted, job: Box<dyn Job>) -> Result<Made, Error> {
         if job.spec().is_quick && admitted.answers_at_once() {
-            return admitted.perform(job);
+            return job.run_for(&admitted);
         }
-        aside(move || admitted.perform(job)).await?
+        aside(move || job.run_for(&admitted)).await?
     }
 
     async fn body(&self, spec: &Spec, parts: &Parts, body: Body) -> Result<Bytes, Refusal> {
