@@ -34,6 +34,7 @@ impl Service {
         self.gateway.governor().enforce(&intent).unwrap();
     }
 
+    #[allow(clippy::needless_pass_by_value)] // the form that a screen calls
     fn call(&self, method: &str, params: Value) -> Result<Value, String> {
         call_on(&self.gateway, &Access::Everything, method, &params).map_err(|error| error.to_string())
     }
