@@ -129,8 +129,10 @@ fn an_id_that_is_put_on_another_intent_gives_it_no_text() {
     assert_eq!(governor.escalations().get(id).unwrap().input.as_deref(), Some(ASKED));
 }
 
+type Edit = fn(&mut Intent);
+
 /// The edits of an intent that an approval must not survive: at least one of every field that says what is asked.
-const EDITS: &[(&str, fn(&mut Intent))] = &[
+const EDITS: &[(&str, Edit)] = &[
     ("agentId", |intent| intent.agent_id = "other".parse().unwrap()),
     ("parsedAction", |intent| intent.parsed_action = "read_invoice".parse().unwrap()),
     ("riskLevel lower", |intent| intent.risk_level = RiskLevel::Low),
@@ -154,7 +156,9 @@ fn a_claim_with_any_field_edited_is_a_conflict() {
             edit(&mut edited);
             assert_eq!(code(governor.escalations().claim(id, &edited)), "CONFLICT", "{what}");
         };
-        EDITS.iter().for_each(|(what, edit)| is_refused(what, edit));
+        for (what, edit) in EDITS {
+            is_refused(what, edit);
+        }
         for value in [serde_json::json!(4_000), "USD".into(), "PUBLIC".into(), serde_json::json!({})] {
             for key in original.context.keys() {
                 is_refused(key, &|intent| drop(intent.context.insert(key.clone(), value.clone())));
