@@ -21,6 +21,9 @@
 //! | `query.rs` | the query and its checks |
 //! | `ticket.rs` | waiting without blocking a thread |
 
+// Which items are reachable from outside depends on these features.
+#![cfg_attr(not(all(feature = "checkpoints", feature = "testing")), allow(unreachable_pub))]
+
 #[cfg(feature = "checkpoints")]
 pub mod checkpoint;
 mod commit;
