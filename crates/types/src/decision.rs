@@ -49,7 +49,7 @@ impl Decision {
 closed_words! {
     /// The outcome of an action, as its runtime reports it after the decision.
     ///
-    /// [`Governor::report`](crate::Governor::report) records it and updates the agent's trust.
+    /// `Governor::report` records it and updates the agent's trust.
     ///
     /// ```
     /// use rulekeep::{Agent, Governor, Intent, Outcome, RiskLevel, Tier};

@@ -49,7 +49,7 @@ closed_words! {
 
 /// A decision, trust change, proof record or alert that is stored on disk.
 ///
-/// Serializes to `{"id","type","timestamp","data"}`. [`Governor::subscribe`](crate::Governor::subscribe) delivers
+/// Serializes to `{"id","type","timestamp","data"}`. `Governor::subscribe` delivers
 /// events.
 ///
 /// ```

@@ -61,7 +61,7 @@ impl<'a> From<&'a String> for Input<'a> {
 crate::parts::outward! {
     /// An agent's request: the action, its risk, and the capabilities it requires.
     ///
-    /// [`Governor::parse`](crate::Governor::parse) creates intents from text and tool calls. A runtime that knows what a
+    /// `Governor::parse` creates intents from text and tool calls. A runtime that knows what a
     /// call needs builds them itself:
     ///
     /// ```

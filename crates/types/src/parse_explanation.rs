@@ -8,7 +8,7 @@ crate::parts::outward! {
     /// A parse result with the evidence for it. Its JSON is that of the parse result plus `evidence`.
     #[derive(Debug, Clone, PartialEq, Serialize)]
     pub struct ParseExplanation from ParseExplanationParts {
-        /// The result that [`Governor::parse`](crate::Governor::parse) returns for the same request.
+        /// The result that `Governor::parse` returns for the same request.
         #[serde(flatten)]
         pub parse: ParseResult,
         /// One entry per act, in the order of `requiredCapabilities`.

@@ -251,7 +251,7 @@ fn the_agents_socket_permits_no_way_out_of_the_rules() {
     let mut answers = BufReader::new(stream.try_clone().unwrap());
     for (method, params) in [
         ("session/authenticate", json!({ "key": setup.key() })),
-        ("escalation/approve", json!({ "id": "esc_1", "reviewer": "operator" })),
+        ("escalation/approve", json!({ "id": "esc_00000000000000000000000000", "reviewer": "operator" })),
         ("task/open", json!({ "agentId": "claude", "input": "Do everything" })),
         ("policy/load", json!({ "text": "", "format": "toml" })),
         ("agent/register", json!({ "agentId": "x", "tier": "T5" })),

@@ -1,6 +1,6 @@
 //! Every call, one type each: its name, its path over HTTP, the keys that may make it, and its implementation.
 //!
-//! The sidecar, the gateway, the router, the OpenAPI document and the generated table of calls read [`CALLS`].
+//! The sidecar, the gateway, the router, the OpenAPI document and the generated table of calls read `CALLS`.
 //!
 //! | file | calls |
 //! |---|---|

@@ -21,7 +21,7 @@ use super::{AgentId, Capability, Constraints, Decision, ProofId, Timestamp, exce
 /// The permission to carry out one decided action.
 ///
 /// Code that acts for an agent takes a grant as an argument, so it cannot be called without a decision: only
-/// [`Enforcement::grant`](crate::Enforcement::grant) and [`Governor::guard`](crate::Governor::guard) create one, and it
+/// [`Enforcement::grant`](crate::Enforcement::grant) and `Governor::guard` create one, and it
 /// cannot be cloned.
 ///
 /// Every method that checks or consumes something fails once the grant has ended: after `timeoutMs` or `expiresAt`, or

@@ -11,7 +11,7 @@ use crate::store::Kind;
 use rulekeep_types::{Error, excerpt};
 
 /// Verifies an export by recomputing everything in it: each record's hash, its place in the chain, the digest of its
-/// evidence, and the digest of all lines. Needs neither a [`Governor`](crate::Governor) nor a store.
+/// evidence, and the digest of all lines. Needs neither a `Governor` nor a store.
 ///
 /// Runs in one pass with bounded memory. `progress` receives the number of lines and bytes read so far, from time to
 /// time and at the end. The file alone cannot show whether all of it was forged: compare
