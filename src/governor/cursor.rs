@@ -151,7 +151,7 @@ impl Log<'_> {
     /// # Errors
     ///
     /// [`Error::InvalidInput`] for a name that is not 1 to 256 printable characters, or is the reserved name `alerts`;
-    /// the errors of `Governor::subscribe`; [`Error::Conflict`] while another subscription reads the cursor, and when
+    /// the errors of [`Governor::subscribe`](crate::Governor::subscribe); [`Error::Conflict`] while another subscription reads the cursor, and when
     /// entries after the last acknowledged one were archived. A new cursor also fails when it cannot be recorded.
     pub fn cursor(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
         let name = checked_person("cursor", name)?;

@@ -95,7 +95,7 @@ impl Log<'_> {
 
     /// Verifies archives and the log as one chain: each archive by itself, that each starts where the previous one
     /// ends, and that the log starts after the last. The result counts the records of all. Without archives it equals
-    /// `Governor::verify`.
+    /// [`Governor::verify`](crate::Governor::verify).
     ///
     /// # Errors
     ///
