@@ -229,13 +229,12 @@ fn a_task_that_is_over_takes_nothing_more() {
     result(&governor, "task/close", &json!({ "taskId": closed }));
     assert_over(&closed, "closed");
 
-    let ended = open(&governor);
-    for id in ["1", "2", "3", "4"] {
-        assert_eq!(enforce(&governor, &ended, &deletion(id))["denialClass"], "mandate");
-    }
-    assert_over(&ended, "ended");
-
+    // Refused calls cost only themselves.
     let expired = open(&governor);
+    for id in ["1", "2", "3", "4"] {
+        assert_eq!(enforce(&governor, &expired, &deletion(id))["denialClass"], "mandate");
+    }
+    assert_eq!(enforce(&governor, &expired, &mail("ann@example.com"))["decision"], "ALLOW");
     clock.set(NEXT_DAY);
     assert_over(&expired, "expired");
 }
