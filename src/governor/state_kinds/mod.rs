@@ -48,7 +48,7 @@ pub(super) trait StateKind: Registered {
 
 /// The states of a kind that were not enqueued again before an archive.
 pub(super) enum Rest {
-    /// They are over, and may leave with the archive.
+    /// States that are over and may leave with the archive.
     Over,
     /// There are none; the archive is refused if one is found.
     None,
@@ -57,9 +57,9 @@ pub(super) enum Rest {
 /// The result of a repair for the states of a kind.
 pub(super) enum Repaired {
     Carried,
-    /// They follow from the entries of the new log.
+    /// States that follow from the entries of the new log.
     Derived,
-    /// They are not in the new log; the note tells the operator.
+    /// States that are not in the new log; the note tells the operator.
     Dropped(String),
 }
 
@@ -190,7 +190,7 @@ impl<'a> Rerecording<'a> {
 pub(super) struct Repairing<'a> {
     pub(super) found: &'a FoundStates,
     pub(super) carried: RepairStates,
-    /// Whether every agent is suspended.
+    /// Returns whether every agent is suspended.
     pub(super) suspend_all: bool,
 }
 

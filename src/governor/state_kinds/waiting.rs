@@ -143,7 +143,7 @@ impl StateKind for Cursors {
     }
 }
 
-/// What became of a number of states that are not in the new log.
+/// The note about a number of states that are not in the new log.
 pub(super) fn dropped(count: usize, note: &str) -> Repaired {
     if count == 0 { Repaired::Carried } else { Repaired::Dropped(format!("{count} {note}")) }
 }
