@@ -50,21 +50,20 @@ closed_words! {
     }
 }
 
-crate::parts::outward! {
-    /// A problem in a policy document, with its position.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
-    pub struct Problem from ProblemParts {
-        /// The line, counted from 1.
-        pub line: usize,
-        /// The column in characters, counted from 1.
-        pub column: usize,
-        /// The severity of the problem.
-        pub severity: Severity,
-        /// The problem, the rule and field concerned, and the expected value.
-        pub message: String,
-    }
+/// A problem in a policy document, with its position.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Problem {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The column in characters, counted from 1.
+    pub column: usize,
+    /// The severity of the problem.
+    pub severity: Severity,
+    /// The problem, the rule and field concerned, and the expected value.
+    pub message: String,
 }
 
 impl Problem {

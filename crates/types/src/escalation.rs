@@ -192,17 +192,16 @@ impl Review {
     }
 }
 
-crate::parts::outward! {
-    /// The result of a review.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-    #[serde(rename_all = "camelCase")]
-    pub struct Resolved from ResolvedParts {
-        /// The state of the escalation after the review.
-        pub state: EscalationState,
-        /// The record that resolved the escalation; `None` while further reviewers must agree.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub proof_id: Option<ProofId>,
-    }
+/// The result of a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Resolved {
+    /// The state of the escalation after the review.
+    pub state: EscalationState,
+    /// The record that resolved the escalation; `None` while further reviewers must agree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof_id: Option<ProofId>,
 }
 
 impl Resolved {

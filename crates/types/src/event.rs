@@ -188,32 +188,31 @@ impl TrustChange {
     }
 }
 
-crate::parts::outward! {
-    /// An alert: a situation that an operator should look at.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    pub struct Alert from AlertParts {
-        /// The subject of the alert.
-        pub alert: AlertKind,
-        /// The policy rule that raised it; `None` for built-in alerts.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub rule: Option<Arc<str>>,
-        /// The severity of the alert.
-        pub severity: RiskLevel,
-        /// The message for an operator. It contains nothing from a request's context.
-        pub message: String,
-        /// The agent concerned, or the last one of several; `None` if no agent is.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub agent_id: Option<AgentId>,
-        /// The latest of the records that raised the alert; `None` if there is none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub proof_id: Option<ProofId>,
-        /// The records that raised the alert, oldest first; at most the last [`Alert::MOST_PROOFS`].
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub proof_ids: Vec<ProofId>,
-        /// Number of occurrences since the alert was last raised, including this one.
-        pub occurrences: u64,
-    }
+/// An alert: a situation that an operator should look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Alert {
+    /// The subject of the alert.
+    pub alert: AlertKind,
+    /// The policy rule that raised it; `None` for built-in alerts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Arc<str>>,
+    /// The severity of the alert.
+    pub severity: RiskLevel,
+    /// The message for an operator. It contains nothing from a request's context.
+    pub message: String,
+    /// The agent concerned, or the last one of several; `None` if no agent is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// The latest of the records that raised the alert; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof_id: Option<ProofId>,
+    /// The records that raised the alert, oldest first; at most the last [`Alert::MOST_PROOFS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proof_ids: Vec<ProofId>,
+    /// Number of occurrences since the alert was last raised, including this one.
+    pub occurrences: u64,
 }
 
 impl Alert {

@@ -119,19 +119,18 @@ pub struct Target {
     pub original: Option<String>,
 }
 
-crate::parts::outward! {
-    /// An amount of money that a request names.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    pub struct Amount from AmountParts {
-        /// The amount of a single payment.
-        pub value: f64,
-        /// The ISO 4217 code of the currency; absent if none is named.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub currency: Option<String>,
-        /// Number of payments of that amount.
-        pub count: u64,
-    }
+/// An amount of money that a request names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct Amount {
+    /// The amount of a single payment.
+    pub value: f64,
+    /// The ISO 4217 code of the currency; absent if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// Number of payments of that amount.
+    pub count: u64,
 }
 
 /// A part of a request that the parser could not read.

@@ -89,22 +89,21 @@ impl<'de> Deserialize<'de> for KillSwitchScope {
     }
 }
 
-crate::parts::outward! {
-    /// A kill switch that is set.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Stop))]
-    pub struct KillSwitchEntry from KillSwitchEntryParts {
-        /// The id, needed to lift it.
-        pub id: KillSwitchId,
-        /// The agents it stops.
-        pub scope: KillSwitchScope,
-        /// The name of the person who set it, as given.
-        pub by: String,
-        /// The reason, with secrets redacted; may be empty.
-        pub note: String,
-        /// The time it was set.
-        pub timestamp: Timestamp,
-    }
+/// A kill switch that is set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Stop))]
+#[non_exhaustive]
+pub struct KillSwitchEntry {
+    /// The id, needed to lift it.
+    pub id: KillSwitchId,
+    /// The agents it stops.
+    pub scope: KillSwitchScope,
+    /// The name of the person who set it, as given.
+    pub by: String,
+    /// The reason, with secrets redacted; may be empty.
+    pub note: String,
+    /// The time it was set.
+    pub timestamp: Timestamp,
 }
 
 impl KillSwitchEntry {

@@ -140,15 +140,14 @@ impl<'de> Deserialize<'de> for Score {
     }
 }
 
-crate::parts::outward! {
-    /// An agent's trust at one moment. Its JSON contains the tier's name beside the tier.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-    pub struct TrustSnapshot from TrustSnapshotParts {
-        /// The trust score, 0 to 1000.
-        pub score: Score,
-        /// The tier in force. Near a boundary, hysteresis can keep it different from the score's own tier.
-        pub tier: Tier,
-    }
+/// An agent's trust at one moment. Its JSON contains the tier's name beside the tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct TrustSnapshot {
+    /// The trust score, 0 to 1000.
+    pub score: Score,
+    /// The tier in force. Near a boundary, hysteresis can keep it different from the score's own tier.
+    pub tier: Tier,
 }
 
 impl TrustSnapshot {
@@ -204,26 +203,25 @@ closed_words! {
     }
 }
 
-crate::parts::outward! {
-    /// A change of an agent's trust, as listed in its history.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
-    pub struct TrustEntry from TrustEntryParts {
-        /// The time of the change.
-        pub timestamp: Timestamp,
-        /// The trust before and after.
-        #[serde(flatten)]
-        pub change: TrustChange,
-        /// The cause of the change.
-        pub cause: TrustCause,
-        /// The related record: the one whose outcome was reported or corrected, or whose escalation was rejected.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub proof_id: Option<ProofId>,
-        /// A note on the change, if there is one.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub note: Option<String>,
-    }
+/// A change of an agent's trust, as listed in its history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TrustEntry {
+    /// The time of the change.
+    pub timestamp: Timestamp,
+    /// The trust before and after.
+    #[serde(flatten)]
+    pub change: TrustChange,
+    /// The cause of the change.
+    pub cause: TrustCause,
+    /// The related record: the one whose outcome was reported or corrected, or whose escalation was rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof_id: Option<ProofId>,
+    /// A note on the change, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl TrustEntry {

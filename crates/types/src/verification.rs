@@ -24,22 +24,21 @@ impl LogProgress {
     }
 }
 
-crate::parts::outward! {
-    /// A position in the hash chain, after a number of entries.
-    ///
-    /// A caller can store it as JSON and pass it to a later verification, which continues from there.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    pub struct ChainPosition from ChainPositionParts {
-        /// Number of entries before the position: decisions, outcomes, state changes and alerts.
-        pub entries: u64,
-        /// The chain link of the last of these entries; it depends on all entries before it.
-        pub link: Digest,
-        /// Number of proof records among them.
-        pub records: u64,
-        /// The hash of the last of these proof records.
-        pub head_hash: Digest,
-    }
+/// A position in the hash chain, after a number of entries.
+///
+/// A caller can store it as JSON and pass it to a later verification, which continues from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ChainPosition {
+    /// Number of entries before the position: decisions, outcomes, state changes and alerts.
+    pub entries: u64,
+    /// The chain link of the last of these entries; it depends on all entries before it.
+    pub link: Digest,
+    /// Number of proof records among them.
+    pub records: u64,
+    /// The hash of the last of these proof records.
+    pub head_hash: Digest,
 }
 
 impl ChainPosition {
