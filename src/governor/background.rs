@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// A thread that works periodically until it is stopped or dropped.
-pub(super) struct Background {
+pub(crate) struct Background {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
 }
@@ -30,7 +30,7 @@ impl Stop {
 
 impl Background {
     /// Starts a thread that calls `work` after each interval of `every`, until it returns `false`.
-    pub(super) fn start(
+    pub(crate) fn start(
         name: &str,
         every: Duration,
         mut work: impl FnMut() -> bool + Send + 'static,
@@ -43,13 +43,13 @@ impl Background {
     }
 
     /// Returns whether the thread is running; it is not after a panic, or when `work` has returned `false`.
-    pub(super) fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Stops the thread and waits until its current work is done.
     #[cfg(any(test, feature = "checkpoints"))]
-    pub(super) fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         self.end();
     }
 

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::decision_clock::DecisionClock;
-use super::input_text::{InputText, Inputs, Retention};
-use super::latency::Latency;
-use super::policies::{PolicySets, PolicyState};
-use super::risk::ActionFloors;
-use super::state_kinds::Restored;
-use super::{Governor, Inner, catalogue, kill_switch};
+use crate::governor::decider::latency::Latency;
+use crate::governor::intake::input_text::{InputText, Inputs, Retention};
+use crate::governor::intake::risk::ActionFloors;
+use crate::governor::log::decision_clock::DecisionClock;
+use crate::governor::rules::policies::{PolicySets, PolicyState};
+use crate::governor::state_kinds::Restored;
+use crate::governor::{Governor, Inner, intake::catalogue, roster::kill_switch};
 use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Parser};
 use crate::policy::PolicySet;
@@ -59,7 +59,7 @@ pub struct GovernorBuilder {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
-    pub(super) checkpoints: super::checkpoints::Checkpoints,
+    pub(super) checkpoints: crate::governor::log::checkpoints::Checkpoints,
 }
 
 impl GovernorBuilder {
@@ -79,7 +79,7 @@ impl GovernorBuilder {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
-            checkpoints: super::checkpoints::Checkpoints::default(),
+            checkpoints: crate::governor::log::checkpoints::Checkpoints::default(),
         }
     }
 
@@ -238,7 +238,7 @@ impl GovernorBuilder {
         #[cfg(feature = "checkpoints")]
         self.checkpoints.resume(&log)?;
         let clock = Arc::new(DecisionClock::new(self.clock, log.queue().last_time()));
-        let permits = super::permit::PermitGate::default();
+        let permits = crate::governor::roster::permit::PermitGate::default();
         if self.requires_permit {
             permits.require(&*clock)?;
         }
@@ -250,17 +250,17 @@ impl GovernorBuilder {
                 tools: catalogue::Loaded::restored(restored.rulings),
                 action_floors: ActionFloors::default(),
                 policies: PolicySets::new(policies),
-                limits: super::limits::Counters::restored(startup.used),
+                limits: crate::governor::rules::limits::Counters::restored(startup.used),
                 stops: kill_switch::KillSwitches::restored(restored.stops),
                 permits,
-                shared: super::shared_limits::Provider::default(),
+                shared: crate::governor::rules::shared_limits::Provider::default(),
                 approvals: restored.approvals,
-                denials: super::streaks::Streaks::default(),
+                denials: crate::governor::roster::streaks::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),
-                calls: super::calls::Calls::default(),
+                calls: crate::governor::decider::calls::Calls::default(),
                 retention: self.retention,
                 tasks: restored.tasks,
-                alerts: super::alerts::Alerts::default(),
+                alerts: crate::governor::rules::alerts::Alerts::default(),
                 following: restored.following,
                 cursors: restored.cursors,
                 ledger: restored.ledger,
@@ -274,7 +274,7 @@ impl GovernorBuilder {
                 opening: Opening::new(startup.created, startup.recovered, startup.erased_evidence),
                 opened: Instant::now(),
                 latency: Latency::default(),
-                extensions: super::extension::Extensions::restored(restored.extensions),
+                extensions: crate::governor::extension::Extensions::restored(restored.extensions),
                 boot_id,
             }),
         };

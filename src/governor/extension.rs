@@ -10,16 +10,16 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use super::decide::RiskSource;
-use super::state_kinds::{FORGOTTEN, is_extensions};
+use crate::governor::decider::decide::RiskSource;
+use crate::governor::state_kinds::{FORGOTTEN, is_extensions};
 
-pub use super::cursor::Reader;
-pub use super::kill_switch::with_context;
-pub use super::permit::Permit;
-pub use super::shared_limits::{SharedLimits, SharedUse, Taken};
-pub use super::standing::Standing;
-use super::{Governor, Inner, Subscription};
 pub use crate::document::did_you_mean;
+pub use crate::governor::alerting::cursor::Reader;
+pub use crate::governor::roster::kill_switch::with_context;
+pub use crate::governor::roster::permit::Permit;
+pub use crate::governor::roster::standing::Standing;
+pub use crate::governor::rules::shared_limits::{SharedLimits, SharedUse, Taken};
+use crate::governor::{Governor, Inner, Subscription};
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
 use crate::model::{

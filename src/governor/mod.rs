@@ -3,105 +3,42 @@
 //! Data flows in one direction: input, `Intent`, `Enforcement`, `ProofRecord`, `Event`. The engines do not depend on
 //! each other; the governor passes on what one needs from another.
 //!
-//! | file | subject |
+//! | folder or file | subject |
 //! |---|---|
 //! | `builder.rs` | configuring and opening a governor |
-//! | `decide.rs` | the steps of a decision |
-//! | `calls.rs` | idempotency keys of requests and their stored responses |
-//! | `decision_clock.rs` | the clock that decisions use |
-//! | `detail.rs` | the inputs of a decision, recorded as its evidence |
-//! | `risk.rs` | the effective risk, whatever the caller states |
-//! | `catalogue.rs` | the tools that a runtime loads |
-//! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
-//! | `alerts.rs` | alerts raised where a problem occurs |
-//! | `follow.rs` | alerts derived from the log |
-//! | `watch.rs` | occurrence counts for alert rules |
-//! | `events.rs` | event subscriptions |
-//! | `cursor.rs` | stored positions in the event stream |
-//! | `export.rs` | exporting the log for independent verification, and importing it |
-//! | `erasure.rs` | erasing evidence |
-//! | `escalations/` | escalations, reviews and pre-approvals |
-//! | `agents.rs` | registering, reading, changing and suspending agents |
-//! | `agent_file.rs` | agents as lines of text |
-//! | `guard.rs` | work under a grant, and the governor as grants see it |
-//! | `input_text.rs` | storage, lifetime and redaction of request texts |
-//! | `latency.rs` | durations of enforcements |
-//! | `limits.rs` | counters of the policies' rate limits |
-//! | `pending.rs` | decisions whose commit the caller awaits later |
-//! | `permit.rs` | the permit gate: decisions only while the organisation lets the governor decide |
-//! | `background.rs` | background work of the governor |
-//! | `organisation.rs` | access points for a member of a fleet |
-//! | `outcome.rs` | outcomes of actions |
-//! | `policies.rs` | the policy set in force |
-//! | `preview.rs` | previews of decisions |
-//! | `recent.rs` | bounded tables of recent entries |
-//! | `repair.rs` | replacing a broken log by a new one |
-//! | `retention.rs` | freezing the log and moving entries to archives |
-//! | `replay.rs` | reevaluating past decisions with another policy set |
-//! | `shadow.rs` | a second policy set that is evaluated but not enforced |
-//! | `shared_limits.rs` | limits whose uses are taken from the organisation |
-//! | `standing.rs` | interventions that invalidate stored responses |
+//! | `intake/` | the tool catalogue, the risk floors, and the request texts that are remembered |
+//! | `roster/` | the agents, their trust, and the kill switches and the permit that stop them |
+//! | `rules/` | the policy sets, their rate limits and alert rules |
+//! | `decider/` | the steps of a decision, the work under it, and its outcome |
+//! | `approvals/` | escalations, reviews and pre-approvals |
+//! | `tasks/` | tasks, whose mandate follows from the user's words |
+//! | `alerting/` | alerts derived from the log, event subscriptions and their stored positions |
+//! | `past/` | previews, replays, and the check of trust |
+//! | `log/` | records, exports, archives, checkpoints, verification and repair of the log |
 //! | `state_kinds/` | the kinds of states, and what becomes of each at a restart, an archive and a repair |
 //! | `states.rs` | states stored in the log, and their notes |
 //! | `status.rs` | health and metrics |
-//! | `kill_switch.rs` | setting and lifting kill switches |
-//! | `streaks.rs` | repeated denials of an agent |
-//! | `tasks/` | tasks, whose mandate follows from the user's words |
-//! | `trust.rs` | changes of trust and their entries in the log |
-//! | `trust_check.rs` | recomputing trust from the log |
-//! | `verification.rs` | verifying the log |
-//! | `extension.rs` | access points for crates that build on a governor |
+//! | `background.rs` | periodic work on a thread |
+//! | `extension.rs`, `organisation.rs` | access points for crates that build on a governor |
 
-mod agent_file;
-mod agents;
-mod alerts;
+mod alerting;
+mod approvals;
 mod background;
 mod builder;
-mod calls;
-mod catalogue;
-#[cfg(feature = "checkpoints")]
-mod checkpoints;
-mod cursor;
-mod decide;
-mod decision_clock;
-mod detail;
-mod erasure;
-mod escalations;
-mod events;
-mod export;
+mod decider;
 pub(crate) mod extension;
-mod follow;
-mod guard;
 #[cfg(test)]
 mod index_tests;
-mod input_text;
-mod kill_switch;
-mod latency;
-mod limits;
+mod intake;
 mod log;
 mod organisation;
-mod outcome;
-mod pending;
-mod permit;
-mod policies;
-mod preview;
-mod recent;
-mod repair;
-mod replay;
-mod retention;
-mod risk;
-mod shadow;
-mod shared_limits;
-mod standing;
+mod past;
+mod roster;
+mod rules;
 mod state_kinds;
 mod states;
 mod status;
-mod streaks;
 mod tasks;
-mod trust;
-mod trust_check;
-mod verification;
-mod watch;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -109,27 +46,27 @@ use std::time::Instant;
 
 use serde_json::Map;
 
-pub use agents::Agents;
+pub use alerting::events::{EventFilter, Subscription};
+pub use approvals::{EscalationAnswer, Escalations, PreApprovalStanding};
 pub use builder::GovernorBuilder;
-pub use catalogue::Tools;
-#[cfg(feature = "checkpoints")]
-pub use checkpoints::verify_signed_archive;
-pub use escalations::{EscalationAnswer, Escalations, PreApprovalStanding};
-pub use events::{EventFilter, Subscription};
-pub use export::import;
-pub use guard::{GuardError, Guarded};
-pub use input_text::InputText;
-pub use kill_switch::KillSwitch;
+pub use decider::guard::{GuardError, Guarded};
+pub use decider::pending::PendingEnforcement;
+pub use intake::catalogue::Tools;
+pub use intake::input_text::InputText;
 pub use log::Log;
-pub use pending::PendingEnforcement;
-pub use policies::Policies;
-pub use preview::{Explanation, Preview, PreviewError, PreviewRequest};
-pub use repair::{RepairOptions, repair};
-pub use replay::{Replay, ReplayChange, ReplayRange};
-pub use retention::verify_archive;
-pub use shadow::{ShadowDifference, ShadowReport};
+#[cfg(feature = "checkpoints")]
+pub use log::checkpoints::verify_signed_archive;
+pub use log::export::import;
+pub use log::repair::{RepairOptions, repair};
+pub use log::retention::verify_archive;
+pub use past::preview::{Explanation, Preview, PreviewError, PreviewRequest};
+pub use past::replay::{Replay, ReplayChange, ReplayRange};
+pub use roster::agents::Agents;
+pub use roster::kill_switch::KillSwitch;
+pub use roster::trust::Trust;
+pub use rules::policies::Policies;
+pub use rules::shadow::{ShadowDifference, ShadowReport};
 pub use tasks::{Task, Tasks};
-pub use trust::Trust;
 
 use crate::model::{
     AgentId, Error, Input, Intent, IntentId, InvalidValue, Opening, ParseResult, Period, ProofPage, ProofStats,
@@ -140,8 +77,8 @@ use crate::system::Entropy;
 use crate::telemetry::Work;
 use crate::trust::{Ledger, TrustModel};
 
-use latency::Latency;
-use risk::ActionFloors;
+use decider::latency::Latency;
+use intake::risk::ActionFloors;
 
 /// Governs the actions of software agents: parses requests, decides by policy and trust, and keeps a proof record of
 /// every decision.
@@ -172,28 +109,28 @@ pub struct Governor {
 
 struct Inner {
     parser: Parser,
-    tools: catalogue::Loaded,
+    tools: intake::catalogue::Loaded,
     action_floors: ActionFloors,
-    policies: policies::PolicySets,
-    limits: limits::Counters,
-    stops: kill_switch::KillSwitches,
-    permits: permit::PermitGate,
-    shared: shared_limits::Provider,
-    denials: streaks::Streaks,
-    approvals: escalations::Approvals,
-    inputs: input_text::Inputs,
-    calls: calls::Calls,
-    retention: input_text::Retention,
+    policies: rules::policies::PolicySets,
+    limits: rules::limits::Counters,
+    stops: roster::kill_switch::KillSwitches,
+    permits: roster::permit::PermitGate,
+    shared: rules::shared_limits::Provider,
+    denials: roster::streaks::Streaks,
+    approvals: approvals::Approvals,
+    inputs: intake::input_text::Inputs,
+    calls: decider::calls::Calls,
+    retention: intake::input_text::Retention,
     tasks: tasks::TaskTable,
-    alerts: alerts::Alerts,
-    following: follow::Following,
-    cursors: cursor::Cursors,
+    alerts: rules::alerts::Alerts,
+    following: alerting::follow::Following,
+    cursors: alerting::cursor::Cursors,
     ledger: Ledger,
     trust_model: TrustModel,
     log: ProofLog,
     #[cfg(feature = "checkpoints")]
-    checkpoints: checkpoints::Checkpoints,
-    clock: Arc<decision_clock::DecisionClock>,
+    checkpoints: log::checkpoints::Checkpoints,
+    clock: Arc<log::decision_clock::DecisionClock>,
     entropy: Arc<dyn Entropy>,
     auto_register: bool,
     opening: Opening,

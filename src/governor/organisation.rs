@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::extension::Extension;
-use super::permit::Permit;
-use super::shared_limits::SharedLimits;
+use crate::governor::extension::Extension;
+use crate::governor::roster::permit::Permit;
+use crate::governor::rules::shared_limits::SharedLimits;
 #[cfg(feature = "checkpoints")]
 use crate::model::Digest;
 use crate::model::{Error, KillSwitchId, KillSwitchReport, KillSwitchScope};

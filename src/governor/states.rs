@@ -7,10 +7,10 @@ use crate::model::{Error, Sequence};
 use crate::parse::conceal_text;
 use crate::proof::StateDraft;
 
-use super::Governor;
+use crate::governor::Governor;
 
 /// A state to be recorded.
-pub(super) fn draft(key: impl Into<String>, value: &impl Serialize) -> Result<StateDraft, Error> {
+pub(crate) fn draft(key: impl Into<String>, value: &impl Serialize) -> Result<StateDraft, Error> {
     let key = key.into();
     match serde_json::to_string(value) {
         Ok(text) => Ok(StateDraft::new(key, text)),
@@ -19,24 +19,24 @@ pub(super) fn draft(key: impl Into<String>, value: &impl Serialize) -> Result<St
 }
 
 /// Reads a state from the log.
-pub(super) fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
+pub(crate) fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(value).map_err(|error| Error::storage(format!("the state {key:?} cannot be read: {error}")))
 }
 
 impl Governor {
     /// Enqueues a state, with the cause of the change.
-    pub(super) fn set_state(&self, state: StateDraft, cause: &str) -> Result<Sequence, Error> {
+    pub(crate) fn set_state(&self, state: StateDraft, cause: &str) -> Result<Sequence, Error> {
         self.inner.log.queue().set_state(self.inner.clock.now(), state, cause.to_owned())
     }
 }
 
 /// The text with secrets redacted.
-pub(super) fn masked(text: &str) -> String {
+pub(crate) fn masked(text: &str) -> String {
     conceal_text(text).unwrap_or_else(|| text.to_owned())
 }
 
 /// A note for the record: at most 4,096 characters, with secrets redacted.
-pub(super) fn checked_note(note: &str) -> Result<String, Error> {
+pub(crate) fn checked_note(note: &str) -> Result<String, Error> {
     const LONGEST: usize = 4096;
     if note.chars().count() > LONGEST {
         return Err(Error::input("note", format!("expected at most {LONGEST} characters")));

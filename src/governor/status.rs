@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Map;
 
-use super::Governor;
-use super::log::Log;
+use crate::governor::Governor;
+use crate::governor::log::Log;
 use crate::model::{
     Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, KillSwitchEntry, Metrics, SystemStatus,
     Timestamp,
@@ -236,8 +236,8 @@ const MOST_STOPS: usize = 5;
 
 #[cfg(test)]
 mod tests {
-    use super::super::background::Background;
     use super::*;
+    use crate::governor::background::Background;
     use crate::model::{Agent, Intent, KillSwitchScope, RiskLevel, Score, Tier};
     use crate::policy::PolicySet;
 

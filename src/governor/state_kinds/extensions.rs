@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::super::extension::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT_PLACE, FLEET};
 use super::waiting::dropped;
 use super::{Repaired, Repairing, Rerecording, Rest, Restored, StateKind};
+use crate::governor::extension::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT_PLACE, FLEET};
 use crate::model::Error;
 
 /// The value of a deleted state.
-pub(in crate::governor) const FORGOTTEN: &str = "null";
+pub(crate) const FORGOTTEN: &str = "null";
 
 /// Declares a kind, which differs from the others only in what a repair takes over.
 macro_rules! kind {
     ($(#[$doc:meta])* $kind:ident, $prefix:expr, $repair:expr) => {
         $(#[$doc])*
-        pub(in crate::governor) struct $kind;
+        pub(crate) struct $kind;
 
         impl StateKind for $kind {
             const PREFIX: &'static str = $prefix;

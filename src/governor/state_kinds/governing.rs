@@ -1,14 +1,14 @@
 //! The kinds of states that decisions are made by: agents, policies, the trust model, kill switches and tools.
 
-use super::super::policies::PolicyState;
-use super::super::{agents, catalogue, kill_switch, states};
 use super::{CARRIED, Repaired, Repairing, Rerecording, Rest, Restored, StateKind};
+use crate::governor::rules::policies::PolicyState;
+use crate::governor::{intake::catalogue, roster::agents, roster::kill_switch, states};
 use crate::model::{AgentState, Error};
 use crate::parse::ToolRuling;
 use crate::policy::PolicySet;
 use crate::trust::{AgentRecord, TrustModel};
 
-pub(in crate::governor) struct Agents;
+pub(crate) struct Agents;
 
 impl StateKind for Agents {
     const PREFIX: &'static str = "agent/";
@@ -72,7 +72,7 @@ const _: fn() = || {
     const { assert!((AgentState::Suspended as u8) < AgentState::Retired as u8) };
 };
 
-pub(in crate::governor) struct Policies;
+pub(crate) struct Policies;
 
 impl StateKind for Policies {
     const PREFIX: &'static str = "policies";
@@ -122,7 +122,7 @@ match.capabilities = ["*:*"]
 "#;
 
 /// The trust model in force.
-pub(in crate::governor) struct Model;
+pub(crate) struct Model;
 
 impl StateKind for Model {
     const PREFIX: &'static str = "trust-model";
@@ -153,7 +153,7 @@ impl StateKind for Model {
 }
 
 /// Kill switches.
-pub(in crate::governor) struct Stops;
+pub(crate) struct Stops;
 
 impl StateKind for Stops {
     const PREFIX: &'static str = "stop/";
@@ -195,7 +195,7 @@ impl StateKind for Stops {
 }
 
 /// Pins and overrides of tools.
-pub(in crate::governor) struct Tools;
+pub(crate) struct Tools;
 
 impl StateKind for Tools {
     const PREFIX: &'static str = "tool/";

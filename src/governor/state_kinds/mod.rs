@@ -18,16 +18,16 @@ mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use super::policies::PolicyState;
-use super::repair::RepairOptions;
-use super::{Governor, cursor, escalations, follow, tasks};
+use crate::governor::log::repair::RepairOptions;
+use crate::governor::rules::policies::PolicyState;
+use crate::governor::{Governor, alerting::cursor, alerting::follow, approvals, tasks};
 use crate::model::{Error, KillSwitchEntry, Sequence, Timestamp};
 use crate::parse::ToolRuling;
 use crate::proof::{FoundStates, RepairStates, StateDraft};
 use crate::trust::Ledger;
 
 /// A kind of state in the log.
-pub(super) trait StateKind: Registered {
+pub(crate) trait StateKind: Registered {
     /// The beginning of the kind's keys, with a slash at its end, or its only key.
     const PREFIX: &'static str;
 
@@ -47,7 +47,7 @@ pub(super) trait StateKind: Registered {
 }
 
 /// The states of a kind that were not enqueued again before an archive.
-pub(super) enum Rest {
+pub(crate) enum Rest {
     /// States that are over and may leave with the archive.
     Over,
     /// There are none; the archive is refused if one is found.
@@ -55,7 +55,7 @@ pub(super) enum Rest {
 }
 
 /// The result of a repair for the states of a kind.
-pub(super) enum Repaired {
+pub(crate) enum Repaired {
     Carried,
     /// States that follow from the entries of the new log.
     Derived,
@@ -67,13 +67,13 @@ pub(super) enum Repaired {
 macro_rules! registered {
     ($($kind:ty),* $(,)?) => {
         /// All kinds. A key belongs to the first one that matches; a repair goes through them in this order.
-        pub(super) const KINDS: &[Kind] = &[$(Kind::of::<$kind>()),*];
+        pub(crate) const KINDS: &[Kind] = &[$(Kind::of::<$kind>()),*];
         $(impl Registered for $kind {})*
     };
 }
 
 /// Marks the types in the table.
-pub(super) trait Registered {}
+pub(crate) trait Registered {}
 
 registered![
     // First, because later trust entries depend on it.
@@ -95,8 +95,8 @@ registered![
 ];
 
 /// A row of the table.
-pub(super) struct Kind {
-    pub(super) prefix: &'static str,
+pub(crate) struct Kind {
+    pub(crate) prefix: &'static str,
     restore: fn(&mut Restored, &str, &[u8]) -> Result<(), Error>,
     rerecord: fn(&mut Rerecording<'_>) -> Result<Rest, Error>,
     repair: fn(&mut Repairing<'_>) -> Result<Repaired, Error>,
@@ -117,21 +117,21 @@ impl Kind {
 
 /// The parts of a governor that are restored from the log.
 #[derive(Default)]
-pub(super) struct Restored {
-    pub(super) ledger: Ledger,
-    pub(super) approvals: escalations::Approvals,
-    pub(super) tasks: tasks::TaskTable,
-    pub(super) following: follow::Following,
-    pub(super) cursors: cursor::Cursors,
-    pub(super) stops: Vec<KillSwitchEntry>,
-    pub(super) rulings: Vec<ToolRuling>,
-    pub(super) policies: Option<PolicyState>,
-    pub(super) trust_model: Option<Vec<u8>>,
-    pub(super) extensions: BTreeMap<String, String>,
+pub(crate) struct Restored {
+    pub(crate) ledger: Ledger,
+    pub(crate) approvals: approvals::Approvals,
+    pub(crate) tasks: tasks::TaskTable,
+    pub(crate) following: follow::Following,
+    pub(crate) cursors: cursor::Cursors,
+    pub(crate) stops: Vec<KillSwitchEntry>,
+    pub(crate) rulings: Vec<ToolRuling>,
+    pub(crate) policies: Option<PolicyState>,
+    pub(crate) trust_model: Option<Vec<u8>>,
+    pub(crate) extensions: BTreeMap<String, String>,
 }
 
 impl Restored {
-    pub(super) fn of(states: &[(String, Vec<u8>)]) -> Result<Self, Error> {
+    pub(crate) fn of(states: &[(String, Vec<u8>)]) -> Result<Self, Error> {
         let mut restored = Self::default();
         for (key, value) in states {
             let unknown = || {
@@ -147,19 +147,19 @@ impl Restored {
 }
 
 /// The states that are enqueued again before an archive.
-pub(super) struct Rerecording<'a> {
-    pub(super) governor: &'a Governor,
-    pub(super) at: Timestamp,
+pub(crate) struct Rerecording<'a> {
+    pub(crate) governor: &'a Governor,
+    pub(crate) at: Timestamp,
     keys: BTreeSet<String>,
     over: Vec<&'static str>,
 }
 
 /// The cause of the states that are enqueued again.
-pub(super) const AGAIN: &str = "recorded again before an archive";
+pub(crate) const AGAIN: &str = "recorded again before an archive";
 
 impl<'a> Rerecording<'a> {
     /// Enqueues every live state again, so that archiving loses none.
-    pub(super) fn of(governor: &'a Governor, at: Timestamp) -> Result<Self, Error> {
+    pub(crate) fn of(governor: &'a Governor, at: Timestamp) -> Result<Self, Error> {
         let mut again = Self { governor, at, keys: BTreeSet::new(), over: Vec::new() };
         for kind in KINDS {
             if let Rest::Over = (kind.rerecord)(&mut again)? {
@@ -170,36 +170,36 @@ impl<'a> Rerecording<'a> {
     }
 
     /// Enqueues a state again. The caller holds what keeps it from changing meanwhile.
-    pub(super) fn record(&mut self, state: StateDraft) -> Result<Sequence, Error> {
+    pub(crate) fn record(&mut self, state: StateDraft) -> Result<Sequence, Error> {
         self.keys.insert(state.key.clone());
         self.governor.inner.log.queue().set_state(self.at, state, AGAIN.to_owned())
     }
 
     /// Notes that the state of a key was enqueued again.
-    pub(super) fn note(&mut self, key: String) {
+    pub(crate) fn note(&mut self, key: String) {
         self.keys.insert(key);
     }
 
     /// Returns whether entries with a state of this key may be archived.
-    pub(super) fn may_leave(&self, key: &str) -> bool {
+    pub(crate) fn may_leave(&self, key: &str) -> bool {
         self.keys.contains(key) || Kind::of_key(key).is_some_and(|kind| self.over.contains(&kind.prefix))
     }
 }
 
 /// The states of a broken log, and those that the new one takes over.
-pub(super) struct Repairing<'a> {
-    pub(super) found: &'a FoundStates,
-    pub(super) carried: RepairStates,
+pub(crate) struct Repairing<'a> {
+    pub(crate) found: &'a FoundStates,
+    pub(crate) carried: RepairStates,
     /// Returns whether every agent is suspended.
-    pub(super) suspend_all: bool,
+    pub(crate) suspend_all: bool,
 }
 
 /// The cause of the states that a repair takes over.
-pub(super) const CARRIED: &str = "carried over by a repair";
+pub(crate) const CARRIED: &str = "carried over by a repair";
 
 impl Repairing<'_> {
     /// The states of a new log.
-    pub(super) fn of(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, Error> {
+    pub(crate) fn of(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, Error> {
         let policies = governing::Policies::PREFIX;
         let suspend_all = options.suspends_all()
             || found.is_contradicted
@@ -265,11 +265,11 @@ impl<'a> Repairing<'a> {
     }
 }
 
-pub(super) use extensions::FORGOTTEN;
-pub(super) use governing::{Agents, Model, Policies, Stops, Tools};
-pub(super) use waiting::{Alerts, Cursors, Escalations, Grants, Tasks};
+pub(crate) use extensions::FORGOTTEN;
+pub(crate) use governing::{Agents, Model, Policies, Stops, Tools};
+pub(crate) use waiting::{Alerts, Cursors, Escalations, Grants, Tasks};
 
 /// Returns whether a key belongs to a crate that builds on a governor.
-pub(super) fn is_extensions(key: &str) -> bool {
+pub(crate) fn is_extensions(key: &str) -> bool {
     extensions::PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::super::catalogue;
-use super::super::extension::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT_PLACE, Extension, FLEET, Wait};
 use super::*;
+use crate::governor::extension::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT_PLACE, Extension, FLEET, Wait};
+use crate::governor::intake::catalogue;
 use crate::model::{Agent, Intent, KillSwitchScope, Review, RiskLevel, Score, TaskRequest, ToolChange};
 use crate::policy::{PolicySet, PreApproval};
 use crate::proof::{LogOptions, Place, ProofLog};
@@ -46,7 +46,7 @@ fn with_all_kinds(folder: &Path) {
     let tools = json!([{ "name": "reader", "description": "Reads a page." }]);
     governor.tools().load(&tools, None).unwrap();
     governor.tools().change(&[ToolChange::pin("reader")]).unwrap();
-    governor.log().cursor("billing", &super::super::EventFilter::all()).unwrap();
+    governor.log().cursor("billing", &crate::governor::EventFilter::all()).unwrap();
     let now = governor.inner.clock.now();
     let terms = serde_json::from_value(json!({
         "agentId": "a", "capabilities": ["email:send"], "rules": ["mails"],

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::super::{cursor, escalations};
 use super::extensions::field;
 use super::{Repaired, Repairing, Rerecording, Rest, Restored, StateKind};
+use crate::governor::{alerting::cursor, approvals};
 use crate::model::{Error, EscalationRecord, GRANT_PREFIX, PreApprovalState, TaskState};
 use crate::proof::StateDraft;
 
-pub(in crate::governor) struct Escalations;
+pub(crate) struct Escalations;
 
 impl StateKind for Escalations {
     const PREFIX: &'static str = "escalation/";
@@ -32,7 +32,7 @@ impl StateKind for Escalations {
                 repairing.say_unreadable(key);
                 continue;
             };
-            if let Some(state) = escalations::ended_by(&record, "the log broke and was repaired; ask again")? {
+            if let Some(state) = approvals::ended_by(&record, "the log broke and was repaired; ask again")? {
                 repairing.carry(state);
                 ended += 1;
             }
@@ -45,7 +45,7 @@ impl StateKind for Escalations {
 }
 
 /// Pre-approvals.
-pub(in crate::governor) struct Grants;
+pub(crate) struct Grants;
 
 impl StateKind for Grants {
     const PREFIX: &'static str = GRANT_PREFIX;
@@ -69,7 +69,7 @@ impl StateKind for Grants {
     }
 }
 
-pub(in crate::governor) struct Tasks;
+pub(crate) struct Tasks;
 
 impl StateKind for Tasks {
     const PREFIX: &'static str = "task/";
@@ -93,7 +93,7 @@ impl StateKind for Tasks {
 }
 
 /// The position up to which the log was followed for alerts.
-pub(in crate::governor) struct Alerts;
+pub(crate) struct Alerts;
 
 impl StateKind for Alerts {
     const PREFIX: &'static str = "cursor/alerts";
@@ -113,7 +113,7 @@ impl StateKind for Alerts {
 }
 
 /// Named cursors.
-pub(in crate::governor) struct Cursors;
+pub(crate) struct Cursors;
 
 impl StateKind for Cursors {
     const PREFIX: &'static str = "cursor/";

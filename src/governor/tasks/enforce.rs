@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::Governor;
-use super::super::decide::RiskSource;
 use super::call::{CallDigest, Called, part_of_key, targets_of};
 use super::live::{Endorsement, LiveTask, Running, not_open};
 use super::open::chain_of;
 use super::under::{self, TaskFinding, Under};
+use crate::governor::Governor;
+use crate::governor::decider::decide::RiskSource;
 use crate::mandate::{self, Deed, FaultKind, Finding};
 use crate::model::{
     Decision, DenialClass, Enforcement, Error, EscalationId, Input, InputEnforcement, Intent, Operation, TaskId,
@@ -32,7 +32,7 @@ struct Asked<'a> {
 impl Governor {
     /// Parses a request of a task's agent and decides on it. `agent_id` is the requesting agent, if the caller names
     /// one.
-    pub(in crate::governor) fn enforce_input_under(
+    pub(crate) fn enforce_input_under(
         &self,
         id: TaskId,
         agent_id: Option<&str>,
@@ -72,7 +72,7 @@ impl Governor {
     }
 
     /// Decides on an intent of a task's agent.
-    pub(in crate::governor) fn enforce_intent_under(
+    pub(crate) fn enforce_intent_under(
         &self,
         id: TaskId,
         intent: &Intent,

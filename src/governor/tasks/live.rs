@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::state_kinds::{self, StateKind as _};
-use super::super::{Governor, states};
 use super::call::{CallDigest, CallKey};
+use crate::governor::state_kinds::{self, StateKind as _};
+use crate::governor::{Governor, states};
 use crate::mandate::{Asked, Fit, Memory, Words};
 use crate::model::{
     AgentId, Capability, DenialClass, Digest, Error, Operation, Outcome, ProofId, RiskLevel, TaskId, TaskState,
@@ -19,7 +19,7 @@ use crate::proof::{InputEvidence, ProofQuery, StateDraft};
 
 /// All tasks of a governor.
 #[derive(Default)]
-pub(in crate::governor) struct TaskTable {
+pub(crate) struct TaskTable {
     // Held to look up, add or end a task; only the log's queue is locked while it is held.
     table: RwLock<Table>,
 }
@@ -231,7 +231,7 @@ impl TaskTable {
     }
 
     /// Restores a task from the log.
-    pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
+    pub(crate) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
         let id = key.strip_prefix(state_kinds::Tasks::PREFIX).and_then(|id| id.parse().ok());
         let id = id.ok_or_else(|| Error::storage(format!("the state {key:?} is not a task's")))?;
         self.write().kept.insert(id, states::read(key, value)?);
@@ -239,7 +239,7 @@ impl TaskTable {
     }
 
     /// Passes on the state of each open task; none changes meanwhile.
-    pub(in crate::governor) fn each_open(
+    pub(crate) fn each_open(
         &self,
         now: Timestamp,
         mut pass: impl FnMut(StateDraft) -> Result<(), Error>,
@@ -250,7 +250,7 @@ impl TaskTable {
     }
 
     /// Forgets the tasks that are over and whose records are in an archive.
-    pub(in crate::governor) fn forget_before(&self, first: u64, now: Timestamp) {
+    pub(crate) fn forget_before(&self, first: u64, now: Timestamp) {
         let mut table = self.write();
         let is_kept = |record: &TaskRecord| {
             record.is_open(now) || record.proofs.last().is_some_and(|proof| proof.sequence().get() >= first)

@@ -27,7 +27,7 @@ pub(super) use under::Under;
 
 use serde_json::Value;
 
-use super::{Governor, GuardError, Guarded};
+use crate::governor::{Governor, GuardError, Guarded};
 use crate::model::{
     Enforcement, Error, Grant, Input, InputEnforcement, Intent, Mandate, OpenedTask, Outcome, TaskId, TaskInfo,
     TaskRequest, ToolCall,
@@ -129,7 +129,7 @@ impl Task {
     ///
     /// The errors of [`Task::enforce`] and of [`Governor::enforce`].
     pub fn enforce_intent(&self, intent: &Intent) -> Result<Enforcement, Error> {
-        self.governor.enforce_intent_under(self.id, intent, super::decide::RiskSource::Caller)
+        self.governor.enforce_intent_under(self.id, intent, crate::governor::decider::decide::RiskSource::Caller)
     }
 
     /// Decides on a call and runs `work` under its grant, like [`Governor::guard`].

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::Governor;
 use super::call::Called;
 use super::live::Running;
+use crate::governor::Governor;
 use crate::mandate::{self, Observed};
 use crate::model::{Error, Input, Operation, Resource, TaskId, TaskState, ToolCall};
 use crate::parse::{Parser, conceal_text};
@@ -26,7 +26,7 @@ impl Governor {
             running.made.get(&digest.key()).copied().or_else(|| running.loose.contains(&*call.name).then_some(false))
         };
         let Some(was_granted) = was_granted else {
-            let name = super::super::states::masked(&call.name);
+            let name = crate::governor::states::masked(&call.name);
             let message = format!("no call of {name:.60?} with these arguments was decided under the task {id}");
             return Err(Error::Conflict { message });
         };
@@ -61,7 +61,7 @@ impl Governor {
                 memory.observe(observed, words);
                 if running.guard.is_none() {
                     running.guard =
-                        guard.as_deref().map(|words| crate::model::excerpt(&super::super::states::masked(words)));
+                        guard.as_deref().map(|words| crate::model::excerpt(&crate::governor::states::masked(words)));
                 }
             }
         }
@@ -69,7 +69,7 @@ impl Governor {
     }
 
     /// Forgets the results observed under open tasks, and ends the tasks whose words were erased.
-    pub(in crate::governor) fn forget_observed(&self) -> Result<(), Error> {
+    pub(crate) fn forget_observed(&self) -> Result<(), Error> {
         for task in self.inner.tasks.all_live() {
             task.lock().memory.lose();
             let record = self.inner.tasks.record(task.id)?;

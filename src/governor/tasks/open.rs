@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::super::decide::RiskSource;
-use super::super::states::masked;
-use super::super::{Governor, checked_agent_id};
 use super::Task;
 use super::live::{LiveTask, Running, TaskRecord, not_open};
 use super::under::{Opening, Under, opening_evidence};
+use crate::governor::decider::decide::RiskSource;
+use crate::governor::states::masked;
+use crate::governor::{Governor, checked_agent_id};
 use crate::mandate::{Asked, Words};
 use crate::model::{
     AgentId, Capability, Decision, Digest, Error, Input, Intent, MAX_INPUT_BYTES, Mandate, OpenedTask, Outcome,

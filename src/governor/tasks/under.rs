@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::states::masked;
 use super::call::CallDigest;
+use crate::governor::states::masked;
 use crate::mandate::{Fault, FaultKind, Finding, Origin};
 use crate::model::{AgentId, Capability, Decision, DenialClass, TaskId, Timestamp, excerpt};
 use crate::policy::{Need, PolicyVerdict};
@@ -13,7 +13,7 @@ use crate::trust::AgentRecord;
 
 /// The task that limits a decision, besides the policies.
 #[derive(Clone, Copy)]
-pub(in crate::governor) enum Under<'a> {
+pub(crate) enum Under<'a> {
     Policies,
     Task(&'a TaskFinding),
     Opening(&'a Opening),
@@ -22,18 +22,18 @@ pub(in crate::governor) enum Under<'a> {
 }
 
 /// The opening of a task, or the extension of its mandate.
-pub(in crate::governor) struct Opening {
+pub(crate) struct Opening {
     pub(super) task: TaskId,
     /// The task's part of the record's evidence.
     pub(super) evidence: Value,
     /// The words, with secrets redacted.
-    pub(in crate::governor) words: String,
+    pub(crate) words: String,
     /// The word for the change in the record: opened, delegated, extended.
     pub(super) what: &'static str,
 }
 
 /// The mandate engine's finding on a call.
-pub(in crate::governor) struct TaskFinding {
+pub(crate) struct TaskFinding {
     pub(super) finding: Finding,
     /// A refusal for a reason other than the call's content.
     pub(super) refusal: Option<(DenialClass, String)>,
@@ -60,7 +60,7 @@ impl TaskFinding {
 
 impl Opening {
     /// The verdict if the agent may act: opening a task is allowed, and calls under it are decided one by one.
-    pub(in crate::governor) fn verdict(&self, required: &[Capability]) -> PolicyVerdict {
+    pub(crate) fn verdict(&self, required: &[Capability]) -> PolicyVerdict {
         let reasoning =
             format!("The task {} is {}: what is done under it is decided call by call.", self.task, self.what);
         let mut verdict = PolicyVerdict::of_no_rule(required, reasoning);
@@ -72,12 +72,12 @@ impl Opening {
 
 impl<'a> Under<'a> {
     /// Returns whether the policies alone decide.
-    pub(in crate::governor) const fn is_by_policies(self) -> bool {
+    pub(crate) const fn is_by_policies(self) -> bool {
         matches!(self, Self::Policies)
     }
 
     /// Returns whether the call is within the mandate.
-    pub(in crate::governor) fn is_inside(self) -> bool {
+    pub(crate) fn is_inside(self) -> bool {
         match self {
             Self::Task(task) => task.finding.is_inside() && task.refusal.is_none(),
             Self::Policies | Self::Opening(_) | Self::Answer(_) => true,
@@ -86,12 +86,12 @@ impl<'a> Under<'a> {
 
     /// Returns whether a result under the task contained instructions to the agent, which raises the risk of later
     /// calls.
-    pub(in crate::governor) const fn raises_risk(self) -> bool {
+    pub(crate) const fn raises_risk(self) -> bool {
         matches!(self, Self::Task(TaskFinding { guard: Some(_), .. }))
     }
 
     /// The task's part of the evidence.
-    pub(in crate::governor) fn evidence(self) -> Option<&'a Value> {
+    pub(crate) fn evidence(self) -> Option<&'a Value> {
         match self {
             Self::Task(task) => Some(&task.evidence),
             Self::Opening(opening) => Some(&opening.evidence),
@@ -101,12 +101,7 @@ impl<'a> Under<'a> {
     }
 
     /// Limits a verdict to the mandate. Returns the class of refusal if the mandate refuses.
-    pub(in crate::governor) fn limit(
-        self,
-        verdict: &mut PolicyVerdict,
-        agent: &AgentRecord,
-        now: Timestamp,
-    ) -> Option<DenialClass> {
+    pub(crate) fn limit(self, verdict: &mut PolicyVerdict, agent: &AgentRecord, now: Timestamp) -> Option<DenialClass> {
         if verdict.decision == Decision::Deny {
             return None;
         }

@@ -1,12 +1,12 @@
 //! Approvals of calls under a task.
 
-use super::super::Governor;
 use super::live::Endorsement;
+use crate::governor::Governor;
 use crate::model::{Error, ProofId};
 
 impl Governor {
     /// Refuses an approval under a task that is no longer open.
-    pub(in crate::governor) fn check_task_of(&self, asked: ProofId) -> Result<(), Error> {
+    pub(crate) fn check_task_of(&self, asked: ProofId) -> Result<(), Error> {
         // Unreadable evidence is refused where its other parts are checked.
         let Ok(evidence) = self.inner.log.evidence(&asked) else { return Ok(()) };
         let id = evidence.detail.get("task").and_then(|task| task["id"].as_str()?.parse().ok());
@@ -16,7 +16,7 @@ impl Governor {
     /// Records that a reviewer approved a call. If the approval is for the whole task, the escalated values and, if it
     /// was in doubt, the act are added to the mandates of the task and its ancestors. A task that is no longer open
     /// gains nothing.
-    pub(in crate::governor) fn endorsed(&self, asked: ProofId, is_for_task: bool) -> Result<(), Error> {
+    pub(crate) fn endorsed(&self, asked: ProofId, is_for_task: bool) -> Result<(), Error> {
         let Some(id) = self.inner.tasks.take_asked(asked) else { return Ok(()) };
         let Ok(task) = self.live_task(id) else { return Ok(()) };
         let Some(endorsement) = task.lock().endorsements.remove(&asked) else { return Ok(()) };

@@ -1,0 +1,277 @@
+//! Named cursors: stored positions in the event stream.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::governor::alerting::events::{EventFilter, Subscription};
+use crate::governor::log::Log;
+use crate::governor::state_kinds::{self, Rerecording, StateKind as _};
+use crate::governor::{Inner, states};
+use crate::model::{Error, EventId, Sequence, checked_person};
+use crate::proof::StateDraft;
+
+/// The named cursors of a governor.
+#[derive(Default)]
+pub(crate) struct Cursors {
+    // Held while a cursor is enqueued, so that the stored positions are those in the journal.
+    kept: Mutex<HashMap<String, Kept>>,
+    /// The readers of cursors in use. Held alone.
+    readers: Mutex<Readers>,
+}
+
+#[derive(Default)]
+struct Readers {
+    last: u64,
+    by_name: HashMap<String, u64>,
+}
+
+/// The reader of a cursor. A cursor has one reader at a time, because an event acknowledged by one would be missed by
+/// another.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    name: String,
+    number: u64,
+}
+
+struct Kept {
+    place: Place,
+    /// Number of acknowledgments that are not in the journal yet.
+    unwritten: u32,
+    written: Instant,
+}
+
+/// A cursor as the journal stores it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Place {
+    /// The last acknowledged event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<EventId>,
+    /// The starting position, until an event is acknowledged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<Sequence>,
+}
+
+impl Cursors {
+    /// Restores a cursor from the log.
+    pub(crate) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
+        let name = key.strip_prefix(state_kinds::Cursors::PREFIX).unwrap_or(key);
+        let place: Option<Place> = states::read(key, value)?;
+        self.lock().extend(place.map(|place| (name.to_owned(), Kept::written(place))));
+        Ok(())
+    }
+
+    /// Enqueues every cursor again, before an archive.
+    pub(crate) fn rerecord(&self, again: &mut Rerecording<'_>) -> Result<(), Error> {
+        for (name, kept) in &mut *self.lock() {
+            again.record(state_of(name, kept.place)?)?;
+            *kept = Kept::written(kept.place);
+        }
+        Ok(())
+    }
+
+    /// Reserves a cursor for a new reader.
+    fn take(&self, name: &str) -> Result<Reader, Error> {
+        let mut readers = self.readers();
+        if readers.by_name.contains_key(name) {
+            let message =
+                format!("the cursor {name:?} is in use: drop the subscription that reads it, or use another name");
+            return Err(Error::Conflict { message });
+        }
+        readers.last += 1;
+        let number = readers.last;
+        readers.by_name.insert(name.to_owned(), number);
+        Ok(Reader { name: name.to_owned(), number })
+    }
+
+    /// Releases a cursor, unless another reader has it.
+    fn free(&self, reader: &Reader) {
+        let mut readers = self.readers();
+        if readers.by_name.get(&reader.name) == Some(&reader.number) {
+            readers.by_name.remove(&reader.name);
+        }
+    }
+
+    fn is_of_another(&self, reader: &Reader) -> bool {
+        self.readers().by_name.get(&reader.name).is_some_and(|number| *number != reader.number)
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Readers> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn written(place: Place) -> Self {
+        Self { place, unwritten: 0, written: Instant::now() }
+    }
+
+    /// Enqueues the position if the journal does not have it yet.
+    fn write(&mut self, name: &str, inner: &Inner) -> Result<(), Error> {
+        if self.unwritten > 0 {
+            inner.log.queue().note(inner.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
+            (self.unwritten, self.written) = (0, Instant::now());
+        }
+        Ok(())
+    }
+}
+
+impl Log<'_> {
+    /// Subscribes to events from the position of a named cursor, which the store keeps: after the last
+    /// [acknowledged](Subscription::acknowledge) event, also in another run of the program. A new cursor starts now, or
+    /// after the filter's event.
+    ///
+    /// No event is missed. Events that were processed but whose acknowledgment was not written yet when the process was
+    /// killed are delivered again.
+    ///
+    /// ```
+    /// use rulekeep::event::EventFilter;
+    /// use rulekeep::{Agent, Governor};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// governor.agents().register(Agent::new("support-1"))?;
+    /// let mut events = governor.log().cursor("billing", &EventFilter::all())?;
+    ///
+    /// governor.enforce_input("support-1", "Summarize the meeting notes")?;
+    /// let event = events.wait()?.expect("the governor is open");
+    /// events.acknowledge(&event.id)?;
+    /// drop(events);
+    /// let next = governor.log().cursor("billing", &EventFilter::all())?.wait()?.expect("a record follows its decision");
+    /// assert_ne!(next.id, event.id);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a name that is not 1 to 256 printable characters, or is the reserved name `alerts`;
+    /// the errors of [`Governor::subscribe`](crate::Governor::subscribe); [`Error::Conflict`] while another subscription reads the cursor, and when
+    /// entries after the last acknowledged one were archived. A new cursor also fails when it cannot be recorded.
+    pub fn cursor(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
+        let name = checked_person("cursor", name)?;
+        if state_kinds::Cursors::key(&name) == state_kinds::Alerts::PREFIX {
+            return Err(Error::input("cursor", "expected another name: this one is reserved for alert rules"));
+        }
+        let reader = self.governor.inner.cursors.take(&name)?;
+        match self.read_on(&name, filter) {
+            Ok(mut subscription) => {
+                subscription.reader = Some(reader);
+                Ok(subscription)
+            }
+            Err(error) => {
+                self.governor.inner.cursors.free(&reader);
+                Err(error)
+            }
+        }
+    }
+
+    /// Subscribes from the position of a cursor, and creates the cursor if it does not exist.
+    fn read_on(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
+        let known = self.governor.inner.cursors.lock().get(name).map(|kept| kept.place);
+        let subscription = match known {
+            Some(Place { after: Some(after), .. }) => self.governor.subscribe(&filter.clone().after(after))?,
+            Some(Place { from: Some(from), .. }) => self.governor.subscribe_from(from, filter)?,
+            Some(_) | None => self.governor.subscribe(filter)?,
+        };
+        if known.is_none() {
+            let from = filter.after.is_none().then(|| subscription.next_entry());
+            self.begin(name, Place { after: filter.after, from })?;
+        }
+        Ok(subscription)
+    }
+
+    /// Deletes a cursor: a later one of this name starts anew.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] when no cursor has this name; [`Error::StorageUnavailable`] or [`Error::ChainBroken`]
+    /// when it cannot be recorded.
+    pub fn forget_cursor(self, name: &str) -> Result<(), Error> {
+        let mut cursors = self.governor.inner.cursors.lock();
+        let Entry::Occupied(kept) = cursors.entry(name.to_owned()) else {
+            return Err(Error::input("cursor", "no cursor has this name"));
+        };
+        let gone = StateDraft::new(state_kinds::Cursors::key(name), "null".to_owned());
+        let sequence = self.governor.inner.log.queue().set_state(
+            self.governor.inner.clock.now(),
+            gone,
+            "the cursor was forgotten".to_owned(),
+        )?;
+        kept.remove();
+        drop(cursors);
+        // A current reader can acknowledge nothing more.
+        self.governor.inner.cursors.readers().by_name.remove(name);
+        self.governor.inner.log.settle(sequence)
+    }
+
+    fn begin(self, name: &str, place: Place) -> Result<(), Error> {
+        let mut cursors = self.governor.inner.cursors.lock();
+        let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };
+        let (now, state) = (self.governor.inner.clock.now(), state_of(name, place)?);
+        let sequence = self.governor.inner.log.queue().set_state(now, state, "a cursor was created".to_owned())?;
+        vacant.insert(Kept::written(place));
+        drop(cursors);
+        self.governor.inner.log.settle(sequence)
+    }
+}
+
+impl Inner {
+    /// Records an acknowledged event; the position never moves back.
+    pub(crate) fn acknowledge(&self, reader: &Reader, event: EventId) -> Result<(), Error> {
+        let name = &reader.name;
+        if self.cursors.is_of_another(reader) {
+            return Err(Error::Conflict { message: format!("the cursor {name:?} is read by another subscription") });
+        }
+        let mut cursors = self.cursors.lock();
+        let Some(kept) = cursors.get_mut(name) else {
+            return Err(Error::Conflict { message: format!("the cursor {name:?} was forgotten") });
+        };
+        if kept.place.after.is_some_and(|after| after.place() >= event.place()) {
+            return Ok(());
+        }
+        kept.place = Place { after: Some(event), from: None };
+        kept.unwritten += 1;
+        if kept.unwritten >= MOST_UNWRITTEN || kept.written.elapsed() >= WRITTEN_EVERY {
+            return kept.write(name, self);
+        }
+        Ok(())
+    }
+
+    /// Enqueues a reader's position and releases the cursor.
+    pub(crate) fn free_cursor(&self, reader: &Reader) {
+        self.write_cursors(Some(&reader.name));
+        self.cursors.free(reader);
+    }
+
+    /// Enqueues the positions of one cursor or of all. If the log accepts no entries, their events are delivered again.
+    pub(crate) fn write_cursors(&self, only: Option<&str>) {
+        for (name, kept) in &mut *self.cursors.lock() {
+            if only.is_none_or(|only| only == name) {
+                let _ = kept.write(name, self);
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.write_cursors(None);
+    }
+}
+
+fn state_of(name: &str, place: Place) -> Result<StateDraft, Error> {
+    states::draft(state_kinds::Cursors::key(name), &place)
+}
+
+/// A cursor at the beginning of the log.
+pub(crate) const FROM_THE_FIRST: &str = r#"{"from":0}"#;
+/// Number of acknowledgments after which a cursor is written.
+const MOST_UNWRITTEN: u32 = 256;
+/// Time after which the next acknowledgment writes it.
+const WRITTEN_EVERY: Duration = Duration::from_millis(250);

@@ -1,0 +1,398 @@
+//! Claiming approvals, and waiting for reviewers.
+
+use crate::model::parts::EnforcementParts;
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use super::asked_evidence::{AskedEvidence, evidence_conflict};
+use super::digest::{self, Bound};
+use super::end::Unsettled;
+use super::grant::under_other_policies;
+use super::queue::Open;
+use super::{Escalation, Escalations, change};
+use crate::governor::Governor;
+use crate::governor::decider::pending::PendingEnforcement;
+use crate::governor::roster::permit::is_low_read;
+use crate::model::{
+    AgentState, Decision, DenialClass, Enforcement, Error, EscalationId, EscalationRecord, EscalationState,
+    GrantSource, Intent, Sequence, TrustSnapshot,
+};
+
+impl Escalations<'_> {
+    /// Claims an approval: once, for exactly the intent that was escalated, before it expires. Returns an enforcement
+    /// with the grant, the verdict of the record that resolved the escalation.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] while the escalation is pending; when it was rejected, has expired or was claimed; when the
+    /// intent is not the approved one or its evidence cannot be read any more; when other policies are in force, the
+    /// agent may not act, its task is no longer open, or the governor needs a permit and has none. [`Error::ProofNotFound`]. [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when the claim cannot be recorded; then nothing is granted, and the approval may be
+    /// consumed.
+    pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
+        self.governor.end_if_due(id);
+        let open = self.governor.open_escalation(id)?;
+        self.governor.check_task_of(id.proof_id())?;
+        let (enforcement, sequence) = self.governor.claim_open(&open, intent)?;
+        // A claim lost in a crash could be repeated, so it must be on disk.
+        self.governor.inner.log.settle_in_any_case(sequence)?;
+        Ok(enforcement)
+    }
+
+    /// Waits up to `timeout` for the reviewers and claims their approval. Returns `None` while they have not answered,
+    /// and a DENY when they rejected it or it expired. Blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Escalations::claim`].
+    pub fn wait(self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            self.governor.end_if_due(id);
+            let Some(open) = self.governor.inner.approvals.queue.open(id) else {
+                return self.governor.refusal_of(id).map(Some);
+            };
+            let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
+            // Waits in short steps, so that the waiting thread itself ends an escalation that expires.
+            match open.wait(left.min(LONGEST_WAIT)) {
+                EscalationState::Approved => return self.claim(id, intent).map(Some),
+                EscalationState::Pending if left.is_zero() => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits up to `timeout` until the escalation is no longer pending, and returns it. Nothing is claimed.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Escalations::get`].
+    pub fn wait_answered(self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            self.governor.end_if_due(id);
+            let Some(open) = self.governor.inner.approvals.queue.open(id) else { return self.get(id) };
+            let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if open.wait(left.min(LONGEST_WAIT)) != EscalationState::Pending || left.is_zero() {
+                return self.get(id);
+            }
+        }
+    }
+
+    /// Like [`Escalations::wait`], as a future. It has no timeout other than the escalation's expiry.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`] for an unknown escalation.
+    pub fn answer(self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
+        self.governor.escalation(id)?;
+        Ok(EscalationAnswer { ending: self.ending(id), intent: intent.clone(), taken: None })
+    }
+
+    /// Returns a future that completes when the escalation is no longer pending, at once for an unknown id. It blocks
+    /// no thread.
+    pub fn answered(self, id: EscalationId) -> impl Future<Output = ()> + Send + use<> {
+        let mut ending = self.ending(id);
+        std::future::poll_fn(move |context| ending.poll(context).map(drop))
+    }
+
+    fn ending(self, id: EscalationId) -> Ending {
+        Ending { governor: self.governor.clone(), id, place: None }
+    }
+
+    /// Decides on an intent and, if it is escalated, waits up to `timeout` for the answer and claims the approval. If
+    /// the answer is not there in time, returns the ESCALATE decision; continue with [`Escalations::wait`] or
+    /// [`Escalations::claim`].
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Governor::enforce`] and of [`Escalations::wait`].
+    pub fn enforce_or_wait(self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
+        // The decision is made on the parser's result, so that is what the approval covers.
+        let intent = self.governor.inner.inputs.bound(Cow::Borrowed(intent))?;
+        let enforcement = self.governor.enforce(&intent)?;
+        if enforcement.decision != Decision::Escalate {
+            return Ok(enforcement);
+        }
+        let id = EscalationId::of(enforcement.proof_id);
+        Ok(self.wait(id, &intent, timeout)?.unwrap_or(enforcement))
+    }
+}
+
+impl Governor {
+    /// Enqueues a claim. The verdict is valid once that is durable.
+    fn claim_open(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence), Error> {
+        let inner = &*self.inner;
+        self.wait_mended()?;
+        let mut record = open.lock();
+        let id = record.id();
+        let conflict = |message: String| Error::Conflict { message };
+        match record.state {
+            EscalationState::Approved if record.claimed_at.is_none() => {}
+            EscalationState::Approved => return Err(conflict(format!("{id} was claimed already"))),
+            state => return Err(conflict(format!("{id} is {state}"))),
+        }
+        let now = inner.clock.now();
+        if now >= record.expires_at {
+            let message = format!("{id} expired at {}", record.expires_at);
+            // An expiry that was noticed is final.
+            let (why, mut unsettled) =
+                (format!("it was not claimed before {}", record.expires_at), Unsettled::default());
+            self.lapse(&mut record, &why, &mut unsettled)?;
+            drop(record);
+            self.settle_all(&unsettled)?;
+            open.tell();
+            return Err(conflict(message));
+        }
+        if inner.policies.load().digest() != record.policy_digest {
+            return Err(conflict(under_other_policies(&format!("{id} cannot be claimed"), &record)));
+        }
+        let digest = |intent: &Intent| {
+            let bound = Bound {
+                intent,
+                risk: record.risk,
+                policy_digest: record.policy_digest,
+                offer: &record.on_approval,
+                expires_at: record.expires_at,
+            };
+            bound.digest(record.salt)
+        };
+        // Compared whole: the parser's result is not put back into an edited intent.
+        if digest(intent)? != record.digest && digest(&inner.inputs.without_unknown_facts(intent))? != record.digest {
+            return Err(conflict(format!("{id} was approved for another intent; request approval of this one")));
+        }
+        if !self.is_of_asked_text(intent, &record) {
+            return Err(conflict(format!(
+                "{id} was approved for another request text than this intent was parsed from; parse the approved text \
+                 and pass its intent"
+            )));
+        }
+        if let AskedEvidence::Lost(why) = self.asked_evidence(&record)? {
+            return Err(evidence_conflict(&record, "claimed", &why));
+        }
+        let (Some(resolution), Some(grant)) = (record.resolution, record.grant.clone()) else {
+            return Err(Error::Internal { message: format!("{id} is approved without a record") });
+        };
+        let answer = inner.log.record(&resolution)?;
+        if let Some(why) = self.unpermitted(record.risk, &intent.required_capabilities, now) {
+            return Err(conflict(format!("{id} cannot be claimed now: {why}")));
+        }
+        let cell = self.registered(&record.agent_id)?;
+        let mut next = EscalationRecord { claimed_at: Some(now), ..record.clone() };
+        let sequence = loop {
+            let agent = cell.read();
+            let stops = inner.stops.load();
+            if let Some(why) = stops.over(&agent) {
+                return Err(conflict(why));
+            }
+            if agent.state != AgentState::Active {
+                return Err(conflict(format!("agent {} is {}", agent.agent_id, agent.state)));
+            }
+            if let Some(sequence) =
+                inner.log.queue().change_unless_stopped(now, change(&next, "claimed")?, stops.epoch())?
+            {
+                break sequence;
+            }
+        };
+        // The approval is consumed from here on, even if this entry does not become durable.
+        next.place = sequence;
+        let before = record.state;
+        *record = next;
+        inner.approvals.queue.changed(before, &record);
+        let enforcement = Enforcement::from(EnforcementParts {
+            decision: answer.decision,
+            reasoning: answer.reasoning,
+            granted_capabilities: grant.granted,
+            denied_capabilities: grant.denied,
+            constraints: grant.constraints,
+            proof_id: resolution,
+            trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
+            denial_class: None,
+            retryable: None,
+            source: GrantSource::default(),
+        });
+        let is_low_read = is_low_read(record.risk, &intent.required_capabilities);
+        Ok((self.granting(enforcement, &record.agent_id, now, is_low_read), sequence))
+    }
+
+    /// Returns whether the intent comes from the escalated text: two texts can be parsed to the same intent.
+    fn is_of_asked_text(&self, intent: &Intent, record: &EscalationRecord) -> bool {
+        let Some(asked) = record.text else { return true };
+        let is_that = |text| digest::asked_text(record.salt, text) == asked;
+        intent.id == Some(record.intent_id) || self.inner.inputs.digest_of(intent).is_some_and(is_that)
+    }
+
+    /// The DENY that resolved an escalation.
+    fn refusal_of(&self, id: EscalationId) -> Result<Enforcement, Error> {
+        let record = self.escalation(id)?;
+        let refused = matches!(record.state, EscalationState::Rejected | EscalationState::Expired);
+        let Some(resolution) = record.resolution.filter(|_| refused && record.grant.is_none()) else {
+            // Approved and claimed, or given up without a record.
+            return Err(self
+                .open_escalation(id)
+                .err()
+                .unwrap_or_else(|| Error::Internal { message: format!("{id} is open and has ended") }));
+        };
+        let answer = self.inner.log.record(&resolution)?;
+        let offer = record.on_approval;
+        Ok(Enforcement::from(EnforcementParts {
+            decision: Decision::Deny,
+            reasoning: answer.reasoning,
+            granted_capabilities: Vec::new(),
+            denied_capabilities: offer.granted.into_iter().chain(offer.denied).collect(),
+            constraints: crate::model::Constraints::new(),
+            proof_id: resolution,
+            trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
+            denial_class: None,
+            retryable: None,
+            source: GrantSource::default(),
+        })
+        .refused_by(Some(DenialClass::Policy)))
+    }
+}
+
+/// The future answer of the reviewers, for any async runtime.
+///
+/// It blocks no thread while it waits for the reviewers or for the claim to reach the disk. Only the poll that claims
+/// the approval may wait for room in the queue, and after a background verification for its end. Dropping it changes
+/// nothing.
+///
+/// It is woken when the escalation is answered or expires. The verdict is returned once it is on disk, whatever the
+/// governor's durability.
+#[must_use = "it does nothing unless it is awaited"]
+pub struct EscalationAnswer {
+    ending: Ending,
+    intent: Intent,
+    /// The claimed decision, until it is durable.
+    taken: Option<PendingEnforcement>,
+}
+
+impl EscalationAnswer {
+    fn claim_open(&self, open: &Arc<Open>) -> Result<PendingEnforcement, Error> {
+        let governor = &self.ending.governor;
+        let (enforcement, sequence) = governor.claim_open(open, &self.intent)?;
+        Ok(PendingEnforcement::new(enforcement, governor.inner.log.ticket_in_any_case(sequence)))
+    }
+}
+
+impl Future for EscalationAnswer {
+    type Output = Result<Enforcement, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.taken.is_none() {
+            let Some(open) = ready!(self.ending.poll(context)) else {
+                return Poll::Ready(self.ending.governor.refusal_of(self.ending.id));
+            };
+            match self.claim_open(&open) {
+                Ok(taken) => self.taken = Some(taken),
+                // The escalation ended between the two checks.
+                Err(_) if self.ending.governor.inner.approvals.queue.open(self.ending.id).is_none() => {
+                    return Poll::Ready(self.ending.governor.refusal_of(self.ending.id));
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        match &mut self.taken {
+            Some(taken) => Pin::new(taken).poll(context),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// A wait for the end of a pending escalation.
+struct Ending {
+    governor: Governor,
+    id: EscalationId,
+    /// The key of its waker.
+    place: Option<u64>,
+}
+
+impl Ending {
+    /// The approved, unclaimed escalation; `None` if it has ended.
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Arc<Open>>> {
+        let open = self.governor.inner.approvals.queue.open(self.id);
+        if let Some(open) = &open
+            && open.wake(&mut self.place, context.waker())
+        {
+            return Poll::Pending;
+        }
+        Poll::Ready(open)
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let open = self.governor.inner.approvals.queue.open(self.id);
+        if let (Some(place), Some(open)) = (self.place, open) {
+            open.forget(place);
+        }
+    }
+}
+
+impl std::fmt::Debug for EscalationAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EscalationAnswer").field("id", &self.ending.id).finish_non_exhaustive()
+    }
+}
+
+/// The longest single wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::model::{Agent, RiskLevel, Tier};
+    use crate::policy::PolicySet;
+
+    fn asking() -> (Governor, Intent) {
+        let asks = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\n\
+                    reviewer = \"ann\"";
+        let governor = Governor::builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        (governor, Intent::new("a", "send_email", RiskLevel::Low, ["email:send"]).unwrap())
+    }
+
+    #[test]
+    fn dropped_or_repolled_answers_leave_no_wakers_behind() {
+        let (governor, intent) = asking();
+        let id = EscalationId::of(governor.enforce(&intent).unwrap().proof_id);
+        let open = governor.inner.approvals.queue.open(id).unwrap();
+        let answer = || Box::pin(governor.escalations().answer(id, &intent).unwrap());
+        let mut held = answer();
+        for _ in 0..100 {
+            // All of one task, so that their wakers are equal.
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(answer().as_mut().poll(&mut context).is_pending());
+            assert!(held.as_mut().poll(&mut context).is_pending());
+        }
+        assert_eq!(open.awaited_by(), 1, "the one that is awaited");
+        drop(held);
+        assert_eq!(open.awaited_by(), 0);
+    }
+    #[test]
+    fn whoever_waits_is_told_and_who_goes_leaves_no_waker_behind() {
+        let (governor, intent) = asking();
+        let id = EscalationId::of(governor.enforce(&intent).unwrap().proof_id);
+        let open = governor.inner.approvals.queue.open(id).unwrap();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut waiting = Box::pin(governor.escalations().answered(id));
+        let mut gone = Box::pin(governor.escalations().answered(id));
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        assert!(gone.as_mut().poll(&mut context).is_pending());
+        drop(gone);
+        assert_eq!(open.awaited_by(), 1);
+        // The claiming thread may hold it while it waits for the disk.
+        let held = open.lock();
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        drop(held);
+        governor.escalations().reject(id, crate::model::Review::by("ann")).unwrap();
+        assert!(waiting.as_mut().poll(&mut context).is_ready());
+        assert!(Box::pin(governor.escalations().answered(id)).as_mut().poll(&mut context).is_ready());
+    }
+}

@@ -1,0 +1,209 @@
+//! Reviews: approving and rejecting escalations.
+
+use crate::model::parts::VoteParts;
+use std::sync::MutexGuard;
+
+use super::asked_evidence::evidence_conflict;
+use super::digest::{asker, folded, seen_as};
+use super::queue::Open;
+use super::resolve::Answer;
+use super::{Escalations, change};
+use crate::governor::Governor;
+use crate::governor::states::checked_note;
+use crate::model::{
+    Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, Timestamp, Vote,
+    checked_person,
+};
+use crate::telemetry::Work;
+
+impl Escalations<'_> {
+    /// Approves an escalation for one reviewer. Once every required reviewer has approved, a new record grants the
+    /// request, the outcome of the record that opened the escalation becomes ESCALATED, and the agent claims the
+    /// approval once with [`Escalations::claim`].
+    ///
+    /// The conditions at the last approval apply: the policy set must be the one that escalated the request, the agent
+    /// must be active and not stopped, and no more is granted than the policies would grant now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forbidden`] for a person who is not a reviewer of it or is one of its requesters; [`Error::Conflict`]
+    /// when it has ended or expired, the same person has approved it, it differs from what the reviewer was shown, or
+    /// it cannot be granted any more; [`Error::ProofNotFound`]; [`Error::InvalidInput`] for a malformed review;
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
+    pub fn approve(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+        Work::approve().done_by(|work| self.told(work, id, self.approve_for(id, review)))
+    }
+
+    fn approve_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+        let governor = self.governor;
+        governor.wait_mended()?;
+        governor.end_if_due(id);
+        let is_for_task = review.is_for_task;
+        let vote = governor.vote(review, true)?;
+        let open = governor.open_escalation(id)?;
+        let mut record = open.lock();
+        vote.check(&record)?;
+        let mut voted = record.clone();
+        voted.votes.push(vote.vote);
+        if !is_agreed(&voted) {
+            let now = governor.inner.clock.now();
+            governor.can_be_granted(&record, now)?;
+            let sequence = governor.inner.log.queue().change(now, change(&voted, "a reviewer agrees")?)?;
+            voted.place = sequence;
+            *record = voted;
+            governor.inner.approvals.queue.changed(EscalationState::Pending, &record);
+            drop(record);
+            governor.inner.log.settle(sequence)?;
+            return Ok(Resolved::new(EscalationState::Pending, None));
+        }
+        let resolved = governor.resolve_voted(&open, record, voted, &Answer::Approved)?;
+        governor.endorsed(id.proof_id(), is_for_task)?;
+        Ok(resolved)
+    }
+
+    /// Rejects an escalation; one reviewer is enough. A DENY record is written, the outcome of the record that opened
+    /// the escalation becomes ESCALATED, and the agent loses trust.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Escalations::approve`].
+    pub fn reject(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+        Work::reject().done_by(|work| self.told(work, id, self.reject_for(id, review)))
+    }
+
+    /// Records the result of a review in the span and metrics.
+    fn told(self, work: &Work, id: EscalationId, answered: Result<Resolved, Error>) -> Result<Resolved, Error> {
+        work.note("rulekeep.escalation.id", &id);
+        if let Ok(resolved) = &answered {
+            work.note("rulekeep.escalation.state", &resolved.state);
+        }
+        self.governor.publish_pending();
+        answered
+    }
+
+    fn reject_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+        let governor = self.governor;
+        governor.wait_mended()?;
+        governor.end_if_due(id);
+        let vote = governor.vote(review, false)?;
+        let open = governor.open_escalation(id)?;
+        let record = open.lock();
+        vote.check(&record)?;
+        let mut voted = record.clone();
+        voted.votes.push(vote.vote);
+        governor.resolve_voted(&open, record, voted, &Answer::Rejected)
+    }
+}
+
+/// A vote that is not cast yet.
+struct Ballot {
+    vote: Vote,
+    digest: Option<crate::model::Digest>,
+    now: Timestamp,
+}
+
+impl Governor {
+    /// Resolves the escalation with the last vote, and notifies the waiters once that is durable or has failed.
+    fn resolve_voted(
+        &self,
+        open: &Open,
+        mut record: MutexGuard<'_, EscalationRecord>,
+        mut voted: EscalationRecord,
+        answer: &Answer,
+    ) -> Result<Resolved, Error> {
+        let committed = self.resolve(&mut voted, answer)?;
+        // Also if it cannot be made durable, because it is enqueued.
+        let state = voted.state;
+        *record = voted;
+        // Waiters read the record from threads that must not wait for the disk.
+        drop(record);
+        let settled = self.inner.log.settle_decision(committed.sequence, committed.risk);
+        open.tell();
+        settled.map(|()| Resolved::new(state, Some(committed.proof_id)))
+    }
+
+    /// Checks that an approval would grant something now.
+    fn can_be_granted(&self, record: &EscalationRecord, now: Timestamp) -> Result<(), Error> {
+        let cell = self.registered(&record.agent_id)?;
+        let asked = self.asked_for(record)?.map_err(|why| evidence_conflict(record, "approved", &why))?;
+        let agent = cell.read();
+        self.still_granted(record, &asked, &agent, now, &mut self.inner.limits.window(now)).map(drop)
+    }
+
+    fn vote(&self, review: Review, approved: bool) -> Result<Ballot, Error> {
+        let (digest, now) = (review.digest, self.inner.clock.now());
+        Ok(Ballot { vote: checked_vote(review, approved, now)?, digest, now })
+    }
+}
+
+/// A reviewer's vote, validated.
+pub(super) fn checked_vote(review: Review, approved: bool, at: Timestamp) -> Result<Vote, Error> {
+    let reviewer = checked_person("reviewer", &review.reviewer)?;
+    let note = review.note.filter(|note| !note.is_empty());
+    let note = note.as_deref().map(checked_note).transpose()?;
+    Ok(Vote::from(VoteParts { reviewer, approved, note, at }))
+}
+
+impl Ballot {
+    fn check(&self, record: &EscalationRecord) -> Result<(), Error> {
+        let conflict = |message: String| Err(Error::Conflict { message });
+        let (id, reviewer) = (record.id(), &self.vote.reviewer);
+        if record.state != EscalationState::Pending {
+            return conflict(format!("{id} is {} already", record.state));
+        }
+        if self.now >= record.expires_at {
+            return conflict(format!("{id} expired at {}", record.expires_at));
+        }
+        if record.askers.contains(&asker(record.salt, reviewer)) {
+            return Err(Error::Forbidden { message: format!("{reviewer:?} made the request and cannot answer it") });
+        }
+        if !record.needs.iter().any(|need| may_answer(need, reviewer)) {
+            let asked: Vec<String> = record.needs.iter().map(described).collect();
+            let message = format!("{reviewer:?} is not a reviewer of {id}; {} can answer it", asked.join(", or "));
+            return Err(Error::Forbidden { message });
+        }
+        let same = |vote: &Vote| seen_as(&vote.reviewer) == seen_as(reviewer);
+        if self.vote.approved && record.votes.iter().any(same) {
+            return conflict(format!("{reviewer:?} approved {id} already; it needs another reviewer"));
+        }
+        if self.digest.is_some_and(|digest| digest != record.digest) {
+            return conflict(format!("{id} differs from what the reviewer was shown: its digest is {}", record.digest));
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a person is one of the reviewers.
+fn may_answer(need: &ReviewNeed, person: &str) -> bool {
+    let person = folded(person);
+    match &need.reviewer {
+        None => true,
+        Some(name) if need.people.is_empty() => folded(name) == person,
+        Some(_) => need.people.iter().any(|known| folded(known) == person),
+    }
+}
+
+fn described(need: &ReviewNeed) -> String {
+    match &need.reviewer {
+        None => "anybody else".to_owned(),
+        Some(name) if need.people.is_empty() => format!("{name:?}"),
+        Some(_) => {
+            let mut people: Vec<String> = need.people.iter().take(MOST_NAMED).map(|one| format!("{one:?}")).collect();
+            let rest = need.people.len().saturating_sub(MOST_NAMED);
+            people.extend((rest > 0).then(|| format!("{rest} others")));
+            if people.len() > 1 { format!("one of {}", people.join(", ")) } else { people.concat() }
+        }
+    }
+}
+
+/// Returns whether every need has as many different approvals as it requires.
+fn is_agreed(record: &EscalationRecord) -> bool {
+    let count = |need: &ReviewNeed| {
+        // INVARIANT: no person has two votes.
+        record.votes.iter().filter(|vote| vote.approved && may_answer(need, &vote.reviewer)).count()
+    };
+    record.needs.iter().all(|need| count(need) >= usize::from(need.approvals))
+}
+
+/// Number of people that a message names.
+const MOST_NAMED: usize = 8;

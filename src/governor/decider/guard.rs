@@ -1,0 +1,354 @@
+//! Guarded work: decide, run under the grant's limits, report the outcome.
+
+use crate::model::parts::InputEnforcementParts;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::governor::decider::decide::RiskSource;
+use crate::governor::decider::pending::PendingEnforcement;
+use crate::governor::tasks::Under;
+use crate::governor::{Governor, Inner};
+use crate::model::{
+    AgentId, AgentState, Decision, Enforcement, Error, Grant, GrantAuthority, GrantError, GrantOrigin, GrantSource,
+    GrantTerms, Input, InputEnforcement, Outcome, OutcomeReport, ParseResult, ProofId, Timestamp,
+};
+use crate::proof::Ticket;
+use crate::telemetry::Work;
+
+impl Governor {
+    /// Decides on a request, runs `work` under the grant, and reports the outcome.
+    ///
+    /// The outcome is SUCCESS if `work` returns `Ok` in time, and FAILURE if it returns `Err`, panics, or ends after
+    /// `timeoutMs` or `expiresAt`. A panic continues after the FAILURE is reported. Without a grant `work` does not
+    /// run. DEGRADE grants a part of the request: work that cannot do less calls [`Grant::check_capability`].
+    ///
+    /// A FAILURE by a panic or a deadline returns nothing to rate limits, because the work may have had an effect.
+    ///
+    /// ```
+    /// use rulekeep::grant::{GrantError, GuardError};
+    /// use rulekeep::{Agent, Governor, Outcome, Tier};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
+    /// let done = governor.guard("support-1", "Read the file /srv/notes.txt", |grant| {
+    ///     grant.check_target("/srv/notes.txt")?;
+    ///     grant.take_records(1)?;
+    ///     Ok::<_, GrantError>("the notes")
+    /// })?;
+    /// assert_eq!(done.value, "the notes");
+    /// let record = governor.log().record(&done.decided.enforcement.proof_id)?;
+    /// assert_eq!(record.outcome, Some(Outcome::Success));
+    ///
+    /// let refused = governor.guard("support-1", "Delete all customer records", |_| Ok::<_, GrantError>(()));
+    /// assert!(matches!(refused, Err(GuardError::Refused { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Undecided`] and [`GuardError::Refused`] before the work runs, [`GuardError::Failed`] and
+    /// [`GuardError::Late`] after it.
+    pub fn guard<'a, T, E>(
+        &self,
+        agent_id: &str,
+        input: impl Into<Input<'a>>,
+        work: impl FnOnce(Grant) -> Result<T, E>,
+    ) -> Result<Guarded<T>, GuardError<E>> {
+        let decided = self.enforce_input(agent_id, input).map_err(GuardError::Undecided)?;
+        self.guard_decided(decided, work)
+    }
+
+    /// Runs work under the grant of a decision and reports the outcome.
+    pub(crate) fn guard_decided<T, E>(
+        &self,
+        decided: InputEnforcement,
+        work: impl FnOnce(Grant) -> Result<T, E>,
+    ) -> Result<Guarded<T>, GuardError<E>> {
+        let (grant, decided) = granted(decided)?;
+        let mut running = Running::of(self, &grant, AtDrop::Settle);
+        let result = work(grant);
+        let ended = running.end(result);
+        let reported = running.report(&ended).and_then(|ticket| ticket.map_or(Ok(()), |ticket| ticket.wait()));
+        running.conclude(ended, decided, reported.err())
+    }
+
+    /// [`Governor::guard`] for async work, on any runtime.
+    ///
+    /// Nothing is decided before the first poll, and a thread is blocked only as by [`Governor::enforce_pending`]. The
+    /// deadline is checked at each poll, and late work is dropped; to be woken at the deadline, wrap the future in your
+    /// runtime's timeout. If the future is dropped while the work runs, FAILURE is reported without waiting for the
+    /// disk.
+    ///
+    /// ```
+    /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     loop {
+    /// #         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// #         if let std::task::Poll::Ready(done) = future.as_mut().poll(&mut context) {
+    /// #             return done;
+    /// #         }
+    /// #     }
+    /// # }
+    /// use rulekeep::Governor;
+    /// use rulekeep::grant::GrantError;
+    ///
+    /// let governor = Governor::builder().auto_register().open_in_memory()?;
+    /// let done = block_on(governor.guard_async("support-1", "Summarize the meeting notes", async |grant| {
+    ///     grant.check()?;
+    ///     Ok::<_, GrantError>("a summary")
+    /// }))?;
+    /// assert_eq!(done.value, "a summary");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Governor::guard`].
+    pub async fn guard_async<'a, T, E, F>(
+        &self,
+        agent_id: &str,
+        input: impl Into<Input<'a>>,
+        work: impl FnOnce(Grant) -> F,
+    ) -> Result<Guarded<T>, GuardError<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let (parse, pending) = self.enforce_input_pending(agent_id, input.into()).map_err(GuardError::Undecided)?;
+        let enforcement = pending.await.map_err(GuardError::Undecided)?;
+        let (grant, decided) = granted(InputEnforcement::from(InputEnforcementParts { enforcement, parse }))?;
+        let mut running = Running::of(self, &grant, AtDrop::Enqueue);
+        let result = {
+            // Dropped at the end of the block, so that late work has ended before it is reported.
+            let mut work = pin!(work(grant));
+            poll_fn(|context| match running.terms.check_work() {
+                Ok(()) => work.as_mut().poll(context).map(Ok),
+                Err(late) => Poll::Ready(Err(late)),
+            })
+            .await
+        };
+        let ended = match result {
+            Ok(result) => running.end(result),
+            Err(late) => Ended::Late(late),
+        };
+        let reported = match running.report(&ended) {
+            Ok(Some(mut ticket)) => poll_fn(|context| ticket.poll(context)).await,
+            reported => reported.map(drop),
+        };
+        running.conclude(ended, decided, reported.err())
+    }
+
+    /// [`Governor::enforce_input`] without waiting for the disk.
+    fn enforce_input_pending(
+        &self,
+        agent_id: &str,
+        input: Input<'_>,
+    ) -> Result<(ParseResult, PendingEnforcement), Error> {
+        let started = Instant::now();
+        let (parse, enforcement, committed) = Work::enforce().done_by(|work| {
+            let parsed = self.parsed(agent_id, input)?;
+            work.note_intent(&parsed.result.intent);
+            let source = RiskSource::of(&parsed);
+            let (enforcement, committed) = self.decide_in_order(&parsed.result.intent, source, Under::Policies)?;
+            self.record_latency(started);
+            Ok((parsed.result, enforcement, committed))
+        })?;
+        let ticket = self.inner.log.ticket(committed.sequence, committed.risk);
+        Ok((parse, PendingEnforcement::new(enforcement, ticket)))
+    }
+
+    /// Adds the source of grants to an enforcement that grants something.
+    pub(crate) fn granting(
+        &self,
+        mut enforcement: Enforcement,
+        agent: &AgentId,
+        at: Timestamp,
+        is_low_read: bool,
+    ) -> Enforcement {
+        if !matches!(enforcement.decision, Decision::Allow | Decision::Degrade) {
+            return enforcement;
+        }
+        // A separate binding, because a `Weak` of a trait object is made from one of the type.
+        let inner: Weak<Inner> = Arc::downgrade(&self.inner);
+        let Enforcement { granted_capabilities, constraints, proof_id, .. } = &enforcement;
+        let origin = GrantOrigin { at, proof_id: *proof_id, is_low_read };
+        enforcement.source = GrantSource::new(inner, origin, agent, granted_capabilities, constraints);
+        enforcement
+    }
+}
+
+/// The result of guarded work that succeeded, and the decision it rests on.
+#[derive(Debug)]
+#[must_use = "it tells whether the outcome was reported"]
+#[non_exhaustive]
+pub struct Guarded<T> {
+    /// The value that the work returned.
+    pub value: T,
+    /// The decision and the parse.
+    pub decided: InputEnforcement,
+    /// The error if the SUCCESS could not be reported.
+    pub unreported: Option<Box<Error>>,
+}
+
+/// Reasons why guarded work gave no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GuardError<E> {
+    /// The decision failed, and the work did not run.
+    #[error("the request was not decided: {0}")]
+    Undecided(Error),
+    /// The decision gives no grant, and the work did not run. After an ALLOW or DEGRADE no outcome is reported.
+    #[error("the request was refused: {why}")]
+    Refused {
+        /// The decision and the parse.
+        decided: Box<InputEnforcement>,
+        /// The reason it gives no grant.
+        why: GrantError,
+    },
+    /// The work returned an error; FAILURE is reported.
+    #[error("the work failed: {error}")]
+    Failed {
+        /// The error that the work returned.
+        error: E,
+        /// The record of the decision.
+        proof_id: ProofId,
+        /// The error if the FAILURE could not be reported.
+        unreported: Option<Box<Error>>,
+    },
+    /// The work did not end in time; FAILURE is reported and its result is dropped.
+    #[error("the work did not end in time: {why}")]
+    Late {
+        /// The limit that was exceeded.
+        why: GrantError,
+        /// The record of the decision.
+        proof_id: ProofId,
+        /// The error if the FAILURE could not be reported.
+        unreported: Option<Box<Error>>,
+    },
+}
+
+/// The grant of a decision, or the refusal.
+fn granted<E>(decided: InputEnforcement) -> Result<(Grant, InputEnforcement), GuardError<E>> {
+    match decided.enforcement.grant() {
+        Ok(grant) => Ok((grant, decided)),
+        Err(why) => Err(GuardError::Refused { decided: Box::new(decided), why }),
+    }
+}
+
+/// Work that is running under a grant. Dropped before its end is reported, it reports FAILURE.
+struct Running {
+    governor: Governor,
+    terms: GrantTerms,
+    proof_id: ProofId,
+    at_drop: AtDrop,
+    is_reported: bool,
+}
+
+/// How long a drop before the end of the work waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AtDrop {
+    /// Until the report is durable.
+    Settle,
+    /// Until the report is enqueued, because an async task's thread must not wait for the disk.
+    Enqueue,
+}
+
+/// The end of guarded work.
+enum Ended<T, E> {
+    Done(T),
+    Failed(E),
+    Late(GrantError),
+}
+
+impl Running {
+    fn of(governor: &Governor, grant: &Grant, at_drop: AtDrop) -> Self {
+        let (governor, terms, proof_id) = (governor.clone(), grant.terms(), grant.proof_id());
+        Self { governor, terms, proof_id, at_drop, is_reported: false }
+    }
+
+    /// The end of work that just returned `result`.
+    fn end<T, E>(&self, result: Result<T, E>) -> Ended<T, E> {
+        match (result, self.terms.check_work()) {
+            (Err(error), _) => Ended::Failed(error),
+            (Ok(_), Err(late)) => Ended::Late(late),
+            (Ok(value), Ok(())) => Ended::Done(value),
+        }
+    }
+
+    /// Ends the grant and enqueues the outcome.
+    fn report<T, E>(&mut self, ended: &Ended<T, E>) -> Result<Option<Ticket>, Error> {
+        let report: OutcomeReport<'_> = match ended {
+            Ended::Done(_) => Outcome::Success.into(),
+            Ended::Failed(_) => Outcome::Failure.into(),
+            Ended::Late(_) => Outcome::Failure.note(LATE).keeping_limits(),
+        };
+        self.enqueue(report)
+    }
+
+    fn enqueue(&mut self, report: OutcomeReport<'_>) -> Result<Option<Ticket>, Error> {
+        self.is_reported = true;
+        self.terms.end();
+        let reported = Work::report().done_by(|work| {
+            work.note("rulekeep.proof.id", &self.proof_id).note("rulekeep.outcome", &report.outcome);
+            self.governor.enqueue_outcome(&self.proof_id, report, report.note)
+        })?;
+        Ok(reported.entry.map(|(sequence, risk)| self.governor.inner.log.ticket(sequence, risk)))
+    }
+
+    /// The result for the caller.
+    fn conclude<T, E>(
+        &self,
+        ended: Ended<T, E>,
+        decided: InputEnforcement,
+        unreported: Option<Error>,
+    ) -> Result<Guarded<T>, GuardError<E>> {
+        let (proof_id, unreported) = (self.proof_id, unreported.map(Box::new));
+        match ended {
+            Ended::Done(value) => Ok(Guarded { value, decided, unreported }),
+            Ended::Failed(error) => Err(GuardError::Failed { error, proof_id, unreported }),
+            Ended::Late(why) => Err(GuardError::Late { why, proof_id, unreported }),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.is_reported {
+            return;
+        }
+        let why = if thread::panicking() { PANICKED } else { DROPPED };
+        // No caller is left to receive an error. If the report fails, the record stays without an outcome.
+        if let Ok(Some(ticket)) = self.enqueue(Outcome::Failure.note(why).keeping_limits())
+            && self.at_drop == AtDrop::Settle
+        {
+            let _ = ticket.wait();
+        }
+    }
+}
+
+impl GrantAuthority for Inner {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        crate::system::Clock::monotonic(&*self.clock)
+    }
+
+    fn barred(&self, agent_id: &AgentId, is_low_read: bool) -> Option<String> {
+        let Some(cell) = self.ledger.get(agent_id) else { return Some(format!("agent {agent_id} is not registered")) };
+        let agent = cell.read();
+        let stopped = self.stops.load().over(&agent);
+        stopped
+            .or_else(|| (agent.state != AgentState::Active).then(|| format!("agent {agent_id} is {}", agent.state)))
+            .or_else(|| self.permits.refusal(&*self.clock, self.clock.now(), is_low_read))
+    }
+}
+
+/// Notes of a FAILURE.
+const LATE: &str = "the guarded work did not end in time";
+const PANICKED: &str = "the guarded work panicked";
+const DROPPED: &str = "the guarded work was dropped unfinished";

@@ -1,0 +1,150 @@
+//! Reporting the outcomes of actions, and their effect on trust.
+
+use crate::governor::roster::trust::Moved;
+use crate::governor::states::checked_note;
+use crate::governor::{Governor, roster::agents};
+use crate::model::{Decision, Error, Outcome, OutcomeReport, ProofId, RiskLevel, Sequence, TrustCause, TrustSnapshot};
+use crate::proof::{DecisionFacts, OutcomeBasis, OutcomeDraft};
+use crate::telemetry::Work;
+use crate::trust::TrustEvent;
+
+impl Governor {
+    /// Reports the outcome of an action, updates the agent's trust, and returns the new trust.
+    ///
+    /// The first outcome of a decision is final; repeating it changes nothing. A SUCCESS is recorded but earns no trust
+    /// if the decision is older than seven days or than the agent's last loss of a tier. Reporting the outcome of a
+    /// pending escalation ends it: the action was carried out or given up without an answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`]; [`Error::Conflict`] for a second, different outcome, and for a SUCCESS of an approved
+    /// escalation that nobody claimed; [`Error::InvalidInput`] for a note of more than 4,096 characters;
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
+    pub fn report<'a>(
+        &self,
+        proof_id: &ProofId,
+        outcome: impl Into<OutcomeReport<'a>>,
+    ) -> Result<TrustSnapshot, Error> {
+        let report = outcome.into();
+        let note = report.note.map(checked_note).transpose()?;
+        Work::report().done_by(|work| {
+            work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &report.outcome);
+            self.report_outcome(proof_id, report, note.as_deref())
+        })
+    }
+
+    /// Reports that the outcome of an action is unknown, for example because its host does not return results. The log
+    /// records it with an optional note of at most 4,096 characters. The record still has no outcome, statistics and
+    /// trust stay unchanged, and [`Governor::report`] can report the outcome later. Each call adds an entry. An
+    /// escalation that is pending ends, with the note as the reason.
+    ///
+    /// ```
+    /// use rulekeep::{Governor, Outcome};
+    ///
+    /// let governor = Governor::builder().auto_register().open_in_memory()?;
+    /// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
+    /// governor.report_unknown(&verdict.proof_id, Some("the host does not tell results"))?;
+    /// assert_eq!(governor.log().record(&verdict.proof_id)?.outcome, None);
+    /// governor.report(&verdict.proof_id, Outcome::Success)?;
+    /// assert!(governor.report_unknown(&verdict.proof_id, None).is_err());
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`]; [`Error::Conflict`] when the record has an outcome, and for an approved escalation
+    /// that nobody claimed; [`Error::InvalidInput`] for a note that is too long; [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when it cannot be recorded.
+    pub fn report_unknown(&self, proof_id: &ProofId, note: Option<&str>) -> Result<(), Error> {
+        let note = note.map(checked_note).transpose()?;
+        Work::report().done_by(|work| {
+            work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &"UNKNOWN");
+            let inner = &*self.inner;
+            inner.log.wait_verified()?;
+            let facts = inner.log.facts(proof_id)?;
+            self.check_claimed(*proof_id)?;
+            let sequence = inner.log.report_unknown(inner.clock.now(), &facts.entity, proof_id, note.as_deref())?;
+            self.end_reported(*proof_id, note.as_deref().unwrap_or("the outcome UNKNOWN was reported"))?;
+            inner.log.settle_decision(sequence, facts.risk)
+        })
+    }
+
+    /// Reports an outcome and waits until it is durable.
+    fn report_outcome(
+        &self,
+        proof_id: &ProofId,
+        report: OutcomeReport<'_>,
+        note: Option<&str>,
+    ) -> Result<TrustSnapshot, Error> {
+        let reported = self.enqueue_outcome(proof_id, report, note)?;
+        if let Some((sequence, risk)) = reported.entry {
+            self.inner.log.settle_decision(sequence, risk)?;
+        }
+        Ok(reported.trust)
+    }
+
+    /// Enqueues an outcome without waiting for the disk.
+    pub(crate) fn enqueue_outcome(
+        &self,
+        proof_id: &ProofId,
+        report: OutcomeReport<'_>,
+        note: Option<&str>,
+    ) -> Result<Reported, Error> {
+        let outcome = report.outcome;
+        let inner = &*self.inner;
+        inner.log.wait_verified()?;
+        let facts = inner.log.facts(proof_id)?;
+        self.withdraw_unclaimed(*proof_id, outcome)?;
+        // Reserved before the agent is locked, so that its decisions do not wait for the index.
+        let Some(reserved) = inner.log.reserve_for(&facts.entity, proof_id, outcome)? else {
+            return Ok(Reported { trust: self.trust_now(&facts)?, entry: None });
+        };
+        let cell = self.registered(&facts.entity)?;
+        let now = inner.clock.now();
+        let mut agent = cell.write();
+        self.settle_idleness(&mut agent, now)?;
+        // A decision from before the clock stepped back is older than its timestamp says.
+        let still_earns = inner.trust_model.still_earns(&agent.trust, proof_id.at(), now)
+            && !inner.log.queue().is_of_earlier_time(proof_id.sequence());
+        let earns = Some(facts.earns).filter(|_| still_earns);
+        let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk, earns };
+        let next = inner.trust_model.after(&agent.trust, event, self.bearing(&agent, now));
+        let (changed, moved) = Self::moved(&agent, next, Moved::by(TrustCause::Outcome, now));
+        let keeps_limits = outcome == Outcome::Failure && report.by_agent;
+        let basis = OutcomeBasis { decision: facts.decision, risk: facts.risk, earns, at: now, keeps_limits };
+        let draft = OutcomeDraft {
+            proof_id: *proof_id,
+            entity: facts.entity.clone(),
+            outcome,
+            note: note.map(str::to_owned),
+            state: Some(agents::state_of(&changed)?),
+            asked: None,
+            trust: moved,
+            basis: Some(basis),
+        };
+        let sequence = reserved.report(now, draft)?;
+        *agent = changed.placed_at(sequence);
+        if OutcomeBasis::gives_back(Some(basis), outcome) {
+            inner.limits.give_back(proof_id.sequence());
+        }
+        let trust = self.trust_of(&agent, now);
+        drop(agent);
+        if facts.decision == Decision::Escalate {
+            self.end_reported(*proof_id, &format!("the outcome {outcome} was reported before anybody answered"))?;
+        }
+        Ok(Reported { trust, entry: Some((sequence, facts.risk)) })
+    }
+
+    fn trust_now(&self, facts: &DecisionFacts) -> Result<TrustSnapshot, Error> {
+        let cell = self.registered(&facts.entity)?;
+        Ok(self.trust_of(&cell.read(), self.inner.clock.now()))
+    }
+}
+
+/// An outcome that is enqueued.
+pub(crate) struct Reported {
+    /// The agent's new trust.
+    pub(crate) trust: TrustSnapshot,
+    /// The entry to wait for, and the risk that selects its durability; `None` if the record already had this outcome.
+    pub(crate) entry: Option<(Sequence, RiskLevel)>,
+}

@@ -1,0 +1,354 @@
+//! Checkpoints of the log: making and storing them, and proofs against them.
+
+use crate::model::parts::BreakageParts;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::checkpoint::{
+    Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
+};
+use crate::governor::background::Background;
+use crate::governor::log::Log;
+use crate::governor::{Governor, GovernorBuilder};
+use crate::model::{
+    ArchiveReport, Breakage, BrokenKind, Digest, Error, ProofId, Sequence, Verification, VerifyOptions,
+};
+use crate::proof::ProofLog;
+
+/// Settings and state of checkpoints.
+#[derive(Default)]
+pub(crate) struct Checkpoints {
+    key: Option<CheckpointKey>,
+    hook: Option<Hook>,
+    // Held while a checkpoint is made and stored, so that the stored one is the newest.
+    newest: Mutex<Option<Made>>,
+    every: Option<Duration>,
+    // Held to start or stop the thread, and to record its result.
+    regular: Mutex<Regular>,
+}
+
+/// The thread that makes checkpoints periodically.
+#[derive(Default)]
+struct Regular {
+    background: Option<Background>,
+    failed: Option<String>,
+}
+
+type Hook = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A checkpoint that was made.
+#[derive(Clone)]
+struct Made {
+    size: u64,
+    note: Arc<str>,
+}
+
+impl Checkpoints {
+    /// Restores the stored checkpoint. A signature in the key's name that the key did not make breaks the log. A
+    /// signature by another key is that of a former key: the checkpoint's content was verified when the log was opened.
+    pub(crate) fn resume(&self, log: &ProofLog) -> Result<(), Error> {
+        let Some(key) = &self.key else { return Ok(()) };
+        let Some(note) = log.kept_checkpoint()? else { return Ok(()) };
+        match Checkpoint::open(&note, &key.verifier()) {
+            Ok(checkpoint) => {
+                let made = Made { size: checkpoint.size(), note: note.into() };
+                *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+            }
+            Err(error @ CheckpointError::BadSignature { .. }) => {
+                let entries = Checkpoint::read_unverified(&note).map_or(0, |checkpoint| checkpoint.size());
+                log.refuse_checkpoint(entries, "a checkpoint as it was signed".to_owned(), error.to_string());
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    fn regular(&self) -> MutexGuard<'_, Regular> {
+        self.regular.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the last periodic checkpoint failed, if it did.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let regular = self.regular();
+        let has_ended = regular.background.as_ref().is_some_and(|background| !background.is_alive());
+        regular.failed.clone().or_else(|| has_ended.then(|| "the checkpoint thread has ended".to_owned()))
+    }
+
+    fn key(&self) -> Result<&CheckpointKey, Error> {
+        self.key.as_ref().ok_or_else(|| Error::Conflict {
+            message: "no checkpoint key is configured, which checkpoints and proofs are signed with".to_owned(),
+        })
+    }
+}
+
+impl GovernorBuilder {
+    /// Sets the key that signs checkpoints of the log. A key and its name belong to one log.
+    pub fn checkpoints(mut self, key: CheckpointKey) -> Self {
+        self.checkpoints.key = Some(key);
+        self
+    }
+
+    /// Makes a checkpoint at each interval in which entries were added, and one at [`Governor::close`]. It requires a
+    /// key. While checkpoints fail, [`Governor::status`] reports it.
+    pub fn checkpoint_every(mut self, every: Duration) -> Self {
+        self.checkpoints.every = Some(every);
+        self
+    }
+
+    /// Sets a callback that receives each new checkpoint, to store it where a person with write access to the store's
+    /// folder cannot change it. It is called with the signed note, once the note is on disk, on the thread that made
+    /// the checkpoint.
+    ///
+    /// ```
+    /// use rulekeep::checkpoint::CheckpointKey;
+    /// use rulekeep::system::SystemEntropy;
+    /// use rulekeep::Governor;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let elsewhere = dir.path().join("elsewhere");
+    ///
+    /// let key = CheckpointKey::generate("example.com/agents", &SystemEntropy)?;
+    /// let governor = Governor::builder()
+    ///     .checkpoints(key.clone())
+    ///     .on_checkpoint(move |note| drop(std::fs::write(&elsewhere, note)))
+    ///     .open_in_memory()?;
+    /// let note = governor.log().checkpoint()?;
+    /// governor.log().verify_checkpoint(&note, &key.verifier())?;
+    /// # assert_eq!(std::fs::read_to_string(dir.path().join("elsewhere"))?, note);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on_checkpoint(mut self, hook: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.checkpoints.hook = Some(Arc::new(hook));
+        self
+    }
+}
+
+/// Verifies an archive like [`verify_archive`](crate::maintenance::verify_archive), and that it ends with a checkpoint
+/// signed by this key.
+///
+/// # Errors
+///
+/// The errors of [`verify_archive`](crate::maintenance::verify_archive); [`Error::ArchiveBroken`] also when it is
+/// unsigned or signed by another key.
+pub fn verify_signed_archive(file: impl AsRef<Path>, key: &VerifierKey) -> Result<ArchiveReport, Error> {
+    let report = crate::governor::verify_archive(file)?;
+    let broken = |message: String| Error::ArchiveBroken { message };
+    let note = report.checkpoint.as_deref().ok_or_else(|| broken("it is not signed".to_owned()))?;
+    let checkpoint = Checkpoint::open(note, key).map_err(|error| broken(error.to_string()))?;
+    if (checkpoint.size(), checkpoint.root()) != (report.entries, report.root) {
+        return Err(broken("its checkpoint covers other entries".to_owned()));
+    }
+    Ok(report)
+}
+
+impl Log<'_> {
+    /// Returns a signed checkpoint of everything decided and reported so far, which is on disk then. It is also stored
+    /// beside the journal and replaces the previous one. Without new entries the same checkpoint is returned.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] without a key; [`Error::ChainBroken`] for a broken log; [`Error::StorageUnavailable`] when
+    /// it cannot be written.
+    pub fn checkpoint(self) -> Result<String, Error> {
+        self.governor.made_checkpoint().map(|made| made.note.to_string())
+    }
+
+    /// Returns a proof that a record is in the log, together with its checkpoint: a `tlog-proof` file of C2SP, which
+    /// [`verify_inclusion`](crate::checkpoint::verify_inclusion) verifies. The newest checkpoint is used, or a new one
+    /// is made if the record is newer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`], and the errors of [`Log::checkpoint`](crate::handle::Log::checkpoint).
+    pub fn prove(self, proof_id: &ProofId) -> Result<String, Error> {
+        let key = self.governor.inner.checkpoints.key()?.verifier();
+        let record = self.governor.log().record(proof_id)?;
+        let index = proof_id.sequence().get();
+        let newest = self.governor.inner.checkpoints.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let made = match newest.filter(|made| made.size > index) {
+            Some(made) => made,
+            None => self.governor.made_checkpoint()?,
+        };
+        let path = self.governor.inner.log.inclusion(index, made.size)?;
+        let proof = InclusionProof::new(index, path, &*made.note).to_string();
+        // The proof is made of stored bytes, which may have changed since they were verified.
+        match verify_inclusion(&record, &proof, &key) {
+            Ok(_) => Ok(proof),
+            Err(error) => Err(Error::ChainBroken { message: format!("{error}; verify the log") }),
+        }
+    }
+
+    /// Returns a proof that the log of `old_size` entries is a prefix of the log of `new_size` entries, for checkpoints
+    /// of these sizes. [`verify_consistency`](crate::checkpoint::verify_consistency) verifies it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidQuery`] for a size that the log never had or sizes in the wrong order; [`Error::ChainBroken`] or
+    /// [`Error::StorageUnavailable`] when the log cannot be read.
+    pub fn prove_consistency(self, old_size: u64, new_size: u64) -> Result<String, Error> {
+        let (size, _) = self.governor.inner.log.tree_head()?;
+        if new_size > size {
+            return Err(Error::query("toSize", format!("is {new_size}, but the log has {size} entries")));
+        }
+        if old_size > new_size {
+            return Err(Error::query(
+                "fromSize",
+                format!("is {old_size}, which is after toSize {new_size}: give the earlier size first"),
+            ));
+        }
+        let path = self.governor.inner.log.consistency(old_size, new_size)?;
+        Ok(ConsistencyProof::new(old_size, new_size, path).to_string())
+    }
+
+    /// Returns the public key for this governor's checkpoints.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] when the governor has no checkpoint key.
+    pub fn checkpoint_key(self) -> Result<VerifierKey, Error> {
+        self.governor.inner.checkpoints.key().map(CheckpointKey::verifier)
+    }
+
+    /// Verifies the log against a checkpoint that was stored elsewhere, signed by `key`: every entry that the log had
+    /// then is still there, unchanged.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Contradicted`] with [`BrokenKind::Missing`] when the log has fewer entries than the checkpoint, and
+    /// with [`BrokenKind::Tampering`] when its entries differ; [`Error::InvalidInput`] for a checkpoint that cannot be
+    /// read or is not signed by the key; otherwise the errors of [`Governor::verify`].
+    pub fn verify_checkpoint(self, note: &str, key: &VerifierKey) -> Result<(), Error> {
+        let Some(Breakage { kind, expected, found, .. }) = self.contradiction(&opened(note, key)?)? else {
+            return Ok(());
+        };
+        let message = match kind {
+            BrokenKind::Missing => format!("the log had {expected} by the checkpoint, and has {found}"),
+            _ => format!(
+                "the log had the {expected} by the checkpoint, and has {found}: it was rewritten, or is another log"
+            ),
+        };
+        Err(Error::Contradicted { kind, message })
+    }
+
+    /// Verifies the log like [`Log::verify`](crate::handle::Log::verify), and against a checkpoint that was stored
+    /// elsewhere, signed by `key`. A log with fewer or other entries than the checkpoint is invalid. It stays writable
+    /// if it does not contradict itself, because only the caller knows the checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a checkpoint that cannot be read or is not signed by the key;
+    /// [`Error::StorageUnavailable`] when the log cannot be read.
+    pub fn verify_with_checkpoint(
+        self,
+        options: &VerifyOptions,
+        note: &str,
+        key: &VerifierKey,
+    ) -> Result<Verification, Error> {
+        let kept = opened(note, key)?;
+        let mut found = self.verify(options)?;
+        if found.valid {
+            found.first_broken = self.contradiction(&kept)?;
+            found.valid = found.first_broken.is_none();
+        }
+        Ok(found)
+    }
+
+    /// The contradiction between the log and a checkpoint, if any.
+    fn contradiction(self, kept: &Checkpoint) -> Result<Option<Breakage>, Error> {
+        let (size, _) = self.governor.inner.log.tree_head()?;
+        let breakage = |kind, expected, found| {
+            Breakage::from(BreakageParts {
+                sequence: Sequence::new(kept.size()),
+                proof_id: None,
+                file: "checkpoint".to_owned(),
+                offset: 0,
+                kind,
+                expected,
+                found,
+            })
+        };
+        if kept.size() > size {
+            let (expected, found) = (format!("{} entries", kept.size()), size.to_string());
+            return Ok(Some(breakage(BrokenKind::Missing, expected, found)));
+        }
+        let root = self.governor.inner.log.root_at(kept.size())?;
+        Ok((root != kept.root()).then(|| {
+            let expected = format!("root {} over its first {} entries", kept.root(), kept.size());
+            breakage(BrokenKind::Tampering, expected, format!("root {root}"))
+        }))
+    }
+}
+
+/// Opens a checkpoint that `key` signed.
+pub(crate) fn opened(note: &str, key: &VerifierKey) -> Result<Checkpoint, Error> {
+    Checkpoint::open(note, key).map_err(|error| Error::input("checkpoint", error.to_string()))
+}
+
+impl Governor {
+    /// Makes the final checkpoint of a frozen log.
+    pub(crate) fn last_checkpoint(&self) -> Result<(), Error> {
+        if self.inner.checkpoints.key.is_some() { self.made_checkpoint().map(drop) } else { Ok(()) }
+    }
+
+    /// The signed checkpoint of the log when it had `entries` entries and this root.
+    pub(crate) fn signed(&self, entries: u64, root: Digest) -> Result<Option<String>, Error> {
+        let Some(key) = &self.inner.checkpoints.key else { return Ok(None) };
+        let signed = Checkpoint::new(key.name(), entries, root).and_then(|checkpoint| checkpoint.sign(key));
+        signed.map(Some).map_err(|error| Error::Internal { message: error.to_string() })
+    }
+
+    /// Starts periodic checkpoints, if configured.
+    pub(crate) fn start_checkpoints(&self) -> Result<(), Error> {
+        let checkpoints = &self.inner.checkpoints;
+        let Some(every) = checkpoints.every else { return Ok(()) };
+        checkpoints.key()?;
+        let inner = Arc::downgrade(&self.inner);
+        let work = move || {
+            let Some(inner) = inner.upgrade() else { return false };
+            Self { inner }.regular_checkpoint();
+            true
+        };
+        let background = Background::start("rulekeep-checkpoint", every, work)
+            .map_err(|error| Error::storage(format!("cannot start a thread: {error}")))?;
+        checkpoints.regular().background = Some(background);
+        Ok(())
+    }
+
+    /// Stops periodic checkpoints after a final one.
+    pub(crate) fn stop_checkpoints(&self) -> Result<(), Error> {
+        let background = self.inner.checkpoints.regular().background.take();
+        let Some(background) = background else { return Ok(()) };
+        background.stop();
+        // A log that accepts no entries is not signed; it reports the reason itself.
+        if self.inner.log.refusal().is_some() { Ok(()) } else { self.made_checkpoint().map(drop) }
+    }
+
+    fn regular_checkpoint(&self) {
+        let failed = self.made_checkpoint().err().map(|error| error.to_string());
+        self.inner.checkpoints.regular().failed = failed;
+    }
+
+    fn made_checkpoint(&self) -> Result<Made, Error> {
+        let Checkpoints { hook, newest, .. } = &self.inner.checkpoints;
+        let key = self.inner.checkpoints.key()?;
+        // Only what the journal says is signed.
+        self.inner.log.wait_verified()?;
+        let made = {
+            let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
+            let (size, root) = self.inner.log.tree_head()?;
+            if let Some(same) = newest.as_ref().filter(|made| made.size == size) {
+                return Ok(same.clone());
+            }
+            let signed = Checkpoint::new(key.name(), size, root).and_then(|checkpoint| checkpoint.sign(key));
+            let note = signed.map_err(|error| Error::Internal { message: error.to_string() })?;
+            self.inner.log.keep_checkpoint(&note)?;
+            let made = Made { size, note: note.into() };
+            *newest = Some(made.clone());
+            made
+        };
+        if let Some(hook) = hook {
+            hook(&made.note);
+        }
+        Ok(made)
+    }
+}

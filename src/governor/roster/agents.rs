@@ -1,0 +1,384 @@
+//! Registering, reading, changing and suspending agents.
+
+use crate::model::parts::TrustChangeParts;
+use std::sync::Arc;
+
+use crate::governor::roster::kill_switch::with_context;
+use crate::governor::roster::trust::Moved;
+use crate::governor::state_kinds::{self, StateKind as _};
+use crate::governor::states::checked_note;
+use crate::governor::{Governor, checked_agent_id, states};
+use crate::model::{
+    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, KillSwitchScope, Score, Sequence,
+    Timestamp, TrustCause, TrustChange,
+};
+use crate::proof::{ChangeDraft, StateDraft, TrustMove};
+use crate::trust::{AgentCell, AgentRecord, TrustModel, TrustState};
+
+/// The agents of a governor, see [`Governor::agents`].
+#[derive(Debug, Clone, Copy)]
+pub struct Agents<'a> {
+    pub(crate) governor: &'a Governor,
+}
+
+impl Agents<'_> {
+    /// Registers a new agent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a malformed id, label or owner, or a score above the ceiling; [`Error::Conflict`]
+    /// when an agent with this id is registered; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot
+    /// be recorded.
+    pub fn register(self, agent: Agent) -> Result<AgentInfo, Error> {
+        let at = self.governor.inner.clock.now();
+        let (agent_id, score, profile) = agent.validated()?;
+        self.governor.checked_score(score, &profile)?;
+        let record = AgentRecord::new(agent_id, AgentState::Active, profile, TrustState::new(score, at));
+        match self.governor.insert_agent(record, "registered", at)? {
+            Ok(cell) => Ok(self.governor.info(&cell.read(), at)),
+            Err(cell) => {
+                let message = format!("agent {:?} is registered already", cell.read().agent_id.as_str());
+                Err(Error::Conflict { message })
+            }
+        }
+    }
+
+    /// Registers an agent, or returns the registered agent with this id unchanged. A program that calls it at startup
+    /// can be run again on the same store.
+    ///
+    /// ```
+    /// use rulekeep::{Agent, Governor, Tier};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// let first = governor.agents().ensure(Agent::new("mailer").at_tier(Tier::T4))?;
+    /// let again = governor.agents().ensure(Agent::new("mailer").at_tier(Tier::T1))?;
+    /// assert_eq!(first.trust.score, again.trust.score);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Agents::register`], except for the conflict.
+    pub fn ensure(self, agent: Agent) -> Result<AgentInfo, Error> {
+        let agent_id = agent.id.clone();
+        match self.register(agent) {
+            Err(Error::Conflict { .. }) => self.get(&agent_id),
+            registered => registered,
+        }
+    }
+
+    /// Returns an agent's trust, state and profile.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id.
+    pub fn get(self, agent_id: &str) -> Result<AgentInfo, Error> {
+        let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
+        Ok(self.governor.info(&cell.read(), self.governor.inner.clock.now()))
+    }
+
+    /// Lists every registered agent, sorted by id.
+    pub fn list(self) -> Vec<AgentInfo> {
+        let now = self.governor.inner.clock.now();
+        self.governor.inner.ledger.all().iter().map(|cell| self.governor.info(&cell.read(), now)).collect()
+    }
+
+    /// Returns the number of registered agents, and at most `count` of them, sorted by id, after skipping `skip`.
+    pub fn page(self, skip: usize, count: usize) -> (usize, Vec<AgentInfo>) {
+        let now = self.governor.inner.clock.now();
+        let all = self.governor.inner.ledger.all();
+        let some = all.iter().skip(skip).take(count).map(|cell| self.governor.info(&cell.read(), now));
+        (all.len(), some.collect())
+    }
+
+    /// Suspends an agent: from the next decision in any thread, every request is denied until the agent is resumed.
+    /// `note` says why.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AgentNotFound`]; [`Error::Conflict`] for a retired agent; [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when it cannot be recorded. The message says whether the agent is denied everything all
+    /// the same.
+    pub fn suspend(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
+        self.change_state(agent_id, AgentState::Suspended, note)
+    }
+
+    /// Resumes a suspended agent. `note` says why.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AgentNotFound`]; [`Error::Conflict`] for a retired agent; [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when it cannot be recorded.
+    pub fn resume(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
+        self.change_state(agent_id, AgentState::Active, note)
+    }
+
+    /// Retires an agent: every request is denied permanently. Its records remain.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AgentNotFound`]; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
+    pub fn retire(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
+        self.change_state(agent_id, AgentState::Retired, note)
+    }
+
+    /// Changes an agent's profile; `note` says why. A score above the new ceiling is lowered at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id, label, group, attribute or owner;
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
+    pub fn update(self, agent_id: &str, change: AgentChange, note: &str) -> Result<AgentInfo, Error> {
+        let note = checked_note(note)?;
+        self.governor.inner.log.wait_verified()?;
+        let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
+        let at = self.governor.inner.clock.now();
+        let mut agent = cell.write();
+        let profile = change.apply_to(agent.profile())?;
+        let changed = agent.with_profile(profile);
+        let capped = match self.governor.ceiling_of(changed.profile()) {
+            Some(ceiling) if ceiling < self.governor.trust_of(&agent, at).score => {
+                self.governor.inner.trust_model.capped(&agent.trust, self.governor.bearing(&changed, at))
+            }
+            _ => agent.trust,
+        };
+        let (moved, trust) = Governor::moved(&agent, capped, Moved::by(TrustCause::Ceiling, at));
+        let changed = AgentRecord { trust: moved.trust, ..changed };
+        let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
+        let change = ChangeDraft { state: state_of(&changed)?, cause: caused("changed", &note), trust };
+        let sequence = self.governor.inner.log.queue().change(at, change)?;
+        let changed = changed.placed_at(sequence);
+        *agent = changed;
+        let info = self.governor.info(&agent, at);
+        self.governor.inner.stops.interventions().note(&KillSwitchScope::Agent(agent.agent_id.clone()));
+        drop(agent);
+        self.governor.inner.log.settle(sequence)?;
+        Ok(info)
+    }
+
+    fn change_state(self, agent_id: &str, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
+        let note = checked_note(note)?;
+        let agent_id = checked_agent_id(agent_id)?;
+        let cell = self.governor.registered(&agent_id)?;
+        let halts = state != AgentState::Active;
+        if halts {
+            // Takes effect before the agent's lock is acquired, which callers that wait for room in a full queue may
+            // hold.
+            self.governor.inner.stops.hold(&agent_id);
+        }
+        let changed = self.governor.inner.log.wait_verified().and_then(|()| {
+            if halts {
+                // Before the suspension is recorded, so that a crash in between leaves no pre-approval that should have
+                // ended.
+                self.governor
+                    .end_pre_approvals_of(&KillSwitchScope::Agent(agent_id.clone()), &format!("it was {state}"));
+            }
+            self.change_state_of(&cell, state, &note)
+        });
+        match changed {
+            Err(error) if halts && cell.read().state == AgentState::Active => {
+                let standing = format!(
+                    "agent {agent_id} is denied everything, but its suspension is not recorded and is lost on a restart"
+                );
+                Err(with_context(error, &standing))
+            }
+            Err(error) if !halts => Err(error),
+            changed => {
+                self.governor.inner.stops.release(&agent_id);
+                changed
+            }
+        }
+    }
+
+    fn change_state_of(self, cell: &AgentCell, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
+        let at = self.governor.inner.clock.now();
+        let mut agent = cell.write();
+        if agent.state == AgentState::Retired && state != AgentState::Retired {
+            let message = format!("agent {:?} is retired for good; register another", agent.agent_id.as_str());
+            return Err(Error::Conflict { message });
+        }
+        let changed = AgentRecord { state, ..agent.clone() };
+        let cause = caused(state.as_str(), note);
+        let change = ChangeDraft { state: state_of(&changed)?, cause, trust: None };
+        let sequence = match state {
+            AgentState::Active => self.governor.inner.log.queue().change(at, change)?,
+            // Needs no room in the queue. The lock kept out every decision that would have to be reevaluated.
+            AgentState::Suspended | AgentState::Retired => self.governor.inner.log.queue().stop(at, 0, change)?,
+        };
+        self.governor.inner.ledger.replace(&mut agent, changed);
+        let info = self.governor.info(&agent, at);
+        drop(agent);
+        self.governor.inner.log.settle(sequence)?;
+        Ok(info)
+    }
+}
+
+impl Governor {
+    /// The agent that makes a request; an unknown one is registered if the governor was built with auto-registration.
+    pub(crate) fn acting(&self, agent_id: &AgentId) -> Result<Arc<AgentCell>, Error> {
+        match self.registered(agent_id) {
+            Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
+                let at = self.inner.clock.now();
+                let record = newcomer(&self.inner.trust_model, agent_id, at);
+                // Another thread may have registered it first.
+                Ok(self.insert_agent(record, "registered at its first request", at)?.unwrap_or_else(|cell| cell))
+            }
+            found => found,
+        }
+    }
+
+    pub(crate) fn registered(&self, agent_id: &AgentId) -> Result<Arc<AgentCell>, Error> {
+        self.inner.ledger.get(agent_id).ok_or_else(|| Error::agent_not_found(agent_id.as_str()))
+    }
+
+    /// Enqueues an agent's registration, adds it to the ledger, and waits for the commit.
+    fn insert_agent(
+        &self,
+        record: AgentRecord,
+        cause: &str,
+        at: Timestamp,
+    ) -> Result<Result<Arc<AgentCell>, Arc<AgentCell>>, Error> {
+        record.agent_id.check_new().map_err(|error| Error::input("agentId", error.to_string()))?;
+        self.inner.log.wait_verified()?;
+        let (inserted, ordered) = self.put_in(record, cause, at)?;
+        if let Some(sequence) = ordered {
+            self.inner.log.settle(sequence)?;
+        }
+        Ok(inserted)
+    }
+
+    /// Enqueues an agent's registration and adds it to the ledger, without waiting for the commit.
+    #[expect(clippy::type_complexity, reason = "one caller of it looks at each part")]
+    pub(crate) fn put_in(
+        &self,
+        record: AgentRecord,
+        cause: &str,
+        at: Timestamp,
+    ) -> Result<(Result<Arc<AgentCell>, Arc<AgentCell>>, Option<Sequence>), Error> {
+        let mut ordered = None;
+        let inserted = self.inner.ledger.insert(record, |record| {
+            ordered = Some(self.order_newcomer(record, cause, at)?);
+            Ok::<(), Error>(())
+        })?;
+        Ok((inserted, ordered))
+    }
+
+    /// Enqueues the first state of an agent, which starts its trust history.
+    fn order_newcomer(&self, agent: &mut AgentRecord, cause: &str, at: Timestamp) -> Result<Sequence, Error> {
+        let TrustState { score, tier, .. } = agent.trust;
+        let change = TrustChange::from(TrustChangeParts { from: score, to: score, from_tier: tier, to_tier: tier });
+        let trust = TrustMove { change, cause: TrustCause::Registered, risk: None, gained: None, at, previous: None };
+        let noted = AgentRecord { trust: agent.trust.noted(StateDraft::OWN_PLACE), ..agent.clone() };
+        let trust = Some((agent.agent_id.clone(), trust));
+        let sequence = self
+            .inner
+            .log
+            .queue()
+            .change(at, ChangeDraft { state: state_of(&noted)?, cause: cause.to_owned(), trust })?;
+        *agent = noted.placed_at(sequence);
+        Ok(sequence)
+    }
+
+    /// Checks that an initial score is not above the ceiling.
+    pub(crate) fn checked_score(&self, score: Score, profile: &AgentProfile) -> Result<(), Error> {
+        match self.ceiling_of(profile) {
+            Some(ceiling) if score > ceiling => {
+                let whose = Self::said_of_ceiling(profile, ceiling);
+                Err(Error::input("score", format!("expected at most {ceiling}, {whose}, found {score}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn info(&self, record: &AgentRecord, now: Timestamp) -> AgentInfo {
+        let trust = self.trust_of(record, now);
+        AgentInfo::new(record.agent_id.clone(), trust, record.state, record.profile().clone())
+    }
+}
+
+/// The record of an unregistered agent, as its first request would register it.
+pub(crate) fn newcomer(model: &TrustModel, agent_id: &AgentId, at: Timestamp) -> AgentRecord {
+    let trust = model.self_registered(Agent::NEWCOMER_SCORE, at);
+    AgentRecord::new(agent_id.clone(), AgentState::Active, AgentProfile::default(), trust)
+}
+
+/// The agent's state as the log stores it.
+pub(crate) fn state_of(record: &AgentRecord) -> Result<StateDraft, Error> {
+    let state = states::draft(state_kinds::Agents::key(&record.agent_id), record)?;
+    Ok(if record.trust.last == Some(StateDraft::OWN_PLACE) { state.with_own_place() } else { state })
+}
+
+fn caused(what: &str, note: &str) -> String {
+    if note.is_empty() { what.to_owned() } else { format!("{what}: {note}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::model::{Decision, Intent, Order, PreApprovalState, Review, RiskLevel};
+    use crate::policy::{PolicySet, PreApproval};
+    use crate::proof::{Durability, ProofQuery};
+
+    const POLICIES: &str = r#"
+        name = "small"
+        [[rule]]
+        id = "reads"
+        effect = "allow"
+        match.capabilities = ["document:read"]
+        [[rule]]
+        id = "money"
+        effect = "escalate"
+        match.capabilities = ["payment:transfer"]
+        reviewer = "ann"
+    "#;
+
+    #[test]
+    fn no_grant_follows_a_suspension_recorded_behind_a_full_queue() {
+        let policies = PolicySet::from_toml(POLICIES).unwrap();
+        let governor =
+            Governor::builder().policies(policies).durability(Durability::Buffered).open_in_memory().unwrap();
+        for id in ["a", "filler"] {
+            governor.agents().register(Agent::new(id).in_group("desk").at_score(Score::MAX)).unwrap();
+        }
+        let terms = serde_json::from_value(serde_json::json!({
+            "group": "desk", "capabilities": ["payment:transfer"], "rules": ["money"],
+            "until": Timestamp::from_millis(governor.inner.clock.now().as_millis() + 3_600_000),
+        }));
+        let approval = PreApproval::new(terms.unwrap(), governor.inner.clock.now()).unwrap();
+        governor.escalations().pre_approve(approval, Review::by("ann")).unwrap();
+        let reading = |agent: &str, notes: usize| {
+            let intent = Intent::new(agent, "read", RiskLevel::Low, ["document:read"]).unwrap();
+            intent.with_context("notes", "x".repeat(notes))
+        };
+        assert_eq!(governor.enforce(&reading("a", 1)).unwrap().decision, Decision::Allow);
+        governor.log().flush().unwrap();
+
+        let held_up = governor.inner.log.hold_up();
+        let full = loop {
+            if let Err(error) = governor.enforce_pending(&reading("filler", 20_000)) {
+                break error;
+            }
+        };
+        assert!(full.to_string().contains("queue is full"), "{full}");
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                // The callers wait for room while they hold the agent's lock.
+                scope.spawn(|| assert!(governor.enforce_pending(&reading("a", 1)).is_err()));
+            }
+            let suspended = governor.agents().suspend("a", "enough").unwrap();
+            assert_eq!(suspended.state, AgentState::Suspended);
+            assert_eq!(governor.escalations().pre_approvals()[0].state, PreApprovalState::Revoked);
+        });
+        assert!(governor.enforce_pending(&reading("filler", 1)).is_err(), "the queue is full all the same");
+        drop(held_up);
+        governor.log().flush().unwrap();
+        assert_eq!(governor.enforce(&reading("a", 1)).unwrap().decision, Decision::Deny);
+        assert_eq!(governor.enforce(&reading("filler", 1)).unwrap().decision, Decision::Allow);
+        let records = governor.query(&ProofQuery::entity("a").order(Order::OldestFirst)).unwrap().items;
+        let decisions: Vec<Decision> = records.iter().map(|record| record.decision).collect();
+        assert_eq!(decisions, [Decision::Allow, Decision::Deny]);
+        assert!(governor.verify().unwrap().valid);
+    }
+}
