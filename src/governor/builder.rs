@@ -1,16 +1,32 @@
 //! Configuring and opening a governor.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::governor::alerting::Alerting;
+use crate::governor::approvals::Approvals;
+use crate::governor::base::Base;
+use crate::governor::decider::Decider;
+use crate::governor::decider::calls::Calls;
 use crate::governor::decider::latency::Latency;
+use crate::governor::extension::Extensions;
+use crate::governor::intake::Intake;
+use crate::governor::intake::catalogue::Loaded;
 use crate::governor::intake::input_text::{InputText, Inputs, Retention};
 use crate::governor::intake::risk::ActionFloors;
 use crate::governor::log::decision_clock::DecisionClock;
+use crate::governor::roster::Roster;
+use crate::governor::roster::kill_switch::KillSwitches;
+use crate::governor::roster::permit::PermitGate;
+use crate::governor::roster::streaks::Streaks;
+use crate::governor::rules::Rules;
+use crate::governor::rules::alerts::Alerts;
+use crate::governor::rules::limits::Counters;
 use crate::governor::rules::policies::{PolicySets, PolicyState};
+use crate::governor::rules::shared_limits::Provider;
 use crate::governor::state_kinds::Restored;
-use crate::governor::{Governor, Inner, intake::catalogue, roster::kill_switch};
+use crate::governor::{Governor, Inner};
 use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Parser};
 use crate::policy::PolicySet;
@@ -59,11 +75,11 @@ pub struct GovernorBuilder {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
-    pub(super) checkpoints: crate::governor::log::checkpoints::Checkpoints,
+    pub(crate) checkpoints: crate::governor::log::checkpoints::Checkpoints,
 }
 
 impl GovernorBuilder {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             policies: None,
             rows: None,
@@ -221,7 +237,7 @@ impl GovernorBuilder {
 
     /// Opens a store in files prepared by a test.
     #[cfg(test)]
-    pub(super) fn open_files(self, files: Arc<dyn crate::store::Files>) -> Result<Governor, Error> {
+    pub(crate) fn open_files(self, files: Arc<dyn crate::store::Files>) -> Result<Governor, Error> {
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let opened = ProofLog::open_files(files, None, None, &LogOptions::default(), self.clock.now(), fresh);
         let (log, startup) = opened.map_err(|error| open_error(&Place::Memory, &error))?;
@@ -238,58 +254,93 @@ impl GovernorBuilder {
         #[cfg(feature = "checkpoints")]
         self.checkpoints.resume(&log)?;
         let clock = Arc::new(DecisionClock::new(self.clock, log.queue().last_time()));
-        let permits = crate::governor::roster::permit::PermitGate::default();
+        let permits = PermitGate::default();
         if self.requires_permit {
             permits.require(&*clock)?;
         }
         let boot_id = format!("{:032x}", self.entropy.bits()).into();
         let (policies, is_new) = PolicyState::choose(self.policies, restored.policies)?;
+        let base = Arc::new(Base { log, clock, entropy: self.entropy });
+        let roster = Arc::new(Roster {
+            base: Arc::clone(&base),
+            ledger: restored.ledger,
+            trust_model: self.trust_model,
+            auto_register: self.auto_register,
+            denials: Streaks::default(),
+            stops: KillSwitches::restored(restored.stops),
+            permits,
+        });
+        let rules = Arc::new(Rules {
+            base: Arc::clone(&base),
+            roster: Arc::clone(&roster),
+            policies: PolicySets::new(policies),
+            limits: Counters::restored(startup.used),
+            shared: Provider::default(),
+            alerts: Alerts::default(),
+        });
+        let intake = Arc::new(Intake {
+            base: Arc::clone(&base),
+            roster: Arc::clone(&roster),
+            parser,
+            tools: Loaded::restored(restored.rulings),
+            action_floors: ActionFloors::default(),
+            inputs: Inputs::kept_as(self.input_text),
+        });
+        let alerting = Arc::new(Alerting {
+            base: Arc::clone(&base),
+            rules: Arc::clone(&rules),
+            following: restored.following,
+            cursors: restored.cursors,
+        });
+        let approvals = Arc::new(Approvals {
+            base: Arc::clone(&base),
+            roster: Arc::clone(&roster),
+            rules: Arc::clone(&rules),
+            intake: Arc::clone(&intake),
+            queue: restored.queue,
+            given: restored.given,
+            watch: OnceLock::new(),
+        });
+        let decider = Arc::new(Decider {
+            base: Arc::clone(&base),
+            roster: Arc::clone(&roster),
+            rules: Arc::clone(&rules),
+            intake: Arc::clone(&intake),
+            approvals: Arc::clone(&approvals),
+            calls: Calls::default(),
+            latency: Latency::default(),
+            opened: Instant::now(),
+        });
         let governor = Governor {
             inner: Arc::new(Inner {
-                parser,
-                tools: catalogue::Loaded::restored(restored.rulings),
-                action_floors: ActionFloors::default(),
-                policies: PolicySets::new(policies),
-                limits: crate::governor::rules::limits::Counters::restored(startup.used),
-                stops: kill_switch::KillSwitches::restored(restored.stops),
-                permits,
-                shared: crate::governor::rules::shared_limits::Provider::default(),
-                approvals: restored.approvals,
-                denials: crate::governor::roster::streaks::Streaks::default(),
-                inputs: Inputs::kept_as(self.input_text),
-                calls: crate::governor::decider::calls::Calls::default(),
-                retention: self.retention,
+                base,
+                roster,
+                rules,
+                intake,
+                alerting,
+                approvals,
+                decider,
                 tasks: restored.tasks,
-                alerts: crate::governor::rules::alerts::Alerts::default(),
-                following: restored.following,
-                cursors: restored.cursors,
-                ledger: restored.ledger,
-                trust_model: self.trust_model,
-                log,
                 #[cfg(feature = "checkpoints")]
                 checkpoints: self.checkpoints,
-                clock,
-                entropy: self.entropy,
-                auto_register: self.auto_register,
+                retention: self.retention,
                 opening: Opening::new(startup.created, startup.recovered, startup.erased_evidence),
-                opened: Instant::now(),
-                latency: Latency::default(),
-                extensions: crate::governor::extension::Extensions::restored(restored.extensions),
+                extensions: Extensions::restored(restored.extensions),
                 boot_id,
             }),
         };
         #[cfg(feature = "checkpoints")]
         governor.start_checkpoints()?;
         telemetry::describe();
-        governor.publish_pending();
+        governor.inner.approvals.publish_pending();
         // A broken log accepts no entries; its decisions are refused anyway.
-        if governor.inner.log.state().refusing.is_none() {
-            governor.resume_escalations()?;
-            governor.record_trust_model(restored.trust_model.as_deref())?;
+        if governor.inner.base.log.state().refusing.is_none() {
+            governor.inner.approvals.resume_escalations()?;
+            governor.inner.roster.record_trust_model(restored.trust_model.as_deref())?;
             if is_new {
-                governor.record_policies("put in force when the store was opened")?;
+                governor.inner.rules.record_policies("put in force when the store was opened")?;
             }
-            governor.follow_alerts()?;
+            governor.inner.alerting.follow_alerts()?;
         }
         Ok(governor)
     }

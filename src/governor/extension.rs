@@ -17,8 +17,8 @@ pub use crate::document::did_you_mean;
 pub use crate::governor::alerting::cursor::Reader;
 pub use crate::governor::roster::kill_switch::with_context;
 pub use crate::governor::roster::permit::Permit;
-pub use crate::governor::roster::standing::Standing;
 pub use crate::governor::rules::shared_limits::{SharedLimits, SharedUse, Taken};
+pub use crate::governor::rules::standing::Standing;
 use crate::governor::{Governor, Inner, Subscription};
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
@@ -68,7 +68,7 @@ pub enum Wait {
 /// A governor, as seen by crates that build on it.
 #[derive(Clone, Copy)]
 pub struct Extension<'a> {
-    pub(super) governor: &'a Governor,
+    pub(crate) governor: &'a Governor,
 }
 
 /// A weak reference to a governor, which does not keep it open.
@@ -109,12 +109,12 @@ impl<'a> Extension<'a> {
 
     /// Returns the governor's source of time.
     pub fn clock(self) -> Arc<dyn Clock> {
-        Arc::clone(&self.inner().clock) as Arc<dyn Clock>
+        Arc::clone(&self.inner().base.clock) as Arc<dyn Clock>
     }
 
     /// Returns the governor's source of random bits.
     pub fn entropy(self) -> &'a Arc<dyn Entropy> {
-        &self.inner().entropy
+        &self.inner().base.entropy
     }
 
     /// Returns the states whose keys start with one of the prefixes, as pairs of key and value.
@@ -137,8 +137,8 @@ impl<'a> Extension<'a> {
         let sequence = self.put(key, Some(value), cause)?;
         match wait {
             Wait::Enqueued => Ok(()),
-            Wait::Committed => self.inner().log.settle(sequence),
-            Wait::OnDisk => self.inner().log.settle_in_any_case(sequence),
+            Wait::Committed => self.inner().base.log.settle(sequence),
+            Wait::OnDisk => self.inner().base.log.settle_in_any_case(sequence),
         }
     }
 
@@ -157,7 +157,8 @@ impl<'a> Extension<'a> {
         }
         let mut states = self.inner().extensions.states();
         let draft = StateDraft::new(key.clone(), value.clone().unwrap_or_else(|| FORGOTTEN.to_owned()));
-        let sequence = self.inner().log.queue().set_state(self.inner().clock.now(), draft, cause.to_owned())?;
+        let sequence =
+            self.inner().base.log.queue().set_state(self.inner().base.clock.now(), draft, cause.to_owned())?;
         match value {
             Some(value) => states.insert(key, value),
             None => states.remove(&key),
@@ -171,7 +172,7 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::StorageUnavailable`] when they cannot be read.
     pub fn secrets(self) -> Result<Option<Vec<u8>>, Error> {
-        self.inner().log.kept_secrets()
+        self.inner().base.log.kept_secrets()
     }
 
     /// Stores secrets in a file beside the journal and replaces the previous ones.
@@ -180,7 +181,7 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::StorageUnavailable`] when they cannot be written.
     pub fn keep_secrets(self, content: &[u8]) -> Result<(), Error> {
-        self.inner().log.keep_secrets(content)
+        self.inner().base.log.keep_secrets(content)
     }
 
     /// Waits until the log is verified. Its content must not be published before.
@@ -189,18 +190,18 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::ChainBroken`] when the log does not verify.
     pub fn wait_until_verified(self) -> Result<(), Error> {
-        self.inner().log.wait_verified()
+        self.inner().base.log.wait_verified()
     }
 
     /// Returns the position of the next log entry.
     pub fn next_entry(self) -> Sequence {
-        Sequence::new(self.inner().log.feed(None).place())
+        Sequence::new(self.inner().base.log.feed(None).place())
     }
 
     /// Subscribes to the events of the entries from `next` on, of the given types (all if empty) and of one agent if
     /// given.
     pub fn events_from(self, next: Sequence, types: &[EventType], agent_id: Option<&AgentId>) -> Subscription {
-        Subscription::from_entry(self.governor, next, types, agent_id)
+        self.inner().alerting.subscription(Some(next), types, agent_id.cloned())
     }
 
     /// Returns an event by its id.
@@ -210,7 +211,7 @@ impl<'a> Extension<'a> {
     /// [`Error::NotFound`]; [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn event(self, id: EventId) -> Result<Event, Error> {
         let unknown = || Error::not_found("event", id);
-        let mut feed = self.inner().log.feed(Some(id.sequence()));
+        let mut feed = self.inner().base.log.feed(Some(id.sequence()));
         if feed.behind() == 0 {
             return Err(unknown());
         }
@@ -227,12 +228,12 @@ impl<'a> Extension<'a> {
     ///
     /// The errors of [`Subscription::acknowledge`].
     pub fn acknowledge(self, reader: &Reader, event: EventId) -> Result<(), Error> {
-        self.inner().acknowledge(reader, event)
+        self.inner().alerting.acknowledge(reader, event)
     }
 
     /// Releases a cursor before its subscription is dropped; the subscription returns no more events.
     pub fn free_cursor(self, reader: &Reader) {
-        self.inner().free_cursor(reader);
+        self.inner().alerting.free_cursor(reader);
     }
 
     /// Decides on an intent like [`Governor::enforce`], but only if it has the id of a recent parse for its agent, and
@@ -242,7 +243,7 @@ impl<'a> Extension<'a> {
     ///
     /// The errors of [`Governor::enforce`]; [`Error::Forbidden`] for an intent that was not parsed, or too long ago.
     pub fn enforce_parsed(self, intent: &Intent) -> Result<Enforcement, Error> {
-        self.governor.enforce_from(intent, RiskSource::Parse)
+        self.inner().decider.enforce(intent, RiskSource::Parse)
     }
 
     /// Decides on an intent under a task like [`Task::enforce_intent`](crate::task::Task::enforce_intent), with the
@@ -274,23 +275,23 @@ impl<'a> Extension<'a> {
 
     /// Returns the conditions that a decision made from now on rests on.
     pub fn standing(self) -> Standing {
-        self.governor.standing()
+        self.inner().rules.standing()
     }
 
     /// Returns the change since `then`, if any, that invalidates what these records granted: an ended permit, loaded policies, a
     /// revoked pre-approval, or for one of their agents a kill switch, a suspension, an adjusted score or a changed profile.
     pub fn change_since(self, then: &Standing, granted: &[ProofId]) -> Option<&'static str> {
-        self.governor.overtaken(then, granted)
+        self.inner().rules.overtaken(then, granted)
     }
 
     /// Raises the alert for a refused API key; `name` says where it came from.
     pub fn record_refused_key(self, name: &str) {
-        self.governor.record_refused_key(name);
+        self.governor.inner.rules.record_refused_key(name);
     }
 
     /// Returns whether decisions of every risk level are returned before they are on disk.
     pub fn answers_at_once(self) -> bool {
-        self.inner().log.takes_at_once()
+        self.inner().base.log.takes_at_once()
     }
 
     pub(super) fn inner(self) -> &'a Inner {
@@ -300,7 +301,7 @@ impl<'a> Extension<'a> {
 
 /// States of extensions, and the running followers.
 #[derive(Default)]
-pub(super) struct Extensions {
+pub(crate) struct Extensions {
     /// The last state of each key. Held while one is enqueued, so that the states are those in the journal.
     states: Mutex<BTreeMap<String, String>>,
     followers: Mutex<BTreeMap<&'static str, Arc<dyn Follower>>>,
@@ -321,12 +322,12 @@ struct Place {
 }
 
 impl Extensions {
-    pub(super) fn restored(states: BTreeMap<String, String>) -> Self {
+    pub(crate) fn restored(states: BTreeMap<String, String>) -> Self {
         Self { states: Mutex::new(states), followers: Mutex::default() }
     }
 
     /// The first entry that an endpoint has not received yet; archives end before it.
-    pub(super) fn wanted_from(&self) -> u64 {
+    pub(crate) fn wanted_from(&self) -> u64 {
         let states = self.states();
         let places = states.iter().filter(|(key, _)| key.starts_with(ENDPOINT_PLACE) && is_live(key, &states));
         let wanted = places.filter_map(|(_, value)| serde_json::from_str::<Place>(value).ok());
@@ -334,7 +335,7 @@ impl Extensions {
     }
 
     /// Passes on the live states of a kind, before an archive; none changes meanwhile.
-    pub(super) fn rerecord(
+    pub(crate) fn rerecord(
         &self,
         prefix: &str,
         mut record: impl FnMut(StateDraft) -> Result<Sequence, Error>,
@@ -345,7 +346,7 @@ impl Extensions {
     }
 
     /// Makes every follower record expiries that are due.
-    pub(super) fn expire(&self, governor: &Governor) {
+    pub(crate) fn expire(&self, governor: &Governor) {
         let followers: Vec<_> = self.followers().values().cloned().collect();
         for follower in &followers {
             follower.expire(governor);
@@ -353,7 +354,7 @@ impl Extensions {
     }
 
     /// Stops the followers.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let followers: Vec<_> = self.followers().values().cloned().collect();
         for follower in &followers {
             follower.stop();
@@ -361,7 +362,7 @@ impl Extensions {
     }
 
     /// The problems of the followers.
-    pub(super) fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let followers: Vec<_> = self.followers().values().cloned().collect();
         followers.iter().flat_map(|follower| follower.problems()).collect()
     }

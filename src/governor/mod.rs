@@ -24,6 +24,7 @@
 mod alerting;
 mod approvals;
 mod background;
+mod base;
 mod builder;
 mod decider;
 pub(crate) mod extension;
@@ -33,6 +34,7 @@ mod intake;
 mod log;
 mod organisation;
 mod past;
+mod record;
 mod roster;
 mod rules;
 mod state_kinds;
@@ -42,9 +44,6 @@ mod tasks;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
-
-use serde_json::Map;
 
 pub use alerting::events::{EventFilter, Subscription};
 pub use approvals::{EscalationAnswer, Escalations, PreApprovalStanding};
@@ -68,17 +67,16 @@ pub use rules::policies::Policies;
 pub use rules::shadow::{ShadowDifference, ShadowReport};
 pub use tasks::{Task, Tasks};
 
-use crate::model::{
-    AgentId, Error, Input, Intent, IntentId, InvalidValue, Opening, ParseResult, Period, ProofPage, ProofStats,
-};
-use crate::parse::{Catalogue, ParseRequest, Parsed, Parser};
-use crate::proof::{ProofLog, ProofQuery};
-use crate::system::Entropy;
-use crate::telemetry::Work;
-use crate::trust::{Ledger, TrustModel};
+use crate::model::{AgentId, Error, Input, InvalidValue, Opening, ParseResult, Period, ProofPage, ProofStats};
+use crate::proof::ProofQuery;
 
-use decider::latency::Latency;
-use intake::risk::ActionFloors;
+use alerting::Alerting;
+use approvals::Approvals;
+use base::Base;
+use decider::Decider;
+use intake::Intake;
+use roster::Roster;
+use rules::Rules;
 
 /// Governs the actions of software agents: parses requests, decides by policy and trust, and keeps a proof record of
 /// every decision.
@@ -107,35 +105,20 @@ pub struct Governor {
     inner: Arc<Inner>,
 }
 
+/// The parts of a governor. A part sees those above it.
 struct Inner {
-    parser: Parser,
-    tools: intake::catalogue::Loaded,
-    action_floors: ActionFloors,
-    policies: rules::policies::PolicySets,
-    limits: rules::limits::Counters,
-    stops: roster::kill_switch::KillSwitches,
-    permits: roster::permit::PermitGate,
-    shared: rules::shared_limits::Provider,
-    denials: roster::streaks::Streaks,
-    approvals: approvals::Approvals,
-    inputs: intake::input_text::Inputs,
-    calls: decider::calls::Calls,
-    retention: intake::input_text::Retention,
+    base: Arc<Base>,
+    roster: Arc<Roster>,
+    rules: Arc<Rules>,
+    intake: Arc<Intake>,
+    alerting: Arc<Alerting>,
+    approvals: Arc<Approvals>,
+    decider: Arc<Decider>,
     tasks: tasks::TaskTable,
-    alerts: rules::alerts::Alerts,
-    following: alerting::follow::Following,
-    cursors: alerting::cursor::Cursors,
-    ledger: Ledger,
-    trust_model: TrustModel,
-    log: ProofLog,
     #[cfg(feature = "checkpoints")]
     checkpoints: log::checkpoints::Checkpoints,
-    clock: Arc<log::decision_clock::DecisionClock>,
-    entropy: Arc<dyn Entropy>,
-    auto_register: bool,
+    retention: intake::input_text::Retention,
     opening: Opening,
-    opened: Instant,
-    latency: Latency,
     extensions: extension::Extensions,
     boot_id: Box<str>,
 }
@@ -208,46 +191,7 @@ impl Governor {
     /// [`Error::InvalidInput`] for an empty input or a context deeper than 32 levels, [`Error::PayloadTooLarge`] for an
     /// input or context over 64 KiB, [`Error::AgentNotFound`].
     pub fn parse<'a>(&self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseResult, Error> {
-        Ok(self.parsed(agent_id, input.into())?.result)
-    }
-
-    /// Parses an input with the current tool catalogue and remembers its text for the evidence.
-    fn parsed(&self, agent_id: &str, input: Input<'_>) -> Result<Parsed, Error> {
-        Work::parse().done_by(|work| {
-            let parsed = self.read_input(agent_id, input, Parser::parse)?;
-            work.note_parsed(&parsed.result);
-            self.inner.inputs.remember(&parsed.result.intent, input.text, &parsed.redaction)?;
-            Ok(parsed)
-        })
-    }
-
-    /// Reads an input of a known agent with the parser and the current tool catalogue.
-    fn read_input<T>(
-        &self,
-        agent_id: &str,
-        input: Input<'_>,
-        read: impl FnOnce(&Parser, &ParseRequest<'_>, &Catalogue) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let agent_id = self.known_agent(agent_id)?;
-        let at = self.inner.clock.now();
-        let call_id = input.context.and_then(Intent::call_id_in);
-        let id = call_id.map_or_else(
-            || IntentId::new(at, self.inner.entropy.bits()),
-            |call_id| IntentId::of_call(&agent_id, call_id),
-        );
-        let no_context = Map::new();
-        let context = input.context.unwrap_or(&no_context);
-        let request = ParseRequest { agent_id: &agent_id, input: input.text, context, id, at };
-        read(&self.inner.parser, &request, &self.inner.tools.load())
-    }
-
-    fn known_agent(&self, agent_id: &str) -> Result<AgentId, Error> {
-        let agent_id = checked_agent_id(agent_id)?;
-        if !self.inner.auto_register && self.inner.ledger.get(&agent_id).is_none() {
-            // A log that could not be read completely may contain the agent.
-            return Err(self.inner.log.refusal().unwrap_or_else(|| Error::agent_not_found(agent_id.as_str())));
-        }
-        Ok(agent_id)
+        Ok(self.inner.intake.parsed(agent_id, input.into())?.result)
     }
 
     /// Returns a page of the matching proof records, newest first by default.
@@ -257,7 +201,7 @@ impl Governor {
     /// [`Error::InvalidQuery`], which names the parameter; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when
     /// the log cannot be read.
     pub fn query(&self, query: &ProofQuery) -> Result<ProofPage, Error> {
-        self.inner.log.query(query)
+        self.inner.base.log.query(query)
     }
 
     /// Computes statistics over an agent's records: of all time (`..`), or of a range of chrono's UTC times, both ends
@@ -268,7 +212,7 @@ impl Governor {
     /// [`Error::InvalidQuery`], which names the parameter; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when
     /// the log cannot be read.
     pub fn stats(&self, entity_id: &str, period: impl Into<Period>) -> Result<ProofStats, Error> {
-        self.inner.log.stats(entity_id, period.into())
+        self.inner.base.log.stats(entity_id, period.into())
     }
 
     /// The agents: register, read, change and suspend them.
@@ -321,8 +265,8 @@ impl Governor {
         self.inner.extensions.stop();
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();
-        self.inner.write_cursors(None);
-        self.inner.log.close()?;
+        self.inner.alerting.write_cursors(None);
+        self.inner.base.log.close()?;
         #[cfg(feature = "checkpoints")]
         last_checkpoint?;
         Ok(())
@@ -331,7 +275,7 @@ impl Governor {
 
 impl std::fmt::Debug for Governor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Governor").field("policies", &**self.inner.policies.load()).finish_non_exhaustive()
+        f.debug_struct("Governor").field("policies", &**self.inner.rules.policies.load()).finish_non_exhaustive()
     }
 }
 

@@ -26,22 +26,22 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::Conflict`] where the clock does not tell the time since boot.
     pub fn require_permit(self) -> Result<(), Error> {
-        self.inner().permits.require(&*self.inner().clock)
+        self.inner().roster.permits.require(&*self.inner().base.clock)
     }
 
     /// Replaces the permit in force, also by one that ends earlier.
     pub fn grant_permit(self, permit: Permit) {
-        self.inner().permits.grant(permit);
+        self.inner().roster.permits.grant(permit);
     }
 
     /// Ends the permit in force, with its offline term.
     pub fn revoke_permit(self) {
-        self.inner().permits.revoke();
+        self.inner().roster.permits.revoke();
     }
 
     /// Returns the permit granted last, also if it has ended; `None` before the first and after a revocation.
     pub fn permit(self) -> Option<Permit> {
-        self.inner().permits.permit()
+        self.inner().roster.permits.permit()
     }
 
     /// Provides the limits that the governor shares with its organisation: those with `by = "organisation"`. Until then
@@ -50,7 +50,7 @@ impl<'a> Extension<'a> {
     /// No lock of the governor is held while a decision waits for [`SharedLimits::take`], except that of its task; an
     /// approval holds that of its escalation.
     pub fn share_limits(self, limits: Arc<dyn SharedLimits>) {
-        self.inner().shared.provide(limits);
+        self.inner().rules.shared.provide(limits);
     }
 
     /// Stops agents by an order of the governor's organisation, like [`KillSwitch::set`](crate::handle::KillSwitch::set).
@@ -82,7 +82,7 @@ impl<'a> Extension<'a> {
     #[cfg(feature = "checkpoints")]
     pub fn tree_head(self) -> Result<(u64, Digest), Error> {
         self.wait_until_verified()?;
-        self.inner().log.tree_head()
+        self.inner().base.log.tree_head()
     }
 
     /// Returns the inclusion proof (RFC 6962) of the entry at `index` in the tree over the first `size` entries. A
@@ -94,6 +94,6 @@ impl<'a> Extension<'a> {
     /// [`Error::StorageUnavailable`] when it cannot be read.
     #[cfg(feature = "checkpoints")]
     pub fn inclusion(self, index: u64, size: u64) -> Result<Vec<Digest>, Error> {
-        self.inner().log.inclusion(index, size)
+        self.inner().base.log.inclusion(index, size)
     }
 }

@@ -3,11 +3,9 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::model::{Error, Sequence};
+use crate::model::Error;
 use crate::parse::conceal_text;
 use crate::proof::StateDraft;
-
-use crate::governor::Governor;
 
 /// A state to be recorded.
 pub(crate) fn draft(key: impl Into<String>, value: &impl Serialize) -> Result<StateDraft, Error> {
@@ -21,13 +19,6 @@ pub(crate) fn draft(key: impl Into<String>, value: &impl Serialize) -> Result<St
 /// Reads a state from the log.
 pub(crate) fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(value).map_err(|error| Error::storage(format!("the state {key:?} cannot be read: {error}")))
-}
-
-impl Governor {
-    /// Enqueues a state, with the cause of the change.
-    pub(crate) fn set_state(&self, state: StateDraft, cause: &str) -> Result<Sequence, Error> {
-        self.inner.log.queue().set_state(self.inner.clock.now(), state, cause.to_owned())
-    }
 }
 
 /// The text with secrets redacted.

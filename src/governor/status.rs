@@ -1,25 +1,23 @@
 //! Health and metrics of the governor, measured on request.
 
 use std::cmp::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Map;
 
 use crate::governor::Governor;
 use crate::governor::log::Log;
 use crate::model::{
-    Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, KillSwitchEntry, Metrics, SystemStatus,
-    Timestamp,
+    Components, Decision, Error, Health, IntentId, JournalStatus, KillSwitchEntry, Metrics, SystemStatus, Timestamp,
 };
 use crate::parse::ParseRequest;
 use crate::proof::{LogState, Probe, ProofQuery};
-use crate::telemetry::{self, Work};
 use crate::trust::AgentRecord;
 
 impl Log<'_> {
     /// Returns the state of the journal: entries on disk, and the progress of sealing full segments.
     pub fn journal(self) -> JournalStatus {
-        self.governor.inner.log.journal()
+        self.governor.inner.base.log.journal()
     }
 }
 
@@ -31,10 +29,10 @@ impl Governor {
     pub fn status(&self) -> SystemStatus {
         let inner = &*self.inner;
         // Earlier decisions are counted; a log that cannot keep up shows in the health.
-        let probe = inner.log.probe(PATIENCE);
-        let log = inner.log.state();
-        let now = inner.clock.now();
-        self.publish_pending();
+        let probe = inner.base.log.probe(PATIENCE);
+        let log = inner.base.log.state();
+        let now = inner.base.clock.now();
+        self.inner.approvals.publish_pending();
         let mut warnings = Vec::new();
         let components = Components::new(
             self.gateway(&probe, &log, &mut warnings),
@@ -45,41 +43,19 @@ impl Governor {
         );
         self.tell_stops(&mut warnings);
         let (decisions_today, escalations_today) = self.today(&log, now);
-        let (average, latency) = inner.latency.over_window(inner.opened.elapsed());
-        let active = inner.ledger.active();
+        let (average, latency) = inner.decider.latency.over_window(inner.decider.opened.elapsed());
+        let active = inner.roster.ledger.active();
         let metrics = Metrics::new(active, decisions_today, average, log.totals.records, escalations_today, latency);
-        let mut status = SystemStatus::new(inner.opened.elapsed().as_secs(), components, metrics, now);
+        let mut status = SystemStatus::new(inner.decider.opened.elapsed().as_secs(), components, metrics, now);
         status.warnings = warnings;
         status
-    }
-
-    /// Counts an enforcement that reached a decision.
-    pub(super) fn record_latency(&self, started: Instant) {
-        let ended = Instant::now();
-        let took = ended.duration_since(started);
-        self.inner.latency.add(ended.duration_since(self.inner.opened), took);
-        telemetry::enforced(took);
-    }
-
-    /// Records metrics of a verdict that is durable.
-    pub(super) fn record_verdict(&self, work: &Work, started: Instant, enforcement: &Enforcement) {
-        self.record_latency(started);
-        work.note_verdict(enforcement);
-        if enforcement.decision == Decision::Escalate {
-            self.publish_pending();
-        }
-    }
-
-    /// Publishes the number of pending escalations.
-    pub(super) fn publish_pending(&self) {
-        telemetry::pending(|| self.inner.approvals.queue.pending());
     }
 
     /// Health of the decision path: the queue accepts decisions, at least one rule can grant, and outcomes are
     /// processed.
     fn gateway(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {
         let said = warnings.len();
-        let policies = self.policies().current();
+        let policies = self.inner.rules.policies.load();
         if !policies.grants_something() {
             let name = policies.name();
             warnings.push(format!("the policy set {name:?} grants nothing: everything is denied or escalated"));
@@ -89,12 +65,12 @@ impl Governor {
                 "escalations expire only when they are read: the thread that expires them does not run".to_owned(),
             );
         }
-        if let Some(why) = self.inner.following.failure() {
+        if let Some(why) = self.inner.alerting.following.failure() {
             warnings.push(format!("alert rules on denials, attempts and lost tiers are not evaluated: {why}"));
         }
         warnings.extend(self.inner.extensions.problems());
         let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(ToString::to_string));
-        let refusing = refusing.or_else(|| self.inner.clock.check().err().map(|error| error.to_string()));
+        let refusing = refusing.or_else(|| self.inner.base.clock.check().err().map(|error| error.to_string()));
         match (refusing, probe) {
             (Some(refusing), _) => {
                 warnings.push(format!("no decision can be made: {refusing}"));
@@ -130,11 +106,11 @@ impl Governor {
     /// Health of the trust ledger: checks the stored trust of a random sample of agents.
     fn trust_engine(&self, now: Timestamp, warnings: &mut Vec<String>) -> Health {
         let harmed = |agent: &AgentRecord| {
-            let trust = self.trust_of(agent, now);
-            let over = self.ceiling_of(agent.profile()).is_some_and(|ceiling| trust.score > ceiling);
+            let trust = self.inner.roster.trust_of(agent, now);
+            let over = self.inner.roster.ceiling_of(agent.profile()).is_some_and(|ceiling| trust.score > ceiling);
             agent.trust.is_unsound() || over || trust.tier > agent.trust.tier || trust.score > agent.trust.score
         };
-        for cell in self.inner.ledger.sample(self.inner.entropy.bits()) {
+        for cell in self.inner.roster.ledger.sample(self.inner.base.entropy.bits()) {
             let agent = cell.read();
             if harmed(&agent) {
                 warnings.push(format!("the stored trust of agent {} is invalid", agent.agent_id));
@@ -149,7 +125,7 @@ impl Governor {
         let has_failed = failure.is_some();
         warnings.extend(failure.map(|failure| format!("the last checkpoint could not be made: {failure}")));
         warnings.extend(log.overdue.iter().cloned());
-        let clock = self.inner.clock.warnings();
+        let clock = self.inner.base.clock.warnings();
         let is_degraded = has_failed || !log.overdue.is_empty() || clock.iter().any(|(_, degrades)| *degrades);
         warnings.extend(clock.into_iter().map(|(warning, _)| warning));
         if log.erased_evidence > 0 {
@@ -167,7 +143,7 @@ impl Governor {
             return Health::Unhealthy;
         }
         // A closed log cannot be queried.
-        let is_lost = log.view_lost || (probe.is_ok() && !self.inner.log.view_answers());
+        let is_lost = log.view_lost || (probe.is_ok() && !self.inner.base.log.view_answers());
         if is_lost {
             warnings.push(
                 "the index cannot be stored on disk: it is kept in memory and rebuilt each time the store is opened"
@@ -209,7 +185,7 @@ impl Governor {
     /// Returns whether the parser still recognizes a plain request.
     fn parser_works(&self) -> bool {
         let Ok(agent_id) = "status".parse() else { return false };
-        let at = self.inner.clock.now();
+        let at = self.inner.base.clock.now();
         let request = ParseRequest {
             agent_id: &agent_id,
             input: "Read the file",
@@ -217,7 +193,7 @@ impl Governor {
             id: IntentId::new(at, 0),
             at,
         };
-        let parsed = self.inner.parser.parse(&request, &self.inner.tools.load());
+        let parsed = self.inner.intake.parser.parse(&request, &self.inner.intake.tools.load());
         parsed.is_ok_and(|parsed| {
             parsed.result.intent.required_capabilities.iter().all(|capability| !capability.is_unknown())
         })
@@ -253,7 +229,7 @@ mod tests {
     fn trust_that_cannot_be_is_told() {
         let governor = governor();
         assert_eq!(governor.status().components.trust_engine, Health::Healthy);
-        let cell = governor.inner.ledger.get(&"a".parse().unwrap()).unwrap();
+        let cell = governor.inner.roster.ledger.get(&"a".parse().unwrap()).unwrap();
         let whole = cell.read().clone();
         // A score that fell without its tier, as a flipped bit causes.
         cell.write().trust.score = Score::saturating(10);

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::governor::alerting::Alerting;
 use crate::governor::alerting::events::{EventFilter, Subscription};
+use crate::governor::base::Base;
 use crate::governor::log::Log;
 use crate::governor::state_kinds::{self, Rerecording, StateKind as _};
-use crate::governor::{Inner, states};
+use crate::governor::states;
 use crate::model::{Error, EventId, Sequence, checked_person};
 use crate::proof::StateDraft;
 
@@ -114,9 +116,9 @@ impl Kept {
     }
 
     /// Enqueues the position if the journal does not have it yet.
-    fn write(&mut self, name: &str, inner: &Inner) -> Result<(), Error> {
+    fn write(&mut self, name: &str, base: &Base) -> Result<(), Error> {
         if self.unwritten > 0 {
-            inner.log.queue().note(inner.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
+            base.log.queue().note(base.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
             (self.unwritten, self.written) = (0, Instant::now());
         }
         Ok(())
@@ -158,14 +160,14 @@ impl Log<'_> {
         if state_kinds::Cursors::key(&name) == state_kinds::Alerts::PREFIX {
             return Err(Error::input("cursor", "expected another name: this one is reserved for alert rules"));
         }
-        let reader = self.governor.inner.cursors.take(&name)?;
+        let reader = self.governor.inner.alerting.cursors.take(&name)?;
         match self.read_on(&name, filter) {
             Ok(mut subscription) => {
                 subscription.reader = Some(reader);
                 Ok(subscription)
             }
             Err(error) => {
-                self.governor.inner.cursors.free(&reader);
+                self.governor.inner.alerting.cursors.free(&reader);
                 Err(error)
             }
         }
@@ -173,10 +175,10 @@ impl Log<'_> {
 
     /// Subscribes from the position of a cursor, and creates the cursor if it does not exist.
     fn read_on(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
-        let known = self.governor.inner.cursors.lock().get(name).map(|kept| kept.place);
+        let known = self.governor.inner.alerting.cursors.lock().get(name).map(|kept| kept.place);
         let subscription = match known {
             Some(Place { after: Some(after), .. }) => self.governor.subscribe(&filter.clone().after(after))?,
-            Some(Place { from: Some(from), .. }) => self.governor.subscribe_from(from, filter)?,
+            Some(Place { from: Some(from), .. }) => self.governor.inner.alerting.subscribe_from(Some(from), filter)?,
             Some(_) | None => self.governor.subscribe(filter)?,
         };
         if known.is_none() {
@@ -193,35 +195,35 @@ impl Log<'_> {
     /// [`Error::InvalidInput`] when no cursor has this name; [`Error::StorageUnavailable`] or [`Error::ChainBroken`]
     /// when it cannot be recorded.
     pub fn forget_cursor(self, name: &str) -> Result<(), Error> {
-        let mut cursors = self.governor.inner.cursors.lock();
+        let mut cursors = self.governor.inner.alerting.cursors.lock();
         let Entry::Occupied(kept) = cursors.entry(name.to_owned()) else {
             return Err(Error::input("cursor", "no cursor has this name"));
         };
         let gone = StateDraft::new(state_kinds::Cursors::key(name), "null".to_owned());
-        let sequence = self.governor.inner.log.queue().set_state(
-            self.governor.inner.clock.now(),
+        let sequence = self.governor.inner.base.log.queue().set_state(
+            self.governor.inner.base.clock.now(),
             gone,
             "the cursor was forgotten".to_owned(),
         )?;
         kept.remove();
         drop(cursors);
         // A current reader can acknowledge nothing more.
-        self.governor.inner.cursors.readers().by_name.remove(name);
-        self.governor.inner.log.settle(sequence)
+        self.governor.inner.alerting.cursors.readers().by_name.remove(name);
+        self.governor.inner.base.log.settle(sequence)
     }
 
     fn begin(self, name: &str, place: Place) -> Result<(), Error> {
-        let mut cursors = self.governor.inner.cursors.lock();
+        let mut cursors = self.governor.inner.alerting.cursors.lock();
         let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };
-        let (now, state) = (self.governor.inner.clock.now(), state_of(name, place)?);
-        let sequence = self.governor.inner.log.queue().set_state(now, state, "a cursor was created".to_owned())?;
+        let (now, state) = (self.governor.inner.base.clock.now(), state_of(name, place)?);
+        let sequence = self.governor.inner.base.log.queue().set_state(now, state, "a cursor was created".to_owned())?;
         vacant.insert(Kept::written(place));
         drop(cursors);
-        self.governor.inner.log.settle(sequence)
+        self.governor.inner.base.log.settle(sequence)
     }
 }
 
-impl Inner {
+impl Alerting {
     /// Records an acknowledged event; the position never moves back.
     pub(crate) fn acknowledge(&self, reader: &Reader, event: EventId) -> Result<(), Error> {
         let name = &reader.name;
@@ -238,7 +240,7 @@ impl Inner {
         kept.place = Place { after: Some(event), from: None };
         kept.unwritten += 1;
         if kept.unwritten >= MOST_UNWRITTEN || kept.written.elapsed() >= WRITTEN_EVERY {
-            return kept.write(name, self);
+            return kept.write(name, &self.base);
         }
         Ok(())
     }
@@ -253,13 +255,13 @@ impl Inner {
     pub(crate) fn write_cursors(&self, only: Option<&str>) {
         for (name, kept) in &mut *self.cursors.lock() {
             if only.is_none_or(|only| only == name) {
-                let _ = kept.write(name, self);
+                let _ = kept.write(name, &self.base);
             }
         }
     }
 }
 
-impl Drop for Inner {
+impl Drop for Alerting {
     fn drop(&mut self) {
         self.write_cursors(None);
     }

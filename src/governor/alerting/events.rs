@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use crate::governor::alerting::Alerting;
 use crate::governor::alerting::cursor::Reader;
-use crate::governor::{Governor, Inner, checked_agent_id};
+use crate::governor::{Governor, checked_agent_id};
 use crate::model::{AgentId, Error, Event, EventId, EventType, Sequence};
 use crate::policy::AlertOn;
 use crate::proof::{Details, Fed, Feed, events_of_entry};
@@ -75,7 +76,7 @@ impl EventFilter {
 /// ```
 pub struct Subscription {
     /// A weak reference, so a subscription does not keep the governor open.
-    governor: Weak<Inner>,
+    alerting: Weak<Alerting>,
     feed: Feed,
     /// The stored cursor it reads from, if any.
     pub(crate) reader: Option<Reader>,
@@ -101,7 +102,13 @@ impl Governor {
     /// [`Error::InvalidQuery`] when `after` is not an event of this log; [`Error::InvalidInput`] for a malformed agent
     /// id; [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn subscribe(&self, filter: &EventFilter) -> Result<Subscription, Error> {
-        let mut subscription = self.subscription(filter.after.map(|event| event.sequence()), filter)?;
+        self.inner.alerting.subscribe(filter)
+    }
+}
+
+impl Alerting {
+    pub(crate) fn subscribe(self: &Arc<Self>, filter: &EventFilter) -> Result<Subscription, Error> {
+        let mut subscription = self.subscribe_from(filter.after.map(|event| event.sequence()), filter)?;
         if let Some(after) = filter.after {
             subscription.pass(after)?;
         }
@@ -109,57 +116,46 @@ impl Governor {
     }
 
     /// Subscribes to the events of the entries from `from` on.
-    pub(crate) fn subscribe_from(&self, from: Sequence, filter: &EventFilter) -> Result<Subscription, Error> {
-        self.subscription(Some(from), filter)
+    pub(crate) fn subscribe_from(
+        self: &Arc<Self>,
+        from: Option<Sequence>,
+        filter: &EventFilter,
+    ) -> Result<Subscription, Error> {
+        let agent_id = filter.agent_id.as_deref().map(checked_agent_id).transpose()?;
+        let mut subscription = self.subscription(from, &filter.types, agent_id);
+        subscription.most_behind = filter.most_behind;
+        Ok(subscription)
     }
 
-    fn subscription(&self, from: Option<Sequence>, filter: &EventFilter) -> Result<Subscription, Error> {
-        Ok(Subscription {
-            governor: Arc::downgrade(&self.inner),
-            feed: self.inner.log.feed(from),
-            reader: None,
-            told: None,
-            is_broken: false,
-            types: filter.types.clone(),
-            agent_id: filter.agent_id.as_deref().map(checked_agent_id).transpose()?,
-            most_behind: filter.most_behind,
-            skipped: 0,
-            ready: VecDeque::new(),
-            details: Details::default(),
-        })
-    }
-}
-
-impl Subscription {
-    /// Subscribes to the events of the entries from `next` on, filtered by type and agent only.
-    pub(crate) fn from_entry(
-        governor: &Governor,
-        next: Sequence,
+    /// Subscribes to the events of the entries from `from` on, filtered by type and agent only.
+    pub(crate) fn subscription(
+        self: &Arc<Self>,
+        from: Option<Sequence>,
         types: &[EventType],
-        agent_id: Option<&AgentId>,
-    ) -> Self {
-        Self {
-            governor: Arc::downgrade(&governor.inner),
-            feed: governor.inner.log.feed(Some(next)),
+        agent_id: Option<AgentId>,
+    ) -> Subscription {
+        Subscription {
+            alerting: Arc::downgrade(self),
+            feed: self.base.log.feed(from),
             reader: None,
             told: None,
             is_broken: false,
             types: types.to_vec(),
-            agent_id: agent_id.cloned(),
+            agent_id,
             most_behind: None,
             skipped: 0,
             ready: VecDeque::new(),
             details: Details::default(),
         }
     }
+}
 
+impl Subscription {
     /// The position of the first entry whose events were not all returned.
     pub fn place(&self) -> u64 {
         self.ready.front().map_or_else(|| self.feed.place(), |event| event.id.sequence().get())
     }
-}
 
-impl Subscription {
     /// Waits for the next event. Returns `None` when no more events can come, because the governor is closed or can no
     /// longer write.
     ///
@@ -219,7 +215,7 @@ impl Subscription {
             return Err(Error::query("event", format!("{event} was not delivered by this subscription")));
         }
         let closed = || Error::storage("it is closed; open it again");
-        self.governor.upgrade().ok_or_else(closed)?.acknowledge(reader, *event)
+        self.alerting.upgrade().ok_or_else(closed)?.acknowledge(reader, *event)
     }
 
     /// The reader of its cursor, if it has one.
@@ -262,8 +258,8 @@ impl Subscription {
 
     /// Releases its cursor, if any, for other readers.
     fn free(&self) {
-        if let (Some(reader), Some(governor)) = (&self.reader, self.governor.upgrade()) {
-            governor.free_cursor(reader);
+        if let (Some(reader), Some(alerting)) = (&self.reader, self.alerting.upgrade()) {
+            alerting.free_cursor(reader);
         }
     }
 
@@ -290,7 +286,7 @@ impl Subscription {
 
     fn chain_alert(&self) -> Option<Event> {
         let breakage = self.feed.breakage()?;
-        let policies = self.governor.upgrade().map(|inner| inner.policies.load_full());
+        let policies = self.alerting.upgrade().map(|alerting| alerting.rules.policies.load_full());
         let rule = policies.as_ref().and_then(|set| set.alerts().iter().find(|rule| rule.on == AlertOn::Chain));
         Some(self.feed.chain_alert(&breakage, rule.map(|rule| (Arc::clone(&rule.id), rule.severity))))
     }

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::governor::alerting::Alerting;
 use crate::governor::rules::watch::{How, Watch};
 use crate::governor::state_kinds::{Alerts, Rerecording, StateKind as _};
-use crate::governor::{Governor, Inner, states};
+use crate::governor::states;
 use crate::model::{AgentId, Alert, AlertKind, Decision, Error, ProofId, RiskLevel, Sequence};
 use crate::policy::{AlertOn, AlertRule, PolicySet};
 use crate::proof::{Fed, Feed, Happened, Seen, StateDraft};
@@ -65,11 +66,11 @@ impl Following {
     }
 }
 
-impl Governor {
+impl Alerting {
     /// Starts following the log if an alert rule asks for it, and stops if none does.
-    pub(crate) fn follow_alerts(&self) -> Result<(), Error> {
-        let mut state = self.inner.following.lock();
-        if !self.inner.policies.load().alerts().iter().any(follows) {
+    pub(crate) fn follow_alerts(self: &Arc<Self>) -> Result<(), Error> {
+        let mut state = self.following.lock();
+        if !self.rules.policies.load().alerts().iter().any(follows) {
             // The thread ends by itself. Entries until rules return are not examined.
             if state.from.is_some() && !state.works {
                 self.note_place(&mut state, None)?;
@@ -82,16 +83,16 @@ impl Governor {
         }
         let resumes = state.from.is_some();
         // Archived entries cannot raise alerts any more.
-        let first = Sequence::new(self.inner.log.begins().entries);
-        let feed = self.inner.log.feed(state.from.map(|from| from.max(first)));
+        let first = Sequence::new(self.base.log.begins().entries);
+        let feed = self.base.log.feed(state.from.map(|from| from.max(first)));
         if !resumes {
             self.note_place(&mut state, Some(Sequence::new(feed.place())))?;
         }
         (state.works, state.failure) = (true, None);
         drop(state);
         let follower = Follower {
-            governor: Arc::downgrade(&self.inner),
-            until: self.inner.log.feed(None).place(),
+            alerting: Arc::downgrade(self),
+            until: self.base.log.feed(None).place(),
             noted: feed.place(),
             resumes,
             is_held_up: false,
@@ -101,14 +102,14 @@ impl Governor {
         };
         let started = thread::Builder::new().name("rulekeep-alerts".to_owned()).spawn(move || follower.run());
         started.map(drop).map_err(|error| {
-            let mut state = self.inner.following.lock();
+            let mut state = self.following.lock();
             (state.works, state.failure) = (false, Some(error.to_string()));
             Error::storage(format!("alert rules cannot be evaluated: {error}"))
         })
     }
 
     fn note_place(&self, state: &mut State, from: Option<Sequence>) -> Result<(), Error> {
-        self.inner.log.queue().note(self.inner.clock.now(), place_of(from)?, "alert rules were evaluated")?;
+        self.base.log.queue().note(self.base.clock.now(), place_of(from)?, "alert rules were evaluated")?;
         state.from = from;
         Ok(())
     }
@@ -126,7 +127,7 @@ const fn follows(rule: &AlertRule) -> bool {
 /// The thread's state.
 struct Follower {
     /// A weak reference, so the thread does not keep the governor open.
-    governor: Weak<Inner>,
+    alerting: Weak<Alerting>,
     feed: Feed,
     /// The end of the log at the start of the thread.
     until: u64,
@@ -153,14 +154,14 @@ enum Over {
 
 /// Records the end of the thread, also after a panic.
 struct Ending {
-    governor: Weak<Inner>,
+    alerting: Weak<Alerting>,
     over: Over,
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let Some(inner) = self.governor.upgrade() else { return };
-        let mut state = inner.following.lock();
+        let Some(alerting) = self.alerting.upgrade() else { return };
+        let mut state = alerting.following.lock();
         match &self.over {
             // Rules loaded since then may have started another thread.
             Over::Noted => {}
@@ -182,7 +183,7 @@ impl Follower {
     fn run(mut self) {
         // The default result, also if the thread panics.
         let over = Over::Failed("the alert thread has failed".to_owned());
-        let mut ending = Ending { governor: Weak::clone(&self.governor), over };
+        let mut ending = Ending { alerting: Weak::clone(&self.alerting), over };
         ending.over = self.follow();
     }
 
@@ -195,17 +196,16 @@ impl Follower {
                 Err(error @ Error::ChainBroken { .. }) => return Over::Failed(error.to_string()),
                 Err(error) => error,
             };
-            let Some(inner) = self.governor.upgrade() else { return Over::Log };
-            let governor = Governor { inner };
-            if is_over(&governor, &governor.inner.policies.load()) {
+            let Some(alerting) = self.alerting.upgrade() else { return Over::Log };
+            if is_over(&alerting, &alerting.rules.policies.load()) {
                 return Over::Noted;
             }
-            governor.inner.following.lock().failure = Some(error.to_string());
+            alerting.following.lock().failure = Some(error.to_string());
             self.is_held_up = true;
             // Entries archived meanwhile cannot raise alerts any more.
-            let place = self.feed.place().max(governor.inner.log.begins().entries);
-            self.feed = governor.inner.log.feed(Some(Sequence::new(place)));
-            drop(governor);
+            let place = self.feed.place().max(alerting.base.log.begins().entries);
+            self.feed = alerting.base.log.feed(Some(Sequence::new(place)));
+            drop(alerting);
             if !self.feed.pause(BEFORE_READING_AGAIN) {
                 return Over::Log;
             }
@@ -221,30 +221,28 @@ impl Follower {
         }
         loop {
             let Fed::Entry(seen) = self.feed.next(None, Seen::of)? else { return Ok(Over::Log) };
-            let Some(inner) = self.governor.upgrade() else { return Ok(Over::Log) };
-            let governor = Governor { inner };
+            let Some(alerting) = self.alerting.upgrade() else { return Ok(Over::Log) };
             if std::mem::take(&mut self.is_held_up) {
-                governor.inner.following.lock().failure = None;
+                alerting.following.lock().failure = None;
             }
-            let policies = governor.inner.policies.load_full();
-            if is_over(&governor, &policies) {
+            let policies = alerting.rules.policies.load_full();
+            if is_over(&alerting, &policies) {
                 return Ok(Over::Noted);
             }
             if let Some(seen) = seen
-                && !self.look(&governor, &policies, &seen, |_| How::Now)
+                && !self.look(&alerting, &policies, &seen, |_| How::Now)
             {
                 return Ok(Over::Log);
             }
-            self.note(&governor);
+            self.note(&alerting);
         }
     }
 
     /// Rereads the entries that still count, and collects the alerts already raised.
     fn resume(&mut self) -> Result<(), Error> {
-        let Some(inner) = self.governor.upgrade() else { return Ok(()) };
+        let Some(alerting) = self.alerting.upgrade() else { return Ok(()) };
         (self.watch, self.told) = (Watch::default(), HashSet::new());
-        let governor = Governor { inner };
-        let policies = governor.inner.policies.load_full();
+        let policies = alerting.rules.policies.load_full();
         let longest = policies
             .alerts()
             .iter()
@@ -252,7 +250,7 @@ impl Follower {
             .map(|rule| rule.cooldown.max(rule.per.unwrap_or_default()))
             .max();
         let mut from = self.feed.place();
-        let mut again = governor.inner.log.feed(Some(Sequence::new(from)));
+        let mut again = alerting.base.log.feed(Some(Sequence::new(from)));
         again.go_back_by(longest.unwrap_or_default())?;
         let first = Sequence::new(again.place());
         while again.place() < self.until
@@ -265,23 +263,23 @@ impl Follower {
                 self.told.insert((up_to, rule, agent_id));
             }
         }
-        let mut again = governor.inner.log.feed(Some(first));
+        let mut again = alerting.base.log.feed(Some(first));
         while again.place() < from
             && let Fed::Entry(seen) = again.next(None, Seen::of)?
         {
             if let Some(seen) = seen {
-                self.look(&governor, &policies, &seen, |was_told| How::Past { was_told });
+                self.look(&alerting, &policies, &seen, |was_told| How::Past { was_told });
             }
         }
-        self.feed = governor.inner.log.feed(Some(Sequence::new(from)));
+        self.feed = alerting.base.log.feed(Some(Sequence::new(from)));
         Ok(())
     }
 
     /// Counts an entry and raises the alerts that are due; `false` if the log accepts no more entries.
-    fn look(&mut self, governor: &Governor, policies: &PolicySet, seen: &Seen, how: impl Fn(bool) -> How) -> bool {
+    fn look(&mut self, alerting: &Alerting, policies: &PolicySet, seen: &Seen, how: impl Fn(bool) -> How) -> bool {
         for rule in policies.alerts() {
             let Some(sight) = Sight::of(seen, rule) else { continue };
-            if !governor.is_about(rule, sight.agent_id) {
+            if !alerting.rules.is_about(rule, sight.agent_id) {
                 continue;
             }
             let was_told = !self.told.is_empty()
@@ -289,7 +287,7 @@ impl Follower {
             let how = if was_told { How::Past { was_told } } else { how(was_told) };
             let due = self.watch.note(rule, sight.agent_id.as_str(), seen.at, sight.proof_id, how);
             if let Some(due) = due.filter(|_| how == How::Now)
-                && !raise(governor, &due.told_by(sight.alert(rule)), seen.sequence)
+                && !raise(alerting, &due.told_by(sight.alert(rule)), seen.sequence)
             {
                 return false;
             }
@@ -298,31 +296,31 @@ impl Follower {
     }
 
     /// Records the position from time to time, so that a later run has less to reread.
-    fn note(&mut self, governor: &Governor) {
+    fn note(&mut self, alerting: &Alerting) {
         if self.feed.place() - self.noted < NOTED_EVERY {
             return;
         }
-        let mut state = governor.inner.following.lock();
+        let mut state = alerting.following.lock();
         // INVARIANT: enqueued after every alert about entries before this position.
-        if governor.note_place(&mut state, Some(Sequence::new(self.feed.place()))).is_ok() {
+        if alerting.note_place(&mut state, Some(Sequence::new(self.feed.place()))).is_ok() {
             self.noted = self.feed.place();
         }
     }
 }
 
 /// Returns whether no rule asks to follow the log any more, and records it if so.
-fn is_over(governor: &Governor, policies: &PolicySet) -> bool {
+fn is_over(alerting: &Alerting, policies: &PolicySet) -> bool {
     if policies.alerts().iter().any(follows) {
         return false;
     }
-    let mut state = governor.inner.following.lock();
+    let mut state = alerting.following.lock();
     // Rules may have been loaded since; whoever loaded them saw that the thread is running.
-    if governor.inner.policies.load().alerts().iter().any(follows) {
+    if alerting.rules.policies.load().alerts().iter().any(follows) {
         return false;
     }
     (state.works, state.failure) = (false, None);
     // If it cannot be recorded, the next run examines entries that nobody asked about.
-    let _ = governor.note_place(&mut state, None);
+    let _ = alerting.note_place(&mut state, None);
     true
 }
 
@@ -372,9 +370,9 @@ impl<'a> Sight<'a> {
 }
 
 /// Enqueues an alert, waiting for room in the queue; `false` if the log accepts no entries.
-fn raise(governor: &Governor, alert: &Alert, up_to: Sequence) -> bool {
-    while governor.inner.log.alert(governor.inner.clock.now(), alert.clone(), Some(up_to)).is_err() {
-        if governor.inner.log.refusal().is_some() {
+fn raise(alerting: &Alerting, alert: &Alert, up_to: Sequence) -> bool {
+    while alerting.base.log.alert(alerting.base.clock.now(), alert.clone(), Some(up_to)).is_err() {
+        if alerting.base.log.refusal().is_some() {
             return false;
         }
     }
@@ -389,6 +387,7 @@ const BEFORE_READING_AGAIN: Duration = Duration::from_millis(200);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::governor::Governor;
     use crate::governor::alerting::events::EventFilter;
     use crate::model::{Agent, EventType, Health, Intent};
     use crate::store::MemoryFiles;
@@ -429,11 +428,11 @@ mod tests {
         for _ in 0..3 {
             faulty.strike_after(0);
             denied(&governor);
-            until(|| governor.inner.following.failure().is_some_and(|why| why.contains("injected fault")));
+            until(|| governor.inner.alerting.following.failure().is_some_and(|why| why.contains("injected fault")));
             let warnings = governor.status().warnings;
             assert!(warnings.iter().any(|warning| warning.contains("are not evaluated")), "{warnings:?}");
             faulty.relieve();
-            until(|| governor.inner.following.failure().is_none());
+            until(|| governor.inner.alerting.following.failure().is_none());
         }
         let raised = alerts.wait_for(Duration::from_secs(20)).unwrap().expect("the third denial is told");
         assert!(matches!(raised.data, crate::model::EventData::Alert(_)));
@@ -449,12 +448,12 @@ mod tests {
         (0..3).for_each(|_| denied(&governor));
         alerts.wait_for(Duration::from_secs(20)).unwrap().expect("the third denial is told");
         let mut follower = Follower {
-            governor: Arc::downgrade(&governor.inner),
-            until: governor.inner.log.feed(None).place(),
+            alerting: Arc::downgrade(&governor.inner.alerting),
+            until: governor.inner.base.log.feed(None).place(),
             noted: 0,
             resumes: true,
             is_held_up: false,
-            feed: governor.inner.log.feed(Some(Sequence::FIRST)),
+            feed: governor.inner.base.log.feed(Some(Sequence::FIRST)),
             watch: Watch::default(),
             told: HashSet::new(),
         };
@@ -480,7 +479,7 @@ mod tests {
         let said = || governor.status().warnings.into_iter().find(|warning| warning.contains("alert rules"));
         assert_eq!(said(), None);
         let over = Over::Failed("the journal cannot be read".to_owned());
-        let failing = Ending { governor: Arc::downgrade(&governor.inner), over };
+        let failing = Ending { alerting: Arc::downgrade(&governor.inner.alerting), over };
         thread::spawn(move || {
             let _failing = failing;
             std::panic::resume_unwind(Box::new("as if something within were wrong"));

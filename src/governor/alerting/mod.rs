@@ -3,3 +3,21 @@
 pub(crate) mod cursor;
 pub(crate) mod events;
 pub(crate) mod follow;
+
+use std::sync::Arc;
+
+use crate::governor::base::Base;
+use crate::governor::rules::Rules;
+use cursor::Cursors;
+use follow::Following;
+
+/// The thread that derives alerts from the log, and the positions of the readers of events.
+///
+/// Lock order: the thread's state or the cursors, then the log. The readers of cursors are looked up under a lock that
+/// no other is acquired under.
+pub(crate) struct Alerting {
+    pub(crate) base: Arc<Base>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) following: Following,
+    pub(crate) cursors: Cursors,
+}

@@ -1,13 +1,14 @@
 //! Enqueuing an ESCALATE decision with the escalation that it opens.
 
+use crate::governor::approvals::Approvals;
 use crate::model::parts::ApprovalOfferParts;
 use crate::model::parts::ReviewNeedParts;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::digest::{self, Bound};
 use super::{change, key};
-use crate::governor::Governor;
-use crate::governor::decider::decide::Recording;
+use crate::governor::record::Recording;
 use crate::governor::tasks::Under;
 use crate::model::{
     ApprovalOffer, Digest, Error, EscalationRecord, EscalationState, IntentId, LimitCharge, ProofId, ReviewNeed,
@@ -16,25 +17,25 @@ use crate::model::{
 use crate::policy::{Charge, Need, PolicyRequest, PolicyVerdict};
 use crate::proof::{Committed, StateDraft};
 
-impl Governor {
+impl Approvals {
     /// Enqueues an ESCALATE decision; `None` if a kill switch of another epoch came first.
-    pub(crate) fn ask(&self, recording: &Recording<'_>, epoch: u64) -> Result<Option<Committed>, Error> {
+    pub(crate) fn ask(self: &Arc<Self>, recording: &Recording<'_>, epoch: u64) -> Result<Option<Committed>, Error> {
         let Recording { request, verdict, .. } = *recording;
-        let draft = self.draft(recording)?;
+        let draft = recording.draft(&self.base, &self.intake.inputs)?;
         let intent_id = draft.intent;
         let reason = draft.reasoning.clone();
         // Everything except the id is serialized, and the approval's digest computed, before the log is locked.
         let stand_in = ProofId::new(request.now, draft.random, StateDraft::OWN_PLACE);
         let mut record = self.question(recording, intent_id, reason).asked(stand_in, request, verdict)?;
         let mut change = change(&record, "a request is escalated")?;
-        let committed = self.inner.log.queue().ask(request.now, draft, epoch, |proof_id| {
+        let committed = self.base.log.queue().ask(request.now, draft, epoch, |proof_id| {
             change.state.name(&stand_in, &proof_id);
             record.proof_id = proof_id;
             change.state.key = key(record.id());
             // The state that opens the escalation precedes the record.
             record.place = Sequence::new(proof_id.sequence().get().saturating_sub(1));
             // Added before anybody can learn of it.
-            self.inner.approvals.queue.add(record);
+            self.queue.add(record);
             change
         })?;
         if committed.is_some() {
@@ -44,10 +45,6 @@ impl Governor {
     }
 
     fn question(&self, recording: &Recording<'_>, intent_id: IntentId, reason: String) -> Question {
-        let [a, b] = [self.inner.entropy.bits().to_le_bytes(), self.inner.entropy.bits().to_le_bytes()];
-        let mut salt = [0; 32];
-        salt[..16].copy_from_slice(&a);
-        salt[16..].copy_from_slice(&b);
         let approval = recording.verdict.on_approval.as_ref();
         let offer = approval.map(|approval| {
             ApprovalOffer::from(ApprovalOfferParts {
@@ -60,11 +57,11 @@ impl Governor {
         Question {
             intent_id,
             reason,
-            salt: Digest::new(salt),
+            salt: self.base.salt(),
             offer: offer.unwrap_or_default(),
             charges: charges.iter().map(kept).collect(),
             policy_digest: recording.policy_digest,
-            text: self.inner.inputs.digest_of(recording.request.intent),
+            text: self.intake.inputs.digest_of(recording.request.intent),
         }
     }
 
@@ -75,7 +72,7 @@ impl Governor {
         verdict: PolicyVerdict,
         under: Under<'_>,
     ) -> PolicyVerdict {
-        match self.inner.approvals.queue.is_full_for(&request.intent.agent_id, !under.is_inside()) {
+        match self.queue.is_full_for(&request.intent.agent_id, !under.is_inside()) {
             Some(why) => {
                 let reasoning =
                     format!("Denied: {why} already; have these answered first. Otherwise: {}", verdict.reasoning);

@@ -1,6 +1,6 @@
 //! The evidence of an escalated request, and the reasons why it may be unavailable.
 
-use crate::governor::Governor;
+use crate::governor::approvals::Approvals;
 use crate::model::{Error, EscalationRecord, EscalationState};
 use crate::proof::{Evidence, Kept};
 
@@ -13,11 +13,11 @@ pub(super) enum AskedEvidence {
     Lost(String),
 }
 
-impl Governor {
+impl Approvals {
     /// Reads the evidence without waiting for other entries.
     pub(super) fn asked_evidence(&self, record: &EscalationRecord) -> Result<AskedEvidence, Error> {
         let lost = |why: &str| Ok(AskedEvidence::Lost(why.to_owned()));
-        match self.inner.log.kept_so_far(&record.proof_id) {
+        match self.base.log.kept_so_far(&record.proof_id) {
             Ok(Kept::Evidence(evidence)) => Ok(AskedEvidence::Whole(evidence)),
             Ok(Kept::Erased) => lost("its evidence was erased"),
             Ok(Kept::Unreadable) => lost("its evidence cannot be read, or is not what was kept; verify the log"),

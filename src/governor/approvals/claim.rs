@@ -1,5 +1,6 @@
 //! Claiming approvals, and waiting for reviewers.
 
+use crate::governor::approvals::Approvals;
 use crate::model::parts::EnforcementParts;
 use std::borrow::Cow;
 use std::future::Future;
@@ -14,7 +15,6 @@ use super::end::Unsettled;
 use super::grant::under_other_policies;
 use super::queue::Open;
 use super::{Escalation, Escalations, change};
-use crate::governor::Governor;
 use crate::governor::decider::pending::PendingEnforcement;
 use crate::governor::roster::permit::is_low_read;
 use crate::model::{
@@ -34,12 +34,12 @@ impl Escalations<'_> {
     /// [`Error::ChainBroken`] when the claim cannot be recorded; then nothing is granted, and the approval may be
     /// consumed.
     pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
-        self.governor.end_if_due(id);
-        let open = self.governor.open_escalation(id)?;
+        self.governor.inner.approvals.end_if_due(id);
+        let open = self.governor.inner.approvals.open_escalation(id)?;
         self.governor.check_task_of(id.proof_id())?;
-        let (enforcement, sequence) = self.governor.claim_open(&open, intent)?;
+        let (enforcement, sequence) = self.governor.inner.approvals.claim_open(&open, intent)?;
         // A claim lost in a crash could be repeated, so it must be on disk.
-        self.governor.inner.log.settle_in_any_case(sequence)?;
+        self.governor.inner.base.log.settle_in_any_case(sequence)?;
         Ok(enforcement)
     }
 
@@ -52,9 +52,9 @@ impl Escalations<'_> {
     pub fn wait(self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
-            self.governor.end_if_due(id);
+            self.governor.inner.approvals.end_if_due(id);
             let Some(open) = self.governor.inner.approvals.queue.open(id) else {
-                return self.governor.refusal_of(id).map(Some);
+                return self.governor.inner.approvals.refusal_of(id).map(Some);
             };
             let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
             // Waits in short steps, so that the waiting thread itself ends an escalation that expires.
@@ -74,7 +74,7 @@ impl Escalations<'_> {
     pub fn wait_answered(self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
-            self.governor.end_if_due(id);
+            self.governor.inner.approvals.end_if_due(id);
             let Some(open) = self.governor.inner.approvals.queue.open(id) else { return self.get(id) };
             let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
             if open.wait(left.min(LONGEST_WAIT)) != EscalationState::Pending || left.is_zero() {
@@ -89,7 +89,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::ProofNotFound`] for an unknown escalation.
     pub fn answer(self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
-        self.governor.escalation(id)?;
+        self.governor.inner.approvals.escalation(id)?;
         Ok(EscalationAnswer { ending: self.ending(id), intent: intent.clone(), taken: None })
     }
 
@@ -101,7 +101,7 @@ impl Escalations<'_> {
     }
 
     fn ending(self, id: EscalationId) -> Ending {
-        Ending { governor: self.governor.clone(), id, place: None }
+        Ending { approvals: Arc::clone(&self.governor.inner.approvals), id, place: None }
     }
 
     /// Decides on an intent and, if it is escalated, waits up to `timeout` for the answer and claims the approval. If
@@ -113,7 +113,7 @@ impl Escalations<'_> {
     /// The errors of [`Governor::enforce`] and of [`Escalations::wait`].
     pub fn enforce_or_wait(self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
         // The decision is made on the parser's result, so that is what the approval covers.
-        let intent = self.governor.inner.inputs.bound(Cow::Borrowed(intent))?;
+        let intent = self.governor.inner.intake.inputs.bound(Cow::Borrowed(intent))?;
         let enforcement = self.governor.enforce(&intent)?;
         if enforcement.decision != Decision::Escalate {
             return Ok(enforcement);
@@ -123,10 +123,9 @@ impl Escalations<'_> {
     }
 }
 
-impl Governor {
+impl Approvals {
     /// Enqueues a claim. The verdict is valid once that is durable.
     fn claim_open(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence), Error> {
-        let inner = &*self.inner;
         self.wait_mended()?;
         let mut record = open.lock();
         let id = record.id();
@@ -136,7 +135,7 @@ impl Governor {
             EscalationState::Approved => return Err(conflict(format!("{id} was claimed already"))),
             state => return Err(conflict(format!("{id} is {state}"))),
         }
-        let now = inner.clock.now();
+        let now = self.base.clock.now();
         if now >= record.expires_at {
             let message = format!("{id} expired at {}", record.expires_at);
             // An expiry that was noticed is final.
@@ -148,7 +147,7 @@ impl Governor {
             open.tell();
             return Err(conflict(message));
         }
-        if inner.policies.load().digest() != record.policy_digest {
+        if self.rules.policies.load().digest() != record.policy_digest {
             return Err(conflict(under_other_policies(&format!("{id} cannot be claimed"), &record)));
         }
         let digest = |intent: &Intent| {
@@ -162,7 +161,9 @@ impl Governor {
             bound.digest(record.salt)
         };
         // Compared whole: the parser's result is not put back into an edited intent.
-        if digest(intent)? != record.digest && digest(&inner.inputs.without_unknown_facts(intent))? != record.digest {
+        if digest(intent)? != record.digest
+            && digest(&self.intake.inputs.without_unknown_facts(intent))? != record.digest
+        {
             return Err(conflict(format!("{id} was approved for another intent; request approval of this one")));
         }
         if !self.is_of_asked_text(intent, &record) {
@@ -177,15 +178,15 @@ impl Governor {
         let (Some(resolution), Some(grant)) = (record.resolution, record.grant.clone()) else {
             return Err(Error::Internal { message: format!("{id} is approved without a record") });
         };
-        let answer = inner.log.record(&resolution)?;
-        if let Some(why) = self.unpermitted(record.risk, &intent.required_capabilities, now) {
+        let answer = self.base.log.record(&resolution)?;
+        if let Some(why) = self.roster.unpermitted(record.risk, &intent.required_capabilities, now) {
             return Err(conflict(format!("{id} cannot be claimed now: {why}")));
         }
-        let cell = self.registered(&record.agent_id)?;
+        let cell = self.roster.registered(&record.agent_id)?;
         let mut next = EscalationRecord { claimed_at: Some(now), ..record.clone() };
         let sequence = loop {
             let agent = cell.read();
-            let stops = inner.stops.load();
+            let stops = self.roster.stops.load();
             if let Some(why) = stops.over(&agent) {
                 return Err(conflict(why));
             }
@@ -193,7 +194,7 @@ impl Governor {
                 return Err(conflict(format!("agent {} is {}", agent.agent_id, agent.state)));
             }
             if let Some(sequence) =
-                inner.log.queue().change_unless_stopped(now, change(&next, "claimed")?, stops.epoch())?
+                self.base.log.queue().change_unless_stopped(now, change(&next, "claimed")?, stops.epoch())?
             {
                 break sequence;
             }
@@ -202,7 +203,7 @@ impl Governor {
         next.place = sequence;
         let before = record.state;
         *record = next;
-        inner.approvals.queue.changed(before, &record);
+        self.queue.changed(before, &record);
         let enforcement = Enforcement::from(EnforcementParts {
             decision: answer.decision,
             reasoning: answer.reasoning,
@@ -216,14 +217,14 @@ impl Governor {
             source: GrantSource::default(),
         });
         let is_low_read = is_low_read(record.risk, &intent.required_capabilities);
-        Ok((self.granting(enforcement, &record.agent_id, now, is_low_read), sequence))
+        Ok((self.roster.granting(enforcement, &record.agent_id, now, is_low_read), sequence))
     }
 
     /// Returns whether the intent comes from the escalated text: two texts can be parsed to the same intent.
     fn is_of_asked_text(&self, intent: &Intent, record: &EscalationRecord) -> bool {
         let Some(asked) = record.text else { return true };
         let is_that = |text| digest::asked_text(record.salt, text) == asked;
-        intent.id == Some(record.intent_id) || self.inner.inputs.digest_of(intent).is_some_and(is_that)
+        intent.id == Some(record.intent_id) || self.intake.inputs.digest_of(intent).is_some_and(is_that)
     }
 
     /// The DENY that resolved an escalation.
@@ -237,7 +238,7 @@ impl Governor {
                 .err()
                 .unwrap_or_else(|| Error::Internal { message: format!("{id} is open and has ended") }));
         };
-        let answer = self.inner.log.record(&resolution)?;
+        let answer = self.base.log.record(&resolution)?;
         let offer = record.on_approval;
         Ok(Enforcement::from(EnforcementParts {
             decision: Decision::Deny,
@@ -273,9 +274,9 @@ pub struct EscalationAnswer {
 
 impl EscalationAnswer {
     fn claim_open(&self, open: &Arc<Open>) -> Result<PendingEnforcement, Error> {
-        let governor = &self.ending.governor;
-        let (enforcement, sequence) = governor.claim_open(open, &self.intent)?;
-        Ok(PendingEnforcement::new(enforcement, governor.inner.log.ticket_in_any_case(sequence)))
+        let approvals = &self.ending.approvals;
+        let (enforcement, sequence) = approvals.claim_open(open, &self.intent)?;
+        Ok(PendingEnforcement::new(enforcement, approvals.base.log.ticket_in_any_case(sequence)))
     }
 }
 
@@ -285,13 +286,13 @@ impl Future for EscalationAnswer {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.taken.is_none() {
             let Some(open) = ready!(self.ending.poll(context)) else {
-                return Poll::Ready(self.ending.governor.refusal_of(self.ending.id));
+                return Poll::Ready(self.ending.approvals.refusal_of(self.ending.id));
             };
             match self.claim_open(&open) {
                 Ok(taken) => self.taken = Some(taken),
                 // The escalation ended between the two checks.
-                Err(_) if self.ending.governor.inner.approvals.queue.open(self.ending.id).is_none() => {
-                    return Poll::Ready(self.ending.governor.refusal_of(self.ending.id));
+                Err(_) if self.ending.approvals.queue.open(self.ending.id).is_none() => {
+                    return Poll::Ready(self.ending.approvals.refusal_of(self.ending.id));
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -305,7 +306,7 @@ impl Future for EscalationAnswer {
 
 /// A wait for the end of a pending escalation.
 struct Ending {
-    governor: Governor,
+    approvals: Arc<Approvals>,
     id: EscalationId,
     /// The key of its waker.
     place: Option<u64>,
@@ -314,7 +315,7 @@ struct Ending {
 impl Ending {
     /// The approved, unclaimed escalation; `None` if it has ended.
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Arc<Open>>> {
-        let open = self.governor.inner.approvals.queue.open(self.id);
+        let open = self.approvals.queue.open(self.id);
         if let Some(open) = &open
             && open.wake(&mut self.place, context.waker())
         {
@@ -326,7 +327,7 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let open = self.governor.inner.approvals.queue.open(self.id);
+        let open = self.approvals.queue.open(self.id);
         if let (Some(place), Some(open)) = (self.place, open) {
             open.forget(place);
         }
@@ -347,6 +348,7 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
+    use crate::governor::Governor;
     use crate::model::{Agent, RiskLevel, Tier};
     use crate::policy::PolicySet;
 

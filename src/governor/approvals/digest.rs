@@ -1,10 +1,11 @@
 //! Salted digests: of the content that an approval is bound to, and of the requesters' names.
 
-use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
+use crate::governor::intake::members;
 use crate::model::{ApprovalOffer, Digest, Error, Intent, RiskLevel, Timestamp};
+use crate::parse::seen_as;
 
 /// The content of an approval: exactly this intent, under this policy set, until this time.
 pub(super) struct Bound<'a> {
@@ -46,24 +47,6 @@ impl Bound<'_> {
     }
 }
 
-fn members(object: &Map<String, Value>) -> Map<String, Value> {
-    object.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
-}
-
-/// The value with whole numbers up to 2^53 written without a decimal point.
-pub(crate) fn plain(value: &Value) -> Value {
-    match value {
-        Value::Number(number) if number.is_f64() => match number.as_f64() {
-            #[allow(clippy::cast_possible_truncation)] // it is whole, and far from the ends
-            Some(float) if float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 => Value::from(float as i64),
-            _ => value.clone(),
-        },
-        Value::Array(items) => items.iter().map(plain).collect(),
-        Value::Object(object) => Value::Object(members(object)),
-        _ => value.clone(),
-    }
-}
-
 /// The salted digest of the request text, given its SHA-256.
 pub(super) fn asked_text(salt: Digest, text: Digest) -> Digest {
     let hash = Sha256::new().chain_update(TEXT).chain_update(salt.as_bytes()).chain_update(text.as_bytes());
@@ -74,11 +57,6 @@ pub(super) fn asked_text(salt: Digest, text: Digest) -> Digest {
 pub(super) fn asker(salt: Digest, name: &str) -> Digest {
     let hash = Sha256::new().chain_update(ASKER).chain_update(salt.as_bytes()).chain_update(seen_as(name));
     Digest::new(hash.finalize().into())
-}
-
-/// Normalizes a name for refusing a person: case, invisible characters and look-alike letters make no difference.
-pub(super) fn seen_as(name: &str) -> String {
-    crate::parse::seen_as(name)
 }
 
 /// Normalizes a name for admitting a person: only case and compatibility forms make no difference.
@@ -93,7 +71,7 @@ const ASKER: &[u8] = b"rulekeep asker 1";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn digest(change: impl FnOnce(&mut Intent)) -> Digest {
         let mut intent = Intent::new("a", "pay", RiskLevel::High, ["payment:transfer", "payment:read"])

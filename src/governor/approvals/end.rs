@@ -6,10 +6,12 @@ use std::sync::Arc;
 use super::change;
 use super::queue::Open;
 use super::resolve::Answer;
-use crate::governor::Governor;
+use crate::governor::approvals::Approvals;
 use crate::model::{
-    Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId, RiskLevel, Sequence, Timestamp,
+    ENDED_BY_KILL_SWITCH, Error, EscalationId, EscalationRecord, EscalationState, KillSwitchScope, Outcome, ProofId,
+    RiskLevel, Sequence, Timestamp,
 };
+use crate::trust::AgentRecord;
 
 /// Entries that are enqueued but not committed.
 #[derive(Default)]
@@ -20,13 +22,13 @@ pub(super) struct Unsettled {
     change: Option<Sequence>,
 }
 
-impl Governor {
+impl Approvals {
     /// Waits once until all entries are durable.
     pub(super) fn settle_all(&self, unsettled: &Unsettled) -> Result<(), Error> {
         if let Some((last, risk)) = unsettled.records {
-            self.inner.log.settle_decision(last, risk)?;
+            self.base.log.settle_decision(last, risk)?;
         }
-        unsettled.change.map_or(Ok(()), |last| self.inner.log.settle(last))
+        unsettled.change.map_or(Ok(()), |last| self.base.log.settle(last))
     }
 
     /// Ends the escalations that have expired. If the log accepts no entries or is not verified yet, they stay, but
@@ -34,22 +36,22 @@ impl Governor {
     pub(crate) fn end_what_is_due(&self) {
         self.expire_pre_approvals();
         if self.is_mended() {
-            let now = self.inner.clock.now();
-            self.end_due(&self.inner.approvals.queue.due(now), now);
+            let now = self.base.clock.now();
+            self.end_due(&self.queue.due(now), now);
         }
     }
 
     /// Ends one escalation if it has expired, so that its caller does not wait for the others.
     pub(super) fn end_if_due(&self, id: EscalationId) {
         if self.is_mended() {
-            let now = self.inner.clock.now();
-            self.end_due(self.inner.approvals.queue.due_one(id, now).as_slice(), now);
+            let now = self.base.clock.now();
+            self.end_due(self.queue.due_one(id, now).as_slice(), now);
         }
     }
 
     /// Returns whether the log is verified and repaired after a crash; repairs it if that needs no wait.
     fn is_mended(&self) -> bool {
-        self.inner.log.is_verified() && self.wait_mended().is_ok()
+        self.base.log.is_verified() && self.wait_mended().is_ok()
     }
 
     fn end_due(&self, due: &[Arc<Open>], now: Timestamp) {
@@ -107,14 +109,14 @@ impl Governor {
         why: &str,
         unsettled: &mut Unsettled,
     ) -> Result<(), Error> {
-        self.inner.log.wait_verified()?;
+        self.base.log.wait_verified()?;
         let mut next =
             EscalationRecord { state: EscalationState::Expired, why: Some(why.to_owned()), ..record.clone() };
-        let sequence = self.inner.log.queue().change(self.inner.clock.now(), change(&next, why)?)?;
+        let sequence = self.base.log.queue().change(self.base.clock.now(), change(&next, why)?)?;
         next.place = sequence;
         let before = record.state;
         *record = next;
-        self.inner.approvals.queue.changed(before, record);
+        self.queue.changed(before, record);
         unsettled.change = Some(sequence);
         Ok(())
     }
@@ -123,7 +125,7 @@ impl Governor {
     pub(crate) fn end_escalations(&self, covers: impl Fn(&EscalationRecord) -> bool, why: &str) -> u64 {
         let (mut ended, mut unsettled) = (Vec::new(), Unsettled::default());
         // Listed before the repair, which may end some of them too.
-        let open = self.inner.approvals.queue.all_open();
+        let open = self.queue.all_open();
         if open.is_empty() || self.wait_mended().is_err() {
             return 0;
         }
@@ -142,15 +144,29 @@ impl Governor {
         settled.map_or(0, |()| ended.len() as u64)
     }
 
+    /// Ends pre-approvals and escalations after a kill switch is recorded; returns the number of escalations ended.
+    pub(crate) fn after_stop(&self, scope: &KillSwitchScope) -> u64 {
+        let covers = |agent: &AgentRecord| match scope {
+            KillSwitchScope::All => true,
+            KillSwitchScope::Agent(id) => agent.agent_id == *id,
+            KillSwitchScope::Group(group) => agent.traits().groups.contains(group),
+        };
+        self.end_pre_approvals_of(scope, ENDED_BY_KILL_SWITCH);
+        self.end_escalations(
+            |asked| self.roster.registered(&asked.agent_id).is_ok_and(|cell| covers(&cell.read())),
+            ENDED_BY_KILL_SWITCH,
+        )
+    }
+
     /// Refuses a SUCCESS for an approval that was never claimed, because it granted nothing. Any other outcome
     /// withdraws the approval, which cannot be claimed any more.
     pub(crate) fn withdraw_unclaimed(&self, approval: ProofId, outcome: Outcome) -> Result<(), Error> {
         self.wait_mended()?;
-        let Some(id) = self.inner.approvals.queue.unclaimed(approval) else { return Ok(()) };
+        let Some(id) = self.queue.unclaimed(approval) else { return Ok(()) };
         if outcome == Outcome::Success {
             return Err(unclaimed(approval, id));
         }
-        let Some(open) = self.inner.approvals.queue.open(id) else { return Ok(()) };
+        let Some(open) = self.queue.open(id) else { return Ok(()) };
         let mut unsettled = Unsettled::default();
         let mut record = open.lock();
         if super::queue::is_open(&record) {
@@ -166,12 +182,12 @@ impl Governor {
     /// Refuses a report on an approval that was never claimed, because it granted nothing.
     pub(crate) fn check_claimed(&self, approval: ProofId) -> Result<(), Error> {
         self.wait_mended()?;
-        self.inner.approvals.queue.unclaimed(approval).map_or(Ok(()), |id| Err(unclaimed(approval, id)))
+        self.queue.unclaimed(approval).map_or(Ok(()), |id| Err(unclaimed(approval, id)))
     }
 
     /// Ends the escalation of a record whose outcome was reported: the action was carried out or given up.
     pub(crate) fn end_reported(&self, proof_id: ProofId, why: &str) -> Result<(), Error> {
-        let Some(open) = self.inner.approvals.queue.open(EscalationId::of(proof_id)) else { return Ok(()) };
+        let Some(open) = self.queue.open(EscalationId::of(proof_id)) else { return Ok(()) };
         let mut unsettled = Unsettled::default();
         let mut record = open.lock();
         if record.state == EscalationState::Pending {

@@ -1,12 +1,12 @@
 //! The grant of an approval, by the conditions at the time of the approval.
 
+use crate::governor::approvals::Approvals;
 use crate::model::parts::ApprovalOfferParts;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::resolve::EscalatedRequest;
-use crate::governor::Governor;
 use crate::model::{
     AgentState, ApprovalOffer, Constraints, Decision, Error, EscalationRecord, EscalationState, LimitCharge, Timestamp,
 };
@@ -31,7 +31,7 @@ pub(super) struct Grant {
     pub(super) charges: Vec<Charge>,
 }
 
-impl Governor {
+impl Approvals {
     /// The permission that an approval grants now: never more than the reviewer was shown, only until it expires, and
     /// within the rate limits. `meter` keeps the limits locked until the grant is enqueued.
     pub(super) fn still_granted(
@@ -45,7 +45,7 @@ impl Governor {
         let changed = |what: &str| Error::Conflict {
             message: format!("{} cannot be approved any more: {what}; ask again", record.id()),
         };
-        let policies = self.inner.policies.load();
+        let policies = self.rules.policies.load();
         if policies.digest() != record.policy_digest {
             let id = record.id();
             return Err(Error::Conflict { message: under_other_policies(&format!("{id} cannot be approved"), record) });
@@ -53,14 +53,14 @@ impl Governor {
         if agent.state != AgentState::Active {
             return Err(changed(&format!("the agent is {}", agent.state)));
         }
-        if let Some(why) = self.unpermitted(record.risk, &asked.intent.required_capabilities, now) {
+        if let Some(why) = self.roster.unpermitted(record.risk, &asked.intent.required_capabilities, now) {
             let message = format!("{} cannot be approved now: {why}", record.id());
             return Err(Error::Conflict { message });
         }
         let mut grant = if asked.is_masked() {
             self.unless_trust_fell(record, agent, &asked.detail, now, &changed)?
         } else {
-            let trust = self.trust_of(agent, now);
+            let trust = self.roster.trust_of(agent, now);
             let request =
                 PolicyRequest { intent: &asked.intent, risk: record.risk, trust, traits: agent.traits(), now };
             let verdict = policies.evaluate_with(&request, meter)?;
@@ -95,7 +95,7 @@ impl Governor {
         now: Timestamp,
         changed: &dyn Fn(&str) -> Error,
     ) -> Result<Grant, Error> {
-        let trust = self.trust_of(agent, now);
+        let trust = self.roster.trust_of(agent, now);
         let tier = detail.pointer("/trustSnapshot/tier").and_then(Value::as_str).and_then(|tier| tier.parse().ok());
         if tier.is_none_or(|tier| trust.tier < tier) {
             return Err(changed("the agent's trust is lower"));

@@ -18,6 +18,10 @@
 //! | `asked_evidence.rs` | the evidence of escalated requests |
 //! | `restore.rs` | restoring escalations from a store, and watching for expiries |
 
+use crate::governor::base::Base;
+use crate::governor::intake::Intake;
+use crate::governor::roster::Roster;
+use crate::governor::rules::Rules;
 use crate::model::parts::EscalationPageParts;
 mod ask;
 mod asked_evidence;
@@ -33,10 +37,9 @@ mod restore;
 mod review;
 
 pub use claim::EscalationAnswer;
-pub(super) use digest::plain;
-use preapproval_table::PreApprovals;
+pub(crate) use preapproval_table::PreApprovals;
 pub use preapprovals::PreApprovalStanding;
-use queue::Queue;
+pub(crate) use queue::Queue;
 
 use std::sync::{Arc, OnceLock};
 
@@ -49,17 +52,29 @@ use crate::model::{
     Error, Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationRecord, EscalationState,
 };
 use crate::proof::{ChangeDraft, InputEvidence, ProofQuery, StateDraft};
+use crate::telemetry;
 
 /// Pending requests and pre-approvals.
-#[derive(Default)]
-pub(super) struct Approvals {
-    pub(super) queue: Queue,
-    pub(super) given: PreApprovals,
+///
+/// Lock order: the repair after a crash, an escalation, an agent, the counters of the limits, the pre-approvals, the
+/// log, then the maps of the escalations.
+pub(crate) struct Approvals {
+    pub(crate) base: Arc<Base>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) intake: Arc<Intake>,
+    pub(crate) queue: Queue,
+    pub(crate) given: PreApprovals,
     /// The thread that ends expired escalations; started with the first one.
-    pub(super) watch: OnceLock<Option<Background>>,
+    pub(crate) watch: OnceLock<Option<Background>>,
 }
 
 impl Approvals {
+    /// Publishes the number of pending escalations.
+    pub(crate) fn publish_pending(&self) {
+        telemetry::pending(|| self.queue.pending());
+    }
+
     /// Returns whether the thread that ends escalations should be running but is not.
     pub(super) fn is_unwatched(&self) -> bool {
         self.watch.get().is_some_and(|watch| !watch.as_ref().is_some_and(Background::is_alive))
@@ -107,12 +122,12 @@ impl Escalations<'_> {
     ///
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn pending(self) -> Result<Vec<Escalation>, Error> {
-        self.governor.end_what_is_due();
+        self.governor.inner.approvals.end_what_is_due();
         let open = self.governor.inner.approvals.queue.all_open();
         let records = open.iter().map(|open| open.lock().clone());
         records
             .filter(|record| record.state == EscalationState::Pending)
-            .map(|record| self.governor.shown(record))
+            .map(|record| self.governor.inner.approvals.shown(record))
             .collect()
     }
 
@@ -120,8 +135,8 @@ impl Escalations<'_> {
     /// force, for example before [`Policies::load`](crate::handle::Policies::load). They cannot be approved or claimed
     /// unless those policies are loaded again.
     pub fn left_behind(self) -> u64 {
-        self.governor.end_what_is_due();
-        let in_force = self.governor.inner.policies.load().digest();
+        self.governor.inner.approvals.end_what_is_due();
+        let in_force = self.governor.inner.rules.policies.load().digest();
         let open = self.governor.inner.approvals.queue.all_open();
         open.iter().filter(|open| open.lock().policy_digest != in_force).map(|_| 1).sum()
     }
@@ -136,12 +151,12 @@ impl Escalations<'_> {
         let (page, page_size) = (query.page.unwrap_or(1), query.page_size.unwrap_or(50));
         ProofQuery::all().page(page).page_size(page_size).checked()?;
         let agent = query.agent_id.as_deref().map(checked_agent_id).transpose()?;
-        self.governor.end_what_is_due();
+        self.governor.inner.approvals.end_what_is_due();
         let skip = (page - 1).saturating_mul(page_size);
         let (total, found) = self.governor.inner.approvals.queue.page(query.state, agent.as_ref(), skip, page_size);
         let items = found
             .into_iter()
-            .map(|listed| self.governor.shown(self.governor.whole(&listed)?))
+            .map(|listed| self.governor.inner.approvals.shown(self.governor.inner.approvals.whole(&listed)?))
             .collect::<Result<_, Error>>()?;
         let has_more = skip.saturating_add(page_size) < total;
         Ok(EscalationPage::from(EscalationPageParts { items, total, page, page_size, has_more }))
@@ -153,15 +168,15 @@ impl Escalations<'_> {
     ///
     /// [`Error::ProofNotFound`]; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn get(self, id: EscalationId) -> Result<Escalation, Error> {
-        self.governor.end_if_due(id);
-        self.governor.shown(self.governor.escalation(id)?)
+        self.governor.inner.approvals.end_if_due(id);
+        self.governor.inner.approvals.shown(self.governor.inner.approvals.escalation(id)?)
     }
 }
 
-impl Governor {
+impl Approvals {
     /// An open escalation; an error says how it ended.
     fn open_escalation(&self, id: EscalationId) -> Result<Arc<Open>, Error> {
-        if let Some(open) = self.inner.approvals.queue.open(id) {
+        if let Some(open) = self.queue.open(id) {
             return Ok(open);
         }
         let record = self.escalation(id)?;
@@ -172,24 +187,24 @@ impl Governor {
 
     fn escalation(&self, id: EscalationId) -> Result<EscalationRecord, Error> {
         let unknown = || Error::ProofNotFound { proof_id: id.to_string() };
-        let listed = self.inner.approvals.queue.listed(id).ok_or_else(unknown)?;
+        let listed = self.queue.listed(id).ok_or_else(unknown)?;
         self.whole(&listed)
     }
 
     /// The full state of an escalation, from memory or the log.
     fn whole(&self, listed: &Listed) -> Result<EscalationRecord, Error> {
         let id = listed.id;
-        if let Some(open) = self.inner.approvals.queue.open(id) {
+        if let Some(open) = self.queue.open(id) {
             return Ok(open.lock().clone());
         }
-        let value = self.inner.log.state_at(listed.place, &key(id))?;
+        let value = self.base.log.state_at(listed.place, &key(id))?;
         serde_json::from_slice(&value)
             .map_err(|error| Error::ChainBroken { message: format!("{id} cannot be read: {error}; verify the log") })
     }
 
     /// The escalation with the intent from its evidence.
     fn shown(&self, record: EscalationRecord) -> Result<Escalation, Error> {
-        self.inner.log.catch_up()?;
+        self.base.log.catch_up()?;
         // An unreadable escalation must not hide the others.
         Ok(match self.asked_evidence(&record)? {
             AskedEvidence::Whole(evidence) => {

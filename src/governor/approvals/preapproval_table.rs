@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 
-use super::digest::seen_as;
+use crate::governor::approvals::Approvals;
 use crate::governor::rules::limits::LimitMeter;
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{Governor, states};
+use crate::governor::states;
 use crate::model::{
     AgentId, AgentState, AgentTraits, Constraints, Decision, Digest, Error, GRANT_PREFIX, KillSwitchScope,
     LONGEST_LIMIT_WINDOW, Label, PreApprovalId, PreApprovalState, Sequence, Timestamp, Vote,
 };
+use crate::parse::seen_as;
 use crate::policy::{Charge, PolicyRequest, PolicySet, PolicyVerdict, PreApproval, PreApprovalTerms, PreApprovalUse};
 use crate::proof::{ChangeDraft, StateDraft};
 
@@ -171,7 +172,7 @@ pub(super) fn change(record: &PreApprovalRecord, cause: String) -> Result<Change
     Ok(ChangeDraft { state, cause, trust: None })
 }
 
-impl Governor {
+impl Approvals {
     /// Turns an escalation into the decision of a pre-approval that covers the request and is not used up, and returns
     /// its id; otherwise returns the verdict unchanged. Holds the meter from then on.
     pub(crate) fn agreed_beforehand(
@@ -181,7 +182,7 @@ impl Governor {
         policies: Digest,
         meter: &mut LimitMeter<'_>,
     ) -> (PolicyVerdict, Option<PreApprovalId>) {
-        let table = &self.inner.approvals.given;
+        let table = &self.given;
         if request.now.as_millis() >= table.until.load(Ordering::Acquire) {
             return (verdict, None);
         }
@@ -239,14 +240,14 @@ impl Governor {
 
     /// Ends the expired pre-approvals. If the log accepts no entries, they are expired all the same.
     pub(crate) fn expire_pre_approvals(&self) {
-        let now = self.inner.clock.now();
+        let now = self.base.clock.now();
         let is_due = |record: &PreApprovalRecord| !record.has_ended() && !record.is_live(now);
-        if self.inner.approvals.given.lock().values().any(|held| is_due(&held.record)) {
+        if self.given.lock().values().any(|held| is_due(&held.record)) {
             let ended = self.end_pre_approvals(PreApprovalState::Expired, |held| {
                 is_due(&held.record).then(|| format!("it expired at {}", held.record.approval.terms().until))
             });
             // An expiry that was reported must survive a crash.
-            let _ = ended.map(|last| last.map(|last| self.inner.log.settle(last)));
+            let _ = ended.map(|last| last.map(|last| self.base.log.settle(last)));
         }
     }
 
@@ -264,17 +265,17 @@ impl Governor {
         state: PreApprovalState,
         why: impl Fn(&mut Held) -> Option<String>,
     ) -> Result<Option<Sequence>, Error> {
-        let now = self.inner.clock.now();
-        let mut meter = self.inner.limits.local_meter(now);
+        let now = self.base.clock.now();
+        let mut meter = self.rules.limits.local_meter(now);
         meter.hold();
-        let mut known = self.inner.approvals.given.lock();
+        let mut known = self.given.lock();
         let mut taken = Ok(None);
         for held in known.values_mut().filter(|held| !held.record.has_ended()) {
             let Some(why) = why(held) else { continue };
             held.record.state = state;
             held.record.why = Some(why);
             // Data read from the log must not be written again before it is verified.
-            held.is_owed = !self.inner.log.is_verified();
+            held.is_owed = !self.base.log.is_verified();
             if held.is_owed {
                 continue;
             }
@@ -283,15 +284,15 @@ impl Governor {
                 Err(error) => taken = taken.and(Err(error)),
             }
         }
-        self.inner.approvals.given.note(&known, now);
-        self.inner.stops.interventions().note_change();
+        self.given.note(&known, now);
+        self.roster.stops.interventions().note_change();
         taken
     }
 
     fn write_revoked(&self, held: &mut Held, now: Timestamp) -> Result<Sequence, Error> {
         let why = held.record.why.clone().unwrap_or_default();
         // Needs no room in the queue: a revocation does not wait for decisions.
-        let sequence = self.inner.log.queue().stop(now, 0, change(&held.record, why)?)?;
+        let sequence = self.base.log.queue().stop(now, 0, change(&held.record, why)?)?;
         held.record.place = sequence;
         held.is_owed = false;
         Ok(sequence)
@@ -300,8 +301,8 @@ impl Governor {
     /// Records the revocations from before the log was verified. Returns the first error; those not recorded are
     /// revoked again when the store is opened.
     pub(super) fn write_taken_back(&self) -> Result<(), Error> {
-        let now = self.inner.clock.now();
-        let mut known = self.inner.approvals.given.lock();
+        let now = self.base.clock.now();
+        let mut known = self.given.lock();
         let mut owed = known.values_mut().filter(|held| held.is_owed);
         owed.try_for_each(|held| self.write_revoked(held, now).map(drop))
     }
@@ -334,7 +335,7 @@ impl Governor {
         let known: Vec<(PreApprovalId, PreApprovalTerms)> = {
             let given = |held: &&Held| !held.record.has_ended();
             // Whoever gives a pre-approval holds this lock until it is added.
-            let known = self.inner.approvals.given.lock();
+            let known = self.given.lock();
             known.values().filter(given).map(|held| (held.record.id, held.record.approval.terms().clone())).collect()
         };
         // An agent's lock is acquired before the meter, never after it.
@@ -343,7 +344,7 @@ impl Governor {
 
     fn concerns(&self, scope: &KillSwitchScope, terms: &PreApprovalTerms) -> bool {
         let belongs = |agent: &AgentId, group: &Label| {
-            self.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group))
+            self.roster.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group))
         };
         match (scope, &terms.agent_id, &terms.group) {
             (KillSwitchScope::All, ..) | (_, None, None) => true,
@@ -355,7 +356,7 @@ impl Governor {
                     let groups = &agent.traits().groups;
                     groups.contains(group) && groups.contains(stopped)
                 };
-                group == stopped || self.inner.ledger.all().iter().any(|cell| is_both(&cell.read()))
+                group == stopped || self.roster.ledger.all().iter().any(|cell| is_both(&cell.read()))
             }
         }
     }
@@ -363,17 +364,17 @@ impl Governor {
     /// Compares the pre-approvals with the current state once the log can be written: a crash may have separated a kill
     /// switch, suspension or policy set from the revocations it causes.
     pub(crate) fn mend_pre_approvals(&self) {
-        if self.inner.approvals.given.lock().is_empty() {
+        if self.given.lock().is_empty() {
             return;
         }
-        self.bind_pre_approvals(&self.policies().current());
-        for stop in self.kill_switch().list() {
+        self.bind_pre_approvals(&self.rules.policies.load());
+        for stop in self.roster.stops.list() {
             let covered = self.pre_approvals_of(&stop.scope);
             let why = format!("{}: a kill switch was set", stop.scope);
             let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| why.clone()));
         }
-        let agents: BTreeSet<_> = self.inner.approvals.given.lock().values().filter_map(Held::agent).collect();
-        let is_inactive = |id: &_| self.registered(id).is_ok_and(|cell| cell.read().state != AgentState::Active);
+        let agents: BTreeSet<_> = self.given.lock().values().filter_map(Held::agent).collect();
+        let is_inactive = |id: &_| self.roster.registered(id).is_ok_and(|cell| cell.read().state != AgentState::Active);
         let inactive: BTreeSet<_> = agents.into_iter().filter(is_inactive).collect();
         let _ = self.take_back(|held| {
             let agent = held.agent().filter(|agent| inactive.contains(agent))?;

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::Escalations;
-use super::digest::{folded, seen_as};
+use super::digest::folded;
 use super::preapproval_table::{Held, ONE, PreApprovalRecord, change};
 use super::review::checked_vote;
+use crate::governor::approvals::Approvals;
+use crate::governor::roster::kill_switch;
 use crate::governor::roster::kill_switch::KillSwitchTable;
-use crate::governor::{Governor, roster::kill_switch};
 use crate::model::{
     AgentId, AgentState, Digest, Error, KillSwitchScope, PreApprovalId, PreApprovalState, Review, Timestamp, Vote,
 };
+use crate::parse::seen_as;
 use crate::policy::{Meter, PolicySet, PreApproval, PreApprovalTerms, PreApprovalUse};
 use crate::trust::AgentRecord;
 
@@ -103,10 +105,10 @@ impl Escalations<'_> {
     #[expect(clippy::needless_pass_by_value, reason = "what is given away is not kept")]
     pub fn pre_approve(self, approval: PreApproval, review: Review) -> Result<PreApprovalId, Error> {
         let inner = &*self.governor.inner;
-        let now = inner.clock.now();
+        let now = inner.base.clock.now();
         let approval = PreApproval::new(approval.terms().clone(), now)?;
         let vote = vote(review, now)?;
-        let id = PreApprovalId::new(now, inner.entropy.bits());
+        let id = PreApprovalId::new(now, inner.base.entropy.bits());
         self.put(approval.terms(), &vote, now, |known, policies| {
             if known.values().filter(|held| held.record.is_live(now)).count() >= MOST_LIVE {
                 let message = format!("{MOST_LIVE} pre-approvals are in force; revoke one first");
@@ -129,7 +131,7 @@ impl Escalations<'_> {
     /// agreed.
     pub fn agree_to_pre_approval(self, id: &PreApprovalId, review: Review) -> Result<PreApprovalState, Error> {
         let inner = &*self.governor.inner;
-        let now = inner.clock.now();
+        let now = inner.base.clock.now();
         let vote = vote(review, now)?;
         let conflict = |message: String| Error::Conflict { message };
         let unknown = || conflict(format!("no pre-approval {id} is pending"));
@@ -165,7 +167,7 @@ impl Escalations<'_> {
     /// a restart.
     pub fn revoke(self, id: &PreApprovalId, review: Review) -> Result<(), Error> {
         let governor = self.governor;
-        let Vote { reviewer, note, .. } = vote(review, governor.inner.clock.now())?;
+        let Vote { reviewer, note, .. } = vote(review, governor.inner.base.clock.now())?;
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
         let said = |error| {
             kill_switch::with_context(
@@ -174,20 +176,26 @@ impl Escalations<'_> {
             )
         };
         let is_found = std::cell::Cell::new(false);
-        let taken = governor.take_back(|held| {
+        let taken = governor.inner.approvals.take_back(|held| {
             is_found.set(is_found.get() || held.record.id == *id);
             (held.record.id == *id).then(|| format!("revoked by {reviewer}{note}"))
         });
         let placed = match taken.map_err(said)? {
             None if is_found.get() => {
                 // It grants nothing already, and is recorded once the log is verified.
-                governor.inner.log.wait_verified().and_then(|()| governor.write_taken_back()).map_err(said)?;
+                governor
+                    .inner
+                    .base
+                    .log
+                    .wait_verified()
+                    .and_then(|()| governor.inner.approvals.write_taken_back())
+                    .map_err(said)?;
                 governor.inner.approvals.given.lock().get(id).map(|held| held.record.place)
             }
             placed => placed,
         };
         match placed {
-            Some(sequence) => governor.inner.log.settle(sequence).map_err(said),
+            Some(sequence) => governor.inner.base.log.settle(sequence).map_err(said),
             None => Err(Error::Conflict { message: format!("no pre-approval {id} is in force") }),
         }
     }
@@ -195,12 +203,12 @@ impl Escalations<'_> {
     /// Lists all pre-approvals, oldest first, with their use. Ended ones are listed until they are archived.
     pub fn pre_approvals(self) -> Vec<PreApprovalStanding> {
         let inner = &*self.governor.inner;
-        self.governor.expire_pre_approvals();
-        let now = inner.clock.now();
+        self.governor.inner.approvals.expire_pre_approvals();
+        let now = inner.base.clock.now();
         let records: Vec<PreApprovalRecord> =
             inner.approvals.given.lock().values().map(|held| held.record.clone()).collect();
         // Locks the counters for one pre-approval at a time, because decisions with limits wait for them.
-        records.iter().map(|record| standing(record, &mut inner.limits.window(now))).collect()
+        records.iter().map(|record| standing(record, &mut inner.rules.limits.window(now))).collect()
     }
 
     /// Enqueues the pre-approval that `next` creates, so that nothing can revoke it in between.
@@ -212,26 +220,26 @@ impl Escalations<'_> {
         next: impl Fn(&std::collections::BTreeMap<PreApprovalId, Held>, &PolicySet) -> Result<PreApprovalRecord, Error>,
     ) -> Result<PreApprovalState, Error> {
         let inner = &*self.governor.inner;
-        inner.log.wait_verified()?;
-        let cell = terms.agent_id.as_ref().map(|agent| self.governor.registered(agent)).transpose()?;
-        self.governor.is_other_than_agents(terms, &vote.reviewer)?;
+        inner.base.log.wait_verified()?;
+        let cell = terms.agent_id.as_ref().map(|agent| self.governor.inner.roster.registered(agent)).transpose()?;
+        self.governor.inner.approvals.is_other_than_agents(terms, &vote.reviewer)?;
         let (sequence, state) = loop {
             let agent = cell.as_ref().map(|cell| cell.read());
-            let stops = inner.stops.load();
-            self.governor.may_act(terms, agent.as_deref(), &stops)?;
-            let mut meter = inner.limits.local_meter(now);
+            let stops = inner.roster.stops.load();
+            self.governor.inner.approvals.may_act(terms, agent.as_deref(), &stops)?;
+            let mut meter = inner.rules.limits.local_meter(now);
             meter.hold();
             let mut known = inner.approvals.given.lock();
             // An agent suspended later finds the pre-approval given here, and revokes it.
-            if !Arc::ptr_eq(&stops, &inner.stops.load()) {
+            if !Arc::ptr_eq(&stops, &inner.roster.stops.load()) {
                 continue;
             }
             // Read while the meter is held: a policy set put in force later finds the pre-approval given here.
-            let policies = inner.policies.load();
+            let policies = inner.rules.policies.load();
             let mut record = next(&known, &policies)?;
             let cause = format!("approved by {}", vote.reviewer);
             let Some(sequence) =
-                inner.log.queue().change_unless_stopped(now, change(&record, cause)?, stops.epoch())?
+                inner.base.log.queue().change_unless_stopped(now, change(&record, cause)?, stops.epoch())?
             else {
                 continue;
             };
@@ -241,13 +249,13 @@ impl Escalations<'_> {
             inner.approvals.given.note(&known, now);
             break (sequence, state);
         };
-        self.governor.watch_escalations();
-        inner.log.settle(sequence)?;
+        self.governor.inner.approvals.watch_escalations();
+        inner.base.log.settle(sequence)?;
         Ok(state)
     }
 }
 
-impl Governor {
+impl Approvals {
     /// Checks that the agent, or the group, may act at all.
     fn may_act(
         &self,
@@ -265,7 +273,8 @@ impl Governor {
             }
         }
         let is_member = |agent: &&AgentId| {
-            let belongs = |group| self.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group));
+            let belongs =
+                |group| self.roster.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group));
             terms.group.as_ref().is_some_and(belongs)
         };
         if let Some(member) = stops.held().find(is_member) {
@@ -276,7 +285,7 @@ impl Governor {
             KillSwitchScope::Group(group) => terms.group.as_ref() == Some(group),
             KillSwitchScope::Agent(_) => false,
         };
-        match self.kill_switch().list().into_iter().find(|stop| covers(&stop.scope)) {
+        match self.roster.stops.list().into_iter().find(|stop| covers(&stop.scope)) {
             Some(stop) => conflict(format!("the kill switch {} for {} was set by {}", stop.id, stop.scope, stop.by)),
             None => Ok(()),
         }
@@ -287,7 +296,7 @@ impl Governor {
         let is_same = |agent: &AgentId| seen_as(agent.as_str()) == seen_as(reviewer);
         let is_one = match (&terms.agent_id, &terms.group) {
             (Some(agent), _) => is_same(agent),
-            (None, Some(group)) => self.inner.ledger.all().iter().any(|cell| {
+            (None, Some(group)) => self.roster.ledger.all().iter().any(|cell| {
                 let agent = cell.read();
                 is_same(&agent.agent_id) && agent.traits().groups.contains(group)
             }),

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::grant::Grant;
 use super::state_of;
-use crate::governor::Governor;
-use crate::governor::decider::decide::{Attempt, Origin, Recording, Stored};
+use crate::governor::approvals::Approvals;
+use crate::governor::intake::input_text::Stored;
+use crate::governor::record::{Attempt, Origin, Recording};
 use crate::governor::roster::agents;
 use crate::governor::roster::trust::Moved;
 use crate::governor::rules::shared_limits::Taking;
@@ -57,18 +58,18 @@ impl EscalatedRequest {
     }
 }
 
-impl Governor {
+impl Approvals {
     /// Enqueues the record that resolves an escalation, with the outcome of the record that opened it. The caller holds
     /// `record`, which contains the deciding votes and is updated. The caller then waits for the commit, and notifies
     /// the waiters once it holds no lock.
     pub(super) fn resolve(&self, record: &mut EscalationRecord, answer: &Answer) -> Result<Committed, Error> {
-        let mut taking = self.taking();
+        let mut taking = self.rules.taking();
         loop {
             match self.try_resolve(record, answer, &mut taking)? {
                 Attempt::Done(committed) => return Ok(committed),
                 Attempt::Stopped => {}
                 // Of all locks, only that of this escalation is held meanwhile.
-                Attempt::Missing(uses) => taking.take(uses, &Self::approval_request(record.proof_id)),
+                Attempt::Missing(uses) => taking.take(uses, &format!("approval-{}", record.proof_id)),
             }
         }
     }
@@ -79,9 +80,8 @@ impl Governor {
         answer: &Answer,
         taking: &mut Taking<'_>,
     ) -> Result<Attempt<Committed>, Error> {
-        let inner = &*self.inner;
-        inner.log.wait_verified()?;
-        let cell = self.registered(&record.agent_id)?;
+        self.base.log.wait_verified()?;
+        let cell = self.roster.registered(&record.agent_id)?;
         let asked = match (self.asked_for(record)?, answer) {
             (Ok(asked), _) => asked,
             (Err(why), Answer::Approved) => return Err(evidence_conflict(record, "approved", &why)),
@@ -89,19 +89,19 @@ impl Governor {
             (Err(_), Answer::Rejected | Answer::Ended { .. }) => untold(record)?,
         };
         // Reserved before the agent is locked, so that its decisions do not wait for the index.
-        let reserved = inner.log.reserve_outcome(&record.agent_id, &record.proof_id)?.map_err(|standing| {
+        let reserved = self.base.log.reserve_outcome(&record.agent_id, &record.proof_id)?.map_err(|standing| {
             let message =
                 format!("the record of the escalation has the outcome {standing} already; the first one stands");
             Error::Conflict { message }
         })?;
-        let now = inner.clock.now();
+        let now = self.base.clock.now();
         let mut agent = cell.write();
         if matches!(answer, Answer::Rejected) {
-            self.settle_idleness(&mut agent, now)?;
+            self.roster.settle_idleness(&mut agent, now)?;
         }
-        let stops = inner.stops.load();
+        let stops = self.roster.stops.load();
         // The limits stay locked until the grant's use is recorded, as for a decision.
-        let mut meter = inner.limits.meter(now, taking);
+        let mut meter = self.rules.limits.meter(now, taking);
         let mut grant = None;
         if matches!(answer, Answer::Approved) {
             if let Some(why) = stops.over(&agent).or_else(|| not_active(&agent)) {
@@ -116,7 +116,7 @@ impl Governor {
         let request = PolicyRequest {
             intent: &asked.intent,
             risk: record.risk,
-            trust: self.trust_of(&agent, now),
+            trust: self.roster.trust_of(&agent, now),
             traits: agent.traits(),
             now,
         };
@@ -144,7 +144,8 @@ impl Governor {
             class: (verdict.decision == Decision::Deny).then_some(DenialClass::Policy),
             under: asked.detail.get("task").map_or(Under::Policies, Under::Answer),
         };
-        let draft = DecisionDraft { resolves: Some(record.proof_id), ..self.draft(&recording)? };
+        let draft =
+            DecisionDraft { resolves: Some(record.proof_id), ..recording.draft(&self.base, &self.intake.inputs)? };
         // Everything except the id is serialized before the log is locked.
         let stand_in = ProofId::new(now, draft.random, StateDraft::OWN_PLACE);
         next.resolution = Some(stand_in);
@@ -177,7 +178,7 @@ impl Governor {
         next.resolution = Some(committed.proof_id);
         next.place = committed.sequence;
         *record = next;
-        inner.approvals.queue.changed(before, record);
+        self.queue.changed(before, record);
         Ok(Attempt::Done(committed))
     }
 
@@ -189,10 +190,10 @@ impl Governor {
         now: Timestamp,
     ) -> Option<(AgentRecord, Option<TrustMove>)> {
         (answered.state == EscalationState::Rejected).then(|| {
-            let bearing = self.bearing(agent, now);
-            let next = self.inner.trust_model.after_rejection(&agent.trust, answered.risk, bearing);
+            let bearing = self.roster.bearing(agent, now);
+            let next = self.roster.trust_model.after_rejection(&agent.trust, answered.risk, bearing);
             let how = Moved { cause: TrustCause::Rejection, risk: Some(answered.risk), gained: None, at: now };
-            Self::moved(agent, next, how)
+            agent.moved(next, how)
         })
     }
 

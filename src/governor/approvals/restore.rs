@@ -1,5 +1,6 @@
 //! Restoring escalations from a store, and watching for expiries.
 
+use crate::governor::approvals::Approvals;
 use crate::model::parts::ApprovalOfferParts;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use super::end::Unsettled;
 use super::queue::{Queue, Unmended};
 use crate::governor::background::Background;
 use crate::governor::state_kinds::{AGAIN, Rerecording};
-use crate::governor::{Governor, Inner, roster::agents, states};
+use crate::governor::{roster::agents, states};
 use crate::model::{ENDED_BY_KILL_SWITCH, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
 use crate::proof::{EvidenceSelection, OutcomeDraft};
 
@@ -21,22 +22,22 @@ impl Queue {
     }
 }
 
-impl Governor {
+impl Approvals {
     /// Completes changes that a crash interrupted, once the log can be written; `last_answer` describes the end of the
     /// log when it was opened.
     fn mend_escalations(&self, last_answer: Option<(ProofId, ProofId)>) -> Result<(), Error> {
         if let Some((answer, asked)) = last_answer {
             self.complete(answer, asked)?;
         }
-        let stops = self.inner.stops.load();
+        let stops = self.roster.stops.load();
         let (mut ended, mut unsettled) = (Vec::new(), Unsettled::default());
-        let mended = self.inner.approvals.queue.all_open().into_iter().try_for_each(|open| {
+        let mended = self.queue.all_open().into_iter().try_for_each(|open| {
             let mut record = open.lock();
             let before = record.state;
-            match self.inner.log.facts(&record.proof_id) {
+            match self.base.log.facts(&record.proof_id) {
                 // A stopped agent opens no escalations, so pending ones are older than the kill switch.
                 Ok(_) | Err(Error::ProofElsewhere { .. }) => {
-                    let cell = self.registered(&record.agent_id)?;
+                    let cell = self.roster.registered(&record.agent_id)?;
                     let stopped = stops.over(&cell.read());
                     if stopped.is_some() {
                         self.end(&mut record, ENDED_BY_KILL_SWITCH.to_owned(), &mut unsettled)?;
@@ -64,8 +65,8 @@ impl Governor {
     /// Waits until the log is verified, then repairs what a crash left, if that is still to do: until then an
     /// escalation may have an answer that does not show. The caller must hold no escalation's and no agent's lock.
     pub(crate) fn wait_mended(&self) -> Result<(), Error> {
-        self.inner.log.wait_verified()?;
-        let mut unmended = self.inner.approvals.queue.unmended();
+        self.base.log.wait_verified()?;
+        let mut unmended = self.queue.unmended();
         if let Some(Unmended { last_answer }) = *unmended {
             let _ = self.write_taken_back();
             self.mend_escalations(last_answer)?;
@@ -75,19 +76,19 @@ impl Governor {
     }
 
     /// Repairs what a crash left, now or once the log is verified, and watches the open escalations.
-    pub(crate) fn resume_escalations(&self) -> Result<(), Error> {
-        let last_answer = self.inner.log.last_answer()?;
+    pub(crate) fn resume_escalations(self: &Arc<Self>) -> Result<(), Error> {
+        let last_answer = self.base.log.last_answer()?;
         // This only revokes, which is right whatever the verification finds; it is recorded after the verification.
         self.mend_pre_approvals();
-        if self.inner.log.is_verified() {
+        if self.base.log.is_verified() {
             let _ = self.write_taken_back();
             self.mend_escalations(last_answer)?;
-            let has_approvals = self.inner.approvals.given.lock().values().any(|held| !held.record.has_ended());
-            if has_approvals || !self.inner.approvals.queue.all_open().is_empty() {
+            let has_approvals = self.given.lock().values().any(|held| !held.record.has_ended());
+            if has_approvals || !self.queue.all_open().is_empty() {
                 self.watch_escalations();
             }
         } else {
-            *self.inner.approvals.queue.unmended() = Some(Unmended { last_answer });
+            *self.queue.unmended() = Some(Unmended { last_answer });
             self.watch_escalations();
         }
         Ok(())
@@ -95,12 +96,12 @@ impl Governor {
 
     /// Adds the outcome that is missing after the resolving record at the end of the log.
     fn complete(&self, answer: ProofId, asked: ProofId) -> Result<(), Error> {
-        let Some(open) = self.inner.approvals.queue.open(EscalationId::of(asked)) else { return Ok(()) };
+        let Some(open) = self.queue.open(EscalationId::of(asked)) else { return Ok(()) };
         let mut record = open.lock();
         if record.state != EscalationState::Pending {
             return Ok(());
         }
-        let evidence = self.inner.log.evidence(&answer)?;
+        let evidence = self.base.log.evidence(&answer)?;
         let resolution = evidence.detail.get("resolution").cloned().unwrap_or_default();
         let part = |name: &str| resolution.get(name).cloned().unwrap_or_default();
         let unreadable = |error: serde_json::Error| Error::storage(format!("{answer} cannot be read: {error}"));
@@ -117,11 +118,11 @@ impl Governor {
                 constraints: serde_json::from_value(detail("constraints")).map_err(unreadable)?,
             }));
         }
-        let Some(reserved) = self.inner.log.reserve_for(&record.agent_id, &asked, Outcome::Escalated)? else {
+        let Some(reserved) = self.base.log.reserve_for(&record.agent_id, &asked, Outcome::Escalated)? else {
             return Ok(());
         };
-        let now = self.inner.clock.now();
-        let cell = self.registered(&record.agent_id)?;
+        let now = self.base.clock.now();
+        let cell = self.roster.registered(&record.agent_id)?;
         let mut agent = cell.write();
         let (changed, moved) = self.rejected(&agent, &next, now).unzip();
         let sequence = reserved.report(
@@ -143,23 +144,22 @@ impl Governor {
         drop(agent);
         next.place = sequence;
         *record = next;
-        self.inner.approvals.queue.changed(EscalationState::Pending, &record);
+        self.queue.changed(EscalationState::Pending, &record);
         drop(record);
-        let settled = self.inner.log.settle(sequence);
+        let settled = self.base.log.settle(sequence);
         open.tell();
         settled
     }
 
     /// Starts the thread that ends expired escalations, unless it is running; it repairs first if necessary.
-    pub(crate) fn watch_escalations(&self) {
-        self.inner.approvals.watch.get_or_init(|| {
-            let inner: Weak<Inner> = Arc::downgrade(&self.inner);
+    pub(crate) fn watch_escalations(self: &Arc<Self>) {
+        self.watch.get_or_init(|| {
+            let approvals: Weak<Self> = Arc::downgrade(self);
             let work = move || {
-                let Some(inner) = inner.upgrade() else { return false };
-                let governor = Governor { inner };
-                governor.end_what_is_due();
-                governor.publish_pending();
-                !governor.inner.log.is_closed()
+                let Some(approvals) = approvals.upgrade() else { return false };
+                approvals.end_what_is_due();
+                approvals.publish_pending();
+                !approvals.base.log.is_closed()
             };
             // Without the thread, escalations end when they are accessed.
             Background::start("rulekeep-escalations", WATCHED_EVERY, work).ok()
@@ -169,22 +169,22 @@ impl Governor {
     /// A pending escalation whose evidence is in the selection.
     pub(crate) fn pending_in(&self, selection: &EvidenceSelection) -> Option<EscalationId> {
         let covers = |record: &EscalationRecord| selection.covers(record.proof_id, &record.agent_id, record.created_at);
-        let open = self.inner.approvals.queue.all_open();
+        let open = self.queue.all_open();
         let mut records = open.iter().map(|open| open.lock().clone());
         records.find(|record| record.state == EscalationState::Pending && covers(record)).map(|record| record.id())
     }
 
     /// Enqueues the open escalations again, before an archive.
     pub(crate) fn rerecord_escalations(&self, again: &mut Rerecording<'_>) -> Result<(), Error> {
-        for open in self.inner.approvals.queue.all_open() {
+        for open in self.queue.all_open() {
             let mut record = open.lock();
             if !super::queue::is_open(&record) {
                 continue;
             }
             let rerecorded = change(&record, AGAIN)?;
             again.note(rerecorded.state.key.clone());
-            record.place = self.inner.log.queue().change(self.inner.clock.now(), rerecorded)?;
-            self.inner.approvals.queue.changed(record.state, &record);
+            record.place = self.base.log.queue().change(self.base.clock.now(), rerecorded)?;
+            self.queue.changed(record.state, &record);
         }
         Ok(())
     }

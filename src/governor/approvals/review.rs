@@ -1,19 +1,20 @@
 //! Reviews: approving and rejecting escalations.
 
+use crate::governor::approvals::Approvals;
 use crate::model::parts::VoteParts;
 use std::sync::MutexGuard;
 
 use super::asked_evidence::evidence_conflict;
-use super::digest::{asker, folded, seen_as};
+use super::digest::{asker, folded};
 use super::queue::Open;
 use super::resolve::Answer;
 use super::{Escalations, change};
-use crate::governor::Governor;
 use crate::governor::states::checked_note;
 use crate::model::{
     Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, Timestamp, Vote,
     checked_person,
 };
+use crate::parse::seen_as;
 use crate::telemetry::Work;
 
 impl Escalations<'_> {
@@ -36,27 +37,27 @@ impl Escalations<'_> {
 
     fn approve_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         let governor = self.governor;
-        governor.wait_mended()?;
-        governor.end_if_due(id);
+        governor.inner.approvals.wait_mended()?;
+        governor.inner.approvals.end_if_due(id);
         let is_for_task = review.is_for_task;
-        let vote = governor.vote(review, true)?;
-        let open = governor.open_escalation(id)?;
+        let vote = governor.inner.approvals.vote(review, true)?;
+        let open = governor.inner.approvals.open_escalation(id)?;
         let mut record = open.lock();
         vote.check(&record)?;
         let mut voted = record.clone();
         voted.votes.push(vote.vote);
         if !is_agreed(&voted) {
-            let now = governor.inner.clock.now();
-            governor.can_be_granted(&record, now)?;
-            let sequence = governor.inner.log.queue().change(now, change(&voted, "a reviewer agrees")?)?;
+            let now = governor.inner.base.clock.now();
+            governor.inner.approvals.can_be_granted(&record, now)?;
+            let sequence = governor.inner.base.log.queue().change(now, change(&voted, "a reviewer agrees")?)?;
             voted.place = sequence;
             *record = voted;
             governor.inner.approvals.queue.changed(EscalationState::Pending, &record);
             drop(record);
-            governor.inner.log.settle(sequence)?;
+            governor.inner.base.log.settle(sequence)?;
             return Ok(Resolved::new(EscalationState::Pending, None));
         }
-        let resolved = governor.resolve_voted(&open, record, voted, &Answer::Approved)?;
+        let resolved = governor.inner.approvals.resolve_voted(&open, record, voted, &Answer::Approved)?;
         governor.endorsed(id.proof_id(), is_for_task)?;
         Ok(resolved)
     }
@@ -77,21 +78,21 @@ impl Escalations<'_> {
         if let Ok(resolved) = &answered {
             work.note("rulekeep.escalation.state", &resolved.state);
         }
-        self.governor.publish_pending();
+        self.governor.inner.approvals.publish_pending();
         answered
     }
 
     fn reject_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         let governor = self.governor;
-        governor.wait_mended()?;
-        governor.end_if_due(id);
-        let vote = governor.vote(review, false)?;
-        let open = governor.open_escalation(id)?;
+        governor.inner.approvals.wait_mended()?;
+        governor.inner.approvals.end_if_due(id);
+        let vote = governor.inner.approvals.vote(review, false)?;
+        let open = governor.inner.approvals.open_escalation(id)?;
         let record = open.lock();
         vote.check(&record)?;
         let mut voted = record.clone();
         voted.votes.push(vote.vote);
-        governor.resolve_voted(&open, record, voted, &Answer::Rejected)
+        governor.inner.approvals.resolve_voted(&open, record, voted, &Answer::Rejected)
     }
 }
 
@@ -102,7 +103,7 @@ struct Ballot {
     now: Timestamp,
 }
 
-impl Governor {
+impl Approvals {
     /// Resolves the escalation with the last vote, and notifies the waiters once that is durable or has failed.
     fn resolve_voted(
         &self,
@@ -117,21 +118,21 @@ impl Governor {
         *record = voted;
         // Waiters read the record from threads that must not wait for the disk.
         drop(record);
-        let settled = self.inner.log.settle_decision(committed.sequence, committed.risk);
+        let settled = self.base.log.settle_decision(committed.sequence, committed.risk);
         open.tell();
         settled.map(|()| Resolved::new(state, Some(committed.proof_id)))
     }
 
     /// Checks that an approval would grant something now.
     fn can_be_granted(&self, record: &EscalationRecord, now: Timestamp) -> Result<(), Error> {
-        let cell = self.registered(&record.agent_id)?;
+        let cell = self.roster.registered(&record.agent_id)?;
         let asked = self.asked_for(record)?.map_err(|why| evidence_conflict(record, "approved", &why))?;
         let agent = cell.read();
-        self.still_granted(record, &asked, &agent, now, &mut self.inner.limits.window(now)).map(drop)
+        self.still_granted(record, &asked, &agent, now, &mut self.rules.limits.window(now)).map(drop)
     }
 
     fn vote(&self, review: Review, approved: bool) -> Result<Ballot, Error> {
-        let (digest, now) = (review.digest, self.inner.clock.now());
+        let (digest, now) = (review.digest, self.base.clock.now());
         Ok(Ballot { vote: checked_vote(review, approved, now)?, digest, now })
     }
 }

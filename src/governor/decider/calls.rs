@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::governor::Governor;
+use crate::governor::decider::Decider;
 use crate::governor::intake::recent::Recent;
 use crate::governor::log::Log;
 use crate::model::{Digest, Error, Intent, IntentId, ProofRecord, Timestamp};
@@ -44,7 +44,7 @@ impl Log<'_> {
     }
 }
 
-impl Governor {
+impl Decider {
     /// The intent id that follows from the request's idempotency key, if it has one.
     pub(crate) fn id_of_call(intent: &Intent) -> Result<Option<IntentId>, Error> {
         let Some(call_id) = intent.call_id() else { return Ok(None) };
@@ -72,7 +72,7 @@ impl Governor {
         let (Some(_), Some(id)) = (intent.call_id(), id) else { return Ok(None) };
         let digest = self.digest_of_call(intent)?;
         let refused = || Error::Conflict { message: "another request had this callId: give each its own".to_owned() };
-        let recent = || self.inner.calls.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = || self.calls.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = recent().get(&id).is_some();
         if !is_known && !self.is_free_in_log(intent, id, digest, now)? {
             return Err(refused());
@@ -95,9 +95,9 @@ impl Governor {
     fn is_free_in_log(&self, intent: &Intent, id: IntentId, digest: Digest, now: Timestamp) -> Result<bool, Error> {
         let since = Timestamp::from_millis(now.as_millis().saturating_sub(CALL_WINDOW_MILLIS));
         let query = ProofQuery::entity(intent.agent_id.as_str()).intent(id).from(since).page_size(MOST_RECORDS);
-        let earlier = self.inner.log.page_so_far(&query)?;
+        let earlier = self.base.log.page_so_far(&query)?;
         let is_same = |record: &ProofRecord| {
-            self.inner.log.evidence_so_far(&record.id).is_ok_and(|evidence| evidence.is_of_call(digest))
+            self.base.log.evidence_so_far(&record.id).is_ok_and(|evidence| evidence.is_of_call(digest))
         };
         // The answer to an escalation has the same id.
         Ok(earlier.is_empty() || earlier.iter().any(is_same))
@@ -109,7 +109,7 @@ impl Governor {
         (bare.id, bare.timestamp) = (None, None);
         let json = serde_json::to_vec(&bare)
             .map_err(|error| Error::Internal { message: format!("an intent cannot be serialized: {error}") })?;
-        let text = self.inner.inputs.digest_of(intent).unwrap_or(Digest::ZERO);
+        let text = self.intake.inputs.digest_of(intent).unwrap_or(Digest::ZERO);
         Ok(Digest::new(Sha256::new().chain_update(text.as_bytes()).chain_update(json).finalize().into()))
     }
 }

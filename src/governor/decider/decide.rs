@@ -1,26 +1,25 @@
 //! The steps of a decision: intent, risk, policies, verdict, record.
 
+use crate::governor::decider::Decider;
 use crate::model::parts::EnforcementParts;
 use crate::model::parts::InputEnforcementParts;
 use std::borrow::Cow;
 use std::time::Instant;
 
-use serde_json::Value;
-
-use crate::governor::decider::detail::EvidenceDetail;
 use crate::governor::decider::pending::PendingEnforcement;
+use crate::governor::record::{Attempt, Origin, Recording};
 use crate::governor::roster::kill_switch::{Denial, KillSwitchTable};
 use crate::governor::roster::permit::is_low_read;
 use crate::governor::rules::shared_limits::Taking;
 use crate::governor::tasks::Under;
 use crate::governor::{Governor, intake::risk};
 use crate::model::{
-    ANYBODY, AgentState, Alert, AlertKind, Decision, DenialClass, Digest, Enforcement, Error, GrantSource, Input,
-    InputEnforcement, Intent, IntentId, IntentStamp, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
+    AgentState, Alert, AlertKind, Decision, DenialClass, Enforcement, Error, GrantSource, Input, InputEnforcement,
+    Intent, IntentId, IntentStamp, InvalidValue, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
-use crate::policy::{Charge, Meter, PolicyRequest, PolicySet, PolicyVerdict};
-use crate::proof::{Committed, DecisionDraft, Evidence, KeptInput, encode_evidence};
+use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
+use crate::proof::Committed;
 use crate::telemetry::Work;
 use crate::trust::{AgentCell, AgentRecord};
 
@@ -48,18 +47,7 @@ impl Governor {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the decision cannot be recorded. After any error
     /// the action is not allowed.
     pub fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
-        self.enforce_from(intent, RiskSource::Caller)
-    }
-
-    pub(crate) fn enforce_from(&self, intent: &Intent, source: RiskSource) -> Result<Enforcement, Error> {
-        let started = Instant::now();
-        Work::enforce().done_by(|work| {
-            intent.check()?;
-            work.note_intent(intent);
-            let enforcement = self.decide(intent, source)?;
-            self.record_verdict(work, started, &enforcement);
-            Ok(enforcement)
-        })
+        self.inner.decider.enforce(intent, RiskSource::Caller)
     }
 
     /// Decides on an intent like [`Governor::enforce`], without waiting for the disk. The result can be awaited or
@@ -72,6 +60,21 @@ impl Governor {
     ///
     /// The errors of [`Governor::enforce`]; the result reports errors that occur later.
     pub fn enforce_pending(&self, intent: &Intent) -> Result<PendingEnforcement, Error> {
+        self.inner.decider.enforce_pending(intent)
+    }
+
+    /// Parses a request and decides on it in one call.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Governor::parse`] and of [`Governor::enforce`].
+    pub fn enforce_input<'a>(&self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<InputEnforcement, Error> {
+        self.inner.decider.enforce_input(agent_id, input.into())
+    }
+}
+
+impl Decider {
+    pub(crate) fn enforce_pending(&self, intent: &Intent) -> Result<PendingEnforcement, Error> {
         let started = Instant::now();
         let (enforcement, committed) = Work::enforce().done_by(|work| {
             intent.check()?;
@@ -81,20 +84,14 @@ impl Governor {
             self.record_latency(started);
             Ok(decided)
         })?;
-        let ticket = self.inner.log.ticket(committed.sequence, committed.risk);
+        let ticket = self.base.log.ticket(committed.sequence, committed.risk);
         Ok(PendingEnforcement::new(enforcement, ticket))
     }
 
-    /// Parses a request and decides on it in one call.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Governor::parse`] and of [`Governor::enforce`].
-    pub fn enforce_input<'a>(&self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<InputEnforcement, Error> {
-        let input = input.into();
+    pub(crate) fn enforce_input(&self, agent_id: &str, input: Input<'_>) -> Result<InputEnforcement, Error> {
         let started = Instant::now();
         Work::enforce().done_by(|work| {
-            let parsed = self.parsed(agent_id, input)?;
+            let parsed = self.intake.parsed(agent_id, input)?;
             work.note_intent(&parsed.result.intent);
             let enforcement = self.decide(&parsed.result.intent, RiskSource::of(&parsed))?;
             self.record_verdict(work, started, &enforcement);
@@ -102,10 +99,21 @@ impl Governor {
         })
     }
 
+    pub(crate) fn enforce(&self, intent: &Intent, source: RiskSource) -> Result<Enforcement, Error> {
+        let started = Instant::now();
+        Work::enforce().done_by(|work| {
+            intent.check()?;
+            work.note_intent(intent);
+            let enforcement = self.decide(intent, source)?;
+            self.record_verdict(work, started, &enforcement);
+            Ok(enforcement)
+        })
+    }
+
     /// Decides on a checked intent and waits for the commit.
     fn decide(&self, intent: &Intent, source: RiskSource) -> Result<Enforcement, Error> {
         let (enforcement, committed) = self.decide_in_order(intent, source, Under::Policies)?;
-        self.inner.log.settle_decision(committed.sequence, committed.risk)?;
+        self.base.log.settle_decision(committed.sequence, committed.risk)?;
         Ok(enforcement)
     }
 
@@ -121,7 +129,7 @@ impl Governor {
             let alert =
                 Alert::new(AlertKind::PolicyError, RiskLevel::High, Some(intent.agent_id.clone()), message.clone())
                     .about(proof_id.iter().copied().collect());
-            self.raise(&alert, message, self.inner.clock.now());
+            self.rules.raise(&alert, message, self.base.clock.now());
         }
         decided
     }
@@ -132,29 +140,29 @@ impl Governor {
         source: RiskSource,
         under: Under<'_>,
     ) -> Result<(Enforcement, Committed), Error> {
-        let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
-        let now = self.inner.clock.now();
-        self.inner.clock.check()?;
+        let cell = self.roster.acting(&intent.agent_id).map_err(|error| self.base.log.refusal().unwrap_or(error))?;
+        let now = self.base.clock.now();
+        self.base.clock.check()?;
         let intent = Self::named_by_call(intent)?;
         let intent = match source {
-            RiskSource::Caller => self.inner.inputs.bound(intent)?,
-            RiskSource::Parse => self.inner.inputs.parsed(intent)?,
+            RiskSource::Caller => self.intake.inputs.bound(intent)?,
+            RiskSource::Parse => self.intake.inputs.parsed(intent)?,
             RiskSource::Parser | RiskSource::Operator => intent,
         };
         let stamp = IntentStamp {
-            id: Some(intent.id.unwrap_or_else(|| IntentId::new(now, self.inner.entropy.bits()))),
+            id: Some(intent.id.unwrap_or_else(|| IntentId::new(now, self.base.entropy.bits()))),
             timestamp: intent.timestamp.or(Some(now)),
         };
         let (retry_of, call) = (self.retried(&intent)?, self.noted_call(&intent, stamp.id, now)?);
         let origin = Origin { stamp, retry_of, call };
-        let (mut now, mut taking) = (now, self.taking());
+        let (mut now, mut taking) = (now, self.rules.taking());
         loop {
             match self.attempt(&cell, &intent, origin, source, under, now, &mut taking)? {
                 Attempt::Done(decided) => return Ok(decided),
                 Attempt::Stopped => {}
                 Attempt::Missing(uses) => {
                     taking.take(uses, &stamp.id.map(|id| id.to_string()).unwrap_or_default());
-                    now = self.inner.clock.now();
+                    now = self.base.clock.now();
                 }
             }
         }
@@ -175,15 +183,15 @@ impl Governor {
         // Held until the record is enqueued, so that the trust it shows was in force.
         let agent = cell.read();
         // INVARIANT: read before anything else, so that a kill switch set later has another epoch.
-        let stops = self.inner.stops.load();
-        let policies = self.inner.policies.load();
+        let stops = self.roster.stops.load();
+        let policies = self.rules.policies.load();
         let mut request = self.request(intent, &agent, source, now);
         if under.raises_risk() {
             request.risk = request.risk.raised();
         }
-        let unpermitted = self.unpermitted(request.risk, &intent.required_capabilities, now);
+        let unpermitted = self.roster.unpermitted(request.risk, &intent.required_capabilities, now);
         let is_unpermitted = unpermitted.is_some();
-        let mut meter = self.inner.limits.meter(now, taking);
+        let mut meter = self.rules.limits.meter(now, taking);
         let judged = match under {
             Under::Opening(opening) => Ok(halted(&request, &agent, &stops, unpermitted)
                 .unwrap_or_else(|| opening.verdict(&request.intent.required_capabilities))),
@@ -217,10 +225,10 @@ impl Governor {
         let mut grant = None;
         // A pre-approval is not part of what the user asked for.
         if verdict.decision == Decision::Escalate && under.is_inside() {
-            (verdict, grant) = self.agreed_beforehand(&request, verdict, policies.digest(), &mut meter);
+            (verdict, grant) = self.approvals.agreed_beforehand(&request, verdict, policies.digest(), &mut meter);
         }
         if verdict.decision == Decision::Escalate {
-            verdict = self.asked_within_bounds(&request, verdict, under);
+            verdict = self.approvals.asked_within_bounds(&request, verdict, under);
         }
         if let Some(uses) = taking.missing(&verdict.charges) {
             return Ok(Attempt::Missing(uses));
@@ -256,13 +264,13 @@ impl Governor {
         })
         .refused_by(class);
         let is_low_read = is_low_read(request.risk, &intent.required_capabilities);
-        let enforcement = self.granting(enforcement, &intent.agent_id, now, is_low_read);
+        let enforcement = self.roster.granting(enforcement, &intent.agent_id, now, is_low_read);
         if let Some(message) = failure {
             drop(agent);
-            self.inner.log.settle_decision(committed.sequence, committed.risk)?;
+            self.base.log.settle_decision(committed.sequence, committed.risk)?;
             return Err(Error::Policy { message, problems: Vec::new(), proof_id: Some(committed.proof_id) });
         }
-        let shadow = self.inner.policies.shadow.load();
+        let shadow = self.rules.policies.shadow.load();
         let difference = shadow
             .as_ref()
             // The shadow set has no say in what a pre-approval covers.
@@ -273,10 +281,10 @@ impl Governor {
         drop(agent);
 
         if let Some((alert, subject)) = difference {
-            self.raise(&alert, &subject, now);
+            self.rules.raise(&alert, &subject, now);
         }
         if is_denied {
-            self.count_denial(cell, &intent.agent_id, committed.risk, now);
+            self.roster.count_denial(cell, &intent.agent_id, committed.risk, now);
         }
         Ok(Attempt::Done((enforcement, committed)))
     }
@@ -304,11 +312,11 @@ impl Governor {
             intent,
             risk: match source {
                 RiskSource::Caller | RiskSource::Parse | RiskSource::Parser => {
-                    risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent)
+                    risk::effective_risk(&self.intake.parser, &self.intake.action_floors, intent)
                 }
                 RiskSource::Operator => intent.risk_level,
             },
-            trust: self.trust_of(agent, now),
+            trust: self.roster.trust_of(agent, now),
             traits: agent.traits(),
             now,
         }
@@ -323,7 +331,7 @@ impl Governor {
             .ok_or_else(|| refused("expected the id of a proof record, as a string".to_owned()))?
             .parse()
             .map_err(|error: InvalidValue| refused(error.to_string()))?;
-        match self.inner.log.facts(&earlier) {
+        match self.base.log.facts(&earlier) {
             Ok(facts) if facts.entity == intent.agent_id => Ok(Some(earlier)),
             // The archive is known, but not the agent of the record.
             Err(Error::ProofElsewhere { .. }) => Ok(Some(earlier)),
@@ -337,130 +345,11 @@ impl Governor {
     /// Enqueues the decision with its evidence; `None` if a kill switch of another epoch came first.
     fn record(&self, recording: &Recording<'_>, epoch: u64) -> Result<Option<Committed>, Error> {
         if recording.verdict.decision == Decision::Escalate {
-            return self.ask(recording, epoch);
+            return self.approvals.ask(recording, epoch);
         }
-        let draft = self.draft(recording)?;
-        self.inner.log.queue().decide(recording.request.now, draft, epoch)
+        let draft = recording.draft(&self.base, &self.intake.inputs)?;
+        self.base.log.queue().decide(recording.request.now, draft, epoch)
     }
-
-    /// The record to write, with its evidence.
-    pub(crate) fn draft(&self, recording: &Recording<'_>) -> Result<DecisionDraft, Error> {
-        let &Recording { request, verdict, policy_digest, agent, origin, stored, .. } = recording;
-        let internal = |what: &str| Error::Internal { message: what.to_owned() };
-        let mut kept = match stored {
-            Some(stored) => stored.kept(),
-            None => self.kept(request.intent, origin.stamp, verdict.decision == Decision::Escalate)?,
-        };
-        if let Under::Opening(opening) = recording.under {
-            // The mandate is restored from them after a restart.
-            kept.input = Some(KeptInput::Text(opening.words.clone()));
-        }
-        let bits = self.inner.entropy.bits();
-        let earns = risk::earned_risk(request.intent, &verdict.granted);
-        let detail = EvidenceDetail {
-            granted_capabilities: &verdict.granted,
-            denied_capabilities: &verdict.denied,
-            constraints: &verdict.constraints,
-            risk_level: request.risk,
-            policy_digest,
-            rules: &verdict.rules,
-            trust_snapshot: request.trust,
-            traits: request.traits,
-            agent_state: match recording.denial {
-                Some(Denial::Suspending) => agent.state.max(AgentState::Suspended),
-                _ => agent.state,
-            },
-            stop: match recording.denial {
-                Some(Denial::KillSwitch(stop)) => Some(stop.id),
-                _ => None,
-            },
-            now: request.now,
-            earns,
-            limits: &verdict.limits,
-            masked: kept.count,
-            reviewers: verdict
-                .needs
-                .iter()
-                .map(|need| if need.reviewer.is_empty() { ANYBODY } else { &*need.reviewer })
-                .collect(),
-            resolution: recording.resolution.as_ref(),
-            grant: recording.grant,
-            denial_class: recording.class,
-            call: origin.call.map(|digest| Evidence::salted_call(bits, digest)),
-            task: recording.under.evidence(),
-        };
-        let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
-        let intent = |out: &mut Vec<u8>| match &kept.masked {
-            Some(masked) => serde_json::to_writer(out, masked),
-            None => request.intent.write_stamped(origin.stamp, out),
-        };
-        let buffer = self.inner.log.queue().buffer();
-        let evidence = encode_evidence(buffer, bits, intent, |out| detail.write(out), &charges, kept.input.as_ref())
-            .map_err(|_| internal("the evidence cannot be serialized"))?;
-        Ok(DecisionDraft {
-            entity: request.intent.agent_id.clone(),
-            intent: origin.stamp.id.ok_or_else(|| internal("an intent without an id"))?,
-            decision: verdict.decision,
-            reasoning: kept.masked_in(&verdict.reasoning),
-            resolves: None,
-            retry_of: origin.retry_of,
-            trust: request.trust,
-            risk: request.risk,
-            evidence,
-            uses_limits: !charges.is_empty(),
-            earns,
-            random: random_part(self.inner.entropy.bits()),
-        })
-    }
-}
-
-/// The result of one attempt to decide or to approve.
-pub(crate) enum Attempt<T> {
-    /// The decision is enqueued.
-    Done(T),
-    /// A kill switch was set before it was enqueued: evaluate again.
-    Stopped,
-    /// The decision charges these limits of the organisation, whose uses must be taken first.
-    Missing(Vec<Charge>),
-}
-
-/// The inputs of a decision's record.
-pub(crate) struct Recording<'a> {
-    pub(crate) request: &'a PolicyRequest<'a>,
-    pub(crate) verdict: &'a PolicyVerdict,
-    pub(crate) policy_digest: Digest,
-    pub(crate) agent: &'a AgentRecord,
-    pub(crate) origin: Origin,
-    /// The intent as stored with an earlier record of it; otherwise the request's own is stored.
-    pub(crate) stored: Option<&'a Stored>,
-    /// The reviewers' votes behind the decision, if it resolves an escalation.
-    pub(crate) resolution: Option<Value>,
-    /// The pre-approval that covers the decision.
-    pub(crate) grant: Option<PreApprovalId>,
-    /// The kill switch or suspension that caused the denial, if any.
-    pub(crate) denial: Option<Denial<'a>>,
-    /// The cause of a DENY.
-    pub(crate) class: Option<DenialClass>,
-    /// The task that the decision belongs to.
-    pub(crate) under: Under<'a>,
-}
-
-/// The origin of a request, besides its agent.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Origin {
-    /// The id and timestamp that the intent is recorded with.
-    pub(crate) stamp: IntentStamp,
-    /// The decision that it retries.
-    pub(crate) retry_of: Option<ProofId>,
-    /// The digest of a request with an idempotency key.
-    pub(crate) call: Option<Digest>,
-}
-
-/// An intent as stored in the evidence of a record.
-pub(crate) struct Stored {
-    pub(crate) intent: Value,
-    /// Number of redacted texts in it.
-    pub(crate) masked: u64,
 }
 
 /// The source of an intent's risk level.
@@ -507,10 +396,4 @@ fn halted(
     };
     let why = stops.over(agent).or_else(suspended).or_else(|| unpermitted.map(|why| format!("Denied: {why}.")))?;
     Some(PolicyVerdict::of_no_rule(&request.intent.required_capabilities, why))
-}
-
-/// 32 of 128 random bits.
-fn random_part(bits: u128) -> u32 {
-    let [a, b, c, d, ..] = bits.to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
 }

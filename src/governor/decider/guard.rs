@@ -1,20 +1,20 @@
 //! Guarded work: decide, run under the grant's limits, report the outcome.
 
+use crate::governor::decider::Decider;
 use crate::model::parts::InputEnforcementParts;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use crate::governor::Governor;
 use crate::governor::decider::decide::RiskSource;
 use crate::governor::decider::pending::PendingEnforcement;
 use crate::governor::tasks::Under;
-use crate::governor::{Governor, Inner};
 use crate::model::{
-    AgentId, AgentState, Decision, Enforcement, Error, Grant, GrantAuthority, GrantError, GrantOrigin, GrantSource,
-    GrantTerms, Input, InputEnforcement, Outcome, OutcomeReport, ParseResult, ProofId, Timestamp,
+    Error, Grant, GrantError, GrantTerms, Input, InputEnforcement, Outcome, OutcomeReport, ParseResult, ProofId,
 };
 use crate::proof::Ticket;
 use crate::telemetry::Work;
@@ -59,21 +59,7 @@ impl Governor {
         work: impl FnOnce(Grant) -> Result<T, E>,
     ) -> Result<Guarded<T>, GuardError<E>> {
         let decided = self.enforce_input(agent_id, input).map_err(GuardError::Undecided)?;
-        self.guard_decided(decided, work)
-    }
-
-    /// Runs work under the grant of a decision and reports the outcome.
-    pub(crate) fn guard_decided<T, E>(
-        &self,
-        decided: InputEnforcement,
-        work: impl FnOnce(Grant) -> Result<T, E>,
-    ) -> Result<Guarded<T>, GuardError<E>> {
-        let (grant, decided) = granted(decided)?;
-        let mut running = Running::of(self, &grant, AtDrop::Settle);
-        let result = work(grant);
-        let ended = running.end(result);
-        let reported = running.report(&ended).and_then(|ticket| ticket.map_or(Ok(()), |ticket| ticket.wait()));
-        running.conclude(ended, decided, reported.err())
+        self.inner.decider.guard_decided(decided, work)
     }
 
     /// [`Governor::guard`] for async work, on any runtime.
@@ -117,10 +103,11 @@ impl Governor {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let (parse, pending) = self.enforce_input_pending(agent_id, input.into()).map_err(GuardError::Undecided)?;
+        let (parse, pending) =
+            self.inner.decider.enforce_input_pending(agent_id, input.into()).map_err(GuardError::Undecided)?;
         let enforcement = pending.await.map_err(GuardError::Undecided)?;
         let (grant, decided) = granted(InputEnforcement::from(InputEnforcementParts { enforcement, parse }))?;
-        let mut running = Running::of(self, &grant, AtDrop::Enqueue);
+        let mut running = Running::of(&self.inner.decider, &grant, AtDrop::Enqueue);
         let result = {
             // Dropped at the end of the block, so that late work has ended before it is reported.
             let mut work = pin!(work(grant));
@@ -140,6 +127,22 @@ impl Governor {
         };
         running.conclude(ended, decided, reported.err())
     }
+}
+
+impl Decider {
+    /// Runs work under the grant of a decision and reports the outcome.
+    pub(crate) fn guard_decided<T, E>(
+        self: &Arc<Self>,
+        decided: InputEnforcement,
+        work: impl FnOnce(Grant) -> Result<T, E>,
+    ) -> Result<Guarded<T>, GuardError<E>> {
+        let (grant, decided) = granted(decided)?;
+        let mut running = Running::of(self, &grant, AtDrop::Settle);
+        let result = work(grant);
+        let ended = running.end(result);
+        let reported = running.report(&ended).and_then(|ticket| ticket.map_or(Ok(()), |ticket| ticket.wait()));
+        running.conclude(ended, decided, reported.err())
+    }
 
     /// [`Governor::enforce_input`] without waiting for the disk.
     fn enforce_input_pending(
@@ -149,34 +152,15 @@ impl Governor {
     ) -> Result<(ParseResult, PendingEnforcement), Error> {
         let started = Instant::now();
         let (parse, enforcement, committed) = Work::enforce().done_by(|work| {
-            let parsed = self.parsed(agent_id, input)?;
+            let parsed = self.intake.parsed(agent_id, input)?;
             work.note_intent(&parsed.result.intent);
             let source = RiskSource::of(&parsed);
             let (enforcement, committed) = self.decide_in_order(&parsed.result.intent, source, Under::Policies)?;
             self.record_latency(started);
             Ok((parsed.result, enforcement, committed))
         })?;
-        let ticket = self.inner.log.ticket(committed.sequence, committed.risk);
+        let ticket = self.base.log.ticket(committed.sequence, committed.risk);
         Ok((parse, PendingEnforcement::new(enforcement, ticket)))
-    }
-
-    /// Adds the source of grants to an enforcement that grants something.
-    pub(crate) fn granting(
-        &self,
-        mut enforcement: Enforcement,
-        agent: &AgentId,
-        at: Timestamp,
-        is_low_read: bool,
-    ) -> Enforcement {
-        if !matches!(enforcement.decision, Decision::Allow | Decision::Degrade) {
-            return enforcement;
-        }
-        // A separate binding, because a `Weak` of a trait object is made from one of the type.
-        let inner: Weak<Inner> = Arc::downgrade(&self.inner);
-        let Enforcement { granted_capabilities, constraints, proof_id, .. } = &enforcement;
-        let origin = GrantOrigin { at, proof_id: *proof_id, is_low_read };
-        enforcement.source = GrantSource::new(inner, origin, agent, granted_capabilities, constraints);
-        enforcement
     }
 }
 
@@ -240,7 +224,7 @@ fn granted<E>(decided: InputEnforcement) -> Result<(Grant, InputEnforcement), Gu
 
 /// Work that is running under a grant. Dropped before its end is reported, it reports FAILURE.
 struct Running {
-    governor: Governor,
+    decider: Arc<Decider>,
     terms: GrantTerms,
     proof_id: ProofId,
     at_drop: AtDrop,
@@ -264,9 +248,9 @@ enum Ended<T, E> {
 }
 
 impl Running {
-    fn of(governor: &Governor, grant: &Grant, at_drop: AtDrop) -> Self {
-        let (governor, terms, proof_id) = (governor.clone(), grant.terms(), grant.proof_id());
-        Self { governor, terms, proof_id, at_drop, is_reported: false }
+    fn of(decider: &Arc<Decider>, grant: &Grant, at_drop: AtDrop) -> Self {
+        let (decider, terms, proof_id) = (Arc::clone(decider), grant.terms(), grant.proof_id());
+        Self { decider, terms, proof_id, at_drop, is_reported: false }
     }
 
     /// The end of work that just returned `result`.
@@ -293,9 +277,9 @@ impl Running {
         self.terms.end();
         let reported = Work::report().done_by(|work| {
             work.note("rulekeep.proof.id", &self.proof_id).note("rulekeep.outcome", &report.outcome);
-            self.governor.enqueue_outcome(&self.proof_id, report, report.note)
+            self.decider.enqueue_outcome(&self.proof_id, report, report.note)
         })?;
-        Ok(reported.entry.map(|(sequence, risk)| self.governor.inner.log.ticket(sequence, risk)))
+        Ok(reported.entry.map(|(sequence, risk)| self.decider.base.log.ticket(sequence, risk)))
     }
 
     /// The result for the caller.
@@ -326,25 +310,6 @@ impl Drop for Running {
         {
             let _ = ticket.wait();
         }
-    }
-}
-
-impl GrantAuthority for Inner {
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn monotonic(&self) -> Duration {
-        crate::system::Clock::monotonic(&*self.clock)
-    }
-
-    fn barred(&self, agent_id: &AgentId, is_low_read: bool) -> Option<String> {
-        let Some(cell) = self.ledger.get(agent_id) else { return Some(format!("agent {agent_id} is not registered")) };
-        let agent = cell.read();
-        let stopped = self.stops.load().over(&agent);
-        stopped
-            .or_else(|| (agent.state != AgentState::Active).then(|| format!("agent {agent_id} is {}", agent.state)))
-            .or_else(|| self.permits.refusal(&*self.clock, self.clock.now(), is_low_read))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reporting the outcomes of actions, and their effect on trust.
 
+use crate::governor::decider::Decider;
 use crate::governor::roster::trust::Moved;
 use crate::governor::states::checked_note;
 use crate::governor::{Governor, roster::agents};
@@ -25,12 +26,7 @@ impl Governor {
         proof_id: &ProofId,
         outcome: impl Into<OutcomeReport<'a>>,
     ) -> Result<TrustSnapshot, Error> {
-        let report = outcome.into();
-        let note = report.note.map(checked_note).transpose()?;
-        Work::report().done_by(|work| {
-            work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &report.outcome);
-            self.report_outcome(proof_id, report, note.as_deref())
-        })
+        self.inner.decider.report(proof_id, outcome.into())
     }
 
     /// Reports that the outcome of an action is unknown, for example because its host does not return results. The log
@@ -56,16 +52,30 @@ impl Governor {
     /// that nobody claimed; [`Error::InvalidInput`] for a note that is too long; [`Error::StorageUnavailable`] or
     /// [`Error::ChainBroken`] when it cannot be recorded.
     pub fn report_unknown(&self, proof_id: &ProofId, note: Option<&str>) -> Result<(), Error> {
+        self.inner.decider.report_unknown(proof_id, note)
+    }
+}
+
+impl Decider {
+    fn report(&self, proof_id: &ProofId, report: OutcomeReport<'_>) -> Result<TrustSnapshot, Error> {
+        let note = report.note.map(checked_note).transpose()?;
+        Work::report().done_by(|work| {
+            work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &report.outcome);
+            self.report_outcome(proof_id, report, note.as_deref())
+        })
+    }
+
+    fn report_unknown(&self, proof_id: &ProofId, note: Option<&str>) -> Result<(), Error> {
         let note = note.map(checked_note).transpose()?;
         Work::report().done_by(|work| {
             work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &"UNKNOWN");
-            let inner = &*self.inner;
-            inner.log.wait_verified()?;
-            let facts = inner.log.facts(proof_id)?;
-            self.check_claimed(*proof_id)?;
-            let sequence = inner.log.report_unknown(inner.clock.now(), &facts.entity, proof_id, note.as_deref())?;
-            self.end_reported(*proof_id, note.as_deref().unwrap_or("the outcome UNKNOWN was reported"))?;
-            inner.log.settle_decision(sequence, facts.risk)
+            self.base.log.wait_verified()?;
+            let facts = self.base.log.facts(proof_id)?;
+            self.approvals.check_claimed(*proof_id)?;
+            let sequence =
+                self.base.log.report_unknown(self.base.clock.now(), &facts.entity, proof_id, note.as_deref())?;
+            self.approvals.end_reported(*proof_id, note.as_deref().unwrap_or("the outcome UNKNOWN was reported"))?;
+            self.base.log.settle_decision(sequence, facts.risk)
         })
     }
 
@@ -78,7 +88,7 @@ impl Governor {
     ) -> Result<TrustSnapshot, Error> {
         let reported = self.enqueue_outcome(proof_id, report, note)?;
         if let Some((sequence, risk)) = reported.entry {
-            self.inner.log.settle_decision(sequence, risk)?;
+            self.base.log.settle_decision(sequence, risk)?;
         }
         Ok(reported.trust)
     }
@@ -91,25 +101,24 @@ impl Governor {
         note: Option<&str>,
     ) -> Result<Reported, Error> {
         let outcome = report.outcome;
-        let inner = &*self.inner;
-        inner.log.wait_verified()?;
-        let facts = inner.log.facts(proof_id)?;
-        self.withdraw_unclaimed(*proof_id, outcome)?;
+        self.base.log.wait_verified()?;
+        let facts = self.base.log.facts(proof_id)?;
+        self.approvals.withdraw_unclaimed(*proof_id, outcome)?;
         // Reserved before the agent is locked, so that its decisions do not wait for the index.
-        let Some(reserved) = inner.log.reserve_for(&facts.entity, proof_id, outcome)? else {
+        let Some(reserved) = self.base.log.reserve_for(&facts.entity, proof_id, outcome)? else {
             return Ok(Reported { trust: self.trust_now(&facts)?, entry: None });
         };
-        let cell = self.registered(&facts.entity)?;
-        let now = inner.clock.now();
+        let cell = self.roster.registered(&facts.entity)?;
+        let now = self.base.clock.now();
         let mut agent = cell.write();
-        self.settle_idleness(&mut agent, now)?;
+        self.roster.settle_idleness(&mut agent, now)?;
         // A decision from before the clock stepped back is older than its timestamp says.
-        let still_earns = inner.trust_model.still_earns(&agent.trust, proof_id.at(), now)
-            && !inner.log.queue().is_of_earlier_time(proof_id.sequence());
+        let still_earns = self.roster.trust_model.still_earns(&agent.trust, proof_id.at(), now)
+            && !self.base.log.queue().is_of_earlier_time(proof_id.sequence());
         let earns = Some(facts.earns).filter(|_| still_earns);
         let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk, earns };
-        let next = inner.trust_model.after(&agent.trust, event, self.bearing(&agent, now));
-        let (changed, moved) = Self::moved(&agent, next, Moved::by(TrustCause::Outcome, now));
+        let next = self.roster.trust_model.after(&agent.trust, event, self.roster.bearing(&agent, now));
+        let (changed, moved) = agent.moved(next, Moved::by(TrustCause::Outcome, now));
         let keeps_limits = outcome == Outcome::Failure && report.by_agent;
         let basis = OutcomeBasis { decision: facts.decision, risk: facts.risk, earns, at: now, keeps_limits };
         let draft = OutcomeDraft {
@@ -125,19 +134,20 @@ impl Governor {
         let sequence = reserved.report(now, draft)?;
         *agent = changed.placed_at(sequence);
         if OutcomeBasis::gives_back(Some(basis), outcome) {
-            inner.limits.give_back(proof_id.sequence());
+            self.rules.limits.give_back(proof_id.sequence());
         }
-        let trust = self.trust_of(&agent, now);
+        let trust = self.roster.trust_of(&agent, now);
         drop(agent);
         if facts.decision == Decision::Escalate {
-            self.end_reported(*proof_id, &format!("the outcome {outcome} was reported before anybody answered"))?;
+            self.approvals
+                .end_reported(*proof_id, &format!("the outcome {outcome} was reported before anybody answered"))?;
         }
         Ok(Reported { trust, entry: Some((sequence, facts.risk)) })
     }
 
     fn trust_now(&self, facts: &DecisionFacts) -> Result<TrustSnapshot, Error> {
-        let cell = self.registered(&facts.entity)?;
-        Ok(self.trust_of(&cell.read(), self.inner.clock.now()))
+        let cell = self.roster.registered(&facts.entity)?;
+        Ok(self.roster.trust_of(&cell.read(), self.base.clock.now()))
     }
 }
 

@@ -65,8 +65,8 @@ impl Tools<'_> {
     /// The errors of [`Governor::parse`].
     pub fn explain_parse<'a>(self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseExplanation, Error> {
         let input = input.into();
-        let (explained, redaction) = self.governor.read_input(agent_id, input, Parser::explain)?;
-        self.governor.inner.inputs.remember(&explained.parse.intent, input.text, &redaction)?;
+        let (explained, redaction) = self.governor.inner.intake.read_input(agent_id, input, Parser::explain)?;
+        self.governor.inner.intake.inputs.remember(&explained.parse.intent, input.text, &redaction)?;
         Ok(explained)
     }
 
@@ -106,16 +106,16 @@ impl Tools<'_> {
     /// [`Error::InvalidInput`] for a malformed definition, a repeated name, more than 10,000 tools or more than 64
     /// levels; [`Error::PayloadTooLarge`] over 4 MiB. The catalogue is then unchanged.
     pub fn load(self, definitions: &Value, server: Option<&str>) -> Result<CatalogueReport, Error> {
-        let tools = &self.governor.inner.tools;
+        let tools = &self.governor.inner.intake.tools;
         let _turn = tools.turn();
-        let (catalogue, report) = self.governor.inner.parser.load_tools(&tools.load(), definitions, server)?;
+        let (catalogue, report) = self.governor.inner.intake.parser.load_tools(&tools.load(), definitions, server)?;
         tools.catalogue.store(Arc::new(catalogue));
         Ok(report)
     }
 
     /// Lists the tools of the catalogue in the order in which they were first loaded.
     pub fn list(self) -> Vec<ToolClassification> {
-        self.governor.inner.tools.load().list()
+        self.governor.inner.intake.tools.load().list()
     }
 
     /// Pins, unpins and overrides several tools, all or none, with a single wait for the disk. Returns the tools in the
@@ -181,9 +181,9 @@ impl Tools<'_> {
     /// Replaces the catalogue once the operator's changes are recorded.
     fn rule<T>(self, change: impl FnOnce(&Catalogue) -> Result<Ruled<T>, Error>) -> Result<T, Error> {
         let inner = &self.governor.inner;
-        inner.log.wait_verified()?;
-        let _turn = inner.tools.turn();
-        let Ruled { catalogue, answer, rulings } = change(&inner.tools.load())?;
+        inner.base.log.wait_verified()?;
+        let _turn = inner.intake.tools.turn();
+        let Ruled { catalogue, answer, rulings } = change(&inner.intake.tools.load())?;
         let mut last = None;
         for (key, ruling) in rulings {
             let (state, cause) = match &ruling {
@@ -193,12 +193,12 @@ impl Tools<'_> {
                     "no longer pinned or overridden",
                 ),
             };
-            last = Some(self.governor.set_state(state, cause)?);
+            last = Some(self.governor.inner.base.set_state(state, cause)?);
         }
         if let Some(last) = last {
-            inner.log.settle(last)?;
+            inner.base.log.settle(last)?;
         }
-        inner.tools.catalogue.store(Arc::new(catalogue));
+        inner.intake.tools.catalogue.store(Arc::new(catalogue));
         Ok(answer)
     }
 }

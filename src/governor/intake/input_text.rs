@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::governor::Governor;
-use crate::governor::decider::decide::Stored;
 use crate::governor::intake::recent::Recent;
 use crate::governor::log::Log;
 use crate::model::json::push_members;
@@ -281,7 +279,7 @@ impl Marks {
             Value::Null => {}
             Value::Bool(value) => value.hash(hasher),
             // 80.0 is 80, for a client in another language sends back the other.
-            Value::Number(_) => crate::governor::approvals::plain(value).hash(hasher),
+            Value::Number(_) => super::plain(value).hash(hasher),
             Value::String(text) => text.hash(hasher),
             Value::Array(items) => {
                 hasher.write_usize(items.len());
@@ -323,6 +321,13 @@ pub(crate) struct KeptIntent {
     concealer: Concealer,
 }
 
+/// An intent as stored in the evidence of a record.
+pub(crate) struct Stored {
+    pub(crate) intent: Value,
+    /// Number of redacted texts in it.
+    pub(crate) masked: u64,
+}
+
 impl Stored {
     /// The evidence of an earlier record, for reuse.
     pub(crate) fn kept(&self) -> KeptIntent {
@@ -348,16 +353,16 @@ impl Log<'_> {
     pub fn matches_input(self, proof_id: &ProofId, text: &str) -> Result<Option<bool>, Error> {
         let evidence = self.governor.log().evidence(proof_id)?;
         let inner = &self.governor.inner;
-        let masked = inner.parser.redaction(text, &inner.tools.load()).redacted(text);
+        let masked = inner.intake.parser.redaction(text, &inner.intake.tools.load()).redacted(text);
         Ok(evidence.has_input(masked.as_deref().unwrap_or(text)))
     }
 }
 
-impl Governor {
+impl Inputs {
     /// The evidence to store for an intent; `is_asked` says whether it is escalated.
     pub(crate) fn kept(&self, intent: &Intent, stamp: IntentStamp, is_asked: bool) -> Result<KeptIntent, Error> {
         let mut concealer = Concealer::default();
-        let text = self.inner.inputs.of(intent, is_asked);
+        let text = self.of(intent, is_asked);
         let mut masked = None;
         if has_secrets(&intent.context) {
             let mut stamped = intent.clone();
@@ -371,7 +376,7 @@ impl Governor {
         }
         let count = concealer.count();
         let text = text.map(|text| concealer.text(&text).map_or(text, Into::into));
-        let input = match (self.inner.inputs.how, text) {
+        let input = match (self.how, text) {
             (InputText::Whole | InputText::Asked, Some(text)) => Some(KeptInput::Text(text.to_string())),
             (InputText::Digest, Some(text)) => Some(KeptInput::ToDigest(text.to_string())),
             _ => None,

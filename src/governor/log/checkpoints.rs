@@ -169,7 +169,7 @@ impl Log<'_> {
             Some(made) => made,
             None => self.governor.made_checkpoint()?,
         };
-        let path = self.governor.inner.log.inclusion(index, made.size)?;
+        let path = self.governor.inner.base.log.inclusion(index, made.size)?;
         let proof = InclusionProof::new(index, path, &*made.note).to_string();
         // The proof is made of stored bytes, which may have changed since they were verified.
         match verify_inclusion(&record, &proof, &key) {
@@ -186,7 +186,7 @@ impl Log<'_> {
     /// [`Error::InvalidQuery`] for a size that the log never had or sizes in the wrong order; [`Error::ChainBroken`] or
     /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn prove_consistency(self, old_size: u64, new_size: u64) -> Result<String, Error> {
-        let (size, _) = self.governor.inner.log.tree_head()?;
+        let (size, _) = self.governor.inner.base.log.tree_head()?;
         if new_size > size {
             return Err(Error::query("toSize", format!("is {new_size}, but the log has {size} entries")));
         }
@@ -196,7 +196,7 @@ impl Log<'_> {
                 format!("is {old_size}, which is after toSize {new_size}: give the earlier size first"),
             ));
         }
-        let path = self.governor.inner.log.consistency(old_size, new_size)?;
+        let path = self.governor.inner.base.log.consistency(old_size, new_size)?;
         Ok(ConsistencyProof::new(old_size, new_size, path).to_string())
     }
 
@@ -255,7 +255,7 @@ impl Log<'_> {
 
     /// The contradiction between the log and a checkpoint, if any.
     fn contradiction(self, kept: &Checkpoint) -> Result<Option<Breakage>, Error> {
-        let (size, _) = self.governor.inner.log.tree_head()?;
+        let (size, _) = self.governor.inner.base.log.tree_head()?;
         let breakage = |kind, expected, found| {
             Breakage::from(BreakageParts {
                 sequence: Sequence::new(kept.size()),
@@ -271,7 +271,7 @@ impl Log<'_> {
             let (expected, found) = (format!("{} entries", kept.size()), size.to_string());
             return Ok(Some(breakage(BrokenKind::Missing, expected, found)));
         }
-        let root = self.governor.inner.log.root_at(kept.size())?;
+        let root = self.governor.inner.base.log.root_at(kept.size())?;
         Ok((root != kept.root()).then(|| {
             let expected = format!("root {} over its first {} entries", kept.root(), kept.size());
             breakage(BrokenKind::Tampering, expected, format!("root {root}"))
@@ -320,7 +320,7 @@ impl Governor {
         let Some(background) = background else { return Ok(()) };
         background.stop();
         // A log that accepts no entries is not signed; it reports the reason itself.
-        if self.inner.log.refusal().is_some() { Ok(()) } else { self.made_checkpoint().map(drop) }
+        if self.inner.base.log.refusal().is_some() { Ok(()) } else { self.made_checkpoint().map(drop) }
     }
 
     fn regular_checkpoint(&self) {
@@ -332,16 +332,16 @@ impl Governor {
         let Checkpoints { hook, newest, .. } = &self.inner.checkpoints;
         let key = self.inner.checkpoints.key()?;
         // Only what the journal says is signed.
-        self.inner.log.wait_verified()?;
+        self.inner.base.log.wait_verified()?;
         let made = {
             let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
-            let (size, root) = self.inner.log.tree_head()?;
+            let (size, root) = self.inner.base.log.tree_head()?;
             if let Some(same) = newest.as_ref().filter(|made| made.size == size) {
                 return Ok(same.clone());
             }
             let signed = Checkpoint::new(key.name(), size, root).and_then(|checkpoint| checkpoint.sign(key));
             let note = signed.map_err(|error| Error::Internal { message: error.to_string() })?;
-            self.inner.log.keep_checkpoint(&note)?;
+            self.inner.base.log.keep_checkpoint(&note)?;
             let made = Made { size, note: note.into() };
             *newest = Some(made.clone());
             made

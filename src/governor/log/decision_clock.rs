@@ -149,23 +149,23 @@ impl Log<'_> {
     pub fn accept_clock(self, by: &str, note: &str) -> Result<ClockReport, Error> {
         let inner = &*self.governor.inner;
         let (by, note) = (checked_person("by", by)?, checked_note(note)?.trim().to_owned());
-        inner.log.wait_verified()?;
+        inner.base.log.wait_verified()?;
         // What has expired by the previous time stays expired.
-        self.governor.end_what_is_due();
+        self.governor.inner.approvals.end_what_is_due();
         inner.extensions.expire(self.governor);
-        let shown = inner.clock.system.now();
+        let shown = inner.base.clock.system.now();
         // Held from before the step until the counters are reset, so that no decision sees one without the other.
-        let restarting = inner.limits.restarting();
-        let (sequence, from) = inner.log.accept_clock(shown, by, note)?;
-        inner.clock.accept(shown);
+        let restarting = inner.rules.limits.restarting();
+        let (sequence, from) = inner.base.log.accept_clock(shown, by, note)?;
+        inner.base.clock.accept(shown);
         if shown < from {
             restarting.restart(shown);
-            self.governor.end_long_pre_approvals(shown);
+            self.governor.inner.approvals.end_long_pre_approvals(shown);
         } else {
             drop(restarting);
         }
-        inner.log.settle_in_any_case(sequence)?;
-        self.governor.restart_trust(inner.clock.now())?;
+        inner.base.log.settle_in_any_case(sequence)?;
+        self.governor.inner.roster.restart_trust(inner.base.clock.now())?;
         Ok(ClockReport::from(ClockReportParts { from, to: shown }))
     }
 }

@@ -41,13 +41,13 @@ impl Log<'_> {
         {
             return Err(Error::input("proofIds", format!("expected at most {MOST_IDS} ids at once")));
         }
-        if let Some(asked) = self.governor.pending_in(selection) {
+        if let Some(asked) = self.governor.inner.approvals.pending_in(selection) {
             let message = format!("{asked} is pending, and its reviewer needs the evidence; have it answered first");
             return Err(Error::Conflict { message });
         }
-        let (retention, now) = (self.governor.inner.retention, self.governor.inner.clock.now());
-        self.governor.inner.clock.check()?;
-        let erased = self.governor.inner.log.erase(now, selection, &cause, &|time| retention.kept_until(time))?;
+        let (retention, now) = (self.governor.inner.retention, self.governor.inner.base.clock.now());
+        self.governor.inner.base.clock.check()?;
+        let erased = self.governor.inner.base.log.erase(now, selection, &cause, &|time| retention.kept_until(time))?;
         self.governor.forget_observed()?;
         Ok(erased)
     }

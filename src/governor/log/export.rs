@@ -38,7 +38,7 @@ impl Log<'_> {
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
-        self.governor.inner.log.export(range, out, progress)
+        self.governor.inner.base.log.export(range, out, progress)
     }
 
     /// Resumes an interrupted export with its own range, up to the current end of the log. The caller first truncates
@@ -55,7 +55,7 @@ impl Log<'_> {
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
-        self.governor.inner.log.resume_export(point, out, progress)
+        self.governor.inner.base.log.resume_export(point, out, progress)
     }
 }
 

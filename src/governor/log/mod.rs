@@ -26,7 +26,7 @@ impl<'a> Log<'a> {
     /// An item is an error when the query is invalid or the index cannot be read, and then it is the last item, or when
     /// a record of a damaged log cannot be read.
     pub fn records(self, query: &ProofQuery) -> impl Iterator<Item = Result<ProofRecord, Error>> + use<'a> {
-        self.governor.inner.log.records(query)
+        self.governor.inner.base.log.records(query)
     }
 
     /// Iterates over the proof records of an intent, oldest first: one for each time it was decided.
@@ -40,7 +40,7 @@ impl<'a> Log<'a> {
     ///
     /// [`Error::ProofNotFound`], [`Error::ProofElsewhere`] for an archived record, [`Error::StorageUnavailable`].
     pub fn record(self, proof_id: &ProofId) -> Result<ProofRecord, Error> {
-        self.governor.inner.log.record(proof_id)
+        self.governor.inner.base.log.record(proof_id)
     }
 
     /// Returns the evidence of a decision: the inputs it was based on, stored beside its record.
@@ -50,7 +50,7 @@ impl<'a> Log<'a> {
     /// [`Error::ProofNotFound`], [`Error::ProofElsewhere`] for an archived record, [`Error::EvidenceErased`],
     /// [`Error::StorageUnavailable`].
     pub fn evidence(self, proof_id: &ProofId) -> Result<Evidence, Error> {
-        self.governor.inner.log.evidence(proof_id)
+        self.governor.inner.base.log.evidence(proof_id)
     }
 
     /// The findings when the store was opened: whether it is new, and whether a crash had cut a write short.
@@ -65,6 +65,6 @@ impl<'a> Log<'a> {
     ///
     /// [`Error::StorageUnavailable`] when an entry could not be written.
     pub fn flush(self) -> Result<(), Error> {
-        self.governor.inner.log.flush()
+        self.governor.inner.base.log.flush()
     }
 }

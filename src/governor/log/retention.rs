@@ -33,7 +33,7 @@ impl Log<'_> {
     /// is frozen all the same.
     pub fn freeze(self, cause: &str) -> Result<(), Error> {
         let cause = checked_note(cause)?;
-        self.governor.inner.log.freeze(self.governor.inner.clock.now(), cause)?;
+        self.governor.inner.base.log.freeze(self.governor.inner.base.clock.now(), cause)?;
         #[cfg(feature = "checkpoints")]
         self.governor.last_checkpoint()?;
         Ok(())
@@ -70,23 +70,25 @@ impl Log<'_> {
     /// in the log, an error leaves the log unchanged and at most an unneeded file behind.
     pub fn archive(self, before: Timestamp, file: impl AsRef<Path>) -> Result<Option<ArchiveReport>, Error> {
         let (folder, name) = placed(file.as_ref())?;
-        let now = self.governor.inner.clock.now();
-        self.governor.inner.clock.check()?;
+        let now = self.governor.inner.base.clock.now();
+        self.governor.inner.base.clock.check()?;
         let counted = Timestamp::from_millis(now.as_millis().saturating_sub(LONGEST_LIMIT_WINDOW));
         let count = self
             .governor
             .inner
+            .base
             .log
             .archivable_up_to(before.min(counted), self.governor.inner.extensions.wanted_from())?;
         if count == 0 {
             return Ok(None);
         }
         // States are recorded again, so they must be what the journal says.
-        self.governor.inner.log.wait_verified()?;
+        self.governor.inner.base.log.wait_verified()?;
         let again = Rerecording::of(self.governor, now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
         let sign = |entries, root| self.governor.signed(entries, root);
-        let report = self.governor.inner.log.archive(now, count, &|key| again.may_leave(key), &to, &name, &sign)?;
+        let report =
+            self.governor.inner.base.log.archive(now, count, &|key| again.may_leave(key), &to, &name, &sign)?;
         self.governor.inner.approvals.queue.forget_before(report.entries);
         self.governor.inner.approvals.given.forget_before(report.entries, now);
         self.governor.inner.tasks.forget_before(report.entries, now);
@@ -120,7 +122,7 @@ impl Log<'_> {
                 let message = format!("{:?} does not begin where the archive before it ends", archive.file);
                 return Err(Error::ArchiveBroken { message });
             }
-            let noted = self.governor.inner.log.archived_sha256(archive.from, archive.entries);
+            let noted = self.governor.inner.base.log.archived_sha256(archive.from, archive.entries);
             if noted.is_some_and(|noted| noted != archive.sha256) {
                 let message = format!("{:?} is not the file that the log wrote: its SHA-256 differs", archive.file);
                 return Err(Error::ArchiveBroken { message });
@@ -128,7 +130,7 @@ impl Log<'_> {
             records += archive.records;
             last = Some(archive);
         }
-        let start = self.governor.inner.log.begins();
+        let start = self.governor.inner.base.log.begins();
         if let Some(last) = last
             && (last.entries, last.link, last.root, last.head_hash)
                 != (start.entries, start.link, start.root, start.head_hash)

@@ -8,7 +8,7 @@ impl Log<'_> {
     /// Returns the progress of the verification that started when the log was opened, of interest with
     /// [`OpenVerification::Behind`](crate::proof::OpenVerification::Behind).
     pub fn verification(self) -> VerificationState {
-        self.governor.inner.log.verification_state()
+        self.governor.inner.base.log.verification_state()
     }
 
     /// Verifies the log like [`Governor::verify`], with options: a starting position, progress reports, the number of
@@ -21,7 +21,7 @@ impl Log<'_> {
     ///
     /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn verify(self, options: &VerifyOptions) -> Result<Verification, Error> {
-        let mut found = self.governor.inner.log.verify_with(options)?;
+        let mut found = self.governor.inner.base.log.verify_with(options)?;
         found.checked.torn.clone_from(&self.governor.inner.opening.recovered);
         Ok(found)
     }

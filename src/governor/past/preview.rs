@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
@@ -183,10 +184,10 @@ impl Governor {
         match request.0 {
             Request::Intent(intent) => {
                 intent.check()?;
-                look(&*self.inner.inputs.bound(Cow::Borrowed(intent))?, RiskSource::Caller)
+                look(&*self.inner.intake.inputs.bound(Cow::Borrowed(intent))?, RiskSource::Caller)
             }
             Request::Input(agent_id, input) => {
-                let parsed = self.parsed(agent_id, input)?;
+                let parsed = self.inner.intake.parsed(agent_id, input)?;
                 let preview = look(&parsed.result.intent, RiskSource::of(&parsed))?;
                 Ok(Preview { parse: Some(parsed.result), ..preview })
             }
@@ -198,11 +199,11 @@ impl Governor {
             Err(error @ Error::Policy { .. }) => self.undecided(intent, source, &error)?,
             ahead => ahead?,
         };
-        let request = self.request(intent, &agent, source, now);
-        let mut rules = policies.explain(&request, &mut self.inner.limits.window(now));
+        let request = self.inner.decider.request(intent, &agent, source, now);
+        let mut rules = policies.explain(&request, &mut self.inner.rules.limits.window(now));
         let may_act = agent.state == AgentState::Active
-            && self.inner.stops.load().over(&agent).is_none()
-            && self.unpermitted(request.risk, &intent.required_capabilities, now).is_none();
+            && self.inner.roster.stops.load().over(&agent).is_none()
+            && self.inner.roster.unpermitted(request.risk, &intent.required_capabilities, now).is_none();
         if !may_act || preview.error.is_some() {
             // Policies do not decide for an agent that may not act, without a permit, or when a condition fails.
             rules.iter_mut().for_each(RuleTrace::decides_nothing);
@@ -220,13 +221,13 @@ impl Governor {
 
     fn look_ahead(&self, intent: &Intent, source: RiskSource) -> Result<Ahead, Error> {
         self.ahead(intent, source, |policies, request, agent| {
-            let mut meter = self.inner.limits.window(request.now);
-            let unpermitted = self.unpermitted(request.risk, &intent.required_capabilities, request.now);
-            let verdict = verdict(policies, request, agent, &self.inner.stops.load(), unpermitted, &mut meter)?;
+            let mut meter = self.inner.rules.limits.window(request.now);
+            let unpermitted = self.inner.roster.unpermitted(request.risk, &intent.required_capabilities, request.now);
+            let verdict = verdict(policies, request, agent, &self.inner.roster.stops.load(), unpermitted, &mut meter)?;
             if verdict.decision != Decision::Escalate {
                 return Ok(verdict);
             }
-            Ok(self.agreed_beforehand(request, verdict, policies.digest(), &mut meter).0)
+            Ok(self.inner.approvals.agreed_beforehand(request, verdict, policies.digest(), &mut meter).0)
         })
     }
 
@@ -236,15 +237,15 @@ impl Governor {
         source: RiskSource,
         decide: impl FnOnce(&PolicySet, &PolicyRequest<'_>, &AgentRecord) -> Result<PolicyVerdict, Error>,
     ) -> Result<Ahead, Error> {
-        let now = self.inner.clock.now();
-        let agent = match self.registered(&intent.agent_id) {
-            Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
-                crate::governor::roster::agents::newcomer(&self.inner.trust_model, &intent.agent_id, now)
+        let now = self.inner.base.clock.now();
+        let agent = match self.inner.roster.registered(&intent.agent_id) {
+            Err(Error::AgentNotFound { .. }) if self.inner.roster.auto_register => {
+                crate::governor::roster::agents::newcomer(&self.inner.roster.trust_model, &intent.agent_id, now)
             }
             found => found?.read().clone(),
         };
-        let policies = self.policies().current();
-        let request = self.request(intent, &agent, source, now);
+        let policies = self.inner.rules.policies.load_full();
+        let request = self.inner.decider.request(intent, &agent, source, now);
         let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
             decide(&policies, &request, &agent)?;
         let preview = Preview {
@@ -308,5 +309,5 @@ struct Ahead {
     preview: Preview,
     agent: AgentRecord,
     now: Timestamp,
-    policies: PolicySet,
+    policies: Arc<PolicySet>,
 }

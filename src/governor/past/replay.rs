@@ -296,7 +296,7 @@ impl Policies<'_> {
         let mut replay = Replay::default();
         let mut seen = 0_u64;
         let reads_now = candidate.reads_now();
-        self.governor.inner.log.each_past(&range.0, &mut |past| {
+        self.governor.inner.base.log.each_past(&range.0, &mut |past| {
             seen += 1;
             if seen.is_multiple_of(1000) {
                 progress(seen);

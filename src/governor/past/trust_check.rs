@@ -20,11 +20,11 @@ impl Trust<'_> {
     /// [`Error::ChainBroken`] if the log does not verify; [`Error::StorageUnavailable`] when it cannot be read.
     pub fn verify(self) -> Result<TrustCheck, Error> {
         let mut rebuilding = Rebuilding::default();
-        self.governor.inner.log.each_trust_step(&mut |step| rebuilding.take(self.governor, step))?;
+        self.governor.inner.base.log.each_trust_step(&mut |step| rebuilding.take(self.governor, step))?;
         let mut check = TrustCheck::new(rebuilding.agents.len() as u64);
         for (agent_id, found) in rebuilding.agents {
             let difference = found.difference.or_else(|| {
-                let cell = self.governor.inner.ledger.get(&agent_id)?;
+                let cell = self.governor.inner.roster.ledger.get(&agent_id)?;
                 let kept = cell.read().trust;
                 let rebuilt = found.rebuild.state()?;
                 // Changes since the log was read are not compared.
@@ -67,7 +67,7 @@ impl Rebuilding {
             return;
         }
         let Ok(stated) = serde_json::from_slice::<AgentRecord>(step.value) else { return };
-        let ceiling = governor.ceiling_of(stated.profile());
+        let ceiling = governor.inner.roster.ceiling_of(stated.profile());
         let found = self.agents.entry(stated.agent_id.clone()).or_insert_with(|| Found {
             rebuild: Rebuild::default(),
             at: step.sequence,

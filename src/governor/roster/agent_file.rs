@@ -4,7 +4,7 @@ use std::io::{BufRead, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::governor::Governor;
+use crate::governor::roster::Roster;
 use crate::governor::roster::agents::Agents;
 use crate::model::{
     Agent, AgentId, AgentImport, AgentProfile, AgentState, Error, Score, Sequence, Tier, Timestamp, TrustSnapshot,
@@ -33,8 +33,8 @@ impl Agents<'_> {
     ///
     /// [`Error::StorageUnavailable`] when `out` cannot be written.
     pub fn export(self, out: &mut dyn Write) -> Result<u64, Error> {
-        let now = self.governor.inner.clock.now();
-        let cells = self.governor.inner.ledger.all();
+        let now = self.governor.inner.base.clock.now();
+        let cells = self.governor.inner.roster.ledger.all();
         let count = cells.len() as u64;
         let mut write = |line: Result<String, serde_json::Error>| {
             let line =
@@ -45,7 +45,7 @@ impl Agents<'_> {
         write(serde_json::to_string(&manifest))?;
         for cell in cells {
             let agent = cell.read();
-            let TrustSnapshot { score, tier, .. } = self.governor.trust_of(&agent, now);
+            let TrustSnapshot { score, tier, .. } = self.governor.inner.roster.trust_of(&agent, now);
             let line = Line {
                 agent_id: agent.agent_id.to_string(),
                 score,
@@ -67,17 +67,17 @@ impl Agents<'_> {
     /// [`Error::InvalidInput`] at the first invalid line, with its number; [`Error::StorageUnavailable`] when an agent
     /// cannot be recorded. Agents imported before the error remain.
     pub fn import(self, from: &mut dyn BufRead) -> Result<AgentImport, Error> {
-        self.governor.inner.log.wait_verified()?;
+        self.governor.inner.base.log.wait_verified()?;
         let mut last = None;
-        let imported = self.governor.import_lines(from, &mut last);
+        let imported = self.governor.inner.roster.import_lines(from, &mut last);
         if let Some(sequence) = last {
-            self.governor.inner.log.settle(sequence)?;
+            self.governor.inner.base.log.settle(sequence)?;
         }
         imported
     }
 }
 
-impl Governor {
+impl Roster {
     fn import_lines(&self, from: &mut dyn BufRead, last: &mut Option<Sequence>) -> Result<AgentImport, Error> {
         let mut lines = Lines { from, number: 0, text: String::new() };
         let Some(manifest) = lines.next()? else { return Err(lines.wrong("is missing: expected the manifest")) };
@@ -87,7 +87,7 @@ impl Governor {
         }
         let mut import = AgentImport::default();
         while let Some(line) = lines.next()? {
-            let at = self.inner.clock.now();
+            let at = self.base.clock.now();
             let record = read(self, line, at).map_err(|why| lines.wrong(&why))?;
             match self.put_in(record, "imported", at)? {
                 (Ok(_), sequence) => {
@@ -135,12 +135,12 @@ struct Line {
 }
 
 /// Reads an agent from a line, with the checks of a registration.
-fn read(governor: &Governor, line: &str, at: Timestamp) -> Result<AgentRecord, String> {
+fn read(roster: &Roster, line: &str, at: Timestamp) -> Result<AgentRecord, String> {
     let Line { agent_id, score, tier, state, profile } =
         serde_json::from_str(line).map_err(|error| error.to_string())?;
     let (agent_id, score, profile): (AgentId, Score, AgentProfile) =
         Agent::of(agent_id, score, profile).validated().map_err(|error| error.to_string())?;
-    governor.checked_score(score, &profile).map_err(|error| error.to_string())?;
+    roster.checked_score(score, &profile).map_err(|error| error.to_string())?;
     let mut trust = TrustState::new(score, at);
     trust.tier = tier.map_or(trust.tier, |tier| tier.min(trust.tier));
     Ok(AgentRecord::new(agent_id, state, profile, trust))

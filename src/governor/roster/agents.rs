@@ -1,10 +1,11 @@
 //! Registering, reading, changing and suspending agents.
 
+use crate::governor::roster::Roster;
 use crate::model::parts::TrustChangeParts;
 use std::sync::Arc;
 
 use crate::governor::roster::kill_switch::with_context;
-use crate::governor::roster::trust::Moved;
+use crate::governor::roster::trust::{Moved, ceiling_text};
 use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::states::checked_note;
 use crate::governor::{Governor, checked_agent_id, states};
@@ -30,12 +31,12 @@ impl Agents<'_> {
     /// when an agent with this id is registered; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot
     /// be recorded.
     pub fn register(self, agent: Agent) -> Result<AgentInfo, Error> {
-        let at = self.governor.inner.clock.now();
+        let at = self.governor.inner.base.clock.now();
         let (agent_id, score, profile) = agent.validated()?;
-        self.governor.checked_score(score, &profile)?;
+        self.governor.inner.roster.checked_score(score, &profile)?;
         let record = AgentRecord::new(agent_id, AgentState::Active, profile, TrustState::new(score, at));
-        match self.governor.insert_agent(record, "registered", at)? {
-            Ok(cell) => Ok(self.governor.info(&cell.read(), at)),
+        match self.governor.inner.roster.insert_agent(record, "registered", at)? {
+            Ok(cell) => Ok(self.governor.inner.roster.info(&cell.read(), at)),
             Err(cell) => {
                 let message = format!("agent {:?} is registered already", cell.read().agent_id.as_str());
                 Err(Error::Conflict { message })
@@ -73,21 +74,28 @@ impl Agents<'_> {
     ///
     /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id.
     pub fn get(self, agent_id: &str) -> Result<AgentInfo, Error> {
-        let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
-        Ok(self.governor.info(&cell.read(), self.governor.inner.clock.now()))
+        let cell = self.governor.inner.roster.registered(&checked_agent_id(agent_id)?)?;
+        Ok(self.governor.inner.roster.info(&cell.read(), self.governor.inner.base.clock.now()))
     }
 
     /// Lists every registered agent, sorted by id.
     pub fn list(self) -> Vec<AgentInfo> {
-        let now = self.governor.inner.clock.now();
-        self.governor.inner.ledger.all().iter().map(|cell| self.governor.info(&cell.read(), now)).collect()
+        let now = self.governor.inner.base.clock.now();
+        self.governor
+            .inner
+            .roster
+            .ledger
+            .all()
+            .iter()
+            .map(|cell| self.governor.inner.roster.info(&cell.read(), now))
+            .collect()
     }
 
     /// Returns the number of registered agents, and at most `count` of them, sorted by id, after skipping `skip`.
     pub fn page(self, skip: usize, count: usize) -> (usize, Vec<AgentInfo>) {
-        let now = self.governor.inner.clock.now();
-        let all = self.governor.inner.ledger.all();
-        let some = all.iter().skip(skip).take(count).map(|cell| self.governor.info(&cell.read(), now));
+        let now = self.governor.inner.base.clock.now();
+        let all = self.governor.inner.roster.ledger.all();
+        let some = all.iter().skip(skip).take(count).map(|cell| self.governor.inner.roster.info(&cell.read(), now));
         (all.len(), some.collect())
     }
 
@@ -130,47 +138,52 @@ impl Agents<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn update(self, agent_id: &str, change: AgentChange, note: &str) -> Result<AgentInfo, Error> {
         let note = checked_note(note)?;
-        self.governor.inner.log.wait_verified()?;
-        let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
-        let at = self.governor.inner.clock.now();
+        self.governor.inner.base.log.wait_verified()?;
+        let cell = self.governor.inner.roster.registered(&checked_agent_id(agent_id)?)?;
+        let at = self.governor.inner.base.clock.now();
         let mut agent = cell.write();
         let profile = change.apply_to(agent.profile())?;
         let changed = agent.with_profile(profile);
-        let capped = match self.governor.ceiling_of(changed.profile()) {
-            Some(ceiling) if ceiling < self.governor.trust_of(&agent, at).score => {
-                self.governor.inner.trust_model.capped(&agent.trust, self.governor.bearing(&changed, at))
-            }
+        let capped = match self.governor.inner.roster.ceiling_of(changed.profile()) {
+            Some(ceiling) if ceiling < self.governor.inner.roster.trust_of(&agent, at).score => self
+                .governor
+                .inner
+                .roster
+                .trust_model
+                .capped(&agent.trust, self.governor.inner.roster.bearing(&changed, at)),
             _ => agent.trust,
         };
-        let (moved, trust) = Governor::moved(&agent, capped, Moved::by(TrustCause::Ceiling, at));
+        let (moved, trust) = agent.moved(capped, Moved::by(TrustCause::Ceiling, at));
         let changed = AgentRecord { trust: moved.trust, ..changed };
         let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
         let change = ChangeDraft { state: state_of(&changed)?, cause: caused("changed", &note), trust };
-        let sequence = self.governor.inner.log.queue().change(at, change)?;
+        let sequence = self.governor.inner.base.log.queue().change(at, change)?;
         let changed = changed.placed_at(sequence);
         *agent = changed;
-        let info = self.governor.info(&agent, at);
-        self.governor.inner.stops.interventions().note(&KillSwitchScope::Agent(agent.agent_id.clone()));
+        let info = self.governor.inner.roster.info(&agent, at);
+        self.governor.inner.roster.stops.interventions().note(&KillSwitchScope::Agent(agent.agent_id.clone()));
         drop(agent);
-        self.governor.inner.log.settle(sequence)?;
+        self.governor.inner.base.log.settle(sequence)?;
         Ok(info)
     }
 
     fn change_state(self, agent_id: &str, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
         let note = checked_note(note)?;
         let agent_id = checked_agent_id(agent_id)?;
-        let cell = self.governor.registered(&agent_id)?;
+        let cell = self.governor.inner.roster.registered(&agent_id)?;
         let halts = state != AgentState::Active;
         if halts {
             // Takes effect before the agent's lock is acquired, which callers that wait for room in a full queue may
             // hold.
-            self.governor.inner.stops.hold(&agent_id);
+            self.governor.inner.roster.stops.hold(&agent_id);
         }
-        let changed = self.governor.inner.log.wait_verified().and_then(|()| {
+        let changed = self.governor.inner.base.log.wait_verified().and_then(|()| {
             if halts {
                 // Before the suspension is recorded, so that a crash in between leaves no pre-approval that should have
                 // ended.
                 self.governor
+                    .inner
+                    .approvals
                     .end_pre_approvals_of(&KillSwitchScope::Agent(agent_id.clone()), &format!("it was {state}"));
             }
             self.change_state_of(&cell, state, &note)
@@ -184,14 +197,14 @@ impl Agents<'_> {
             }
             Err(error) if !halts => Err(error),
             changed => {
-                self.governor.inner.stops.release(&agent_id);
+                self.governor.inner.roster.stops.release(&agent_id);
                 changed
             }
         }
     }
 
     fn change_state_of(self, cell: &AgentCell, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
-        let at = self.governor.inner.clock.now();
+        let at = self.governor.inner.base.clock.now();
         let mut agent = cell.write();
         if agent.state == AgentState::Retired && state != AgentState::Retired {
             let message = format!("agent {:?} is retired for good; register another", agent.agent_id.as_str());
@@ -201,25 +214,25 @@ impl Agents<'_> {
         let cause = caused(state.as_str(), note);
         let change = ChangeDraft { state: state_of(&changed)?, cause, trust: None };
         let sequence = match state {
-            AgentState::Active => self.governor.inner.log.queue().change(at, change)?,
+            AgentState::Active => self.governor.inner.base.log.queue().change(at, change)?,
             // Needs no room in the queue. The lock kept out every decision that would have to be reevaluated.
-            AgentState::Suspended | AgentState::Retired => self.governor.inner.log.queue().stop(at, 0, change)?,
+            AgentState::Suspended | AgentState::Retired => self.governor.inner.base.log.queue().stop(at, 0, change)?,
         };
-        self.governor.inner.ledger.replace(&mut agent, changed);
-        let info = self.governor.info(&agent, at);
+        self.governor.inner.roster.ledger.replace(&mut agent, changed);
+        let info = self.governor.inner.roster.info(&agent, at);
         drop(agent);
-        self.governor.inner.log.settle(sequence)?;
+        self.governor.inner.base.log.settle(sequence)?;
         Ok(info)
     }
 }
 
-impl Governor {
+impl Roster {
     /// The agent that makes a request; an unknown one is registered if the governor was built with auto-registration.
     pub(crate) fn acting(&self, agent_id: &AgentId) -> Result<Arc<AgentCell>, Error> {
         match self.registered(agent_id) {
-            Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
-                let at = self.inner.clock.now();
-                let record = newcomer(&self.inner.trust_model, agent_id, at);
+            Err(Error::AgentNotFound { .. }) if self.auto_register => {
+                let at = self.base.clock.now();
+                let record = newcomer(&self.trust_model, agent_id, at);
                 // Another thread may have registered it first.
                 Ok(self.insert_agent(record, "registered at its first request", at)?.unwrap_or_else(|cell| cell))
             }
@@ -228,7 +241,7 @@ impl Governor {
     }
 
     pub(crate) fn registered(&self, agent_id: &AgentId) -> Result<Arc<AgentCell>, Error> {
-        self.inner.ledger.get(agent_id).ok_or_else(|| Error::agent_not_found(agent_id.as_str()))
+        self.ledger.get(agent_id).ok_or_else(|| Error::agent_not_found(agent_id.as_str()))
     }
 
     /// Enqueues an agent's registration, adds it to the ledger, and waits for the commit.
@@ -239,10 +252,10 @@ impl Governor {
         at: Timestamp,
     ) -> Result<Result<Arc<AgentCell>, Arc<AgentCell>>, Error> {
         record.agent_id.check_new().map_err(|error| Error::input("agentId", error.to_string()))?;
-        self.inner.log.wait_verified()?;
+        self.base.log.wait_verified()?;
         let (inserted, ordered) = self.put_in(record, cause, at)?;
         if let Some(sequence) = ordered {
-            self.inner.log.settle(sequence)?;
+            self.base.log.settle(sequence)?;
         }
         Ok(inserted)
     }
@@ -256,7 +269,7 @@ impl Governor {
         at: Timestamp,
     ) -> Result<(Result<Arc<AgentCell>, Arc<AgentCell>>, Option<Sequence>), Error> {
         let mut ordered = None;
-        let inserted = self.inner.ledger.insert(record, |record| {
+        let inserted = self.ledger.insert(record, |record| {
             ordered = Some(self.order_newcomer(record, cause, at)?);
             Ok::<(), Error>(())
         })?;
@@ -271,7 +284,7 @@ impl Governor {
         let noted = AgentRecord { trust: agent.trust.noted(StateDraft::OWN_PLACE), ..agent.clone() };
         let trust = Some((agent.agent_id.clone(), trust));
         let sequence = self
-            .inner
+            .base
             .log
             .queue()
             .change(at, ChangeDraft { state: state_of(&noted)?, cause: cause.to_owned(), trust })?;
@@ -283,7 +296,7 @@ impl Governor {
     pub(crate) fn checked_score(&self, score: Score, profile: &AgentProfile) -> Result<(), Error> {
         match self.ceiling_of(profile) {
             Some(ceiling) if score > ceiling => {
-                let whose = Self::said_of_ceiling(profile, ceiling);
+                let whose = ceiling_text(profile, ceiling);
                 Err(Error::input("score", format!("expected at most {ceiling}, {whose}, found {score}")))
             }
             _ => Ok(()),
@@ -344,9 +357,9 @@ mod tests {
         }
         let terms = serde_json::from_value(serde_json::json!({
             "group": "desk", "capabilities": ["payment:transfer"], "rules": ["money"],
-            "until": Timestamp::from_millis(governor.inner.clock.now().as_millis() + 3_600_000),
+            "until": Timestamp::from_millis(governor.inner.base.clock.now().as_millis() + 3_600_000),
         }));
-        let approval = PreApproval::new(terms.unwrap(), governor.inner.clock.now()).unwrap();
+        let approval = PreApproval::new(terms.unwrap(), governor.inner.base.clock.now()).unwrap();
         governor.escalations().pre_approve(approval, Review::by("ann")).unwrap();
         let reading = |agent: &str, notes: usize| {
             let intent = Intent::new(agent, "read", RiskLevel::Low, ["document:read"]).unwrap();
@@ -355,7 +368,7 @@ mod tests {
         assert_eq!(governor.enforce(&reading("a", 1)).unwrap().decision, Decision::Allow);
         governor.log().flush().unwrap();
 
-        let held_up = governor.inner.log.hold_up();
+        let held_up = governor.inner.base.log.hold_up();
         let full = loop {
             if let Err(error) = governor.enforce_pending(&reading("filler", 20_000)) {
                 break error;

@@ -7,11 +7,13 @@ use arc_swap::{ArcSwap, Guard};
 use serde::{Deserialize, Serialize};
 
 use crate::governor::Governor;
+use crate::governor::roster::Roster;
+use crate::governor::roster::interventions::Interventions;
 use crate::governor::state_kinds::{StateKind as _, Stops};
 use crate::governor::states::{self, checked_note};
 use crate::model::{
-    AgentId, ENDED_BY_KILL_SWITCH, Error, InvalidValue, KillSwitchEntry, KillSwitchId, KillSwitchReport,
-    KillSwitchScope, Label, ProofPage, ProofRecord, Timestamp, checked_person,
+    AgentId, Error, InvalidValue, KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope, Label, ProofPage,
+    ProofRecord, Timestamp, checked_person,
 };
 use crate::proof::{ChangeDraft, ProofQuery, StateDraft};
 use crate::trust::AgentRecord;
@@ -54,25 +56,26 @@ impl KillSwitch<'_> {
     }
 
     fn set_by(self, scope: KillSwitchScope, by: String, note: String) -> Result<KillSwitchReport, Error> {
-        let at = self.governor.inner.clock.now();
-        let stop = KillSwitchEntry::new(KillSwitchId::new(at, self.governor.inner.entropy.bits()), scope, by, note, at);
+        let at = self.governor.inner.base.clock.now();
+        let stop =
+            KillSwitchEntry::new(KillSwitchId::new(at, self.governor.inner.base.entropy.bits()), scope, by, note, at);
         let (id, scope) = (stop.id, stop.scope.clone());
         let change =
             ChangeDraft { state: state_of(&stop)?, cause: cause("kill switch set", &stop.by, &stop.note), trust: None };
 
-        let turn = self.governor.inner.stops.turn();
-        let epoch = self.governor.inner.stops.set(stop);
-        let ordered = self.governor.inner.log.queue().stop(at, epoch, change);
+        let turn = self.governor.inner.roster.stops.turn();
+        let epoch = self.governor.inner.roster.stops.set(stop);
+        let ordered = self.governor.inner.base.log.queue().stop(at, epoch, change);
         drop(turn);
-        ordered.and_then(|sequence| self.governor.inner.log.settle(sequence)).map_err(|error| {
+        ordered.and_then(|sequence| self.governor.inner.base.log.settle(sequence)).map_err(|error| {
             with_context(
                 error,
                 &format!("the kill switch {id} is in force, but it is not recorded and is lost on a restart"),
             )
         })?;
 
-        let died = self.governor.after_stop(&scope);
-        let (open, open_total) = self.governor.open_of(&scope, 0, MOST_TOLD).map_err(|error| {
+        let died = self.governor.inner.approvals.after_stop(&scope);
+        let (open, open_total) = self.governor.inner.roster.open_of(&scope, 0, MOST_TOLD).map_err(|error| {
             with_context(error, &format!("the kill switch {id} is in force, but the open actions cannot be read"))
         })?;
         Ok(KillSwitchReport::new(id, open, open_total, died))
@@ -97,11 +100,11 @@ impl KillSwitch<'_> {
     }
 
     fn lift_by(self, id: &KillSwitchId, by: String, note: String) -> Result<(), Error> {
-        let _lifting = self.governor.inner.stops.lifting();
+        let _lifting = self.governor.inner.roster.stops.lifting();
         // Waits for a kill switch that is being set, so that its entry precedes that of its lifting.
         let stop = {
-            let _turn = self.governor.inner.stops.turn();
-            self.governor.inner.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
+            let _turn = self.governor.inner.roster.stops.turn();
+            self.governor.inner.roster.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
         };
         let Some(stop) = stop else {
             return Err(Error::Conflict { message: format!("no kill switch {id} is set") });
@@ -115,22 +118,22 @@ impl KillSwitch<'_> {
             };
             return Err(Error::Conflict { message });
         }
-        let at = self.governor.inner.clock.now();
+        let at = self.governor.inner.base.clock.now();
         let lifted = KillSwitchState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
-        let sequence = self.governor.inner.log.queue().set_state(
+        let sequence = self.governor.inner.base.log.queue().set_state(
             at,
             lifted.draft(*id)?,
             cause("kill switch lifted", &lifted.by, &lifted.note),
         )?;
-        self.governor.inner.log.settle(sequence)?;
-        let _turn = self.governor.inner.stops.turn();
-        self.governor.inner.stops.remove(*id);
+        self.governor.inner.base.log.settle(sequence)?;
+        let _turn = self.governor.inner.roster.stops.turn();
+        self.governor.inner.roster.stops.remove(*id);
         Ok(())
     }
 
     /// Lists the kill switches in force, oldest first.
     pub fn list(self) -> Vec<KillSwitchEntry> {
-        self.governor.inner.stops.load().stops.iter().map(|stop| KillSwitchEntry::clone(stop)).collect()
+        self.governor.inner.roster.stops.list()
     }
 
     /// Lists the open actions of agents, newest first: decisions that were granted or await a reviewer and have no
@@ -142,26 +145,13 @@ impl KillSwitch<'_> {
     /// the log cannot be read.
     pub fn open_actions(self, scope: &KillSwitchScope, page: u64, page_size: u64) -> Result<ProofPage, Error> {
         ProofQuery::all().page(page).page_size(page_size).checked()?;
-        let (items, total) = self.governor.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
+        let (items, total) =
+            self.governor.inner.roster.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
         Ok(ProofPage::new(items, total, page, page_size))
     }
 }
 
-impl Governor {
-    /// Ends pre-approvals and escalations after a kill switch is recorded; returns the number of escalations ended.
-    fn after_stop(&self, scope: &KillSwitchScope) -> u64 {
-        let covers = |agent: &AgentRecord| match scope {
-            KillSwitchScope::All => true,
-            KillSwitchScope::Agent(id) => agent.agent_id == *id,
-            KillSwitchScope::Group(group) => agent.traits().groups.contains(group),
-        };
-        self.end_pre_approvals_of(scope, ENDED_BY_KILL_SWITCH);
-        self.end_escalations(
-            |asked| self.registered(&asked.agent_id).is_ok_and(|cell| covers(&cell.read())),
-            ENDED_BY_KILL_SWITCH,
-        )
-    }
-
+impl Roster {
     /// The newest open records of the covered agents after the first `skip`, and their total number.
     fn open_of(&self, scope: &KillSwitchScope, skip: u64, take: u64) -> Result<(Vec<ProofRecord>, u64), Error> {
         let queries: Vec<ProofQuery> = match scope {
@@ -171,11 +161,11 @@ impl Governor {
                 self.members(group).iter().map(|id| ProofQuery::entity(id.as_str()).open()).collect()
             }
         };
-        self.inner.log.newest(&queries, skip, take)
+        self.base.log.newest(&queries, skip, take)
     }
 
     fn members(&self, group: &Label) -> Vec<AgentId> {
-        let cells = self.inner.ledger.all();
+        let cells = self.ledger.all();
         let member = |agent: &AgentRecord| agent.traits().groups.contains(group).then(|| agent.agent_id.clone());
         cells.iter().filter_map(|cell| member(&cell.read())).collect()
     }
@@ -189,7 +179,7 @@ pub(crate) struct KillSwitches {
     turn: Mutex<()>,
     // Held while lifting; acquired before `turn`.
     lifting: Mutex<()>,
-    interventions: crate::governor::roster::standing::Interventions,
+    interventions: Interventions,
 }
 
 impl KillSwitches {
@@ -206,8 +196,13 @@ impl KillSwitches {
         self.table.load()
     }
 
+    /// The kill switches in force, oldest first.
+    pub(crate) fn list(&self) -> Vec<KillSwitchEntry> {
+        self.load().stops.iter().map(|stop| KillSwitchEntry::clone(stop)).collect()
+    }
+
     /// Records of when agents were kept from acting.
-    pub(crate) const fn interventions(&self) -> &crate::governor::roster::standing::Interventions {
+    pub(crate) const fn interventions(&self) -> &Interventions {
         &self.interventions
     }
 
@@ -428,7 +423,7 @@ mod tests {
         governor.agents().register(Agent::new("a").at_score(crate::model::Score::MAX)).unwrap();
         let intent = Intent::new("a", "read", RiskLevel::Low, ["document:read"]).unwrap();
         let agent: AgentId = "a".parse().unwrap();
-        governor.inner.stops.hold(&agent);
+        governor.inner.roster.stops.hold(&agent);
         let denied = governor.enforce(&intent).unwrap();
         assert_eq!(denied.decision, Decision::Deny);
         assert!(denied.reasoning.contains("suspended"), "{}", denied.reasoning);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::governor::Governor;
+use crate::governor::roster::Roster;
 use crate::model::{Capability, Error, Operation, RiskLevel, Timestamp};
 use crate::system::Clock;
 
@@ -94,10 +94,10 @@ impl PermitGate {
     }
 }
 
-impl Governor {
+impl Roster {
     /// The reason this governor's organisation does not let it decide on a request, if any.
     pub(crate) fn unpermitted(&self, risk: RiskLevel, required: &[Capability], now: Timestamp) -> Option<String> {
-        self.inner.permits.refusal(&*self.inner.clock, now, is_low_read(risk, required))
+        self.permits.refusal(&*self.base.clock, now, is_low_read(risk, required))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Trust as the governor keeps it: its changes, and their entries in the log.
 
+use crate::governor::roster::Roster;
 use crate::governor::roster::agents::state_of;
 use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::states::{self, checked_note};
@@ -41,7 +42,7 @@ impl Trust<'_> {
     /// [`Error::ChainBroken`] when the log cannot be read. Archived changes are counted but not listed.
     pub fn history(self, agent_id: &str, page: u64, page_size: u64) -> Result<TrustPage, Error> {
         ProofQuery::all().page(page).page_size(page_size).checked()?;
-        let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
+        let cell = self.governor.inner.roster.registered(&checked_agent_id(agent_id)?)?;
         let (agent_id, trust) = {
             let agent = cell.read();
             (agent.agent_id.clone(), agent.trust)
@@ -52,7 +53,7 @@ impl Trust<'_> {
         let (mut next, mut place) = (trust.last, 0);
         while let Some(sequence) = next.filter(|_| place < skip.saturating_add(page_size)) {
             // An entry that is archived, or in the log that this one replaced, ends the walk.
-            let Some(moved) = self.governor.inner.log.trust_move(&agent_id, sequence)? else { break };
+            let Some(moved) = self.governor.inner.base.log.trust_move(&agent_id, sequence)? else { break };
             next = moved.trust.previous.filter(|previous| *previous < sequence);
             if place >= skip {
                 let mut entry = TrustEntry::new(moved.timestamp, moved.trust.change, moved.trust.cause);
@@ -76,21 +77,32 @@ impl Trust<'_> {
             return Err(Error::input("note", "expected the reason for the new score"));
         }
         let note = &checked_note(note)?;
-        self.governor.inner.log.wait_verified()?;
-        let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
-        let now = self.governor.inner.clock.now();
+        self.governor.inner.base.log.wait_verified()?;
+        let cell = self.governor.inner.roster.registered(&checked_agent_id(agent_id)?)?;
+        let now = self.governor.inner.base.clock.now();
         let mut agent = cell.write();
-        if let Some(ceiling) = self.governor.ceiling_of(agent.profile()).filter(|ceiling| score > *ceiling) {
-            let whose = Governor::said_of_ceiling(agent.profile(), ceiling);
+        if let Some(ceiling) = self.governor.inner.roster.ceiling_of(agent.profile()).filter(|ceiling| score > *ceiling)
+        {
+            let whose = ceiling_text(agent.profile(), ceiling);
             let message = format!("agent {}: expected at most {ceiling}, {whose}; change that first", agent.agent_id);
             return Err(Error::Conflict { message });
         }
-        let next = self.governor.inner.trust_model.adjusted(&agent.trust, score, self.governor.bearing(&agent, now));
-        let sequence = self.governor.order_move(&mut agent, next, Moved::by(TrustCause::Adjusted, now), note, now)?;
-        let info = self.governor.info(&agent, now);
-        self.governor.inner.stops.interventions().note(&crate::model::KillSwitchScope::Agent(agent.agent_id.clone()));
+        let next = self.governor.inner.roster.trust_model.adjusted(
+            &agent.trust,
+            score,
+            self.governor.inner.roster.bearing(&agent, now),
+        );
+        let sequence =
+            self.governor.inner.roster.order_move(&mut agent, next, Moved::by(TrustCause::Adjusted, now), note, now)?;
+        let info = self.governor.inner.roster.info(&agent, now);
+        self.governor
+            .inner
+            .roster
+            .stops
+            .interventions()
+            .note(&crate::model::KillSwitchScope::Agent(agent.agent_id.clone()));
         drop(agent);
-        self.governor.inner.log.settle(sequence)?;
+        self.governor.inner.base.log.settle(sequence)?;
         Ok(info)
     }
 
@@ -107,48 +119,48 @@ impl Trust<'_> {
             return Err(Error::input("note", "expected the reason for the correction"));
         }
         let note = &checked_note(note)?;
-        self.governor.inner.log.wait_verified()?;
+        self.governor.inner.base.log.wait_verified()?;
         let record = self.governor.log().record(proof_id)?;
         if record.outcome != Some(Outcome::Success) {
             let found = record.outcome.map_or("none".to_owned(), |outcome| outcome.to_string());
             return Err(Error::Conflict { message: format!("{proof_id} has the outcome {found}; expected SUCCESS") });
         }
-        let cell = self.governor.registered(&record.entity_id)?;
+        let cell = self.governor.inner.roster.registered(&record.entity_id)?;
         let cause = format!("{proof_id}: {note}");
         // INVARIANT: the outcome is in the index, so only another caller of `correct` can hold the reservation. The
         // corrections found here stay current until this one is enqueued.
-        let _reserved = self.governor.inner.log.queue().reserve(proof_id.sequence());
+        let _reserved = self.governor.inner.base.log.queue().reserve(proof_id.sequence());
         // Searched before the agent is locked, so that its decisions do not wait.
         let last = cell.read().trust.last;
-        if let Some(standing) = self.governor.correction_of(proof_id, &record.entity_id, last)? {
+        if let Some(standing) = self.governor.inner.roster.correction_of(proof_id, &record.entity_id, last)? {
             if standing != cause {
                 let message = format!("{proof_id} was corrected already; the first correction stands");
                 return Err(Error::Conflict { message });
             }
-            return Ok(self.governor.trust_of(&cell.read(), self.governor.inner.clock.now()));
+            return Ok(self.governor.inner.roster.trust_of(&cell.read(), self.governor.inner.base.clock.now()));
         }
         // INVARIANT: entries are archived in order, so a record that is still in the log has its correction after it
         // there.
-        let facts = self.governor.inner.log.facts(proof_id)?;
-        let now = self.governor.inner.clock.now();
+        let facts = self.governor.inner.base.log.facts(proof_id)?;
+        let now = self.governor.inner.base.clock.now();
         let mut agent = cell.write();
-        let gained = self.governor.inner.trust_model.most_gained(facts.earns);
-        let next = self.governor.inner.trust_model.corrected(
+        let gained = self.governor.inner.roster.trust_model.most_gained(facts.earns);
+        let next = self.governor.inner.roster.trust_model.corrected(
             &agent.trust,
             facts.risk,
             gained,
-            self.governor.bearing(&agent, now),
+            self.governor.inner.roster.bearing(&agent, now),
         );
         let moved = Moved { cause: TrustCause::Correction, risk: Some(facts.risk), gained: Some(gained), at: now };
-        let sequence = self.governor.order_move(&mut agent, next, moved, &cause, now)?;
-        let trust = self.governor.trust_of(&agent, now);
+        let sequence = self.governor.inner.roster.order_move(&mut agent, next, moved, &cause, now)?;
+        let trust = self.governor.inner.roster.trust_of(&agent, now);
         drop(agent);
-        self.governor.inner.log.settle(sequence)?;
+        self.governor.inner.base.log.settle(sequence)?;
         Ok(trust)
     }
 }
 
-impl Governor {
+impl Roster {
     /// The text of a record's correction, searched among the agent's trust changes from `last` back to the record.
     fn correction_of(
         &self,
@@ -159,7 +171,7 @@ impl Governor {
         let start = format!("{proof_id}: ");
         let mut next = last;
         while let Some(sequence) = next.filter(|sequence| *sequence > proof_id.sequence()) {
-            let Some(moved) = self.inner.log.trust_move(agent, sequence)? else { break };
+            let Some(moved) = self.base.log.trust_move(agent, sequence)? else { break };
             if moved.trust.cause == TrustCause::Correction {
                 let note = moved.note.filter(|note| note.starts_with(&start));
                 if note.is_some() {
@@ -173,7 +185,7 @@ impl Governor {
 
     /// An agent's current trust.
     pub(crate) fn trust_of(&self, agent: &AgentRecord, now: Timestamp) -> TrustSnapshot {
-        self.inner.trust_model.snapshot(&agent.trust, self.bearing(agent, now))
+        self.trust_model.snapshot(&agent.trust, self.bearing(agent, now))
     }
 
     /// The other inputs of an agent's trust: its ceiling and the time.
@@ -183,47 +195,18 @@ impl Governor {
 
     /// The highest score an agent can have: the lower of its own ceiling and its observability's.
     pub(crate) fn ceiling_of(&self, profile: &AgentProfile) -> Option<Score> {
-        let observable = profile.observability.map(|observability| self.inner.trust_model.ceiling_of(observability));
+        let observable = profile.observability.map(|observability| self.trust_model.ceiling_of(observability));
         match (profile.ceiling, observable) {
             (Some(own), Some(observable)) => Some(own.min(observable)),
             (own, observable) => own.or(observable),
         }
     }
 
-    /// Describes where the ceiling in force comes from.
-    pub(crate) fn said_of_ceiling(profile: &AgentProfile, ceiling: Score) -> String {
-        match profile.observability {
-            Some(observability) if profile.ceiling != Some(ceiling) => {
-                format!("the ceiling for its observability {observability}")
-            }
-            _ => "the agent's ceiling".to_owned(),
-        }
-    }
-
-    /// The agent with its trust advanced to `next`, and the change to record, if there is one.
-    /// [`AgentRecord::placed_at`] adds the entry's position once it is known.
-    pub(crate) fn moved(agent: &AgentRecord, next: TrustState, how: Moved) -> (AgentRecord, Option<TrustMove>) {
-        // A correction is recorded even if it changes nothing, because later ones search for it. So are an adjustment
-        // to the current score, and a clock that stepped back, because idle time counts from there.
-        let change = match how.cause {
-            TrustCause::Correction | TrustCause::Adjusted | TrustCause::Clock => Some(agent.trust.way_to(&next)),
-            _ => agent.trust.change_to(&next),
-        };
-        let mut changed = AgentRecord { trust: next, ..agent.clone() };
-        if change.is_some() {
-            changed.trust = changed.trust.noted(StateDraft::OWN_PLACE);
-        }
-        let Moved { cause, risk, gained, at } = how;
-        let previous = agent.trust.last;
-        let moved = change.map(|change| TrustMove { change, cause, risk, gained, at, previous });
-        (changed, moved)
-    }
-
     /// Restarts gains, idle time and probation at `now` for every agent for whom they count from a later time.
     pub(crate) fn restart_trust(&self, now: Timestamp) -> Result<(), Error> {
-        for cell in self.inner.ledger.all_to_come() {
+        for cell in self.ledger.all_to_come() {
             let mut agent = cell.write();
-            let next = self.inner.trust_model.restarted(&agent.trust, self.bearing(&agent, now));
+            let next = self.trust_model.restarted(&agent.trust, self.bearing(&agent, now));
             if next != agent.trust {
                 self.order_move(&mut agent, next, Moved::by(TrustCause::Clock, now), "the clock was confirmed", now)?;
             }
@@ -234,11 +217,11 @@ impl Governor {
     /// Enqueues the score lost through idle time, if any, so that the history has no gap. The caller holds the agent's
     /// lock.
     pub(crate) fn settle_idleness(&self, agent: &mut AgentRecord, now: Timestamp) -> Result<(), Error> {
-        let next = self.inner.trust_model.settled(&agent.trust, now);
+        let next = self.trust_model.settled(&agent.trust, now);
         if agent.trust.change_to(&next).is_none() {
             return Ok(());
         }
-        let (changed, trust) = Governor::moved(agent, next, Moved::by(TrustCause::Idle, now));
+        let (changed, trust) = agent.moved(next, Moved::by(TrustCause::Idle, now));
         self.put_in_order(agent, changed, trust, "idle", now).map(drop)
     }
 
@@ -253,7 +236,7 @@ impl Governor {
     ) -> Result<Sequence, Error> {
         self.settle_idleness(agent, now)?;
         let next = next.with_history_of(&agent.trust);
-        let (changed, trust) = Governor::moved(agent, next, how);
+        let (changed, trust) = agent.moved(next, how);
         self.put_in_order(agent, changed, trust, note, now)
     }
 
@@ -267,7 +250,7 @@ impl Governor {
     ) -> Result<Sequence, Error> {
         let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
         let change = ChangeDraft { state: state_of(&changed)?, cause: cause.to_owned(), trust };
-        let sequence = self.inner.log.queue().change(now, change)?;
+        let sequence = self.base.log.queue().change(now, change)?;
         *agent = changed.placed_at(sequence);
         Ok(sequence)
     }
@@ -276,12 +259,12 @@ impl Governor {
     /// agent's lock.
     pub(crate) fn count_denial(&self, cell: &AgentCell, agent: &AgentId, risk: RiskLevel, now: Timestamp) {
         // Nothing is recorded on a log that is not verified yet.
-        if !self.inner.log.is_verified() {
+        if !self.base.log.is_verified() {
             return;
         }
-        let Some(risk) = self.inner.denials.count(&self.inner.trust_model, agent, risk, now) else { return };
+        let Some(risk) = self.denials.count(&self.trust_model, agent, risk, now) else { return };
         let mut agent = cell.write();
-        let next = self.inner.trust_model.after_denials(&agent.trust, risk, self.bearing(&agent, now));
+        let next = self.trust_model.after_denials(&agent.trust, risk, self.bearing(&agent, now));
         let moved = Moved { cause: TrustCause::Denials, risk: Some(risk), gained: None, at: now };
         // The denials are in the log. If it accepts no more entries, no more decisions are made either.
         let _ = self.order_move(&mut agent, next, moved, "denied again and again", now);
@@ -289,27 +272,56 @@ impl Governor {
 
     /// Records the trust model in force if it has changed.
     pub(crate) fn record_trust_model(&self, recorded: Option<&[u8]>) -> Result<(), Error> {
-        let state = states::draft(state_kinds::Model::PREFIX, &self.inner.trust_model)?;
+        let state = states::draft(state_kinds::Model::PREFIX, &self.trust_model)?;
         // Without an entry in the log the default model applies.
         let is_same = match recorded {
             Some(recorded) => recorded == state.value.as_bytes(),
-            None => self.inner.trust_model == TrustModel::default(),
+            None => self.trust_model == TrustModel::default(),
         };
         if is_same {
             return Ok(());
         }
-        let sequence = self.set_state(state, "in force from here on")?;
-        self.inner.log.settle(sequence)
+        let sequence = self.base.set_state(state, "in force from here on")?;
+        self.base.log.settle(sequence)
     }
 }
 
 impl AgentRecord {
+    /// The agent with its trust advanced to `next`, and the change to record, if there is one.
+    /// [`Self::placed_at`] adds the entry's position once it is known.
+    pub(crate) fn moved(&self, next: TrustState, how: Moved) -> (Self, Option<TrustMove>) {
+        // A correction is recorded even if it changes nothing, because later ones search for it. So are an adjustment
+        // to the current score, and a clock that stepped back, because idle time counts from there.
+        let change = match how.cause {
+            TrustCause::Correction | TrustCause::Adjusted | TrustCause::Clock => Some(self.trust.way_to(&next)),
+            _ => self.trust.change_to(&next),
+        };
+        let mut changed = Self { trust: next, ..self.clone() };
+        if change.is_some() {
+            changed.trust = changed.trust.noted(StateDraft::OWN_PLACE);
+        }
+        let Moved { cause, risk, gained, at } = how;
+        let previous = self.trust.last;
+        let moved = change.map(|change| TrustMove { change, cause, risk, gained, at, previous });
+        (changed, moved)
+    }
+
     /// Sets the position of the record's last change once its entry has one.
     pub(crate) fn placed_at(mut self, sequence: Sequence) -> Self {
         if self.trust.last == Some(StateDraft::OWN_PLACE) {
             self.trust.last = Some(sequence);
         }
         self
+    }
+}
+
+/// Describes where the ceiling in force comes from.
+pub(crate) fn ceiling_text(profile: &AgentProfile, ceiling: Score) -> String {
+    match profile.observability {
+        Some(observability) if profile.ceiling != Some(ceiling) => {
+            format!("the ceiling for its observability {observability}")
+        }
+        _ => "the agent's ceiling".to_owned(),
     }
 }
 

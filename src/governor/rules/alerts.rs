@@ -5,7 +5,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::governor::Governor;
+use crate::governor::rules::Rules;
 use crate::governor::rules::watch::{Due, How, Watch};
 use crate::governor::states::masked;
 use crate::model::{AgentId, Alert, AlertKind, RiskLevel, Timestamp};
@@ -18,12 +18,12 @@ pub(crate) struct Alerts {
     watch: Mutex<Watch>,
 }
 
-impl Governor {
+impl Rules {
     /// Records an alert according to the alert rules. If no rule concerns its kind, records it unless one with the same
     /// `subject` and agent was raised within the last minute. If the log accepts no entries, nothing is recorded; every
     /// request is refused anyway, with the reason.
     pub(crate) fn raise(&self, alert: &Alert, subject: &str, now: Timestamp) {
-        let policies = self.inner.policies.load();
+        let policies = self.policies.load();
         let on = match alert.alert {
             AlertKind::PolicyError => Some(AlertOn::PolicyError),
             AlertKind::ShadowDiffers => Some(AlertOn::Shadow),
@@ -50,23 +50,23 @@ impl Governor {
     pub(crate) fn record_refused_key(&self, name: &str) {
         let message = format!("the key {name:?} was refused");
         let alert = Alert::new(AlertKind::Key, RiskLevel::Medium, None, message);
-        self.raise(&alert, name, self.inner.clock.now());
+        self.raise(&alert, name, self.base.clock.now());
     }
 
     /// Returns whether an agent's actions count for a rule, by the agent's current traits.
     pub(crate) fn is_about(&self, rule: &AlertRule, agent_id: &AgentId) -> bool {
-        match self.inner.ledger.get(agent_id) {
+        match self.roster.ledger.get(agent_id) {
             Some(cell) => rule.is_about(agent_id, cell.read().traits()),
             None => rule.is_about(agent_id, &crate::model::AgentTraits::default()),
         }
     }
 
     fn raise_due(&self, alert: Alert, rule: &AlertRule, subject: &str, now: Timestamp) {
-        let mut watch = self.inner.alerts.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watch = self.alerts.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let due = watch.note(rule, subject, now, alert.proof_id, How::Now);
         drop(watch);
         if let Some(due) = due {
-            let _ = self.inner.log.alert(now, due.told_by(alert), None);
+            let _ = self.base.log.alert(now, due.told_by(alert), None);
         }
     }
 }
@@ -87,6 +87,7 @@ const COOLDOWN: Duration = Duration::from_secs(60);
 mod tests {
     use super::*;
     use crate::governor::EventFilter;
+    use crate::governor::Governor;
     use crate::model::EventData;
     use crate::policy::PolicySet;
 
@@ -103,14 +104,14 @@ mod tests {
                 other => panic!("{other:?}"),
             })
         };
-        governor.record_refused_key("ci");
+        governor.inner.rules.record_refused_key("ci");
         assert_eq!(told(), None);
         governor.policies().load(PolicySet::from_toml(rule).unwrap()).unwrap();
         for name in ["ci", "shop", "ci"] {
-            governor.record_refused_key(name);
+            governor.inner.rules.record_refused_key(name);
         }
         assert_eq!(told(), None, "no key was refused three times");
-        governor.record_refused_key("ci");
+        governor.inner.rules.record_refused_key("ci");
         let alert = told().unwrap();
         assert_eq!((alert.alert, alert.severity, alert.occurrences), (AlertKind::Key, RiskLevel::High, 3));
         assert!(alert.agent_id.is_none() && alert.message.contains("ci"), "{alert:?}");

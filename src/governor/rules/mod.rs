@@ -5,4 +5,26 @@ pub(crate) mod limits;
 pub(crate) mod policies;
 pub(crate) mod shadow;
 pub(crate) mod shared_limits;
+pub(crate) mod standing;
 pub(crate) mod watch;
+
+use std::sync::Arc;
+
+use crate::governor::base::Base;
+use crate::governor::roster::Roster;
+use alerts::Alerts;
+use limits::Counters;
+use policies::PolicySets;
+use shared_limits::Provider;
+
+/// The policy set in force, and what is counted by its rules.
+///
+/// Lock order: an agent, the turn to load policies, the counters of the limits, then the log.
+pub(crate) struct Rules {
+    pub(crate) base: Arc<Base>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) policies: PolicySets,
+    pub(crate) limits: Counters,
+    pub(crate) shared: Provider,
+    pub(crate) alerts: Alerts,
+}

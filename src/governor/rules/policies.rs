@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use serde::{Deserialize, Serialize};
 
+use crate::governor::rules::Rules;
 use crate::governor::rules::shadow::Shadow;
 use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::{Governor, states};
@@ -109,7 +110,7 @@ pub struct Policies<'a> {
 impl Policies<'_> {
     /// Returns the policy set in force.
     pub fn current(self) -> PolicySet {
-        PolicySet::clone(&self.governor.inner.policies.load())
+        PolicySet::clone(&self.governor.inner.rules.policies.load())
     }
 
     /// Puts a policy set in force for every decision that starts afterwards, also after a restart. Decisions in flight
@@ -120,25 +121,25 @@ impl Policies<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the change cannot be recorded; the previous set
     /// then stays in force.
     pub fn load(self, set: PolicySet) -> Result<(), Error> {
-        let turn = self.governor.inner.policies.turn();
-        let sequence = self.governor.order_policies(&set, "loaded by an operator")?;
-        self.governor.inner.policies.in_force.store(Arc::new(set));
-        self.governor.inner.stops.interventions().note_change();
-        self.governor.bind_pre_approvals(&self.governor.inner.policies.load());
+        let turn = self.governor.inner.rules.policies.turn();
+        let sequence = self.governor.inner.rules.order_policies(&set, "loaded by an operator")?;
+        self.governor.inner.rules.policies.in_force.store(Arc::new(set));
+        self.governor.inner.roster.stops.interventions().note_change();
+        self.governor.inner.approvals.bind_pre_approvals(&self.governor.inner.rules.policies.load());
         drop(turn);
-        self.governor.inner.log.settle(sequence)?;
-        self.governor.follow_alerts()
+        self.governor.inner.base.log.settle(sequence)?;
+        self.governor.inner.alerting.follow_alerts()
     }
 }
 
-impl Governor {
+impl Rules {
     /// Records the set that is already in force.
     pub(crate) fn record_policies(&self, cause: &str) -> Result<(), Error> {
-        let sequence = self.order_policies(&self.policies().current(), cause)?;
-        self.inner.log.settle(sequence)
+        let sequence = self.order_policies(&self.policies.load(), cause)?;
+        self.base.log.settle(sequence)
     }
 
     pub(crate) fn order_policies(&self, set: &PolicySet, cause: &str) -> Result<Sequence, Error> {
-        self.set_state(PolicyState::of(set)?.draft()?, cause)
+        self.base.set_state(PolicyState::of(set)?.draft()?, cause)
     }
 }

@@ -83,12 +83,12 @@ impl Policies<'_> {
                 differences: Mutex::default(),
             })
         });
-        self.governor.inner.policies.shadow.store(shadow);
+        self.governor.inner.rules.policies.shadow.store(shadow);
     }
 
     /// Returns the results of the shadow set since it was set; `None` without one.
     pub fn shadow_report(self) -> Option<ShadowReport> {
-        self.governor.inner.policies.shadow.load().as_ref().map(|shadow| shadow.report())
+        self.governor.inner.rules.policies.shadow.load().as_ref().map(|shadow| shadow.report())
     }
 }
 

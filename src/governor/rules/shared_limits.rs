@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::governor::Governor;
-use crate::model::{ProofId, Share};
+use crate::governor::rules::Rules;
+use crate::model::Share;
 use crate::policy::Charge;
 use crate::system::Entropy;
 
@@ -125,15 +125,10 @@ impl Drop for Taking<'_> {
     }
 }
 
-impl Governor {
+impl Rules {
     /// Begins to take uses of shared limits for a decision.
     pub(crate) fn taking(&self) -> Taking<'_> {
-        Taking { provider: &self.inner.shared, entropy: &*self.inner.entropy, taken: None, short: Vec::new() }
-    }
-
-    /// The name of the request for the uses of an approval.
-    pub(crate) fn approval_request(asked: ProofId) -> String {
-        format!("approval-{asked}")
+        Taking { provider: &self.shared, entropy: &*self.base.entropy, taken: None, short: Vec::new() }
     }
 }
 

@@ -20,7 +20,7 @@ impl StateKind for Agents {
     }
 
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
-        for cell in again.governor.inner.ledger.all_to_come() {
+        for cell in again.governor.inner.roster.ledger.all_to_come() {
             // Held so that no change happens meanwhile.
             let agent = cell.write();
             again.record(agents::state_of(&agent)?)?;
@@ -84,8 +84,8 @@ impl StateKind for Policies {
 
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
         let governor = again.governor;
-        let _turn = governor.inner.policies.turn();
-        again.record(PolicyState::of(&governor.policies().current())?.draft()?)?;
+        let _turn = governor.inner.rules.policies.turn();
+        again.record(PolicyState::of(&governor.inner.rules.policies.load())?.draft()?)?;
         Ok(Rest::None)
     }
 
@@ -133,7 +133,7 @@ impl StateKind for Model {
     }
 
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
-        again.record(states::draft(Self::PREFIX, &again.governor.inner.trust_model)?)?;
+        again.record(states::draft(Self::PREFIX, &again.governor.inner.roster.trust_model)?)?;
         Ok(Rest::None)
     }
 
@@ -166,7 +166,7 @@ impl StateKind for Stops {
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
         let governor = again.governor;
         // Held so that none is lifted meanwhile.
-        let _lifting = governor.inner.stops.lifting();
+        let _lifting = governor.inner.roster.stops.lifting();
         for stop in governor.kill_switch().list() {
             again.record(kill_switch::state_of(&stop)?)?;
         }
@@ -208,8 +208,8 @@ impl StateKind for Tools {
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
         let governor = again.governor;
         // Held so that no change happens meanwhile.
-        let _turn = governor.inner.tools.turn();
-        for ruling in governor.inner.tools.load().rulings() {
+        let _turn = governor.inner.intake.tools.turn();
+        for ruling in governor.inner.intake.tools.load().rulings() {
             again.record(catalogue::state_of(&ruling)?)?;
         }
         // Removed ones.

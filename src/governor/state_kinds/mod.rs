@@ -119,7 +119,8 @@ impl Kind {
 #[derive(Default)]
 pub(crate) struct Restored {
     pub(crate) ledger: Ledger,
-    pub(crate) approvals: approvals::Approvals,
+    pub(crate) queue: approvals::Queue,
+    pub(crate) given: approvals::PreApprovals,
     pub(crate) tasks: tasks::TaskTable,
     pub(crate) following: follow::Following,
     pub(crate) cursors: cursor::Cursors,
@@ -172,7 +173,7 @@ impl<'a> Rerecording<'a> {
     /// Enqueues a state again. The caller holds what keeps it from changing meanwhile.
     pub(crate) fn record(&mut self, state: StateDraft) -> Result<Sequence, Error> {
         self.keys.insert(state.key.clone());
-        self.governor.inner.log.queue().set_state(self.at, state, AGAIN.to_owned())
+        self.governor.inner.base.log.queue().set_state(self.at, state, AGAIN.to_owned())
     }
 
     /// Notes that the state of a key was enqueued again.

@@ -47,7 +47,7 @@ fn with_all_kinds(folder: &Path) {
     governor.tools().load(&tools, None).unwrap();
     governor.tools().change(&[ToolChange::pin("reader")]).unwrap();
     governor.log().cursor("billing", &crate::governor::EventFilter::all()).unwrap();
-    let now = governor.inner.clock.now();
+    let now = governor.inner.base.clock.now();
     let terms = serde_json::from_value(json!({
         "agentId": "a", "capabilities": ["email:send"], "rules": ["mails"],
         "until": Timestamp::from_millis(now.as_millis() + 3_600_000),
@@ -55,7 +55,7 @@ fn with_all_kinds(folder: &Path) {
     let approval = PreApproval::new(terms.unwrap(), now).unwrap();
     governor.escalations().pre_approve(approval, Review::by("ann")).unwrap();
     let followed = StateDraft::new(waiting::Alerts::PREFIX.to_owned(), json!({ "from": 1 }).to_string());
-    governor.set_state(followed, "a test").unwrap();
+    governor.inner.base.set_state(followed, "a test").unwrap();
     let extension = Extension::of(&governor);
     for (key, value) in [
         (format!("{API_KEY}k"), json!({ "id": "k" })),
@@ -97,7 +97,7 @@ fn every_kind_outlasts_restart_archive_repair_and_reading() {
     assert!(reader.verify().unwrap().valid);
     reader.close().unwrap();
     let governor = open(folder.path());
-    let again = Rerecording::of(&governor, governor.inner.clock.now()).unwrap();
+    let again = Rerecording::of(&governor, governor.inner.base.clock.now()).unwrap();
     for kind in KINDS {
         let is_of_it = |key: &str| Kind::of_key(key).is_some_and(|one| one.prefix == kind.prefix);
         let own: Vec<_> = states.iter().map(|(key, _)| key).filter(|key| is_of_it(key)).collect();
@@ -122,7 +122,7 @@ fn every_kind_outlasts_restart_archive_repair_and_reading() {
 fn a_store_with_a_state_of_no_kind_does_not_open() {
     let folder = tempfile::tempdir().unwrap();
     let governor = open(folder.path());
-    governor.set_state(StateDraft::new("later/x".to_owned(), "1".to_owned()), "a test").unwrap();
+    governor.inner.base.set_state(StateDraft::new("later/x".to_owned(), "1".to_owned()), "a test").unwrap();
     governor.close().unwrap();
     drop(governor);
     for opened in [Governor::open(folder.path()), Governor::open_read_only(folder.path())] {

@@ -14,11 +14,11 @@ impl StateKind for Escalations {
     const PREFIX: &'static str = "escalation/";
 
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
-        restored.approvals.queue.restore(key, value)
+        restored.queue.restore(key, value)
     }
 
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
-        again.governor.rerecord_escalations(again)?;
+        again.governor.inner.approvals.rerecord_escalations(again)?;
         // Answered ones: their records tell the answer.
         Ok(Rest::Over)
     }
@@ -51,7 +51,7 @@ impl StateKind for Grants {
     const PREFIX: &'static str = GRANT_PREFIX;
 
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
-        restored.approvals.given.restore(key, value)
+        restored.given.restore(key, value)
     }
 
     fn rerecord(_: &mut Rerecording<'_>) -> Result<Rest, Error> {
@@ -103,7 +103,7 @@ impl StateKind for Alerts {
     }
 
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
-        again.governor.inner.following.rerecord(again)?;
+        again.governor.inner.alerting.following.rerecord(again)?;
         Ok(Rest::Over)
     }
 
@@ -123,7 +123,7 @@ impl StateKind for Cursors {
     }
 
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
-        again.governor.inner.cursors.rerecord(again)?;
+        again.governor.inner.alerting.cursors.rerecord(again)?;
         // Deleted ones.
         Ok(Rest::Over)
     }

@@ -57,7 +57,7 @@ impl Governor {
         let started = Instant::now();
         Work::enforce().done_by(|work| {
             let task = self.task_of(id, agent_id)?;
-            let parsed = self.parsed(task.agent_id.as_str(), input)?;
+            let parsed = self.inner.intake.parsed(task.agent_id.as_str(), input)?;
             work.note_intent(&parsed.result.intent);
             let asked = Asked {
                 intent: &parsed.result.intent,
@@ -66,7 +66,7 @@ impl Governor {
                 called: called(),
             };
             let enforcement = self.decide_under(&task, &asked)?;
-            self.record_verdict(work, started, &enforcement);
+            self.inner.decider.record_verdict(work, started, &enforcement);
             Ok(InputEnforcement::from(InputEnforcementParts { enforcement, parse: parsed.result }))
         })
     }
@@ -85,12 +85,12 @@ impl Governor {
             let task = self.task_of(id, Some(intent.agent_id.as_str()))?;
             // The parser's result counts, whatever the caller changed.
             let bound = match source {
-                RiskSource::Parse => self.inner.inputs.parsed(Cow::Borrowed(intent))?,
-                _ => self.inner.inputs.bound(Cow::Borrowed(intent))?,
+                RiskSource::Parse => self.inner.intake.inputs.parsed(Cow::Borrowed(intent))?,
+                _ => self.inner.intake.inputs.bound(Cow::Borrowed(intent))?,
             };
             let asked = Asked { intent: &bound, source, text: None, called: None };
             let enforcement = self.decide_under(&task, &asked)?;
-            self.record_verdict(work, started, &enforcement);
+            self.inner.decider.record_verdict(work, started, &enforcement);
             Ok(enforcement)
         })
     }
@@ -106,7 +106,7 @@ impl Governor {
 
     fn decide_under(&self, task: &Arc<LiveTask>, asked: &Asked<'_>) -> Result<Enforcement, Error> {
         let (enforcement, committed) = self.decide_under_in_order(task, asked)?;
-        self.inner.log.settle_decision(committed.sequence, committed.risk)?;
+        self.inner.base.log.settle_decision(committed.sequence, committed.risk)?;
         Ok(enforcement)
     }
 
@@ -116,7 +116,7 @@ impl Governor {
         task: &Arc<LiveTask>,
         asked: &Asked<'_>,
     ) -> Result<(Enforcement, Committed), Error> {
-        let catalogue = self.inner.tools.load_full();
+        let catalogue = self.inner.intake.tools.load_full();
         let mut chain: Vec<(&LiveTask, std::sync::MutexGuard<'_, Running>)> =
             task.chain().map(|task| (task, task.lock())).collect();
         if let Some((ended, _)) = chain.iter().find(|(_, running)| running.ended) {
@@ -163,7 +163,8 @@ impl Governor {
             expires_at: task.expires_at,
             finding,
         };
-        let (enforcement, committed) = self.decide_in_order(asked.intent, asked.source, Under::Task(&under))?;
+        let (enforcement, committed) =
+            self.inner.decider.decide_in_order(asked.intent, asked.source, Under::Task(&under))?;
         let is_granted = matches!(enforcement.decision, Decision::Allow | Decision::Degrade);
         // A denial by the policies or a kill switch is not a refusal by the mandate.
         let class = enforcement.denial_class;

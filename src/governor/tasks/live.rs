@@ -180,7 +180,7 @@ impl Running {
 
     fn rate(&self, governor: &Governor, catalogue: &Catalogue) -> Vec<RatedFit> {
         let text: Vec<&str> = self.words.texts().collect();
-        let rated = governor.inner.parser.rated_tools(&text.join("\n"), catalogue);
+        let rated = governor.inner.intake.parser.rated_tools(&text.join("\n"), catalogue);
         let asked = |tool: &RatedTool| {
             let effects = tool.capabilities.iter().filter(|one| !tool.is_read && self.asked.asks_for_effect(one));
             effects.filter_map(Capability::operation).collect::<Vec<_>>()
@@ -327,7 +327,7 @@ impl Governor {
             Some(task) => task,
             None => self.restored_task(id)?,
         };
-        let now = self.inner.clock.now();
+        let now = self.inner.base.clock.now();
         if let Some(expired) = task.chain().find(|task| now >= task.expires_at) {
             self.end_task(expired.id, TaskState::Expired, None)?;
             return Err(not_open(id, TaskState::Expired, None));
@@ -346,7 +346,7 @@ impl Governor {
         let mut words = None;
         let (mut trusted, mut risk, mut asked) = (0, RiskLevel::Low, Vec::new());
         for proof in &record.proofs {
-            let evidence = self.inner.log.evidence(proof);
+            let evidence = self.inner.base.log.evidence(proof);
             let said = match evidence {
                 Ok(evidence) => evidence.input.and_then(InputEvidence::into_text).map(|text| (text, evidence.intent)),
                 Err(Error::EvidenceErased { .. }) => None,
@@ -394,7 +394,7 @@ impl Governor {
             _ => Vec::new(),
         };
         for proof in task.proofs.iter().filter(|proof| proof.sequence() < record.sequence()) {
-            trusted.extend(kept_texts(&self.inner.log.evidence(proof)?.intent, "trusted").map(str::to_owned));
+            trusted.extend(kept_texts(&self.inner.base.log.evidence(proof)?.intent, "trusted").map(str::to_owned));
         }
         Ok(trusted)
     }
@@ -405,9 +405,9 @@ impl Governor {
         let mut agents: HashSet<AgentId> = HashSet::from([record.agent_id.clone()]);
         agents.extend(self.inner.tasks.family(id));
         for agent in agents {
-            for found in self.inner.log.records(&ProofQuery::entity(agent.as_str()).from(record.opened_at)) {
+            for found in self.inner.base.log.records(&ProofQuery::entity(agent.as_str()).from(record.opened_at)) {
                 let found = found?;
-                let Ok(evidence) = self.inner.log.evidence(&found.id) else { continue };
+                let Ok(evidence) = self.inner.base.log.evidence(&found.id) else { continue };
                 let Some(task) = evidence.detail.get("task") else { continue };
                 let is_of_it = task["id"] == *own
                     || task["chain"].as_array().is_some_and(|chain| chain.iter().any(|step| step["id"] == *own));

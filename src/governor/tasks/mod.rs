@@ -143,7 +143,7 @@ impl Task {
         work: impl FnOnce(Grant) -> Result<T, E>,
     ) -> Result<Guarded<T>, GuardError<E>> {
         let decided = self.enforce(call).map_err(GuardError::Undecided)?;
-        self.governor.guard_decided(decided, work)
+        self.governor.inner.decider.guard_decided(decided, work)
     }
 
     /// Reports the result of a call, as text or JSON. Ids and addresses of entries that the user named become known.

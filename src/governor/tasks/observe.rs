@@ -30,10 +30,11 @@ impl Governor {
             let message = format!("no call of {name:.60?} with these arguments was decided under the task {id}");
             return Err(Error::Conflict { message });
         };
-        let parsed = self.read_input(task.agent_id.as_str(), Input::new(&call.to_text()), Parser::parse)?;
+        let parsed =
+            self.inner.intake.read_input(task.agent_id.as_str(), Input::new(&call.to_text()), Parser::parse)?;
         let capabilities = parsed.result.intent.required_capabilities;
         let called = Called { tool: call.name.clone(), arguments: call.arguments.clone() };
-        let catalogue = self.inner.tools.load_full();
+        let catalogue = self.inner.intake.tools.load_full();
         let resource = capabilities.first().and_then(crate::model::Capability::resource).unwrap_or(Resource::Unknown);
         let has_id = called.arguments.keys().any(|key| key == "id" || key.ends_with("_id") || key.ends_with("Id"));
         // The content of a record, unless it is from an address book, is external text, even if it looks structured.
@@ -42,7 +43,7 @@ impl Governor {
         let only_reads = capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
         for piece in pieces(&text) {
             let masked = conceal_text(piece);
-            let guard = self.inner.parser.instructions_in(piece);
+            let guard = self.inner.intake.parser.instructions_in(piece);
             for level in task.chain() {
                 let mut running = level.lock();
                 let is_read =
@@ -76,7 +77,7 @@ impl Governor {
             let is_erased = record
                 .proofs
                 .iter()
-                .any(|proof| matches!(self.inner.log.evidence(proof), Err(Error::EvidenceErased { .. })));
+                .any(|proof| matches!(self.inner.base.log.evidence(proof), Err(Error::EvidenceErased { .. })));
             if is_erased {
                 self.end_task(task.id, TaskState::Ended, Some("its words were erased".to_owned()))?;
             }

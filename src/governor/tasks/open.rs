@@ -16,15 +16,15 @@ use crate::governor::states::masked;
 use crate::governor::{Governor, checked_agent_id};
 use crate::mandate::{Asked, Words};
 use crate::model::{
-    AgentId, Capability, Decision, Digest, Error, Input, Intent, MAX_INPUT_BYTES, Mandate, OpenedTask, Outcome,
-    ProofId, RiskLevel, TaskId, TaskInfo, TaskRequest, TaskState, Timestamp,
+    AgentId, Capability, Decision, Error, Input, Intent, MAX_INPUT_BYTES, Mandate, OpenedTask, Outcome, ProofId,
+    RiskLevel, TaskId, TaskInfo, TaskRequest, TaskState, Timestamp,
 };
 
 impl Governor {
     /// Opens a task, or one that is delegated from another.
     pub(super) fn open_task(&self, request: TaskRequest, parent: Option<TaskId>) -> Result<Task, Error> {
         let agent_id = checked_agent_id(&request.agent_id)?;
-        self.acting(&agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
+        self.inner.roster.acting(&agent_id).map_err(|error| self.inner.base.log.refusal().unwrap_or(error))?;
         let parent = parent.map(|parent| self.live_task(parent)).transpose()?;
         if parent.as_ref().is_some_and(|parent| parent.chain().count() >= DEEPEST_CHAIN) {
             return Err(Error::Conflict { message: format!("a task is delegated at most {DEEPEST_CHAIN} times deep") });
@@ -35,8 +35,8 @@ impl Governor {
         let lasts = checked_duration(request.expires_in)?;
         let max_calls = checked_calls(request.max_calls)?;
         let (acts, risk) = self.asked_by(&request.agent_id, &request.input)?;
-        let now = self.inner.clock.now();
-        let id = TaskId::new(now, self.inner.entropy.bits());
+        let now = self.inner.base.clock.now();
+        let id = TaskId::new(now, self.inner.base.entropy.bits());
         let opening = Opening {
             task: id,
             evidence: opening_evidence(id, &chain_of(parent.as_deref())),
@@ -59,14 +59,14 @@ impl Governor {
             opened_at: now,
             expires_at,
             max_calls,
-            salt: parent.as_ref().map_or_else(|| self.salt(), |parent| parent.salt),
+            salt: parent.as_ref().map_or_else(|| self.inner.base.salt(), |parent| parent.salt),
             parent: parent.as_ref().map(|parent| parent.id),
             outcome: None,
             why: None,
             calls: 0,
             refused: BTreeMap::new(),
         };
-        let sequence = self.set_state(record.draft(id)?, opening.what)?;
+        let sequence = self.inner.base.set_state(record.draft(id)?, opening.what)?;
         let mut words = Words::new(&request.input);
         request.trusted.iter().for_each(|value| words.trust(value));
         if let Some(parent) = &parent {
@@ -76,13 +76,13 @@ impl Governor {
         running.trusted = request.trusted.len();
         let task = LiveTask::new(id, &record, parent, running);
         self.inner.tasks.add(record, task);
-        self.inner.log.settle(sequence)?;
+        self.inner.base.log.settle(sequence)?;
         Ok(Task { governor: self.clone(), id })
     }
 
     /// Parses the acts that the user's words ask for, and their risk.
     pub(super) fn asked_by(&self, agent_id: &str, words: &str) -> Result<(Vec<Capability>, RiskLevel), Error> {
-        let parsed = self.read_input(agent_id, Input::new(words), crate::parse::Parser::parse)?;
+        let parsed = self.inner.intake.read_input(agent_id, Input::new(words), crate::parse::Parser::parse)?;
         Ok((parsed.result.intent.required_capabilities, parsed.result.intent.risk_level))
     }
 
@@ -107,8 +107,9 @@ impl Governor {
             intent.context.insert("acts".to_owned(), acts.into());
         }
         intent.check()?;
-        let (enforcement, committed) = self.decide_in_order(&intent, RiskSource::Operator, Under::Opening(opening))?;
-        self.inner.log.settle_decision(committed.sequence, committed.risk)?;
+        let (enforcement, committed) =
+            self.inner.decider.decide_in_order(&intent, RiskSource::Operator, Under::Opening(opening))?;
+        self.inner.base.log.settle_decision(committed.sequence, committed.risk)?;
         if enforcement.decision != Decision::Allow {
             return Err(Error::Forbidden { message: enforcement.reasoning });
         }
@@ -145,7 +146,7 @@ impl Governor {
             .tasks
             .change(id, |record| record.proofs.push(proof_id))
             .ok_or_else(|| Error::task_not_found(id))?;
-        let sequence = self.set_state(record.draft(id)?, opening.what)?;
+        let sequence = self.inner.base.set_state(record.draft(id)?, opening.what)?;
         let mandate = {
             let mut running = task.lock();
             if !said.is_empty() {
@@ -163,7 +164,7 @@ impl Governor {
             memory.resolve(words);
             running.mandate()
         };
-        self.inner.log.settle(sequence)?;
+        self.inner.base.log.settle(sequence)?;
         Ok(mandate)
     }
 
@@ -206,11 +207,13 @@ impl Governor {
         });
         let asked = self.inner.tasks.drop_live(id);
         if !asked.is_empty() {
-            self.end_escalations(|record| asked.contains(&record.proof_id), &format!("the task {id} is {state}"));
+            self.inner
+                .approvals
+                .end_escalations(|record| asked.contains(&record.proof_id), &format!("the task {id} is {state}"));
         }
         if let Some(record) = record {
-            let sequence = self.set_state(record.draft(id)?, state.as_str())?;
-            self.inner.log.settle(sequence)?;
+            let sequence = self.inner.base.set_state(record.draft(id)?, state.as_str())?;
+            self.inner.base.log.settle(sequence)?;
         }
         Ok(())
     }
@@ -256,14 +259,6 @@ impl Governor {
         let proof_id = record.proofs.first().copied().ok_or_else(|| not_open(id, record.state, None))?;
         let mandate = task.lock().mandate();
         Ok(OpenedTask::from(OpenedTaskParts { task_id: id, mandate, proof_id, expires_at: task.expires_at }))
-    }
-
-    fn salt(&self) -> Digest {
-        let [a, b] = [self.inner.entropy.bits().to_le_bytes(), self.inner.entropy.bits().to_le_bytes()];
-        let mut salt = [0; 32];
-        salt[..16].copy_from_slice(&a);
-        salt[16..].copy_from_slice(&b);
-        Digest::new(salt)
     }
 }
 

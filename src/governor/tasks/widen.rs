@@ -8,7 +8,7 @@ impl Governor {
     /// Refuses an approval under a task that is no longer open.
     pub(crate) fn check_task_of(&self, asked: ProofId) -> Result<(), Error> {
         // Unreadable evidence is refused where its other parts are checked.
-        let Ok(evidence) = self.inner.log.evidence(&asked) else { return Ok(()) };
+        let Ok(evidence) = self.inner.base.log.evidence(&asked) else { return Ok(()) };
         let id = evidence.detail.get("task").and_then(|task| task["id"].as_str()?.parse().ok());
         id.map_or(Ok(()), |id| self.live_task(id).map(drop))
     }
