@@ -26,6 +26,7 @@ use crate::governor::rules::limits::Counters;
 use crate::governor::rules::policies::{PolicySets, PolicyState};
 use crate::governor::rules::shared_limits::Provider;
 use crate::governor::state_kinds::Restored;
+use crate::governor::tasks::TaskBook;
 use crate::governor::{Governor, Inner};
 use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Parser};
@@ -311,6 +312,7 @@ impl GovernorBuilder {
             latency: Latency::default(),
             opened: Instant::now(),
         });
+        let tasks = TaskBook::restored(&approvals, &decider, restored.tasks);
         let governor = Governor {
             inner: Arc::new(Inner {
                 base,
@@ -320,7 +322,7 @@ impl GovernorBuilder {
                 alerting,
                 approvals,
                 decider,
-                tasks: restored.tasks,
+                tasks,
                 #[cfg(feature = "checkpoints")]
                 checkpoints: self.checkpoints,
                 retention: self.retention,

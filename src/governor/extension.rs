@@ -254,7 +254,7 @@ impl<'a> Extension<'a> {
     /// The errors of [`Extension::enforce_parsed`]; [`Error::TaskNotFound`] if the intent's agent has no such task;
     /// [`Error::Conflict`] for a task that is not open.
     pub fn enforce_parsed_under(self, task: TaskId, intent: &Intent) -> Result<Enforcement, Error> {
-        self.governor.enforce_intent_under(task, intent, RiskSource::Parse)
+        self.governor.inner.tasks.enforce_intent_under(task, intent, RiskSource::Parse)
     }
 
     /// Decides on an input under a task like [`Task::enforce_input`](crate::task::Task::enforce_input), for callers
@@ -270,7 +270,7 @@ impl<'a> Extension<'a> {
         agent_id: &str,
         input: Input<'_>,
     ) -> Result<InputEnforcement, Error> {
-        self.governor.enforce_input_under(task, Some(agent_id), input)
+        self.governor.inner.tasks.enforce_input_under(task, Some(agent_id), input)
     }
 
     /// Returns the conditions that a decision made from now on rests on.

@@ -77,6 +77,7 @@ use decider::Decider;
 use intake::Intake;
 use roster::Roster;
 use rules::Rules;
+use tasks::TaskBook;
 
 /// Governs the actions of software agents: parses requests, decides by policy and trust, and keeps a proof record of
 /// every decision.
@@ -114,7 +115,7 @@ struct Inner {
     alerting: Arc<Alerting>,
     approvals: Arc<Approvals>,
     decider: Arc<Decider>,
-    tasks: tasks::TaskTable,
+    tasks: TaskBook,
     #[cfg(feature = "checkpoints")]
     checkpoints: log::checkpoints::Checkpoints,
     retention: intake::input_text::Retention,

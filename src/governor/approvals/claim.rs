@@ -36,7 +36,7 @@ impl Escalations<'_> {
     pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.inner.approvals.end_if_due(id);
         let open = self.governor.inner.approvals.open_escalation(id)?;
-        self.governor.check_task_of(id.proof_id())?;
+        self.governor.inner.tasks.check_task_of(id.proof_id())?;
         let (enforcement, sequence) = self.governor.inner.approvals.claim_open(&open, intent)?;
         // A claim lost in a crash could be repeated, so it must be on disk.
         self.governor.inner.base.log.settle_in_any_case(sequence)?;

@@ -58,7 +58,7 @@ impl Escalations<'_> {
             return Ok(Resolved::new(EscalationState::Pending, None));
         }
         let resolved = governor.inner.approvals.resolve_voted(&open, record, voted, &Answer::Approved)?;
-        governor.endorsed(id.proof_id(), is_for_task)?;
+        governor.inner.tasks.endorsed(id.proof_id(), is_for_task)?;
         Ok(resolved)
     }
 

@@ -140,7 +140,7 @@ impl Decider {
         source: RiskSource,
         under: Under<'_>,
     ) -> Result<(Enforcement, Committed), Error> {
-        let cell = self.roster.acting(&intent.agent_id).map_err(|error| self.base.log.refusal().unwrap_or(error))?;
+        let cell = self.roster.acting(&intent.agent_id)?;
         let now = self.base.clock.now();
         self.base.clock.check()?;
         let intent = Self::named_by_call(intent)?;

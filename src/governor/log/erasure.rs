@@ -48,7 +48,7 @@ impl Log<'_> {
         let (retention, now) = (self.governor.inner.retention, self.governor.inner.base.clock.now());
         self.governor.inner.base.clock.check()?;
         let erased = self.governor.inner.base.log.erase(now, selection, &cause, &|time| retention.kept_until(time))?;
-        self.governor.forget_observed()?;
+        self.governor.inner.tasks.forget_observed()?;
         Ok(erased)
     }
 }

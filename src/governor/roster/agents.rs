@@ -229,15 +229,18 @@ impl Agents<'_> {
 impl Roster {
     /// The agent that makes a request; an unknown one is registered if the governor was built with auto-registration.
     pub(crate) fn acting(&self, agent_id: &AgentId) -> Result<Arc<AgentCell>, Error> {
-        match self.registered(agent_id) {
+        let found = match self.registered(agent_id) {
             Err(Error::AgentNotFound { .. }) if self.auto_register => {
                 let at = self.base.clock.now();
                 let record = newcomer(&self.trust_model, agent_id, at);
                 // Another thread may have registered it first.
-                Ok(self.insert_agent(record, "registered at its first request", at)?.unwrap_or_else(|cell| cell))
+                let inserted = self.insert_agent(record, "registered at its first request", at);
+                inserted.map(|inserted| inserted.unwrap_or_else(|cell| cell))
             }
             found => found,
-        }
+        };
+        // A log that could not be read completely may contain the agent.
+        found.map_err(|error| self.base.log.refusal().unwrap_or(error))
     }
 
     pub(crate) fn registered(&self, agent_id: &AgentId) -> Result<Arc<AgentCell>, Error> {

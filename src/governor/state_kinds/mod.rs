@@ -121,7 +121,7 @@ pub(crate) struct Restored {
     pub(crate) ledger: Ledger,
     pub(crate) queue: approvals::Queue,
     pub(crate) given: approvals::PreApprovals,
-    pub(crate) tasks: tasks::TaskTable,
+    pub(crate) tasks: tasks::KeptTasks,
     pub(crate) following: follow::Following,
     pub(crate) cursors: cursor::Cursors,
     pub(crate) stops: Vec<KillSwitchEntry>,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::extensions::field;
 use super::{Repaired, Repairing, Rerecording, Rest, Restored, StateKind};
-use crate::governor::{alerting::cursor, approvals};
+use crate::governor::{alerting::cursor, approvals, states};
 use crate::model::{Error, EscalationRecord, GRANT_PREFIX, PreApprovalState, TaskState};
 use crate::proof::StateDraft;
 
@@ -75,7 +75,10 @@ impl StateKind for Tasks {
     const PREFIX: &'static str = "task/";
 
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
-        restored.tasks.restore(key, value)
+        let id = key.strip_prefix(Self::PREFIX).and_then(|id| id.parse().ok());
+        let id = id.ok_or_else(|| Error::storage(format!("the state {key:?} is not a task's")))?;
+        restored.tasks.insert(id, states::read(key, value)?);
+        Ok(())
     }
 
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {

@@ -1,5 +1,6 @@
 //! Decisions under a task.
 
+use crate::governor::tasks::TaskBook;
 use crate::model::parts::InputEnforcementParts;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use super::call::{CallDigest, Called, part_of_key, targets_of};
 use super::live::{Endorsement, LiveTask, Running, not_open};
 use super::open::chain_of;
 use super::under::{self, TaskFinding, Under};
-use crate::governor::Governor;
+use crate::governor::approvals::Queue;
 use crate::governor::decider::decide::RiskSource;
 use crate::mandate::{self, Deed, FaultKind, Finding};
 use crate::model::{
@@ -29,7 +30,7 @@ struct Asked<'a> {
     called: Option<Called>,
 }
 
-impl Governor {
+impl TaskBook {
     /// Parses a request of a task's agent and decides on it. `agent_id` is the requesting agent, if the caller names
     /// one.
     pub(crate) fn enforce_input_under(
@@ -57,7 +58,7 @@ impl Governor {
         let started = Instant::now();
         Work::enforce().done_by(|work| {
             let task = self.task_of(id, agent_id)?;
-            let parsed = self.inner.intake.parsed(task.agent_id.as_str(), input)?;
+            let parsed = self.intake.parsed(task.agent_id.as_str(), input)?;
             work.note_intent(&parsed.result.intent);
             let asked = Asked {
                 intent: &parsed.result.intent,
@@ -66,7 +67,7 @@ impl Governor {
                 called: called(),
             };
             let enforcement = self.decide_under(&task, &asked)?;
-            self.inner.decider.record_verdict(work, started, &enforcement);
+            self.decider.record_verdict(work, started, &enforcement);
             Ok(InputEnforcement::from(InputEnforcementParts { enforcement, parse: parsed.result }))
         })
     }
@@ -85,19 +86,19 @@ impl Governor {
             let task = self.task_of(id, Some(intent.agent_id.as_str()))?;
             // The parser's result counts, whatever the caller changed.
             let bound = match source {
-                RiskSource::Parse => self.inner.intake.inputs.parsed(Cow::Borrowed(intent))?,
-                _ => self.inner.intake.inputs.bound(Cow::Borrowed(intent))?,
+                RiskSource::Parse => self.intake.inputs.parsed(Cow::Borrowed(intent))?,
+                _ => self.intake.inputs.bound(Cow::Borrowed(intent))?,
             };
             let asked = Asked { intent: &bound, source, text: None, called: None };
             let enforcement = self.decide_under(&task, &asked)?;
-            self.inner.decider.record_verdict(work, started, &enforcement);
+            self.decider.record_verdict(work, started, &enforcement);
             Ok(enforcement)
         })
     }
 
     /// An open task of an agent; for other agents it does not exist.
     fn task_of(&self, id: TaskId, agent_id: Option<&str>) -> Result<Arc<LiveTask>, Error> {
-        let owner = self.inner.tasks.record(id)?.agent_id;
+        let owner = self.record(id)?.agent_id;
         if agent_id.is_some_and(|agent_id| agent_id != owner.as_str()) {
             return Err(Error::task_not_found(id));
         }
@@ -106,7 +107,7 @@ impl Governor {
 
     fn decide_under(&self, task: &Arc<LiveTask>, asked: &Asked<'_>) -> Result<Enforcement, Error> {
         let (enforcement, committed) = self.decide_under_in_order(task, asked)?;
-        self.inner.base.log.settle_decision(committed.sequence, committed.risk)?;
+        self.base.log.settle_decision(committed.sequence, committed.risk)?;
         Ok(enforcement)
     }
 
@@ -116,7 +117,7 @@ impl Governor {
         task: &Arc<LiveTask>,
         asked: &Asked<'_>,
     ) -> Result<(Enforcement, Committed), Error> {
-        let catalogue = self.inner.intake.tools.load_full();
+        let catalogue = self.intake.tools.load_full();
         let mut chain: Vec<(&LiveTask, std::sync::MutexGuard<'_, Running>)> =
             task.chain().map(|task| (task, task.lock())).collect();
         if let Some((ended, _)) = chain.iter().find(|(_, running)| running.ended) {
@@ -140,7 +141,9 @@ impl Governor {
                 refusal.get_or_insert((DenialClass::Mandate, why));
             }
         }
-        if chain.first_mut().is_some_and(|(_, running)| running.asks_too_much(self)) && !finding.is_inside() {
+        if chain.first_mut().is_some_and(|(_, running)| running.asks_too_much(&self.approvals.queue))
+            && !finding.is_inside()
+        {
             let why = format!(
                 "Denied: {MOST_ASKED} calls of the task {} are pending already; have these answered first.",
                 task.id
@@ -163,8 +166,7 @@ impl Governor {
             expires_at: task.expires_at,
             finding,
         };
-        let (enforcement, committed) =
-            self.inner.decider.decide_in_order(asked.intent, asked.source, Under::Task(&under))?;
+        let (enforcement, committed) = self.decider.decide_in_order(asked.intent, asked.source, Under::Task(&under))?;
         let is_granted = matches!(enforcement.decision, Decision::Allow | Decision::Degrade);
         // A denial by the policies or a kill switch is not a refusal by the mandate.
         let class = enforcement.denial_class;
@@ -183,7 +185,7 @@ impl Governor {
                 // Includes escalations by the policies alone: they end with the task, and their approval counts as a
                 // granted call.
                 running.endorsements.insert(enforcement.proof_id, endorsement(&under.finding, asked.intent, digest));
-                self.inner.tasks.note_asked(enforcement.proof_id, task.id);
+                self.note_asked(enforcement.proof_id, task.id);
             }
         }
         Ok((enforcement, committed))
@@ -198,7 +200,7 @@ impl Governor {
         tool: &str,
         digest: CallDigest,
     ) -> (Finding, bool) {
-        let fit = running.fit(self, catalogue, tool);
+        let fit = running.fit(&self.intake.parser, catalogue, tool);
         let intent = asked.intent;
         let only_reads = intent.required_capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
         let deed = Deed {
@@ -227,9 +229,8 @@ impl Governor {
 
 impl Running {
     /// Returns whether the maximum number of pending escalations is reached.
-    fn asks_too_much(&mut self, governor: &Governor) -> bool {
+    fn asks_too_much(&mut self, queue: &Queue) -> bool {
         if self.endorsements.len() >= MOST_ASKED {
-            let queue = &governor.inner.approvals.queue;
             self.endorsements.retain(|asked, _| queue.is_pending(EscalationId::of(*asked)));
         }
         self.endorsements.len() >= MOST_ASKED

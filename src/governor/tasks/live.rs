@@ -1,43 +1,37 @@
 //! Open tasks in memory, and the state that the log stores of each.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::{CallDigest, CallKey};
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{Governor, states};
+use crate::governor::states;
+use crate::governor::tasks::TaskBook;
 use crate::mandate::{Asked, Fit, Memory, Words};
 use crate::model::{
     AgentId, Capability, DenialClass, Digest, Error, Operation, Outcome, ProofId, RiskLevel, TaskId, TaskState,
     Timestamp,
 };
-use crate::parse::{Catalogue, RatedTool};
+use crate::parse::{Catalogue, Parser, RatedTool};
 use crate::proof::{InputEvidence, ProofQuery, StateDraft};
 
-/// All tasks of a governor.
 #[derive(Default)]
-pub(crate) struct TaskTable {
-    // Held to look up, add or end a task; only the log's queue is locked while it is held.
-    table: RwLock<Table>,
-}
-
-#[derive(Default)]
-struct Table {
+pub(super) struct Table {
     /// The state of each task in the log.
-    kept: HashMap<TaskId, TaskRecord>,
+    pub(super) kept: HashMap<TaskId, TaskRecord>,
     /// Tasks in memory.
-    live: HashMap<TaskId, Arc<LiveTask>>,
+    pub(super) live: HashMap<TaskId, Arc<LiveTask>>,
     /// Tasks with pending escalations, by the record that opened each.
-    asked: HashMap<ProofId, TaskId>,
+    pub(super) asked: HashMap<ProofId, TaskId>,
 }
 
 /// A task as the log stores it. Its words are in the evidence of the records that it names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TaskRecord {
+pub(crate) struct TaskRecord {
     pub(super) agent_id: AgentId,
     pub(super) state: TaskState,
     /// The records of its opening, of further words and of reviewers' additions, in order.
@@ -165,22 +159,22 @@ impl Running {
 
     /// The rating of a tool; `None` if the catalogue has no tool with this name. Of several tools with this name, the
     /// worst rating applies.
-    pub(super) fn fit(&mut self, governor: &Governor, catalogue: &Arc<Catalogue>, tool: &str) -> Option<RatedFit> {
+    pub(super) fn fit(&mut self, parser: &Parser, catalogue: &Arc<Catalogue>, tool: &str) -> Option<RatedFit> {
         let places = catalogue.places(tool);
         if places.is_empty() {
             return None;
         }
         if !self.fits.as_ref().is_some_and(|fits| Arc::ptr_eq(&fits.catalogue, catalogue)) {
-            self.fits = Some(Fits { catalogue: Arc::clone(catalogue), by_place: self.rate(governor, catalogue) });
+            self.fits = Some(Fits { catalogue: Arc::clone(catalogue), by_place: self.rate(parser, catalogue) });
         }
         let fits = self.fits.as_ref()?;
         let found = places.iter().filter_map(|place| fits.by_place.get(*place).copied());
         found.min_by(|one, other| one.fit.score.total_cmp(&other.fit.score))
     }
 
-    fn rate(&self, governor: &Governor, catalogue: &Catalogue) -> Vec<RatedFit> {
+    fn rate(&self, parser: &Parser, catalogue: &Catalogue) -> Vec<RatedFit> {
         let text: Vec<&str> = self.words.texts().collect();
-        let rated = governor.inner.intake.parser.rated_tools(&text.join("\n"), catalogue);
+        let rated = parser.rated_tools(&text.join("\n"), catalogue);
         let asked = |tool: &RatedTool| {
             let effects = tool.capabilities.iter().filter(|one| !tool.is_read && self.asked.asks_for_effect(one));
             effects.filter_map(Capability::operation).collect::<Vec<_>>()
@@ -221,21 +215,13 @@ impl TaskRecord {
     }
 }
 
-impl TaskTable {
+impl TaskBook {
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Table> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, Table> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Restores a task from the log.
-    pub(crate) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
-        let id = key.strip_prefix(state_kinds::Tasks::PREFIX).and_then(|id| id.parse().ok());
-        let id = id.ok_or_else(|| Error::storage(format!("the state {key:?} is not a task's")))?;
-        self.write().kept.insert(id, states::read(key, value)?);
-        Ok(())
     }
 
     /// Passes on the state of each open task; none changes meanwhile.
@@ -316,18 +302,18 @@ impl TaskTable {
     }
 }
 
-impl Governor {
+impl TaskBook {
     /// An open task, loaded into memory if necessary.
     ///
     /// # Errors
     ///
     /// [`Error::TaskNotFound`]; [`Error::Conflict`] for a task that is not open.
     pub(super) fn live_task(&self, id: TaskId) -> Result<Arc<LiveTask>, Error> {
-        let task = match self.inner.tasks.in_memory(id) {
+        let task = match self.in_memory(id) {
             Some(task) => task,
             None => self.restored_task(id)?,
         };
-        let now = self.inner.base.clock.now();
+        let now = self.base.clock.now();
         if let Some(expired) = task.chain().find(|task| now >= task.expires_at) {
             self.end_task(expired.id, TaskState::Expired, None)?;
             return Err(not_open(id, TaskState::Expired, None));
@@ -338,7 +324,7 @@ impl Governor {
     /// Restores a task after a restart: its words from the evidence, its calls from their records. Observed results are
     /// lost.
     fn restored_task(&self, id: TaskId) -> Result<Arc<LiveTask>, Error> {
-        let record = self.inner.tasks.record(id)?;
+        let record = self.record(id)?;
         if record.state != TaskState::Open {
             return Err(not_open(id, record.state, record.why.as_deref()));
         }
@@ -346,7 +332,7 @@ impl Governor {
         let mut words = None;
         let (mut trusted, mut risk, mut asked) = (0, RiskLevel::Low, Vec::new());
         for proof in &record.proofs {
-            let evidence = self.inner.base.log.evidence(proof);
+            let evidence = self.base.log.evidence(proof);
             let said = match evidence {
                 Ok(evidence) => evidence.input.and_then(InputEvidence::into_text).map(|text| (text, evidence.intent)),
                 Err(Error::EvidenceErased { .. }) => None,
@@ -383,18 +369,18 @@ impl Governor {
             running.memory.lose();
         }
         let task = LiveTask::new(id, &record, parent, running);
-        Ok(self.inner.tasks.add(record, task))
+        Ok(self.add(record, task))
     }
 
     /// The values that were trusted under a task and its ancestors before a record.
     fn trusted_before(&self, id: TaskId, record: ProofId) -> Result<Vec<String>, Error> {
-        let task = self.inner.tasks.record(id)?;
+        let task = self.record(id)?;
         let mut trusted = match (task.parent, task.proofs.first()) {
             (Some(parent), Some(opening)) => self.trusted_before(parent, *opening)?,
             _ => Vec::new(),
         };
         for proof in task.proofs.iter().filter(|proof| proof.sequence() < record.sequence()) {
-            trusted.extend(kept_texts(&self.inner.base.log.evidence(proof)?.intent, "trusted").map(str::to_owned));
+            trusted.extend(kept_texts(&self.base.log.evidence(proof)?.intent, "trusted").map(str::to_owned));
         }
         Ok(trusted)
     }
@@ -403,11 +389,11 @@ impl Governor {
     fn count_past_calls(&self, id: TaskId, record: &TaskRecord, running: &mut Running) -> Result<(), Error> {
         let own = id.to_string();
         let mut agents: HashSet<AgentId> = HashSet::from([record.agent_id.clone()]);
-        agents.extend(self.inner.tasks.family(id));
+        agents.extend(self.family(id));
         for agent in agents {
-            for found in self.inner.base.log.records(&ProofQuery::entity(agent.as_str()).from(record.opened_at)) {
+            for found in self.base.log.records(&ProofQuery::entity(agent.as_str()).from(record.opened_at)) {
                 let found = found?;
-                let Ok(evidence) = self.inner.base.log.evidence(&found.id) else { continue };
+                let Ok(evidence) = self.base.log.evidence(&found.id) else { continue };
                 let Some(task) = evidence.detail.get("task") else { continue };
                 let is_of_it = task["id"] == *own
                     || task["chain"].as_array().is_some_and(|chain| chain.iter().any(|step| step["id"] == *own));
@@ -441,7 +427,7 @@ fn kept_texts<'v>(intent: &'v Value, key: &str) -> impl Iterator<Item = &'v str>
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
-impl TaskTable {
+impl TaskBook {
     /// The agents of the tasks delegated from one, at any depth.
     fn family(&self, id: TaskId) -> Vec<AgentId> {
         let table = self.read();

@@ -22,16 +22,53 @@ mod open;
 mod under;
 mod widen;
 
-pub(super) use live::TaskTable;
 pub(super) use under::Under;
 
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use self::live::{Table, TaskRecord};
 use serde_json::Value;
 
+use crate::governor::approvals::Approvals;
+use crate::governor::base::Base;
+use crate::governor::decider::Decider;
+use crate::governor::intake::Intake;
+use crate::governor::roster::Roster;
 use crate::governor::{Governor, GuardError, Guarded};
 use crate::model::{
     Enforcement, Error, Grant, Input, InputEnforcement, Intent, Mandate, OpenedTask, Outcome, TaskId, TaskInfo,
     TaskRequest, ToolCall,
 };
+
+/// The tasks of a governor.
+///
+/// Lock order: a delegate, the task that it was delegated from, an agent, the table of tasks, then the log.
+pub(crate) struct TaskBook {
+    base: Arc<Base>,
+    roster: Arc<Roster>,
+    intake: Arc<Intake>,
+    approvals: Arc<Approvals>,
+    decider: Arc<Decider>,
+    // Held to look up, add or end a task; only the log's queue is locked while it is held.
+    table: RwLock<Table>,
+}
+
+/// The tasks that the log stores.
+pub(crate) type KeptTasks = HashMap<TaskId, TaskRecord>;
+
+impl TaskBook {
+    pub(crate) fn restored(approvals: &Arc<Approvals>, decider: &Arc<Decider>, kept: KeptTasks) -> Self {
+        Self {
+            base: Arc::clone(&decider.base),
+            roster: Arc::clone(&decider.roster),
+            intake: Arc::clone(&decider.intake),
+            approvals: Arc::clone(approvals),
+            decider: Arc::clone(decider),
+            table: RwLock::new(Table { kept, ..Table::default() }),
+        }
+    }
+}
 
 /// The tasks of a governor, see [`Governor::tasks`].
 ///
@@ -70,7 +107,8 @@ impl Tasks<'_> {
     /// [`Error::PayloadTooLarge`]; [`Error::Forbidden`] when the agent is suspended or stopped (a record is written);
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn open(self, request: TaskRequest) -> Result<Task, Error> {
-        self.governor.open_task(request, None)
+        let id = self.governor.inner.tasks.open_task(request, None)?;
+        Ok(Task { governor: self.governor.clone(), id })
     }
 
     /// Returns a task that was opened earlier, also before a restart.
@@ -110,7 +148,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] when the task is no longer open, and the errors of [`Governor::enforce_input`].
     pub fn enforce(&self, call: &ToolCall) -> Result<InputEnforcement, Error> {
-        self.governor.enforce_call_under(self.id, call)
+        self.governor.inner.tasks.enforce_call_under(self.id, call)
     }
 
     /// Decides on a request of the task's agent, in any form that the parser reads.
@@ -119,7 +157,7 @@ impl Task {
     ///
     /// The errors of [`Task::enforce`].
     pub fn enforce_input<'a>(&self, input: impl Into<Input<'a>>) -> Result<InputEnforcement, Error> {
-        self.governor.enforce_input_under(self.id, None, input.into())
+        self.governor.inner.tasks.enforce_input_under(self.id, None, input.into())
     }
 
     /// Decides on an intent of the task's agent. Only the parser's findings about the call are known then, not the
@@ -129,7 +167,11 @@ impl Task {
     ///
     /// The errors of [`Task::enforce`] and of [`Governor::enforce`].
     pub fn enforce_intent(&self, intent: &Intent) -> Result<Enforcement, Error> {
-        self.governor.enforce_intent_under(self.id, intent, crate::governor::decider::decide::RiskSource::Caller)
+        self.governor.inner.tasks.enforce_intent_under(
+            self.id,
+            intent,
+            crate::governor::decider::decide::RiskSource::Caller,
+        )
     }
 
     /// Decides on a call and runs `work` under its grant, like [`Governor::guard`].
@@ -157,7 +199,7 @@ impl Task {
     /// [`Error::Conflict`] for a call that was not decided under the task, or a task that is not open;
     /// [`Error::PayloadTooLarge`] for a result over 8 MiB.
     pub fn observe(&self, call: &ToolCall, result: &Value) -> Result<(), Error> {
-        self.governor.observe_result(self.id, call, result)
+        self.governor.inner.tasks.observe_result(self.id, call, result)
     }
 
     /// Adds further words of the user, such as the second prompt of a conversation, and records them like the first.
@@ -166,7 +208,7 @@ impl Task {
     ///
     /// The errors of [`Tasks::open`], and [`Error::Conflict`] for a task that is not open.
     pub fn say(&self, words: &str) -> Result<Mandate, Error> {
-        self.governor.say_more(self.id, words)
+        self.governor.inner.tasks.say_more(self.id, words)
     }
 
     /// Delegates a part of the task to an agent, which may be the same one. A call under the new task must be within
@@ -177,7 +219,8 @@ impl Task {
     /// The errors of [`Tasks::open`], and [`Error::Conflict`] for a task that is not open or is delegated eight levels
     /// deep.
     pub fn delegate(&self, agent_id: &str, words: &str) -> Result<Self, Error> {
-        self.governor.open_task(TaskRequest::new(agent_id, words), Some(self.id))
+        let id = self.governor.inner.tasks.open_task(TaskRequest::new(agent_id, words), Some(self.id))?;
+        Ok(Self { governor: self.governor.clone(), id })
     }
 
     /// Closes the task, with its overall outcome if known, and the tasks delegated from it.
@@ -186,7 +229,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] for a task that is not open; [`Error::StorageUnavailable`] when it cannot be recorded.
     pub fn close(&self, outcome: Option<Outcome>) -> Result<TaskInfo, Error> {
-        self.governor.close_task(self.id, outcome)
+        self.governor.inner.tasks.close_task(self.id, outcome)
     }
 
     /// Returns the task and its current state.
@@ -195,7 +238,7 @@ impl Task {
     ///
     /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn info(&self) -> Result<TaskInfo, Error> {
-        self.governor.task_info(self.id)
+        self.governor.inner.tasks.task_info(self.id)
     }
 
     /// Returns the open task with its current mandate.
@@ -204,6 +247,6 @@ impl Task {
     ///
     /// [`Error::Conflict`] for a task that is not open.
     pub fn opened(&self) -> Result<OpenedTask, Error> {
-        self.governor.opened_task(self.id)
+        self.governor.inner.tasks.opened_task(self.id)
     }
 }

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::call::Called;
 use super::live::Running;
-use crate::governor::Governor;
+use crate::governor::tasks::TaskBook;
 use crate::mandate::{self, Observed};
 use crate::model::{Error, Input, Operation, Resource, TaskId, TaskState, ToolCall};
 use crate::parse::{Parser, conceal_text};
 
-impl Governor {
+impl TaskBook {
     /// Records the result of a call under its task and that task's ancestors.
     pub(super) fn observe_result(&self, id: TaskId, call: &ToolCall, result: &Value) -> Result<(), Error> {
         let task = self.live_task(id)?;
@@ -30,11 +30,10 @@ impl Governor {
             let message = format!("no call of {name:.60?} with these arguments was decided under the task {id}");
             return Err(Error::Conflict { message });
         };
-        let parsed =
-            self.inner.intake.read_input(task.agent_id.as_str(), Input::new(&call.to_text()), Parser::parse)?;
+        let parsed = self.intake.read_input(task.agent_id.as_str(), Input::new(&call.to_text()), Parser::parse)?;
         let capabilities = parsed.result.intent.required_capabilities;
         let called = Called { tool: call.name.clone(), arguments: call.arguments.clone() };
-        let catalogue = self.inner.intake.tools.load_full();
+        let catalogue = self.intake.tools.load_full();
         let resource = capabilities.first().and_then(crate::model::Capability::resource).unwrap_or(Resource::Unknown);
         let has_id = called.arguments.keys().any(|key| key == "id" || key.ends_with("_id") || key.ends_with("Id"));
         // The content of a record, unless it is from an address book, is external text, even if it looks structured.
@@ -43,11 +42,11 @@ impl Governor {
         let only_reads = capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
         for piece in pieces(&text) {
             let masked = conceal_text(piece);
-            let guard = self.inner.intake.parser.instructions_in(piece);
+            let guard = self.intake.parser.instructions_in(piece);
             for level in task.chain() {
                 let mut running = level.lock();
-                let is_read =
-                    only_reads || running.fit(self, &catalogue, &call.name).is_some_and(|rated| rated.is_read);
+                let is_read = only_reads
+                    || running.fit(&self.intake.parser, &catalogue, &call.name).is_some_and(|rated| rated.is_read);
                 let observed = Observed {
                     tool: &call.name,
                     resource,
@@ -71,13 +70,13 @@ impl Governor {
 
     /// Forgets the results observed under open tasks, and ends the tasks whose words were erased.
     pub(crate) fn forget_observed(&self) -> Result<(), Error> {
-        for task in self.inner.tasks.all_live() {
+        for task in self.all_live() {
             task.lock().memory.lose();
-            let record = self.inner.tasks.record(task.id)?;
+            let record = self.record(task.id)?;
             let is_erased = record
                 .proofs
                 .iter()
-                .any(|proof| matches!(self.inner.base.log.evidence(proof), Err(Error::EvidenceErased { .. })));
+                .any(|proof| matches!(self.base.log.evidence(proof), Err(Error::EvidenceErased { .. })));
             if is_erased {
                 self.end_task(task.id, TaskState::Ended, Some("its words were erased".to_owned()))?;
             }

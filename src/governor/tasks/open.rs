@@ -1,5 +1,6 @@
 //! Opening tasks, further words of the user, delegation, and closing.
 
+use crate::governor::tasks::TaskBook;
 use crate::model::parts::MandateParts;
 use crate::model::parts::OpenedTaskParts;
 use crate::model::parts::TaskInfoParts;
@@ -8,23 +9,22 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::Task;
 use super::live::{LiveTask, Running, TaskRecord, not_open};
 use super::under::{Opening, Under, opening_evidence};
+use crate::governor::checked_agent_id;
 use crate::governor::decider::decide::RiskSource;
 use crate::governor::states::masked;
-use crate::governor::{Governor, checked_agent_id};
 use crate::mandate::{Asked, Words};
 use crate::model::{
     AgentId, Capability, Decision, Error, Input, Intent, MAX_INPUT_BYTES, Mandate, OpenedTask, Outcome, ProofId,
     RiskLevel, TaskId, TaskInfo, TaskRequest, TaskState, Timestamp,
 };
 
-impl Governor {
+impl TaskBook {
     /// Opens a task, or one that is delegated from another.
-    pub(super) fn open_task(&self, request: TaskRequest, parent: Option<TaskId>) -> Result<Task, Error> {
+    pub(super) fn open_task(&self, request: TaskRequest, parent: Option<TaskId>) -> Result<TaskId, Error> {
         let agent_id = checked_agent_id(&request.agent_id)?;
-        self.inner.roster.acting(&agent_id).map_err(|error| self.inner.base.log.refusal().unwrap_or(error))?;
+        self.roster.acting(&agent_id)?;
         let parent = parent.map(|parent| self.live_task(parent)).transpose()?;
         if parent.as_ref().is_some_and(|parent| parent.chain().count() >= DEEPEST_CHAIN) {
             return Err(Error::Conflict { message: format!("a task is delegated at most {DEEPEST_CHAIN} times deep") });
@@ -35,8 +35,8 @@ impl Governor {
         let lasts = checked_duration(request.expires_in)?;
         let max_calls = checked_calls(request.max_calls)?;
         let (acts, risk) = self.asked_by(&request.agent_id, &request.input)?;
-        let now = self.inner.base.clock.now();
-        let id = TaskId::new(now, self.inner.base.entropy.bits());
+        let now = self.base.clock.now();
+        let id = TaskId::new(now, self.base.entropy.bits());
         let opening = Opening {
             task: id,
             evidence: opening_evidence(id, &chain_of(parent.as_deref())),
@@ -59,14 +59,14 @@ impl Governor {
             opened_at: now,
             expires_at,
             max_calls,
-            salt: parent.as_ref().map_or_else(|| self.inner.base.salt(), |parent| parent.salt),
+            salt: parent.as_ref().map_or_else(|| self.base.salt(), |parent| parent.salt),
             parent: parent.as_ref().map(|parent| parent.id),
             outcome: None,
             why: None,
             calls: 0,
             refused: BTreeMap::new(),
         };
-        let sequence = self.inner.base.set_state(record.draft(id)?, opening.what)?;
+        let sequence = self.base.set_state(record.draft(id)?, opening.what)?;
         let mut words = Words::new(&request.input);
         request.trusted.iter().for_each(|value| words.trust(value));
         if let Some(parent) = &parent {
@@ -75,14 +75,14 @@ impl Governor {
         let mut running = Running::new(words, Asked { acts, risk });
         running.trusted = request.trusted.len();
         let task = LiveTask::new(id, &record, parent, running);
-        self.inner.tasks.add(record, task);
-        self.inner.base.log.settle(sequence)?;
-        Ok(Task { governor: self.clone(), id })
+        self.add(record, task);
+        self.base.log.settle(sequence)?;
+        Ok(id)
     }
 
     /// Parses the acts that the user's words ask for, and their risk.
     pub(super) fn asked_by(&self, agent_id: &str, words: &str) -> Result<(Vec<Capability>, RiskLevel), Error> {
-        let parsed = self.inner.intake.read_input(agent_id, Input::new(words), crate::parse::Parser::parse)?;
+        let parsed = self.intake.read_input(agent_id, Input::new(words), crate::parse::Parser::parse)?;
         Ok((parsed.result.intent.required_capabilities, parsed.result.intent.risk_level))
     }
 
@@ -108,8 +108,8 @@ impl Governor {
         }
         intent.check()?;
         let (enforcement, committed) =
-            self.inner.decider.decide_in_order(&intent, RiskSource::Operator, Under::Opening(opening))?;
-        self.inner.base.log.settle_decision(committed.sequence, committed.risk)?;
+            self.decider.decide_in_order(&intent, RiskSource::Operator, Under::Opening(opening))?;
+        self.base.log.settle_decision(committed.sequence, committed.risk)?;
         if enforcement.decision != Decision::Allow {
             return Err(Error::Forbidden { message: enforcement.reasoning });
         }
@@ -141,12 +141,8 @@ impl Governor {
             what: "extended",
         };
         let proof_id = self.record_opening(&task.agent_id, action, Map::new(), values, acts, &opening)?;
-        let record = self
-            .inner
-            .tasks
-            .change(id, |record| record.proofs.push(proof_id))
-            .ok_or_else(|| Error::task_not_found(id))?;
-        let sequence = self.inner.base.set_state(record.draft(id)?, opening.what)?;
+        let record = self.change(id, |record| record.proofs.push(proof_id)).ok_or_else(|| Error::task_not_found(id))?;
+        let sequence = self.base.set_state(record.draft(id)?, opening.what)?;
         let mandate = {
             let mut running = task.lock();
             if !said.is_empty() {
@@ -164,7 +160,7 @@ impl Governor {
             memory.resolve(words);
             running.mandate()
         };
-        self.inner.base.log.settle(sequence)?;
+        self.base.log.settle(sequence)?;
         Ok(mandate)
     }
 
@@ -187,16 +183,16 @@ impl Governor {
         why: Option<String>,
         outcome: Option<Outcome>,
     ) -> Result<(), Error> {
-        for child in self.inner.tasks.children(id) {
+        for child in self.children(id) {
             self.put_end(child, state, Some(format!("the task {id} that it was delegated from is {state}")), None)?;
         }
         // INVARIANT: a thread that holds the task and decides sees that it ended, or is waited for.
-        let counted = self.inner.tasks.in_memory(id).map(|task| {
+        let counted = self.in_memory(id).map(|task| {
             let mut running = task.lock();
             running.ended = true;
             (running.calls, running.refused.clone())
         });
-        let record = self.inner.tasks.change(id, |record| {
+        let record = self.change(id, |record| {
             if let Some((calls, refused)) = counted {
                 record.calls = calls;
                 record.refused = refused;
@@ -205,15 +201,14 @@ impl Governor {
             record.why = why;
             record.outcome = outcome;
         });
-        let asked = self.inner.tasks.drop_live(id);
+        let asked = self.drop_live(id);
         if !asked.is_empty() {
-            self.inner
-                .approvals
+            self.approvals
                 .end_escalations(|record| asked.contains(&record.proof_id), &format!("the task {id} is {state}"));
         }
         if let Some(record) = record {
-            let sequence = self.inner.base.set_state(record.draft(id)?, state.as_str())?;
-            self.inner.base.log.settle(sequence)?;
+            let sequence = self.base.set_state(record.draft(id)?, state.as_str())?;
+            self.base.log.settle(sequence)?;
         }
         Ok(())
     }
@@ -224,7 +219,7 @@ impl Governor {
             Err(Error::Conflict { .. }) => None,
             Err(error) => return Err(error),
         };
-        let record = self.inner.tasks.record(id)?;
+        let record = self.record(id)?;
         let mut info = TaskInfo::from(TaskInfoParts {
             task_id: id,
             agent_id: record.agent_id,
@@ -255,7 +250,7 @@ impl Governor {
 
     pub(super) fn opened_task(&self, id: TaskId) -> Result<OpenedTask, Error> {
         let task = self.live_task(id)?;
-        let record = self.inner.tasks.record(id)?;
+        let record = self.record(id)?;
         let proof_id = record.proofs.first().copied().ok_or_else(|| not_open(id, record.state, None))?;
         let mandate = task.lock().mandate();
         Ok(OpenedTask::from(OpenedTaskParts { task_id: id, mandate, proof_id, expires_at: task.expires_at }))

@@ -1,14 +1,14 @@
 //! Approvals of calls under a task.
 
 use super::live::Endorsement;
-use crate::governor::Governor;
+use crate::governor::tasks::TaskBook;
 use crate::model::{Error, ProofId};
 
-impl Governor {
+impl TaskBook {
     /// Refuses an approval under a task that is no longer open.
     pub(crate) fn check_task_of(&self, asked: ProofId) -> Result<(), Error> {
         // Unreadable evidence is refused where its other parts are checked.
-        let Ok(evidence) = self.inner.base.log.evidence(&asked) else { return Ok(()) };
+        let Ok(evidence) = self.base.log.evidence(&asked) else { return Ok(()) };
         let id = evidence.detail.get("task").and_then(|task| task["id"].as_str()?.parse().ok());
         id.map_or(Ok(()), |id| self.live_task(id).map(drop))
     }
@@ -17,7 +17,7 @@ impl Governor {
     /// was in doubt, the act are added to the mandates of the task and its ancestors. A task that is no longer open
     /// gains nothing.
     pub(crate) fn endorsed(&self, asked: ProofId, is_for_task: bool) -> Result<(), Error> {
-        let Some(id) = self.inner.tasks.take_asked(asked) else { return Ok(()) };
+        let Some(id) = self.take_asked(asked) else { return Ok(()) };
         let Ok(task) = self.live_task(id) else { return Ok(()) };
         let Some(endorsement) = task.lock().endorsements.remove(&asked) else { return Ok(()) };
         for level in task.chain() {
