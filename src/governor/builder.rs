@@ -16,6 +16,7 @@ use crate::governor::intake::catalogue::Loaded;
 use crate::governor::intake::input_text::{InputText, Inputs, Retention};
 use crate::governor::intake::risk::ActionFloors;
 use crate::governor::log::decision_clock::DecisionClock;
+use crate::governor::past::Past;
 use crate::governor::roster::Roster;
 use crate::governor::roster::kill_switch::KillSwitches;
 use crate::governor::roster::permit::PermitGate;
@@ -313,6 +314,13 @@ impl GovernorBuilder {
             opened: Instant::now(),
         });
         let tasks = TaskBook::restored(&approvals, &decider, restored.tasks);
+        let past = Past {
+            base: Arc::clone(&base),
+            roster: Arc::clone(&roster),
+            rules: Arc::clone(&rules),
+            intake: Arc::clone(&intake),
+            approvals: Arc::clone(&approvals),
+        };
         let governor = Governor {
             inner: Arc::new(Inner {
                 base,
@@ -323,6 +331,7 @@ impl GovernorBuilder {
                 approvals,
                 decider,
                 tasks,
+                past,
                 #[cfg(feature = "checkpoints")]
                 checkpoints: self.checkpoints,
                 retention: self.retention,

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use crate::governor::decider::decide::RiskSource;
+use crate::governor::intake::risk::RiskSource;
 use crate::governor::state_kinds::{FORGOTTEN, is_extensions};
 
 pub use crate::document::did_you_mean;

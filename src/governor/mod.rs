@@ -75,6 +75,7 @@ use approvals::Approvals;
 use base::Base;
 use decider::Decider;
 use intake::Intake;
+use past::Past;
 use roster::Roster;
 use rules::Rules;
 use tasks::TaskBook;
@@ -116,6 +117,7 @@ struct Inner {
     approvals: Arc<Approvals>,
     decider: Arc<Decider>,
     tasks: TaskBook,
+    past: Past,
     #[cfg(feature = "checkpoints")]
     checkpoints: log::checkpoints::Checkpoints,
     retention: intake::input_text::Retention,

@@ -1,23 +1,23 @@
 //! The steps of a decision: intent, risk, policies, verdict, record.
 
 use crate::governor::decider::Decider;
+use crate::governor::intake::risk::RiskSource;
 use crate::model::parts::EnforcementParts;
 use crate::model::parts::InputEnforcementParts;
 use std::borrow::Cow;
 use std::time::Instant;
 
+use crate::governor::Governor;
 use crate::governor::decider::pending::PendingEnforcement;
 use crate::governor::record::{Attempt, Origin, Recording};
 use crate::governor::roster::kill_switch::{Denial, KillSwitchTable};
 use crate::governor::roster::permit::is_low_read;
 use crate::governor::rules::shared_limits::Taking;
 use crate::governor::tasks::Under;
-use crate::governor::{Governor, intake::risk};
 use crate::model::{
     AgentState, Alert, AlertKind, Decision, DenialClass, Enforcement, Error, GrantSource, Input, InputEnforcement,
     Intent, IntentId, IntentStamp, InvalidValue, ProofId, RiskLevel, Timestamp,
 };
-use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::Committed;
 use crate::telemetry::Work;
@@ -185,7 +185,7 @@ impl Decider {
         // INVARIANT: read before anything else, so that a kill switch set later has another epoch.
         let stops = self.roster.stops.load();
         let policies = self.rules.policies.load();
-        let mut request = self.request(intent, &agent, source, now);
+        let mut request = self.intake.request(intent, &agent, source, now);
         if under.raises_risk() {
             request.risk = request.risk.raised();
         }
@@ -301,27 +301,6 @@ impl Decider {
         })
     }
 
-    pub(crate) fn request<'a>(
-        &self,
-        intent: &'a Intent,
-        agent: &'a AgentRecord,
-        source: RiskSource,
-        now: Timestamp,
-    ) -> PolicyRequest<'a> {
-        PolicyRequest {
-            intent,
-            risk: match source {
-                RiskSource::Caller | RiskSource::Parse | RiskSource::Parser => {
-                    risk::effective_risk(&self.intake.parser, &self.intake.action_floors, intent)
-                }
-                RiskSource::Operator => intent.risk_level,
-            },
-            trust: self.roster.trust_of(agent, now),
-            traits: agent.traits(),
-            now,
-        }
-    }
-
     /// The decision that the intent says it retries: one of the same agent.
     fn retried(&self, intent: &Intent) -> Result<Option<ProofId>, Error> {
         let Some(value) = intent.context.get("retryOf") else { return Ok(None) };
@@ -349,25 +328,6 @@ impl Decider {
         }
         let draft = recording.draft(&self.base, &self.intake.inputs)?;
         self.base.log.queue().decide(recording.request.now, draft, epoch)
-    }
-}
-
-/// The source of an intent's risk level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RiskSource {
-    /// The caller: never below the risk floor, and for a parsed intent never below the parser's level.
-    Caller,
-    /// An earlier parse, identified by the intent's id; an intent without one is refused.
-    Parse,
-    /// The parser, in the same call: never below the risk floor.
-    Parser,
-    /// An operator who overrode the called tool: used as it is.
-    Operator,
-}
-
-impl RiskSource {
-    pub(crate) const fn of(parsed: &Parsed) -> Self {
-        if parsed.is_set { Self::Operator } else { Self::Parser }
     }
 }
 

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Instant;
 
 use crate::governor::Governor;
-use crate::governor::decider::decide::RiskSource;
 use crate::governor::decider::pending::PendingEnforcement;
+use crate::governor::intake::risk::RiskSource;
 use crate::governor::tasks::Under;
 use crate::model::{
     Error, Grant, GrantError, GrantTerms, Input, InputEnforcement, Outcome, OutcomeReport, ParseResult, ProofId,

@@ -11,12 +11,14 @@ use serde_json::{Map, Value};
 
 use crate::governor::base::Base;
 use crate::governor::roster::Roster;
-use crate::model::{Error, Input, Intent, IntentId};
+use crate::model::{Error, Input, Intent, IntentId, Timestamp};
 use crate::parse::{Catalogue, ParseRequest, Parsed, Parser};
+use crate::policy::PolicyRequest;
 use crate::telemetry::Work;
+use crate::trust::AgentRecord;
 use catalogue::Loaded;
 use input_text::Inputs;
-use risk::ActionFloors;
+use risk::{ActionFloors, RiskSource, effective_risk};
 
 /// The parser, and what it knows besides the request.
 ///
@@ -60,6 +62,27 @@ impl Intake {
         let context = input.context.unwrap_or(&no_context);
         let request = ParseRequest { agent_id: &agent_id, input: input.text, context, id, at };
         read(&self.parser, &request, &self.tools.load())
+    }
+
+    pub(crate) fn request<'a>(
+        &self,
+        intent: &'a Intent,
+        agent: &'a AgentRecord,
+        source: RiskSource,
+        now: Timestamp,
+    ) -> PolicyRequest<'a> {
+        PolicyRequest {
+            intent,
+            risk: match source {
+                RiskSource::Caller | RiskSource::Parse | RiskSource::Parser => {
+                    effective_risk(&self.parser, &self.action_floors, intent)
+                }
+                RiskSource::Operator => intent.risk_level,
+            },
+            trust: self.roster.trust_of(agent, now),
+            traits: agent.traits(),
+            now,
+        }
     }
 }
 

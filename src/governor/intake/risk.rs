@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use crate::model::{Action, Capability, Intent, Operation, Resource, RiskLevel, names_production, risk_floor};
-use crate::parse::Parser;
+use crate::parse::{Parsed, Parser};
 
 /// The risk floors of action names, cached because a runtime uses the same few names repeatedly.
 #[derive(Default)]
@@ -30,6 +30,25 @@ impl ActionFloors {
 
 /// More names than a runtime has tools.
 const MOST_KNOWN: usize = 4096;
+
+/// The source of an intent's risk level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RiskSource {
+    /// The caller: never below the risk floor, and for a parsed intent never below the parser's level.
+    Caller,
+    /// An earlier parse, identified by the intent's id; an intent without one is refused.
+    Parse,
+    /// The parser, in the same call: never below the risk floor.
+    Parser,
+    /// An operator who overrode the called tool: used as it is.
+    Operator,
+}
+
+impl RiskSource {
+    pub(crate) const fn of(parsed: &Parsed) -> Self {
+        if parsed.is_set { Self::Operator } else { Self::Parser }
+    }
+}
 
 /// The higher of the intent's risk level and the floor of its action and capabilities. The floor rises by one level for
 /// changes in production and for bulk operations.

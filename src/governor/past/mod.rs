@@ -3,3 +3,20 @@
 pub(crate) mod preview;
 pub(crate) mod replay;
 pub(crate) mod trust_check;
+
+use std::sync::Arc;
+
+use crate::governor::approvals::Approvals;
+use crate::governor::base::Base;
+use crate::governor::intake::Intake;
+use crate::governor::roster::Roster;
+use crate::governor::rules::Rules;
+
+/// Looks at decisions without making any. It has no lock, and holds one of another part at a time.
+pub(crate) struct Past {
+    pub(crate) base: Arc<Base>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) intake: Arc<Intake>,
+    pub(crate) approvals: Arc<Approvals>,
+}

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::governor::Governor;
-use crate::governor::decider::decide::{RiskSource, verdict};
+use crate::governor::decider::decide::verdict;
+use crate::governor::intake::risk::RiskSource;
+use crate::governor::past::Past;
 use crate::governor::rules::policies::Policies;
 use crate::model::{
     AgentState, Capability, Constraints, Decision, Digest, Error, Input, Intent, ParseResult, RiskLevel, Timestamp,
@@ -152,7 +153,9 @@ impl Policies<'_> {
     ///
     /// The errors of [`Governor::enforce`] or [`Governor::enforce_input`], except for storage errors.
     pub fn preview<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Preview, Error> {
-        self.governor.looking_at(request.into(), |intent, source| Ok(self.governor.look_ahead(intent, source)?.preview))
+        self.governor.inner.past.looking_at(request.into(), |intent, source| {
+            Ok(self.governor.inner.past.look_ahead(intent, source)?.preview)
+        })
     }
 
     /// Like [`Policies::preview`], and explains for every rule why it matched or did not.
@@ -165,8 +168,8 @@ impl Policies<'_> {
     /// The errors of [`Policies::preview`], except [`Error::Policy`].
     pub fn explain<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Explanation, Error> {
         let mut rules = Vec::new();
-        let preview = self.governor.looking_at(request.into(), |intent, source| {
-            let explanation = self.governor.explained(intent, source)?;
+        let preview = self.governor.inner.past.looking_at(request.into(), |intent, source| {
+            let explanation = self.governor.inner.past.explained(intent, source)?;
             rules = explanation.rules;
             Ok(explanation.preview)
         })?;
@@ -174,7 +177,7 @@ impl Policies<'_> {
     }
 }
 
-impl Governor {
+impl Past {
     /// Previews a request: an intent, which is validated first, or the parse of an input.
     fn looking_at(
         &self,
@@ -184,10 +187,10 @@ impl Governor {
         match request.0 {
             Request::Intent(intent) => {
                 intent.check()?;
-                look(&*self.inner.intake.inputs.bound(Cow::Borrowed(intent))?, RiskSource::Caller)
+                look(&*self.intake.inputs.bound(Cow::Borrowed(intent))?, RiskSource::Caller)
             }
             Request::Input(agent_id, input) => {
-                let parsed = self.inner.intake.parsed(agent_id, input)?;
+                let parsed = self.intake.parsed(agent_id, input)?;
                 let preview = look(&parsed.result.intent, RiskSource::of(&parsed))?;
                 Ok(Preview { parse: Some(parsed.result), ..preview })
             }
@@ -199,11 +202,11 @@ impl Governor {
             Err(error @ Error::Policy { .. }) => self.undecided(intent, source, &error)?,
             ahead => ahead?,
         };
-        let request = self.inner.decider.request(intent, &agent, source, now);
-        let mut rules = policies.explain(&request, &mut self.inner.rules.limits.window(now));
+        let request = self.intake.request(intent, &agent, source, now);
+        let mut rules = policies.explain(&request, &mut self.rules.limits.window(now));
         let may_act = agent.state == AgentState::Active
-            && self.inner.roster.stops.load().over(&agent).is_none()
-            && self.inner.roster.unpermitted(request.risk, &intent.required_capabilities, now).is_none();
+            && self.roster.stops.load().over(&agent).is_none()
+            && self.roster.unpermitted(request.risk, &intent.required_capabilities, now).is_none();
         if !may_act || preview.error.is_some() {
             // Policies do not decide for an agent that may not act, without a permit, or when a condition fails.
             rules.iter_mut().for_each(RuleTrace::decides_nothing);
@@ -221,13 +224,13 @@ impl Governor {
 
     fn look_ahead(&self, intent: &Intent, source: RiskSource) -> Result<Ahead, Error> {
         self.ahead(intent, source, |policies, request, agent| {
-            let mut meter = self.inner.rules.limits.window(request.now);
-            let unpermitted = self.inner.roster.unpermitted(request.risk, &intent.required_capabilities, request.now);
-            let verdict = verdict(policies, request, agent, &self.inner.roster.stops.load(), unpermitted, &mut meter)?;
+            let mut meter = self.rules.limits.window(request.now);
+            let unpermitted = self.roster.unpermitted(request.risk, &intent.required_capabilities, request.now);
+            let verdict = verdict(policies, request, agent, &self.roster.stops.load(), unpermitted, &mut meter)?;
             if verdict.decision != Decision::Escalate {
                 return Ok(verdict);
             }
-            Ok(self.inner.approvals.agreed_beforehand(request, verdict, policies.digest(), &mut meter).0)
+            Ok(self.approvals.agreed_beforehand(request, verdict, policies.digest(), &mut meter).0)
         })
     }
 
@@ -237,15 +240,15 @@ impl Governor {
         source: RiskSource,
         decide: impl FnOnce(&PolicySet, &PolicyRequest<'_>, &AgentRecord) -> Result<PolicyVerdict, Error>,
     ) -> Result<Ahead, Error> {
-        let now = self.inner.base.clock.now();
-        let agent = match self.inner.roster.registered(&intent.agent_id) {
-            Err(Error::AgentNotFound { .. }) if self.inner.roster.auto_register => {
-                crate::governor::roster::agents::newcomer(&self.inner.roster.trust_model, &intent.agent_id, now)
+        let now = self.base.clock.now();
+        let agent = match self.roster.registered(&intent.agent_id) {
+            Err(Error::AgentNotFound { .. }) if self.roster.auto_register => {
+                self.roster.newcomer(&intent.agent_id, now)
             }
             found => found?.read().clone(),
         };
-        let policies = self.inner.rules.policies.load_full();
-        let request = self.inner.decider.request(intent, &agent, source, now);
+        let policies = self.rules.policies.load_full();
+        let request = self.intake.request(intent, &agent, source, now);
         let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
             decide(&policies, &request, &agent)?;
         let preview = Preview {

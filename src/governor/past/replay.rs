@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use crate::governor::past::Past;
 use crate::governor::rules::policies::Policies;
 use crate::model::{
     AgentId, AgentState, AgentTraits, Capability, Constraints, Decision, DenialClass, Error, Intent, ProofId,
@@ -291,12 +292,23 @@ impl Policies<'_> {
         self,
         candidate: &PolicySet,
         range: &ReplayRange,
+        progress: impl FnMut(u64),
+    ) -> Result<Replay, Error> {
+        self.governor.inner.past.replay(candidate, range, progress)
+    }
+}
+
+impl Past {
+    fn replay(
+        &self,
+        candidate: &PolicySet,
+        range: &ReplayRange,
         mut progress: impl FnMut(u64),
     ) -> Result<Replay, Error> {
         let mut replay = Replay::default();
         let mut seen = 0_u64;
         let reads_now = candidate.reads_now();
-        self.governor.inner.base.log.each_past(&range.0, &mut |past| {
+        self.base.log.each_past(&range.0, &mut |past| {
             seen += 1;
             if seen.is_multiple_of(1000) {
                 progress(seen);

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::governor::Governor;
+use crate::governor::past::Past;
+use crate::governor::roster::Roster;
 use crate::governor::roster::trust::Trust;
 use crate::governor::state_kinds::{self, StateKind as _};
 use crate::model::{AgentId, Error, Score, Sequence, TrustCause, TrustCheck, TrustDifference, TrustSnapshot};
@@ -19,12 +20,18 @@ impl Trust<'_> {
     ///
     /// [`Error::ChainBroken`] if the log does not verify; [`Error::StorageUnavailable`] when it cannot be read.
     pub fn verify(self) -> Result<TrustCheck, Error> {
+        self.governor.inner.past.check_trust()
+    }
+}
+
+impl Past {
+    fn check_trust(&self) -> Result<TrustCheck, Error> {
         let mut rebuilding = Rebuilding::default();
-        self.governor.inner.base.log.each_trust_step(&mut |step| rebuilding.take(self.governor, step))?;
+        self.base.log.each_trust_step(&mut |step| rebuilding.take(&self.roster, step))?;
         let mut check = TrustCheck::new(rebuilding.agents.len() as u64);
         for (agent_id, found) in rebuilding.agents {
             let difference = found.difference.or_else(|| {
-                let cell = self.governor.inner.roster.ledger.get(&agent_id)?;
+                let cell = self.roster.ledger.get(&agent_id)?;
                 let kept = cell.read().trust;
                 let rebuilt = found.rebuild.state()?;
                 // Changes since the log was read are not compared.
@@ -57,7 +64,7 @@ struct Found {
 }
 
 impl Rebuilding {
-    fn take(&mut self, governor: &Governor, step: &TrustStep<'_>) {
+    fn take(&mut self, roster: &Roster, step: &TrustStep<'_>) {
         if step.key == state_kinds::Model::PREFIX {
             // After an unreadable model, later trust differs, which is reported.
             self.model = serde_json::from_slice(step.value).unwrap_or_default();
@@ -67,7 +74,7 @@ impl Rebuilding {
             return;
         }
         let Ok(stated) = serde_json::from_slice::<AgentRecord>(step.value) else { return };
-        let ceiling = governor.inner.roster.ceiling_of(stated.profile());
+        let ceiling = roster.ceiling_of(stated.profile());
         let found = self.agents.entry(stated.agent_id.clone()).or_insert_with(|| Found {
             rebuild: Rebuild::default(),
             at: step.sequence,

@@ -14,7 +14,7 @@ use crate::model::{
     Timestamp, TrustCause, TrustChange,
 };
 use crate::proof::{ChangeDraft, StateDraft, TrustMove};
-use crate::trust::{AgentCell, AgentRecord, TrustModel, TrustState};
+use crate::trust::{AgentCell, AgentRecord, TrustState};
 
 /// The agents of a governor, see [`Governor::agents`].
 #[derive(Debug, Clone, Copy)]
@@ -232,7 +232,7 @@ impl Roster {
         let found = match self.registered(agent_id) {
             Err(Error::AgentNotFound { .. }) if self.auto_register => {
                 let at = self.base.clock.now();
-                let record = newcomer(&self.trust_model, agent_id, at);
+                let record = self.newcomer(agent_id, at);
                 // Another thread may have registered it first.
                 let inserted = self.insert_agent(record, "registered at its first request", at);
                 inserted.map(|inserted| inserted.unwrap_or_else(|cell| cell))
@@ -241,6 +241,12 @@ impl Roster {
         };
         // A log that could not be read completely may contain the agent.
         found.map_err(|error| self.base.log.refusal().unwrap_or(error))
+    }
+
+    /// The record of an unregistered agent, as its first request would register it.
+    pub(crate) fn newcomer(&self, agent_id: &AgentId, at: Timestamp) -> AgentRecord {
+        let trust = self.trust_model.self_registered(Agent::NEWCOMER_SCORE, at);
+        AgentRecord::new(agent_id.clone(), AgentState::Active, AgentProfile::default(), trust)
     }
 
     pub(crate) fn registered(&self, agent_id: &AgentId) -> Result<Arc<AgentCell>, Error> {
@@ -310,12 +316,6 @@ impl Roster {
         let trust = self.trust_of(record, now);
         AgentInfo::new(record.agent_id.clone(), trust, record.state, record.profile().clone())
     }
-}
-
-/// The record of an unregistered agent, as its first request would register it.
-pub(crate) fn newcomer(model: &TrustModel, agent_id: &AgentId, at: Timestamp) -> AgentRecord {
-    let trust = model.self_registered(Agent::NEWCOMER_SCORE, at);
-    AgentRecord::new(agent_id.clone(), AgentState::Active, AgentProfile::default(), trust)
 }
 
 /// The agent's state as the log stores it.

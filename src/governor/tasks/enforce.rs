@@ -11,7 +11,7 @@ use super::live::{Endorsement, LiveTask, Running, not_open};
 use super::open::chain_of;
 use super::under::{self, TaskFinding, Under};
 use crate::governor::approvals::Queue;
-use crate::governor::decider::decide::RiskSource;
+use crate::governor::intake::risk::RiskSource;
 use crate::mandate::{self, Deed, FaultKind, Finding};
 use crate::model::{
     Decision, DenialClass, Enforcement, Error, EscalationId, Input, InputEnforcement, Intent, Operation, TaskId,

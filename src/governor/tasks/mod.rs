@@ -170,7 +170,7 @@ impl Task {
         self.governor.inner.tasks.enforce_intent_under(
             self.id,
             intent,
-            crate::governor::decider::decide::RiskSource::Caller,
+            crate::governor::intake::risk::RiskSource::Caller,
         )
     }
 

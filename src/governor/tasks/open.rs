@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::live::{LiveTask, Running, TaskRecord, not_open};
 use super::under::{Opening, Under, opening_evidence};
 use crate::governor::checked_agent_id;
-use crate::governor::decider::decide::RiskSource;
+use crate::governor::intake::risk::RiskSource;
 use crate::governor::states::masked;
 use crate::mandate::{Asked, Words};
 use crate::model::{
