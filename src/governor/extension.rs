@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::state_kinds::{FORGOTTEN, is_extensions};
+use crate::governor::{Governor, Inner, Subscription};
 
 pub use crate::document::did_you_mean;
 pub use crate::governor::alerting::cursor::Reader;
@@ -19,7 +20,6 @@ pub use crate::governor::roster::kill_switch::with_context;
 pub use crate::governor::roster::permit::Permit;
 pub use crate::governor::rules::shared_limits::{SharedLimits, SharedUse, Taken};
 pub use crate::governor::rules::standing::Standing;
-use crate::governor::{Governor, Inner, Subscription};
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
 use crate::model::{

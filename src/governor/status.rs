@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::Map;
 
-use crate::governor::Governor;
-use crate::governor::log::Log;
+use crate::governor::{Governor, Log};
 use crate::model::{
     Components, Decision, Error, Health, IntentId, JournalStatus, KillSwitchEntry, Metrics, SystemStatus, Timestamp,
 };

@@ -7,12 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::governor::alerting::Alerting;
 use crate::governor::alerting::events::{EventFilter, Subscription};
-use crate::governor::base::Base;
-use crate::governor::log::Log;
 use crate::governor::state_kinds::{self, Rerecording, StateKind as _};
-use crate::governor::states;
+use crate::governor::{Alerting, Base, Log, states};
 use crate::model::{Error, EventId, Sequence, checked_person};
 use crate::proof::StateDraft;
 

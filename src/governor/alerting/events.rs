@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crate::governor::alerting::Alerting;
 use crate::governor::alerting::cursor::Reader;
-use crate::governor::{Governor, checked_agent_id};
+use crate::governor::{Alerting, Governor, checked_agent_id};
 use crate::model::{AgentId, Error, Event, EventId, EventType, Sequence};
 use crate::policy::AlertOn;
 use crate::proof::{Details, Fed, Feed, events_of_entry};

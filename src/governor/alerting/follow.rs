@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::governor::alerting::Alerting;
 use crate::governor::rules::watch::{How, Watch};
 use crate::governor::state_kinds::{Alerts, Rerecording, StateKind as _};
-use crate::governor::states;
+use crate::governor::{Alerting, states};
 use crate::model::{AgentId, Alert, AlertKind, Decision, Error, ProofId, RiskLevel, Sequence};
 use crate::policy::{AlertOn, AlertRule, PolicySet};
 use crate::proof::{Fed, Feed, Happened, Seen, StateDraft};

@@ -6,8 +6,7 @@ pub(crate) mod follow;
 
 use std::sync::Arc;
 
-use crate::governor::base::Base;
-use crate::governor::rules::Rules;
+use crate::governor::{Base, Rules};
 use cursor::Cursors;
 use follow::Following;
 

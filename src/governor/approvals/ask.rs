@@ -1,6 +1,8 @@
 //! Enqueuing an ESCALATE decision with the escalation that it opens.
 
-use crate::governor::approvals::Approvals;
+use crate::governor::Approvals;
+use crate::governor::record::Recording;
+use crate::governor::tasks::Under;
 use crate::model::parts::ApprovalOfferParts;
 use crate::model::parts::ReviewNeedParts;
 use std::sync::Arc;
@@ -8,8 +10,6 @@ use std::time::Duration;
 
 use super::digest::{self, Bound};
 use super::{change, key};
-use crate::governor::record::Recording;
-use crate::governor::tasks::Under;
 use crate::model::{
     ApprovalOffer, Digest, Error, EscalationRecord, EscalationState, IntentId, LimitCharge, ProofId, ReviewNeed,
     Sequence, Timestamp,

@@ -1,6 +1,6 @@
 //! The evidence of an escalated request, and the reasons why it may be unavailable.
 
-use crate::governor::approvals::Approvals;
+use crate::governor::Approvals;
 use crate::model::{Error, EscalationRecord, EscalationState};
 use crate::proof::{Evidence, Kept};
 

@@ -1,6 +1,8 @@
 //! Claiming approvals, and waiting for reviewers.
 
-use crate::governor::approvals::Approvals;
+use crate::governor::Approvals;
+use crate::governor::decider::pending::PendingEnforcement;
+use crate::governor::roster::permit::is_low_read;
 use crate::model::parts::EnforcementParts;
 use std::borrow::Cow;
 use std::future::Future;
@@ -15,8 +17,6 @@ use super::end::Unsettled;
 use super::grant::under_other_policies;
 use super::queue::Open;
 use super::{Escalation, Escalations, change};
-use crate::governor::decider::pending::PendingEnforcement;
-use crate::governor::roster::permit::is_low_read;
 use crate::model::{
     AgentState, Decision, DenialClass, Enforcement, Error, EscalationId, EscalationRecord, EscalationState,
     GrantSource, Intent, Sequence, TrustSnapshot,

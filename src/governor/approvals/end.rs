@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::change;
 use super::queue::Open;
 use super::resolve::Answer;
-use crate::governor::approvals::Approvals;
+use crate::governor::Approvals;
 use crate::model::{
     ENDED_BY_KILL_SWITCH, Error, EscalationId, EscalationRecord, EscalationState, KillSwitchScope, Outcome, ProofId,
     RiskLevel, Sequence, Timestamp,

@@ -1,6 +1,6 @@
 //! The grant of an approval, by the conditions at the time of the approval.
 
-use crate::governor::approvals::Approvals;
+use crate::governor::Approvals;
 use crate::model::parts::ApprovalOfferParts;
 use std::sync::Arc;
 

@@ -18,10 +18,9 @@
 //! | `asked_evidence.rs` | the evidence of escalated requests |
 //! | `restore.rs` | restoring escalations from a store, and watching for expiries |
 
-use crate::governor::base::Base;
-use crate::governor::intake::Intake;
-use crate::governor::roster::Roster;
-use crate::governor::rules::Rules;
+use crate::governor::background::Background;
+use crate::governor::state_kinds::{self, StateKind as _};
+use crate::governor::{Base, Governor, Intake, Roster, Rules, checked_agent_id, states};
 use crate::model::parts::EscalationPageParts;
 mod ask;
 mod asked_evidence;
@@ -45,9 +44,6 @@ use std::sync::{Arc, OnceLock};
 
 use self::asked_evidence::AskedEvidence;
 use self::queue::{Listed, Open};
-use crate::governor::background::Background;
-use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{Governor, checked_agent_id, states};
 use crate::model::{
     Error, Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationRecord, EscalationState,
 };

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 
-use crate::governor::approvals::Approvals;
 use crate::governor::rules::limits::LimitMeter;
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::states;
+use crate::governor::{Approvals, states};
 use crate::model::{
     AgentId, AgentState, AgentTraits, Constraints, Decision, Digest, Error, GRANT_PREFIX, KillSwitchScope,
     LONGEST_LIMIT_WINDOW, Label, PreApprovalId, PreApprovalState, Sequence, Timestamp, Vote,

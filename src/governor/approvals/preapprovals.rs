@@ -8,7 +8,7 @@ use super::Escalations;
 use super::digest::folded;
 use super::preapproval_table::{Held, ONE, PreApprovalRecord, change};
 use super::review::checked_vote;
-use crate::governor::approvals::Approvals;
+use crate::governor::Approvals;
 use crate::governor::roster::kill_switch;
 use crate::governor::roster::kill_switch::KillSwitchTable;
 use crate::model::{

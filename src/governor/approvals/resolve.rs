@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::grant::Grant;
 use super::state_of;
-use crate::governor::approvals::Approvals;
+use crate::governor::Approvals;
 use crate::governor::intake::input_text::Stored;
 use crate::governor::record::{Attempt, Origin, Recording};
 use crate::governor::roster::agents;

@@ -1,6 +1,9 @@
 //! Restoring escalations from a store, and watching for expiries.
 
-use crate::governor::approvals::Approvals;
+use crate::governor::background::Background;
+use crate::governor::roster::agents;
+use crate::governor::state_kinds::{AGAIN, Rerecording};
+use crate::governor::{Approvals, states};
 use crate::model::parts::ApprovalOfferParts;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,9 +11,6 @@ use std::time::Duration;
 use super::change;
 use super::end::Unsettled;
 use super::queue::{Queue, Unmended};
-use crate::governor::background::Background;
-use crate::governor::state_kinds::{AGAIN, Rerecording};
-use crate::governor::{roster::agents, states};
 use crate::model::{ENDED_BY_KILL_SWITCH, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
 use crate::proof::{EvidenceSelection, OutcomeDraft};
 

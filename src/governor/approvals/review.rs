@@ -1,6 +1,7 @@
 //! Reviews: approving and rejecting escalations.
 
-use crate::governor::approvals::Approvals;
+use crate::governor::Approvals;
+use crate::governor::states::checked_note;
 use crate::model::parts::VoteParts;
 use std::sync::MutexGuard;
 
@@ -9,7 +10,6 @@ use super::digest::{asker, folded};
 use super::queue::Open;
 use super::resolve::Answer;
 use super::{Escalations, change};
-use crate::governor::states::checked_note;
 use crate::model::{
     Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, Timestamp, Vote,
     checked_person,

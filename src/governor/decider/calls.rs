@@ -4,9 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::governor::decider::Decider;
 use crate::governor::intake::recent::Recent;
-use crate::governor::log::Log;
+use crate::governor::{Decider, Log};
 use crate::model::{Digest, Error, Intent, IntentId, ProofRecord, Timestamp};
 use crate::proof::ProofQuery;
 

@@ -1,19 +1,18 @@
 //! The steps of a decision: intent, risk, policies, verdict, record.
 
-use crate::governor::decider::Decider;
-use crate::governor::intake::risk::RiskSource;
-use crate::model::parts::EnforcementParts;
-use crate::model::parts::InputEnforcementParts;
-use std::borrow::Cow;
-use std::time::Instant;
-
-use crate::governor::Governor;
 use crate::governor::decider::pending::PendingEnforcement;
+use crate::governor::intake::risk::RiskSource;
 use crate::governor::record::{Attempt, Origin, Recording};
 use crate::governor::roster::kill_switch::{Denial, KillSwitchTable};
 use crate::governor::roster::permit::is_low_read;
 use crate::governor::rules::shared_limits::Taking;
 use crate::governor::tasks::Under;
+use crate::governor::{Decider, Governor};
+use crate::model::parts::EnforcementParts;
+use crate::model::parts::InputEnforcementParts;
+use std::borrow::Cow;
+use std::time::Instant;
+
 use crate::model::{
     AgentState, Alert, AlertKind, Decision, DenialClass, Enforcement, Error, GrantSource, Input, InputEnforcement,
     Intent, IntentId, IntentStamp, InvalidValue, ProofId, RiskLevel, Timestamp,

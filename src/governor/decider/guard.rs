@@ -1,6 +1,9 @@
 //! Guarded work: decide, run under the grant's limits, report the outcome.
 
-use crate::governor::decider::Decider;
+use crate::governor::decider::pending::PendingEnforcement;
+use crate::governor::intake::risk::RiskSource;
+use crate::governor::tasks::Under;
+use crate::governor::{Decider, Governor};
 use crate::model::parts::InputEnforcementParts;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -9,10 +12,6 @@ use std::task::Poll;
 use std::thread;
 use std::time::Instant;
 
-use crate::governor::Governor;
-use crate::governor::decider::pending::PendingEnforcement;
-use crate::governor::intake::risk::RiskSource;
-use crate::governor::tasks::Under;
 use crate::model::{
     Error, Grant, GrantError, GrantTerms, Input, InputEnforcement, Outcome, OutcomeReport, ParseResult, ProofId,
 };

@@ -10,11 +10,7 @@ pub(crate) mod pending;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::governor::approvals::Approvals;
-use crate::governor::base::Base;
-use crate::governor::intake::Intake;
-use crate::governor::roster::Roster;
-use crate::governor::rules::Rules;
+use crate::governor::{Approvals, Base, Intake, Roster, Rules};
 use crate::model::{Decision, Enforcement};
 use crate::telemetry::{self, Work};
 

@@ -1,9 +1,9 @@
 //! Reporting the outcomes of actions, and their effect on trust.
 
-use crate::governor::decider::Decider;
+use crate::governor::roster::agents;
 use crate::governor::roster::trust::Moved;
 use crate::governor::states::checked_note;
-use crate::governor::{Governor, roster::agents};
+use crate::governor::{Decider, Governor};
 use crate::model::{Decision, Error, Outcome, OutcomeReport, ProofId, RiskLevel, Sequence, TrustCause, TrustSnapshot};
 use crate::proof::{DecisionFacts, OutcomeBasis, OutcomeDraft};
 use crate::telemetry::Work;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::governor::Log;
 use crate::governor::intake::recent::Recent;
-use crate::governor::log::Log;
 use crate::model::json::push_members;
 use crate::model::{
     AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, IntentStamp, InvalidValue, PARSED_KEYS, ProofId,

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::governor::base::Base;
-use crate::governor::roster::Roster;
+use crate::governor::{Base, Roster};
 use crate::model::{Error, Input, Intent, IntentId, Timestamp};
 use crate::parse::{Catalogue, ParseRequest, Parsed, Parser};
 use crate::policy::PolicyRequest;

@@ -9,8 +9,7 @@ use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
 };
 use crate::governor::background::Background;
-use crate::governor::log::Log;
-use crate::governor::{Governor, GovernorBuilder};
+use crate::governor::{Governor, GovernorBuilder, Log};
 use crate::model::{
     ArchiveReport, Breakage, BrokenKind, Digest, Error, ProofId, Sequence, Verification, VerifyOptions,
 };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::governor::log::Log;
+use crate::governor::Log;
 use crate::governor::states::checked_note;
 use crate::model::{ClockReport, Error, Timestamp, checked_person};
 use crate::system::Clock;

@@ -1,6 +1,6 @@
 //! Erasing evidence.
 
-use crate::governor::log::Log;
+use crate::governor::Log;
 use crate::governor::states::checked_note;
 use crate::model::Error;
 use crate::proof::EvidenceSelection;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-use crate::governor::log::Log;
+use crate::governor::Log;
 use crate::model::Error;
 use crate::proof::{self, ExportPoint, ExportRange, ExportReport};
 

@@ -1,7 +1,6 @@
 //! Verification of the log.
 
-use crate::governor::Governor;
-use crate::governor::log::Log;
+use crate::governor::{Governor, Log};
 use crate::model::{Error, Verification, VerificationState, VerifyOptions};
 
 impl Log<'_> {

@@ -6,11 +6,7 @@ pub(crate) mod trust_check;
 
 use std::sync::Arc;
 
-use crate::governor::approvals::Approvals;
-use crate::governor::base::Base;
-use crate::governor::intake::Intake;
-use crate::governor::roster::Roster;
-use crate::governor::rules::Rules;
+use crate::governor::{Approvals, Base, Intake, Roster, Rules};
 
 /// Looks at decisions without making any. It has no lock, and holds one of another part at a time.
 pub(crate) struct Past {

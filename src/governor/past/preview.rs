@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
+use crate::governor::Past;
 use crate::governor::decider::decide::verdict;
 use crate::governor::intake::risk::RiskSource;
-use crate::governor::past::Past;
 use crate::governor::rules::policies::Policies;
 use crate::model::{
     AgentState, Capability, Constraints, Decision, Digest, Error, Input, Intent, ParseResult, RiskLevel, Timestamp,

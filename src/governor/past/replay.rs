@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::governor::past::Past;
+use crate::governor::Past;
 use crate::governor::rules::policies::Policies;
 use crate::model::{
     AgentId, AgentState, AgentTraits, Capability, Constraints, Decision, DenialClass, Error, Intent, ProofId,

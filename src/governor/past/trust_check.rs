@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::governor::past::Past;
-use crate::governor::roster::Roster;
 use crate::governor::roster::trust::Trust;
 use crate::governor::state_kinds::{self, StateKind as _};
+use crate::governor::{Past, Roster};
 use crate::model::{AgentId, Error, Score, Sequence, TrustCause, TrustCheck, TrustDifference, TrustSnapshot};
 use crate::proof::{TrustMove, TrustStep};
 use crate::trust::{AgentRecord, Rebuild, TrustEvent, TrustFact, TrustModel, TrustState};

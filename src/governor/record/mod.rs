@@ -4,7 +4,7 @@ mod detail;
 
 use serde_json::Value;
 
-use crate::governor::base::Base;
+use crate::governor::Base;
 use crate::governor::intake::input_text::{Inputs, Stored};
 use crate::governor::intake::risk::earned_risk;
 use crate::governor::roster::kill_switch::Denial;

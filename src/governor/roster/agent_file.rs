@@ -4,7 +4,7 @@ use std::io::{BufRead, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::governor::roster::Roster;
+use crate::governor::Roster;
 use crate::governor::roster::agents::Agents;
 use crate::model::{
     Agent, AgentId, AgentImport, AgentProfile, AgentState, Error, Score, Sequence, Tier, Timestamp, TrustSnapshot,

@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwap, Guard};
 use serde::{Deserialize, Serialize};
 
-use crate::governor::Governor;
-use crate::governor::roster::Roster;
 use crate::governor::roster::interventions::Interventions;
 use crate::governor::state_kinds::{StateKind as _, Stops};
 use crate::governor::states::{self, checked_note};
+use crate::governor::{Governor, Roster};
 use crate::model::{
     AgentId, Error, InvalidValue, KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope, Label, ProofPage,
     ProofRecord, Timestamp, checked_person,

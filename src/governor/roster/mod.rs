@@ -11,8 +11,7 @@ pub(crate) mod trust;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::governor::base::Base;
-use crate::governor::checked_agent_id;
+use crate::governor::{Base, checked_agent_id};
 use crate::model::{
     AgentId, AgentState, Decision, Enforcement, Error, GrantAuthority, GrantOrigin, GrantSource, Timestamp,
 };

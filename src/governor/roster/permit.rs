@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::governor::roster::Roster;
+use crate::governor::Roster;
 use crate::model::{Capability, Error, Operation, RiskLevel, Timestamp};
 use crate::system::Clock;
 

@@ -1,10 +1,9 @@
 //! Trust as the governor keeps it: its changes, and their entries in the log.
 
-use crate::governor::roster::Roster;
 use crate::governor::roster::agents::state_of;
 use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::states::{self, checked_note};
-use crate::governor::{Governor, checked_agent_id};
+use crate::governor::{Governor, Roster, checked_agent_id};
 use crate::model::{
     AgentId, AgentInfo, AgentProfile, Error, Outcome, ProofId, RiskLevel, Score, Sequence, Timestamp, TrustCause,
     TrustEntry, TrustPage, TrustSnapshot,

@@ -5,7 +5,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::governor::rules::Rules;
+use crate::governor::Rules;
 use crate::governor::rules::watch::{Due, How, Watch};
 use crate::governor::states::masked;
 use crate::model::{AgentId, Alert, AlertKind, RiskLevel, Timestamp};

@@ -10,8 +10,7 @@ pub(crate) mod watch;
 
 use std::sync::Arc;
 
-use crate::governor::base::Base;
-use crate::governor::roster::Roster;
+use crate::governor::{Base, Roster};
 use alerts::Alerts;
 use limits::Counters;
 use policies::PolicySets;

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use serde::{Deserialize, Serialize};
 
-use crate::governor::rules::Rules;
 use crate::governor::rules::shadow::Shadow;
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{Governor, states};
+use crate::governor::{Governor, Rules, states};
 use crate::model::{Digest, Error, Sequence};
 use crate::policy::{PolicyFormat, PolicySet, PolicySource};
 use crate::proof::StateDraft;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::governor::rules::Rules;
+use crate::governor::Rules;
 use crate::model::Share;
 use crate::policy::Charge;
 use crate::system::Entropy;

@@ -1,6 +1,6 @@
 //! The conditions that a verdict rests on, so that a stored response is not returned after they have changed.
 
-use crate::governor::rules::Rules;
+use crate::governor::Rules;
 use crate::model::{Digest, ProofId};
 
 /// The conditions that a verdict rests on: kill switches, policies, pre-approvals.

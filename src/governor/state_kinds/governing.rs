@@ -1,8 +1,10 @@
 //! The kinds of states that decisions are made by: agents, policies, the trust model, kill switches and tools.
 
 use super::{CARRIED, Repaired, Repairing, Rerecording, Rest, Restored, StateKind};
+use crate::governor::intake::catalogue;
+use crate::governor::roster::{agents, kill_switch};
 use crate::governor::rules::policies::PolicyState;
-use crate::governor::{intake::catalogue, roster::agents, roster::kill_switch, states};
+use crate::governor::states;
 use crate::model::{AgentState, Error};
 use crate::parse::ToolRuling;
 use crate::policy::PolicySet;

@@ -18,9 +18,10 @@ mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
+use crate::governor::alerting::{cursor, follow};
 use crate::governor::log::repair::RepairOptions;
 use crate::governor::rules::policies::PolicyState;
-use crate::governor::{Governor, alerting::cursor, alerting::follow, approvals, tasks};
+use crate::governor::{Governor, approvals, tasks};
 use crate::model::{Error, KillSwitchEntry, Sequence, Timestamp};
 use crate::parse::ToolRuling;
 use crate::proof::{FoundStates, RepairStates, StateDraft};

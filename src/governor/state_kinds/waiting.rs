@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::extensions::field;
 use super::{Repaired, Repairing, Rerecording, Rest, Restored, StateKind};
-use crate::governor::{alerting::cursor, approvals, states};
+use crate::governor::alerting::cursor;
+use crate::governor::{approvals, states};
 use crate::model::{Error, EscalationRecord, GRANT_PREFIX, PreApprovalState, TaskState};
 use crate::proof::StateDraft;
 

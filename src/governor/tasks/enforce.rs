@@ -1,6 +1,8 @@
 //! Decisions under a task.
 
-use crate::governor::tasks::TaskBook;
+use crate::governor::TaskBook;
+use crate::governor::approvals::Queue;
+use crate::governor::intake::risk::RiskSource;
 use crate::model::parts::InputEnforcementParts;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,8 +12,6 @@ use super::call::{CallDigest, Called, part_of_key, targets_of};
 use super::live::{Endorsement, LiveTask, Running, not_open};
 use super::open::chain_of;
 use super::under::{self, TaskFinding, Under};
-use crate::governor::approvals::Queue;
-use crate::governor::intake::risk::RiskSource;
 use crate::mandate::{self, Deed, FaultKind, Finding};
 use crate::model::{
     Decision, DenialClass, Enforcement, Error, EscalationId, Input, InputEnforcement, Intent, Operation, TaskId,

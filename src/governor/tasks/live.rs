@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::call::{CallDigest, CallKey};
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::states;
-use crate::governor::tasks::TaskBook;
+use crate::governor::{TaskBook, states};
 use crate::mandate::{Asked, Fit, Memory, Words};
 use crate::model::{
     AgentId, Capability, DenialClass, Digest, Error, Operation, Outcome, ProofId, RiskLevel, TaskId, TaskState,

@@ -30,12 +30,7 @@ use std::sync::{Arc, RwLock};
 use self::live::{Table, TaskRecord};
 use serde_json::Value;
 
-use crate::governor::approvals::Approvals;
-use crate::governor::base::Base;
-use crate::governor::decider::Decider;
-use crate::governor::intake::Intake;
-use crate::governor::roster::Roster;
-use crate::governor::{Governor, GuardError, Guarded};
+use crate::governor::{Approvals, Base, Decider, Governor, GuardError, Guarded, Intake, Roster};
 use crate::model::{
     Enforcement, Error, Grant, Input, InputEnforcement, Intent, Mandate, OpenedTask, Outcome, TaskId, TaskInfo,
     TaskRequest, ToolCall,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::call::Called;
 use super::live::Running;
-use crate::governor::tasks::TaskBook;
+use crate::governor::TaskBook;
 use crate::mandate::{self, Observed};
 use crate::model::{Error, Input, Operation, Resource, TaskId, TaskState, ToolCall};
 use crate::parse::{Parser, conceal_text};

@@ -1,6 +1,8 @@
 //! Opening tasks, further words of the user, delegation, and closing.
 
-use crate::governor::tasks::TaskBook;
+use crate::governor::intake::risk::RiskSource;
+use crate::governor::states::masked;
+use crate::governor::{TaskBook, checked_agent_id};
 use crate::model::parts::MandateParts;
 use crate::model::parts::OpenedTaskParts;
 use crate::model::parts::TaskInfoParts;
@@ -11,9 +13,6 @@ use serde_json::{Map, Value};
 
 use super::live::{LiveTask, Running, TaskRecord, not_open};
 use super::under::{Opening, Under, opening_evidence};
-use crate::governor::checked_agent_id;
-use crate::governor::intake::risk::RiskSource;
-use crate::governor::states::masked;
 use crate::mandate::{Asked, Words};
 use crate::model::{
     AgentId, Capability, Decision, Error, Input, Intent, MAX_INPUT_BYTES, Mandate, OpenedTask, Outcome, ProofId,

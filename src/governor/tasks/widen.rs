@@ -1,7 +1,7 @@
 //! Approvals of calls under a task.
 
 use super::live::Endorsement;
-use crate::governor::tasks::TaskBook;
+use crate::governor::TaskBook;
 use crate::model::{Error, ProofId};
 
 impl TaskBook {
