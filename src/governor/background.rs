@@ -1,5 +1,6 @@
 //! Periodic work on a thread of its own.
 
+use crate::governor::Hold as _;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -21,7 +22,7 @@ struct Stop {
 impl Stop {
     /// Waits for `time`; returns whether the thread was told to stop.
     fn within(&self, time: Duration) -> bool {
-        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = self.wanted.hold();
         let (wanted, _) =
             self.told.wait_timeout_while(wanted, time, |wanted| !*wanted).unwrap_or_else(PoisonError::into_inner);
         *wanted
@@ -54,7 +55,7 @@ impl Background {
     }
 
     fn end(&mut self) {
-        *self.stop.wanted.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.stop.wanted.hold() = true;
         self.stop.told.notify_all();
         // The last owner of a governor may be this thread, which cannot join itself.
         if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {

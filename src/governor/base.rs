@@ -1,6 +1,6 @@
 //! The log, the clock and the source of randomness, which every part of a governor uses.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::governor::log::decision_clock::DecisionClock;
 use crate::model::{Digest, Error, Sequence};
@@ -27,5 +27,16 @@ impl Base {
             half.copy_from_slice(&self.entropy.bits().to_le_bytes());
         }
         Digest::new(salt)
+    }
+}
+
+/// Locking a mutex whatever a thread that held it did: no code under a lock can panic between two related changes.
+pub(crate) trait Hold<T> {
+    fn hold(&self) -> MutexGuard<'_, T>;
+}
+
+impl<T> Hold<T> for Mutex<T> {
+    fn hold(&self) -> MutexGuard<'_, T> {
+        self.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

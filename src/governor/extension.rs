@@ -5,14 +5,14 @@
 //! [`Follower`]. Programs that only govern agents do not need this module.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use serde::Deserialize;
 
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::state_kinds::{FORGOTTEN, is_extensions};
-use crate::governor::{Governor, Inner, Subscription};
+use crate::governor::{Governor, Hold as _, Inner, Subscription};
 
 pub use crate::document::did_you_mean;
 pub use crate::governor::alerting::cursor::Reader;
@@ -94,7 +94,7 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::Conflict`] when a follower of this name is running.
     pub fn attach(self, name: &'static str, follower: Arc<dyn Follower>) -> Result<(), Error> {
-        let mut followers = self.inner().extensions.followers();
+        let mut followers = self.inner().extensions.followers.hold();
         if followers.contains_key(name) {
             return Err(Error::Conflict { message: format!("this governor has its {name} already: clone that one") });
         }
@@ -119,7 +119,7 @@ impl<'a> Extension<'a> {
 
     /// Returns the states whose keys start with one of the prefixes, as pairs of key and value.
     pub fn states(self, prefixes: &[&str]) -> Vec<(String, String)> {
-        let states = self.inner().extensions.states();
+        let states = self.inner().extensions.states.hold();
         let ours = states.iter().filter(|(key, _)| prefixes.iter().any(|prefix| key.starts_with(prefix)));
         ours.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
@@ -155,7 +155,7 @@ impl<'a> Extension<'a> {
         if !is_extensions(&key) {
             return Err(Error::Internal { message: format!("{key:?} is no key of an extension's state") });
         }
-        let mut states = self.inner().extensions.states();
+        let mut states = self.inner().extensions.states.hold();
         let draft = StateDraft::new(key.clone(), value.clone().unwrap_or_else(|| FORGOTTEN.to_owned()));
         let sequence =
             self.inner().base.log.queue().set_state(self.inner().base.clock.now(), draft, cause.to_owned())?;
@@ -328,7 +328,7 @@ impl Extensions {
 
     /// The first entry that an endpoint has not received yet; archives end before it.
     pub(crate) fn wanted_from(&self) -> u64 {
-        let states = self.states();
+        let states = self.states.hold();
         let places = states.iter().filter(|(key, _)| key.starts_with(ENDPOINT_PLACE) && is_live(key, &states));
         let wanted = places.filter_map(|(_, value)| serde_json::from_str::<Place>(value).ok());
         wanted.filter(|place| place.off.is_none()).map(|place| place.next).min().unwrap_or(u64::MAX)
@@ -340,14 +340,14 @@ impl Extensions {
         prefix: &str,
         mut record: impl FnMut(StateDraft) -> Result<Sequence, Error>,
     ) -> Result<(), Error> {
-        let states = self.states();
+        let states = self.states.hold();
         let mut live = states.iter().filter(|(key, _)| key.starts_with(prefix) && is_live(key, &states));
         live.try_for_each(|(key, value)| record(StateDraft::new(key.clone(), value.clone())).map(drop))
     }
 
     /// Makes every follower record expiries that are due.
     pub(crate) fn expire(&self, governor: &Governor) {
-        let followers: Vec<_> = self.followers().values().cloned().collect();
+        let followers: Vec<_> = self.followers.hold().values().cloned().collect();
         for follower in &followers {
             follower.expire(governor);
         }
@@ -355,7 +355,7 @@ impl Extensions {
 
     /// Stops the followers.
     pub(crate) fn stop(&self) {
-        let followers: Vec<_> = self.followers().values().cloned().collect();
+        let followers: Vec<_> = self.followers.hold().values().cloned().collect();
         for follower in &followers {
             follower.stop();
         }
@@ -363,16 +363,8 @@ impl Extensions {
 
     /// The problems of the followers.
     pub(crate) fn problems(&self) -> Vec<String> {
-        let followers: Vec<_> = self.followers().values().cloned().collect();
+        let followers: Vec<_> = self.followers.hold().values().cloned().collect();
         followers.iter().flat_map(|follower| follower.problems()).collect()
-    }
-
-    fn states(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn followers(&self) -> MutexGuard<'_, BTreeMap<&'static str, Arc<dyn Follower>>> {
-        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -72,7 +72,7 @@ use crate::proof::ProofQuery;
 
 use alerting::Alerting;
 use approvals::Approvals;
-use base::Base;
+use base::{Base, Hold};
 use decider::Decider;
 use intake::Intake;
 use past::Past;

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::governor::alerting::events::{EventFilter, Subscription};
 use crate::governor::state_kinds::{self, Rerecording, StateKind as _};
-use crate::governor::{Alerting, Base, Log, states};
+use crate::governor::{Alerting, Base, Hold as _, Log, states};
 use crate::model::{Error, EventId, Sequence, checked_person};
 use crate::proof::StateDraft;
 
@@ -59,13 +59,13 @@ impl Cursors {
     pub(crate) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
         let name = key.strip_prefix(state_kinds::Cursors::PREFIX).unwrap_or(key);
         let place: Option<Place> = states::read(key, value)?;
-        self.lock().extend(place.map(|place| (name.to_owned(), Kept::written(place))));
+        self.kept.hold().extend(place.map(|place| (name.to_owned(), Kept::written(place))));
         Ok(())
     }
 
     /// Enqueues every cursor again, before an archive.
     pub(crate) fn rerecord(&self, again: &mut Rerecording<'_>) -> Result<(), Error> {
-        for (name, kept) in &mut *self.lock() {
+        for (name, kept) in &mut *self.kept.hold() {
             again.record(state_of(name, kept.place)?)?;
             *kept = Kept::written(kept.place);
         }
@@ -74,7 +74,7 @@ impl Cursors {
 
     /// Reserves a cursor for a new reader.
     fn take(&self, name: &str) -> Result<Reader, Error> {
-        let mut readers = self.readers();
+        let mut readers = self.readers.hold();
         if readers.by_name.contains_key(name) {
             let message =
                 format!("the cursor {name:?} is in use: drop the subscription that reads it, or use another name");
@@ -88,22 +88,14 @@ impl Cursors {
 
     /// Releases a cursor, unless another reader has it.
     fn free(&self, reader: &Reader) {
-        let mut readers = self.readers();
+        let mut readers = self.readers.hold();
         if readers.by_name.get(&reader.name) == Some(&reader.number) {
             readers.by_name.remove(&reader.name);
         }
     }
 
     fn is_of_another(&self, reader: &Reader) -> bool {
-        self.readers().by_name.get(&reader.name).is_some_and(|number| *number != reader.number)
-    }
-
-    fn readers(&self) -> MutexGuard<'_, Readers> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.readers.hold().by_name.get(&reader.name).is_some_and(|number| *number != reader.number)
     }
 }
 
@@ -172,7 +164,7 @@ impl Log<'_> {
 
     /// Subscribes from the position of a cursor, and creates the cursor if it does not exist.
     fn read_on(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
-        let known = self.governor.inner.alerting.cursors.lock().get(name).map(|kept| kept.place);
+        let known = self.governor.inner.alerting.cursors.kept.hold().get(name).map(|kept| kept.place);
         let subscription = match known {
             Some(Place { after: Some(after), .. }) => self.governor.subscribe(&filter.clone().after(after))?,
             Some(Place { from: Some(from), .. }) => self.governor.inner.alerting.subscribe_from(Some(from), filter)?,
@@ -192,7 +184,7 @@ impl Log<'_> {
     /// [`Error::InvalidInput`] when no cursor has this name; [`Error::StorageUnavailable`] or [`Error::ChainBroken`]
     /// when it cannot be recorded.
     pub fn forget_cursor(self, name: &str) -> Result<(), Error> {
-        let mut cursors = self.governor.inner.alerting.cursors.lock();
+        let mut cursors = self.governor.inner.alerting.cursors.kept.hold();
         let Entry::Occupied(kept) = cursors.entry(name.to_owned()) else {
             return Err(Error::input("cursor", "no cursor has this name"));
         };
@@ -205,12 +197,12 @@ impl Log<'_> {
         kept.remove();
         drop(cursors);
         // A current reader can acknowledge nothing more.
-        self.governor.inner.alerting.cursors.readers().by_name.remove(name);
+        self.governor.inner.alerting.cursors.readers.hold().by_name.remove(name);
         self.governor.inner.base.log.settle(sequence)
     }
 
     fn begin(self, name: &str, place: Place) -> Result<(), Error> {
-        let mut cursors = self.governor.inner.alerting.cursors.lock();
+        let mut cursors = self.governor.inner.alerting.cursors.kept.hold();
         let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };
         let (now, state) = (self.governor.inner.base.clock.now(), state_of(name, place)?);
         let sequence = self.governor.inner.base.log.queue().set_state(now, state, "a cursor was created".to_owned())?;
@@ -227,7 +219,7 @@ impl Alerting {
         if self.cursors.is_of_another(reader) {
             return Err(Error::Conflict { message: format!("the cursor {name:?} is read by another subscription") });
         }
-        let mut cursors = self.cursors.lock();
+        let mut cursors = self.cursors.kept.hold();
         let Some(kept) = cursors.get_mut(name) else {
             return Err(Error::Conflict { message: format!("the cursor {name:?} was forgotten") });
         };
@@ -250,7 +242,7 @@ impl Alerting {
 
     /// Enqueues the positions of one cursor or of all. If the log accepts no entries, their events are delivered again.
     pub(crate) fn write_cursors(&self, only: Option<&str>) {
-        for (name, kept) in &mut *self.cursors.lock() {
+        for (name, kept) in &mut *self.cursors.kept.hold() {
             if only.is_none_or(|only| only == name) {
                 let _ = kept.write(name, &self.base);
             }

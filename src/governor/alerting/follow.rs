@@ -5,7 +5,7 @@
 //! afterwards; only a broken chain ends it.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::governor::rules::watch::{How, Watch};
 use crate::governor::state_kinds::{Alerts, Rerecording, StateKind as _};
-use crate::governor::{Alerting, states};
+use crate::governor::{Alerting, Hold as _, states};
 use crate::model::{AgentId, Alert, AlertKind, Decision, Error, ProofId, RiskLevel, Sequence};
 use crate::policy::{AlertOn, AlertRule, PolicySet};
 use crate::proof::{Fed, Feed, Happened, Seen, StateDraft};
@@ -43,32 +43,28 @@ struct Place {
 
 impl Following {
     pub(crate) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
-        self.lock().from = states::read::<Place>(key, value)?.from;
+        self.state.hold().from = states::read::<Place>(key, value)?.from;
         Ok(())
     }
 
     /// Enqueues the position again, before an archive. It is the recorded position, not the thread's current one:
     /// earlier counts are only known as far back as the rules' time spans reach.
     pub(crate) fn rerecord(&self, again: &mut Rerecording<'_>) -> Result<(), Error> {
-        let state = self.lock();
+        let state = self.state.hold();
         let Some(from) = state.from else { return Ok(()) };
         again.record(place_of(Some(from))?).map(drop)
     }
 
     /// Why no alerts are derived although rules ask for them, if so.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.lock().failure.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.hold().failure.clone()
     }
 }
 
 impl Alerting {
     /// Starts following the log if an alert rule asks for it, and stops if none does.
     pub(crate) fn follow_alerts(self: &Arc<Self>) -> Result<(), Error> {
-        let mut state = self.following.lock();
+        let mut state = self.following.state.hold();
         if !self.rules.policies.load().alerts().iter().any(follows) {
             // The thread ends by itself. Entries until rules return are not examined.
             if state.from.is_some() && !state.works {
@@ -101,7 +97,7 @@ impl Alerting {
         };
         let started = thread::Builder::new().name("rulekeep-alerts".to_owned()).spawn(move || follower.run());
         started.map(drop).map_err(|error| {
-            let mut state = self.following.lock();
+            let mut state = self.following.state.hold();
             (state.works, state.failure) = (false, Some(error.to_string()));
             Error::storage(format!("alert rules cannot be evaluated: {error}"))
         })
@@ -160,7 +156,7 @@ struct Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         let Some(alerting) = self.alerting.upgrade() else { return };
-        let mut state = alerting.following.lock();
+        let mut state = alerting.following.state.hold();
         match &self.over {
             // Rules loaded since then may have started another thread.
             Over::Noted => {}
@@ -199,7 +195,7 @@ impl Follower {
             if is_over(&alerting, &alerting.rules.policies.load()) {
                 return Over::Noted;
             }
-            alerting.following.lock().failure = Some(error.to_string());
+            alerting.following.state.hold().failure = Some(error.to_string());
             self.is_held_up = true;
             // Entries archived meanwhile cannot raise alerts any more.
             let place = self.feed.place().max(alerting.base.log.begins().entries);
@@ -222,7 +218,7 @@ impl Follower {
             let Fed::Entry(seen) = self.feed.next(None, Seen::of)? else { return Ok(Over::Log) };
             let Some(alerting) = self.alerting.upgrade() else { return Ok(Over::Log) };
             if std::mem::take(&mut self.is_held_up) {
-                alerting.following.lock().failure = None;
+                alerting.following.state.hold().failure = None;
             }
             let policies = alerting.rules.policies.load_full();
             if is_over(&alerting, &policies) {
@@ -299,7 +295,7 @@ impl Follower {
         if self.feed.place() - self.noted < NOTED_EVERY {
             return;
         }
-        let mut state = alerting.following.lock();
+        let mut state = alerting.following.state.hold();
         // INVARIANT: enqueued after every alert about entries before this position.
         if alerting.note_place(&mut state, Some(Sequence::new(self.feed.place()))).is_ok() {
             self.noted = self.feed.place();
@@ -312,7 +308,7 @@ fn is_over(alerting: &Alerting, policies: &PolicySet) -> bool {
     if policies.alerts().iter().any(follows) {
         return false;
     }
-    let mut state = alerting.following.lock();
+    let mut state = alerting.following.state.hold();
     // Rules may have been loaded since; whoever loaded them saw that the thread is running.
     if alerting.rules.policies.load().alerts().iter().any(follows) {
         return false;

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 
 use crate::governor::rules::limits::LimitMeter;
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{Approvals, states};
+use crate::governor::{Approvals, Hold as _, states};
 use crate::model::{
     AgentId, AgentState, AgentTraits, Constraints, Decision, Digest, Error, GRANT_PREFIX, KillSwitchScope,
     LONGEST_LIMIT_WINDOW, Label, PreApprovalId, PreApprovalState, Sequence, Timestamp, Vote,
@@ -90,7 +90,7 @@ impl PreApprovals {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<PreApprovalId, Held>> {
         // No code between two related changes can panic.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.hold()
     }
 
     /// Updates the lookup tables.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use crate::governor::Hold as _;
 use crate::model::{AgentId, EscalationId, EscalationRecord, EscalationState, ProofId, Sequence, Timestamp};
 
 /// All escalations.
@@ -15,7 +16,7 @@ pub(crate) struct Queue {
     maps: Mutex<Maps>,
     // Held during the repair after a crash, before any escalation's or agent's lock, so that an answered escalation is
     // not answered again.
-    unmended: Mutex<Option<Unmended>>,
+    pub(super) unmended: Mutex<Option<Unmended>>,
 }
 
 /// State that a crash may have left incomplete.
@@ -85,14 +86,14 @@ impl Open {
     /// Locks the record.
     pub(super) fn lock(&self) -> MutexGuard<'_, EscalationRecord> {
         // A record is changed only after the change is enqueued.
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.standing.hold()
     }
 
     /// Notifies the waiters if the escalation has ended.
     pub(super) fn tell(&self) {
         let has_ended = self.lock().state != EscalationState::Pending;
         self.ended.notify_all();
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.hold();
         waiting.has_ended = has_ended;
         let wakers = std::mem::take(&mut waiting.wakers);
         drop(waiting);
@@ -112,7 +113,7 @@ impl Open {
     /// if it has ended. Never blocks.
     pub(super) fn wake(&self, place: &mut Option<u64>, waker: &Waker) -> bool {
         let waker = waker.clone();
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.hold();
         let place = *place.get_or_insert_with(|| {
             waiting.last += 1;
             waiting.last
@@ -126,18 +127,14 @@ impl Open {
 
     /// Removes a waker.
     pub(super) fn forget(&self, place: u64) {
-        let gone = self.waiting().wakers.remove(&place);
+        let gone = self.waiting.hold().wakers.remove(&place);
         drop(gone);
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Number of waiting tasks.
     #[cfg(test)]
     pub(super) fn awaited_by(&self) -> usize {
-        self.waiting().wakers.len()
+        self.waiting.hold().wakers.len()
     }
 }
 
@@ -194,12 +191,6 @@ impl Queue {
             return Some(format!("{MOST_PENDING_OF_ONE} of its escalations are pending"));
         }
         (maps.pending_in_all >= MOST_PENDING).then(|| format!("{MOST_PENDING} escalations are pending"))
-    }
-
-    /// State that a crash may have left incomplete, until it is repaired.
-    pub(super) fn unmended(&self) -> MutexGuard<'_, Option<Unmended>> {
-        // Cleared only once everything is repaired.
-        self.unmended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Number of pending escalations.
@@ -294,7 +285,7 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, Maps> {
         // No code between two related changes can panic.
-        self.maps.lock().unwrap_or_else(PoisonError::into_inner)
+        self.maps.hold()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::governor::background::Background;
 use crate::governor::roster::agents;
 use crate::governor::state_kinds::{AGAIN, Rerecording};
-use crate::governor::{Approvals, states};
+use crate::governor::{Approvals, Hold as _, states};
 use crate::model::parts::ApprovalOfferParts;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl Approvals {
     /// escalation may have an answer that does not show. The caller must hold no escalation's and no agent's lock.
     pub(crate) fn wait_mended(&self) -> Result<(), Error> {
         self.base.log.wait_verified()?;
-        let mut unmended = self.queue.unmended();
+        let mut unmended = self.queue.unmended.hold();
         if let Some(Unmended { last_answer }) = *unmended {
             let _ = self.write_taken_back();
             self.mend_escalations(last_answer)?;
@@ -88,7 +88,7 @@ impl Approvals {
                 self.watch_escalations();
             }
         } else {
-            *self.queue.unmended() = Some(Unmended { last_answer });
+            *self.queue.unmended.hold() = Some(Unmended { last_answer });
             self.watch_escalations();
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! Idempotency keys: a `callId` identifies one request of an agent.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use sha2::{Digest as _, Sha256};
 
 use crate::governor::intake::recent::Recent;
-use crate::governor::{Decider, Log};
+use crate::governor::{Decider, Hold as _, Log};
 use crate::model::{Digest, Error, Intent, IntentId, ProofRecord, Timestamp};
 use crate::proof::ProofQuery;
 
@@ -71,7 +71,7 @@ impl Decider {
         let (Some(_), Some(id)) = (intent.call_id(), id) else { return Ok(None) };
         let digest = self.digest_of_call(intent)?;
         let refused = || Error::Conflict { message: "another request had this callId: give each its own".to_owned() };
-        let recent = || self.calls.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = || self.calls.recent.hold();
         let is_known = recent().get(&id).is_some();
         if !is_known && !self.is_free_in_log(intent, id, digest, now)? {
             return Err(refused());

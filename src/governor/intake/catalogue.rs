@@ -1,13 +1,13 @@
 //! The tool catalogue. Definitions live in memory and are replaced as a whole; the log stores an operator's pins and
 //! overrides.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
 
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{Governor, states};
+use crate::governor::{Governor, Hold as _, states};
 use crate::model::{CatalogueReport, Error, Input, ParseExplanation, ToolChange, ToolClassification, ToolOverride};
 use crate::parse::{Catalogue, Parser, Ruled, ToolRuling};
 use crate::proof::StateDraft;
@@ -22,7 +22,7 @@ pub(crate) struct Loaded {
     catalogue: ArcSwap<Catalogue>,
     // Held to replace the catalogue, also while the operator's change is being written, so that no change is lost.
     // Parses do not wait for it. No other lock is acquired under it.
-    turn: Mutex<()>,
+    pub(crate) turn: Mutex<()>,
 }
 
 impl Loaded {
@@ -38,10 +38,6 @@ impl Loaded {
     /// The catalogue, for longer use.
     pub(crate) fn load_full(&self) -> Arc<Catalogue> {
         self.catalogue.load_full()
-    }
-
-    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,7 +103,7 @@ impl Tools<'_> {
     /// levels; [`Error::PayloadTooLarge`] over 4 MiB. The catalogue is then unchanged.
     pub fn load(self, definitions: &Value, server: Option<&str>) -> Result<CatalogueReport, Error> {
         let tools = &self.governor.inner.intake.tools;
-        let _turn = tools.turn();
+        let _turn = tools.turn.hold();
         let (catalogue, report) = self.governor.inner.intake.parser.load_tools(&tools.load(), definitions, server)?;
         tools.catalogue.store(Arc::new(catalogue));
         Ok(report)
@@ -182,7 +178,7 @@ impl Tools<'_> {
     fn rule<T>(self, change: impl FnOnce(&Catalogue) -> Result<Ruled<T>, Error>) -> Result<T, Error> {
         let inner = &self.governor.inner;
         inner.base.log.wait_verified()?;
-        let _turn = inner.intake.tools.turn();
+        let _turn = inner.intake.tools.turn.hold();
         let Ruled { catalogue, answer, rulings } = change(&inner.intake.tools.load())?;
         let mut last = None;
         for (key, ruling) in rulings {

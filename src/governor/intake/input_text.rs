@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::governor::Log;
 use crate::governor::intake::recent::Recent;
+use crate::governor::{Hold as _, Log};
 use crate::model::json::push_members;
 use crate::model::{
     AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, IntentStamp, InvalidValue, PARSED_KEYS, ProofId,
@@ -210,7 +210,7 @@ impl Inputs {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.hold()
     }
 }
 

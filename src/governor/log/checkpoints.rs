@@ -1,15 +1,15 @@
 //! Checkpoints of the log: making and storing them, and proofs against them.
 
+use crate::governor::background::Background;
+use crate::governor::{Governor, GovernorBuilder, Hold as _, Log};
 use crate::model::parts::BreakageParts;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
 };
-use crate::governor::background::Background;
-use crate::governor::{Governor, GovernorBuilder, Log};
 use crate::model::{
     ArchiveReport, Breakage, BrokenKind, Digest, Error, ProofId, Sequence, Verification, VerifyOptions,
 };
@@ -52,7 +52,7 @@ impl Checkpoints {
         match Checkpoint::open(&note, &key.verifier()) {
             Ok(checkpoint) => {
                 let made = Made { size: checkpoint.size(), note: note.into() };
-                *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+                *self.newest.hold() = Some(made);
             }
             Err(error @ CheckpointError::BadSignature { .. }) => {
                 let entries = Checkpoint::read_unverified(&note).map_or(0, |checkpoint| checkpoint.size());
@@ -63,13 +63,9 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn regular(&self) -> MutexGuard<'_, Regular> {
-        self.regular.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Why the last periodic checkpoint failed, if it did.
     pub(crate) fn failure(&self) -> Option<String> {
-        let regular = self.regular();
+        let regular = self.regular.hold();
         let has_ended = regular.background.as_ref().is_some_and(|background| !background.is_alive());
         regular.failed.clone().or_else(|| has_ended.then(|| "the checkpoint thread has ended".to_owned()))
     }
@@ -163,7 +159,7 @@ impl Log<'_> {
         let key = self.governor.inner.checkpoints.key()?.verifier();
         let record = self.governor.log().record(proof_id)?;
         let index = proof_id.sequence().get();
-        let newest = self.governor.inner.checkpoints.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let newest = self.governor.inner.checkpoints.newest.hold().clone();
         let made = match newest.filter(|made| made.size > index) {
             Some(made) => made,
             None => self.governor.made_checkpoint()?,
@@ -309,13 +305,13 @@ impl Governor {
         };
         let background = Background::start("rulekeep-checkpoint", every, work)
             .map_err(|error| Error::storage(format!("cannot start a thread: {error}")))?;
-        checkpoints.regular().background = Some(background);
+        checkpoints.regular.hold().background = Some(background);
         Ok(())
     }
 
     /// Stops periodic checkpoints after a final one.
     pub(crate) fn stop_checkpoints(&self) -> Result<(), Error> {
-        let background = self.inner.checkpoints.regular().background.take();
+        let background = self.inner.checkpoints.regular.hold().background.take();
         let Some(background) = background else { return Ok(()) };
         background.stop();
         // A log that accepts no entries is not signed; it reports the reason itself.
@@ -324,7 +320,7 @@ impl Governor {
 
     fn regular_checkpoint(&self) {
         let failed = self.made_checkpoint().err().map(|error| error.to_string());
-        self.inner.checkpoints.regular().failed = failed;
+        self.inner.checkpoints.regular.hold().failed = failed;
     }
 
     fn made_checkpoint(&self) -> Result<Made, Error> {
@@ -333,7 +329,7 @@ impl Governor {
         // Only what the journal says is signed.
         self.inner.base.log.wait_verified()?;
         let made = {
-            let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut newest = newest.hold();
             let (size, root) = self.inner.base.log.tree_head()?;
             if let Some(same) = newest.as_ref().filter(|made| made.size == size) {
                 return Ok(same.clone());

@@ -1,13 +1,13 @@
 //! The clock for decisions: the system's clock, but never before the last log entry, and not trusted when it runs far
 //! ahead of the time since boot.
 
+use crate::governor::states::checked_note;
+use crate::governor::{Hold as _, Log};
 use crate::model::parts::ClockReportParts;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::governor::Log;
-use crate::governor::states::checked_note;
 use crate::model::{ClockReport, Error, Timestamp, checked_person};
 use crate::system::Clock;
 
@@ -70,7 +70,7 @@ impl DecisionClock {
         self.compare(shown);
         let ahead = self.ahead.load(Ordering::Acquire);
         let last = self.last_entry.load(Ordering::Acquire);
-        let gap = self.believed().gap;
+        let gap = self.believed.hold().gap;
         let mut warnings = Vec::new();
         if ahead.abs() > MOST_AWAY {
             warnings.push((differs(shown, shown - ahead, "the time since boot"), true));
@@ -89,7 +89,7 @@ impl DecisionClock {
 
     /// Accepts the clock's time as the new reference.
     fn accept(&self, shown: Timestamp) {
-        let mut believed = self.believed();
+        let mut believed = self.believed.hold();
         *believed = Believed { start: self.system.since_boot().map(|boot| (shown.as_millis(), boot)), gap: None };
         self.ahead.store(0, Ordering::Release);
         self.compared_at.store(shown.as_millis(), Ordering::Release);
@@ -97,7 +97,7 @@ impl DecisionClock {
 
     /// Compares the clock with the time since boot.
     fn compare(&self, shown: i64) {
-        let mut believed = self.believed();
+        let mut believed = self.believed.hold();
         if let Some(boot) = self.system.since_boot() {
             let last = self.last_entry.load(Ordering::Acquire);
             match believed.start {
@@ -115,10 +115,6 @@ impl DecisionClock {
             }
         }
         self.compared_at.store(shown, Ordering::Release);
-    }
-
-    fn believed(&self) -> MutexGuard<'_, Believed> {
-        self.believed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Interventions of operators, counted so that a stored response is not returned after one.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use crate::governor::Hold as _;
 use crate::model::{AgentId, KillSwitchScope};
 
 /// Interventions since the governor was opened, including those that have ended: kill switches, suspensions,
@@ -25,7 +26,7 @@ struct InterventionTable {
 impl Interventions {
     /// Must be called once the intervention is effective, and before its caller returns.
     pub(crate) fn note(&self, scope: &KillSwitchScope) {
-        let mut table = self.table();
+        let mut table = self.table.hold();
         table.count += 1;
         let count = table.count;
         match scope {
@@ -36,24 +37,20 @@ impl Interventions {
 
     /// Must be called once policies are in force or a pre-approval has ended, before the caller returns.
     pub(crate) fn note_change(&self) {
-        self.table().changes += 1;
+        self.table.hold().changes += 1;
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.table().count
+        self.table.hold().count
     }
 
     pub(crate) fn changes(&self) -> u64 {
-        self.table().changes
+        self.table.hold().changes
     }
 
     /// Returns whether an intervention after the first `count` concerned the agent.
     pub(crate) fn is_since(&self, count: u64, agent: &AgentId) -> bool {
-        let table = self.table();
+        let table = self.table.hold();
         table.of_all > count || table.of_agents.get(agent).is_some_and(|last| *last > count)
-    }
-
-    fn table(&self) -> MutexGuard<'_, InterventionTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! Setting and lifting kill switches, and the open actions of stopped agents.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::{ArcSwap, Guard};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::governor::roster::interventions::Interventions;
 use crate::governor::state_kinds::{StateKind as _, Stops};
 use crate::governor::states::{self, checked_note};
-use crate::governor::{Governor, Roster};
+use crate::governor::{Governor, Hold as _, Roster};
 use crate::model::{
     AgentId, Error, InvalidValue, KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope, Label, ProofPage,
     ProofRecord, Timestamp, checked_person,
@@ -62,7 +62,7 @@ impl KillSwitch<'_> {
         let change =
             ChangeDraft { state: state_of(&stop)?, cause: cause("kill switch set", &stop.by, &stop.note), trust: None };
 
-        let turn = self.governor.inner.roster.stops.turn();
+        let turn = self.governor.inner.roster.stops.turn.hold();
         let epoch = self.governor.inner.roster.stops.set(stop);
         let ordered = self.governor.inner.base.log.queue().stop(at, epoch, change);
         drop(turn);
@@ -99,10 +99,10 @@ impl KillSwitch<'_> {
     }
 
     fn lift_by(self, id: &KillSwitchId, by: String, note: String) -> Result<(), Error> {
-        let _lifting = self.governor.inner.roster.stops.lifting();
+        let _lifting = self.governor.inner.roster.stops.lifting.hold();
         // Waits for a kill switch that is being set, so that its entry precedes that of its lifting.
         let stop = {
-            let _turn = self.governor.inner.roster.stops.turn();
+            let _turn = self.governor.inner.roster.stops.turn.hold();
             self.governor.inner.roster.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
         };
         let Some(stop) = stop else {
@@ -125,7 +125,7 @@ impl KillSwitch<'_> {
             cause("kill switch lifted", &lifted.by, &lifted.note),
         )?;
         self.governor.inner.base.log.settle(sequence)?;
-        let _turn = self.governor.inner.roster.stops.turn();
+        let _turn = self.governor.inner.roster.stops.turn.hold();
         self.governor.inner.roster.stops.remove(*id);
         Ok(())
     }
@@ -177,7 +177,7 @@ pub(crate) struct KillSwitches {
     // Held to swap the table and enqueue the change, so that both happen in the same order. Never held while waiting.
     turn: Mutex<()>,
     // Held while lifting; acquired before `turn`.
-    lifting: Mutex<()>,
+    pub(crate) lifting: Mutex<()>,
     interventions: Interventions,
 }
 
@@ -207,7 +207,7 @@ impl KillSwitches {
 
     /// Denies everything to an agent, without recording it, until [`KillSwitches::release`].
     pub(crate) fn hold(&self, agent: &AgentId) {
-        let _turn = self.turn();
+        let _turn = self.turn.hold();
         self.change(|table| {
             table.held.insert(agent.clone());
         });
@@ -215,7 +215,7 @@ impl KillSwitches {
     }
 
     pub(crate) fn release(&self, agent: &AgentId) {
-        let _turn = self.turn();
+        let _turn = self.turn.hold();
         if self.load().held.contains(agent) {
             self.change(|table| {
                 table.held.remove(agent);
@@ -244,14 +244,6 @@ impl KillSwitches {
         change(&mut table);
         table.look_up();
         self.table.store(Arc::new(table));
-    }
-
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn lifting(&self) -> MutexGuard<'_, ()> {
-        self.lifting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Streaks of denials: repeated denials of an agent within a time span.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use crate::governor::Hold as _;
 use crate::model::{AgentId, RiskLevel, Timestamp};
 use crate::trust::{Denials, TrustModel};
 
@@ -36,7 +37,7 @@ impl Streaks {
         risk: RiskLevel,
         now: Timestamp,
     ) -> Option<RiskLevel> {
-        let mut counted = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.of.hold();
         let Counted { denials, turns } = &mut *counted;
         if let Some(known) = denials.get_mut(agent) {
             return known.count(model, risk, now);

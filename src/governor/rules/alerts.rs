@@ -2,12 +2,12 @@
 //! ones, decide which are raised. Repetitions are counted and reported at intervals. Alerts derived from the log are in
 //! `alerting/follow.rs`.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::governor::Rules;
 use crate::governor::rules::watch::{Due, How, Watch};
 use crate::governor::states::masked;
+use crate::governor::{Hold as _, Rules};
 use crate::model::{AgentId, Alert, AlertKind, RiskLevel, Timestamp};
 use crate::policy::{AlertOn, AlertRule};
 
@@ -62,7 +62,7 @@ impl Rules {
     }
 
     fn raise_due(&self, alert: Alert, rule: &AlertRule, subject: &str, now: Timestamp) {
-        let mut watch = self.alerts.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watch = self.alerts.watch.hold();
         let due = watch.note(rule, subject, now, alert.proof_id, How::Now);
         drop(watch);
         if let Some(due) = due {

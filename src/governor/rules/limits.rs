@@ -4,8 +4,9 @@
 //! decisions never share the same remaining capacity. Decisions without limits do not use the counters.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use crate::governor::Hold as _;
 use crate::governor::rules::shared_limits::Taking;
 use crate::model::{Sequence, Timestamp, is_grant_counter, is_shared_counter};
 use crate::policy::{Charge, Meter, Used};
@@ -91,7 +92,7 @@ impl Counters {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // The sums are consistent before any point that can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.hold()
     }
 }
 

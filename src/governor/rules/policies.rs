@@ -1,13 +1,13 @@
 //! The policy set in force, now and after a restart.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use serde::{Deserialize, Serialize};
 
 use crate::governor::rules::shadow::Shadow;
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{Governor, Rules, states};
+use crate::governor::{Governor, Hold as _, Rules, states};
 use crate::model::{Digest, Error, Sequence};
 use crate::policy::{PolicyFormat, PolicySet, PolicySource};
 use crate::proof::StateDraft;
@@ -19,7 +19,7 @@ pub(crate) struct PolicySets {
     /// The shadow set, if there is one.
     pub(crate) shadow: ArcSwapOption<Shadow>,
     // Held to swap the set, so that the journal's order is the order of swaps.
-    turn: Mutex<()>,
+    pub(crate) turn: Mutex<()>,
 }
 
 impl PolicySets {
@@ -34,10 +34,6 @@ impl PolicySets {
 
     pub(crate) fn load_full(&self) -> Arc<PolicySet> {
         self.in_force.load_full()
-    }
-
-    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,7 +116,7 @@ impl Policies<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the change cannot be recorded; the previous set
     /// then stays in force.
     pub fn load(self, set: PolicySet) -> Result<(), Error> {
-        let turn = self.governor.inner.rules.policies.turn();
+        let turn = self.governor.inner.rules.policies.turn.hold();
         let sequence = self.governor.inner.rules.order_policies(&set, "loaded by an operator")?;
         self.governor.inner.rules.policies.in_force.store(Arc::new(set));
         self.governor.inner.roster.stops.interventions().note_change();

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
+use crate::governor::Hold as _;
 use crate::governor::past::replay::parts;
 use crate::governor::rules::policies::Policies;
 use crate::model::{AgentId, Alert, AlertKind, Decision, Digest, Enforcement, ProofId, RiskLevel};
@@ -122,7 +123,7 @@ impl Shadow {
         }
         let told = differs.join(" and ");
         self.differed.fetch_add(1, Ordering::Relaxed);
-        let mut differences = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut differences = self.differences.hold();
         if differences.len() == ShadowReport::MOST_DIFFERENCES {
             differences.pop_back();
         }
@@ -151,7 +152,7 @@ impl Shadow {
     }
 
     fn report(&self) -> ShadowReport {
-        let differences = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
+        let differences = self.differences.hold();
         ShadowReport {
             policy_digest: self.set.digest(),
             decided: self.decided.load(Ordering::Relaxed),

@@ -4,7 +4,7 @@ use super::{CARRIED, Repaired, Repairing, Rerecording, Rest, Restored, StateKind
 use crate::governor::intake::catalogue;
 use crate::governor::roster::{agents, kill_switch};
 use crate::governor::rules::policies::PolicyState;
-use crate::governor::states;
+use crate::governor::{Hold as _, states};
 use crate::model::{AgentState, Error};
 use crate::parse::ToolRuling;
 use crate::policy::PolicySet;
@@ -86,7 +86,7 @@ impl StateKind for Policies {
 
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
         let governor = again.governor;
-        let _turn = governor.inner.rules.policies.turn();
+        let _turn = governor.inner.rules.policies.turn.hold();
         again.record(PolicyState::of(&governor.inner.rules.policies.load())?.draft()?)?;
         Ok(Rest::None)
     }
@@ -168,7 +168,7 @@ impl StateKind for Stops {
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
         let governor = again.governor;
         // Held so that none is lifted meanwhile.
-        let _lifting = governor.inner.roster.stops.lifting();
+        let _lifting = governor.inner.roster.stops.lifting.hold();
         for stop in governor.kill_switch().list() {
             again.record(kill_switch::state_of(&stop)?)?;
         }
@@ -210,7 +210,7 @@ impl StateKind for Tools {
     fn rerecord(again: &mut Rerecording<'_>) -> Result<Rest, Error> {
         let governor = again.governor;
         // Held so that no change happens meanwhile.
-        let _turn = governor.inner.intake.tools.turn();
+        let _turn = governor.inner.intake.tools.turn.hold();
         for ruling in governor.inner.intake.tools.load().rulings() {
             again.record(catalogue::state_of(&ruling)?)?;
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::call::{CallDigest, CallKey};
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{TaskBook, states};
+use crate::governor::{Hold as _, TaskBook, states};
 use crate::mandate::{Asked, Fit, Memory, Words};
 use crate::model::{
     AgentId, Capability, DenialClass, Digest, Error, Operation, Outcome, ProofId, RiskLevel, TaskId, TaskState,
@@ -117,7 +117,7 @@ struct Fits {
 
 impl LiveTask {
     pub(super) fn lock(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.hold()
     }
 
     /// The task and its ancestors.
