@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::governor::intake::members;
+use crate::governor::intake::plain;
 use crate::model::{ApprovalOffer, Digest, Error, Intent, RiskLevel, Timestamp};
 use crate::parse::seen_as;
 

@@ -85,10 +85,6 @@ impl Intake {
     }
 }
 
-pub(crate) fn members(object: &Map<String, Value>) -> Map<String, Value> {
-    object.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
-}
-
 /// The value with whole numbers up to 2^53 written without a decimal point.
 pub(crate) fn plain(value: &Value) -> Value {
     match value {
@@ -98,7 +94,7 @@ pub(crate) fn plain(value: &Value) -> Value {
             _ => value.clone(),
         },
         Value::Array(items) => items.iter().map(plain).collect(),
-        Value::Object(object) => Value::Object(members(object)),
+        Value::Object(object) => object.iter().map(|(name, value)| (name.clone(), plain(value))).collect(),
         _ => value.clone(),
     }
 }
