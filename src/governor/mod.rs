@@ -102,13 +102,13 @@ use tasks::TaskBook;
 /// assert!(governor.verify()?.valid);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Governor {
     inner: Arc<Inner>,
 }
 
 /// The parts of a governor. A part sees those above it.
-struct Inner {
+pub(crate) struct Inner {
     base: Arc<Base>,
     roster: Arc<Roster>,
     rules: Arc<Rules>,
@@ -220,22 +220,22 @@ impl Governor {
 
     /// The agents: register, read, change and suspend them.
     pub const fn agents(&self) -> Agents<'_> {
-        Agents { governor: self }
+        Agents { inner: &self.inner }
     }
 
     /// The policies: loads and shows the set in force, and previews, explains or replays decisions under this or another set.
     pub const fn policies(&self) -> Policies<'_> {
-        Policies { governor: self }
+        Policies { inner: &self.inner }
     }
 
     /// The escalations and pre-approvals: requests that await a reviewer, and the reviewers' answers.
     pub const fn escalations(&self) -> Escalations<'_> {
-        Escalations { governor: self }
+        Escalations { inner: &self.inner }
     }
 
     /// The agents' trust: its history, and an operator's adjustments.
     pub const fn trust(&self) -> Trust<'_> {
-        Trust { governor: self }
+        Trust { inner: &self.inner }
     }
 
     /// The proof log: records and evidence, verification, exports, archives and event cursors.
@@ -245,7 +245,7 @@ impl Governor {
 
     /// The tool catalogue: the tools that a runtime loads, and their classification.
     pub const fn tools(&self) -> Tools<'_> {
-        Tools { governor: self }
+        Tools { inner: &self.inner }
     }
 
     /// The tasks: a user's words limit what an agent may do for them.
@@ -255,7 +255,7 @@ impl Governor {
 
     /// The kill switch: stops agents, whatever the policies say.
     pub const fn kill_switch(&self) -> KillSwitch<'_> {
-        KillSwitch { governor: self }
+        KillSwitch { inner: &self.inner }
     }
 
     /// Writes pending entries to disk and releases the store folder. Later calls on any clone that read or write the
@@ -276,9 +276,9 @@ impl Governor {
     }
 }
 
-impl std::fmt::Debug for Governor {
+impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Governor").field("policies", &**self.inner.rules.policies.load()).finish_non_exhaustive()
+        f.debug_struct("Governor").field("policies", &**self.rules.policies.load()).finish_non_exhaustive()
     }
 }
 

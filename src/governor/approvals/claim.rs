@@ -2,6 +2,7 @@
 
 use crate::governor::Approvals;
 use crate::governor::decider::pending::PendingEnforcement;
+use crate::governor::intake::risk::RiskSource;
 use crate::governor::roster::permit::is_low_read;
 use crate::model::parts::EnforcementParts;
 use std::borrow::Cow;
@@ -34,12 +35,12 @@ impl Escalations<'_> {
     /// [`Error::ChainBroken`] when the claim cannot be recorded; then nothing is granted, and the approval may be
     /// consumed.
     pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
-        self.governor.inner.approvals.end_if_due(id);
-        let open = self.governor.inner.approvals.open_escalation(id)?;
-        self.governor.inner.tasks.check_task_of(id.proof_id())?;
-        let (enforcement, sequence) = self.governor.inner.approvals.claim_open(&open, intent)?;
+        self.inner.approvals.end_if_due(id);
+        let open = self.inner.approvals.open_escalation(id)?;
+        self.inner.tasks.check_task_of(id.proof_id())?;
+        let (enforcement, sequence) = self.inner.approvals.claim_open(&open, intent)?;
         // A claim lost in a crash could be repeated, so it must be on disk.
-        self.governor.inner.base.log.settle_in_any_case(sequence)?;
+        self.inner.base.log.settle_in_any_case(sequence)?;
         Ok(enforcement)
     }
 
@@ -52,9 +53,9 @@ impl Escalations<'_> {
     pub fn wait(self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
-            self.governor.inner.approvals.end_if_due(id);
-            let Some(open) = self.governor.inner.approvals.queue.open(id) else {
-                return self.governor.inner.approvals.refusal_of(id).map(Some);
+            self.inner.approvals.end_if_due(id);
+            let Some(open) = self.inner.approvals.queue.open(id) else {
+                return self.inner.approvals.refusal_of(id).map(Some);
             };
             let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
             // Waits in short steps, so that the waiting thread itself ends an escalation that expires.
@@ -74,8 +75,8 @@ impl Escalations<'_> {
     pub fn wait_answered(self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
-            self.governor.inner.approvals.end_if_due(id);
-            let Some(open) = self.governor.inner.approvals.queue.open(id) else { return self.get(id) };
+            self.inner.approvals.end_if_due(id);
+            let Some(open) = self.inner.approvals.queue.open(id) else { return self.get(id) };
             let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
             if open.wait(left.min(LONGEST_WAIT)) != EscalationState::Pending || left.is_zero() {
                 return self.get(id);
@@ -89,7 +90,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::ProofNotFound`] for an unknown escalation.
     pub fn answer(self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
-        self.governor.inner.approvals.escalation(id)?;
+        self.inner.approvals.escalation(id)?;
         Ok(EscalationAnswer { ending: self.ending(id), intent: intent.clone(), taken: None })
     }
 
@@ -101,7 +102,7 @@ impl Escalations<'_> {
     }
 
     fn ending(self, id: EscalationId) -> Ending {
-        Ending { approvals: Arc::clone(&self.governor.inner.approvals), id, place: None }
+        Ending { approvals: Arc::clone(&self.inner.approvals), id, place: None }
     }
 
     /// Decides on an intent and, if it is escalated, waits up to `timeout` for the answer and claims the approval. If
@@ -113,8 +114,8 @@ impl Escalations<'_> {
     /// The errors of [`Governor::enforce`] and of [`Escalations::wait`].
     pub fn enforce_or_wait(self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
         // The decision is made on the parser's result, so that is what the approval covers.
-        let intent = self.governor.inner.intake.inputs.bound(Cow::Borrowed(intent))?;
-        let enforcement = self.governor.enforce(&intent)?;
+        let intent = self.inner.intake.inputs.bound(Cow::Borrowed(intent))?;
+        let enforcement = self.inner.decider.enforce(&intent, RiskSource::Caller)?;
         if enforcement.decision != Decision::Escalate {
             return Ok(enforcement);
         }

@@ -20,7 +20,7 @@
 
 use crate::governor::background::Background;
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{Base, Governor, Intake, Roster, Rules, checked_agent_id, states};
+use crate::governor::{Base, Inner, Intake, Roster, Rules, checked_agent_id, states};
 use crate::model::parts::EscalationPageParts;
 mod ask;
 mod asked_evidence;
@@ -108,7 +108,7 @@ impl Approvals {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Escalations<'a> {
-    pub(super) governor: &'a Governor,
+    pub(crate) inner: &'a Arc<Inner>,
 }
 
 impl Escalations<'_> {
@@ -118,12 +118,12 @@ impl Escalations<'_> {
     ///
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn pending(self) -> Result<Vec<Escalation>, Error> {
-        self.governor.inner.approvals.end_what_is_due();
-        let open = self.governor.inner.approvals.queue.all_open();
+        self.inner.approvals.end_what_is_due();
+        let open = self.inner.approvals.queue.all_open();
         let records = open.iter().map(|open| open.lock().clone());
         records
             .filter(|record| record.state == EscalationState::Pending)
-            .map(|record| self.governor.inner.approvals.shown(record))
+            .map(|record| self.inner.approvals.shown(record))
             .collect()
     }
 
@@ -131,9 +131,9 @@ impl Escalations<'_> {
     /// force, for example before [`Policies::load`](crate::handle::Policies::load). They cannot be approved or claimed
     /// unless those policies are loaded again.
     pub fn left_behind(self) -> u64 {
-        self.governor.inner.approvals.end_what_is_due();
-        let in_force = self.governor.inner.rules.policies.load().digest();
-        let open = self.governor.inner.approvals.queue.all_open();
+        self.inner.approvals.end_what_is_due();
+        let in_force = self.inner.rules.policies.load().digest();
+        let open = self.inner.approvals.queue.all_open();
         open.iter().filter(|open| open.lock().policy_digest != in_force).map(|_| 1).sum()
     }
 
@@ -147,12 +147,12 @@ impl Escalations<'_> {
         let (page, page_size) = (query.page.unwrap_or(1), query.page_size.unwrap_or(50));
         ProofQuery::all().page(page).page_size(page_size).checked()?;
         let agent = query.agent_id.as_deref().map(checked_agent_id).transpose()?;
-        self.governor.inner.approvals.end_what_is_due();
+        self.inner.approvals.end_what_is_due();
         let skip = (page - 1).saturating_mul(page_size);
-        let (total, found) = self.governor.inner.approvals.queue.page(query.state, agent.as_ref(), skip, page_size);
+        let (total, found) = self.inner.approvals.queue.page(query.state, agent.as_ref(), skip, page_size);
         let items = found
             .into_iter()
-            .map(|listed| self.governor.inner.approvals.shown(self.governor.inner.approvals.whole(&listed)?))
+            .map(|listed| self.inner.approvals.shown(self.inner.approvals.whole(&listed)?))
             .collect::<Result<_, Error>>()?;
         let has_more = skip.saturating_add(page_size) < total;
         Ok(EscalationPage::from(EscalationPageParts { items, total, page, page_size, has_more }))
@@ -164,8 +164,8 @@ impl Escalations<'_> {
     ///
     /// [`Error::ProofNotFound`]; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn get(self, id: EscalationId) -> Result<Escalation, Error> {
-        self.governor.inner.approvals.end_if_due(id);
-        self.governor.inner.approvals.shown(self.governor.inner.approvals.escalation(id)?)
+        self.inner.approvals.end_if_due(id);
+        self.inner.approvals.shown(self.inner.approvals.escalation(id)?)
     }
 }
 

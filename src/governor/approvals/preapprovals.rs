@@ -104,7 +104,7 @@ impl Escalations<'_> {
     /// it cannot be recorded.
     #[expect(clippy::needless_pass_by_value, reason = "what is given away is not kept")]
     pub fn pre_approve(self, approval: PreApproval, review: Review) -> Result<PreApprovalId, Error> {
-        let inner = &*self.governor.inner;
+        let inner = &*self.inner;
         let now = inner.base.clock.now();
         let approval = PreApproval::new(approval.terms().clone(), now)?;
         let vote = vote(review, now)?;
@@ -130,7 +130,7 @@ impl Escalations<'_> {
     /// The errors of [`Escalations::pre_approve`]; [`Error::Conflict`] when it is not pending, or the same person has
     /// agreed.
     pub fn agree_to_pre_approval(self, id: &PreApprovalId, review: Review) -> Result<PreApprovalState, Error> {
-        let inner = &*self.governor.inner;
+        let inner = &*self.inner;
         let now = inner.base.clock.now();
         let vote = vote(review, now)?;
         let conflict = |message: String| Error::Conflict { message };
@@ -166,8 +166,8 @@ impl Escalations<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded; then it grants nothing until
     /// a restart.
     pub fn revoke(self, id: &PreApprovalId, review: Review) -> Result<(), Error> {
-        let governor = self.governor;
-        let Vote { reviewer, note, .. } = vote(review, governor.inner.base.clock.now())?;
+        let approvals = &self.inner.approvals;
+        let Vote { reviewer, note, .. } = vote(review, approvals.base.clock.now())?;
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
         let said = |error| {
             kill_switch::with_context(
@@ -176,34 +176,28 @@ impl Escalations<'_> {
             )
         };
         let is_found = std::cell::Cell::new(false);
-        let taken = governor.inner.approvals.take_back(|held| {
+        let taken = approvals.take_back(|held| {
             is_found.set(is_found.get() || held.record.id == *id);
             (held.record.id == *id).then(|| format!("revoked by {reviewer}{note}"))
         });
         let placed = match taken.map_err(said)? {
             None if is_found.get() => {
                 // It grants nothing already, and is recorded once the log is verified.
-                governor
-                    .inner
-                    .base
-                    .log
-                    .wait_verified()
-                    .and_then(|()| governor.inner.approvals.write_taken_back())
-                    .map_err(said)?;
-                governor.inner.approvals.given.lock().get(id).map(|held| held.record.place)
+                approvals.base.log.wait_verified().and_then(|()| approvals.write_taken_back()).map_err(said)?;
+                approvals.given.lock().get(id).map(|held| held.record.place)
             }
             placed => placed,
         };
         match placed {
-            Some(sequence) => governor.inner.base.log.settle(sequence).map_err(said),
+            Some(sequence) => approvals.base.log.settle(sequence).map_err(said),
             None => Err(Error::Conflict { message: format!("no pre-approval {id} is in force") }),
         }
     }
 
     /// Lists all pre-approvals, oldest first, with their use. Ended ones are listed until they are archived.
     pub fn pre_approvals(self) -> Vec<PreApprovalStanding> {
-        let inner = &*self.governor.inner;
-        self.governor.inner.approvals.expire_pre_approvals();
+        let inner = &*self.inner;
+        self.inner.approvals.expire_pre_approvals();
         let now = inner.base.clock.now();
         let records: Vec<PreApprovalRecord> =
             inner.approvals.given.lock().values().map(|held| held.record.clone()).collect();
@@ -219,14 +213,14 @@ impl Escalations<'_> {
         now: Timestamp,
         next: impl Fn(&std::collections::BTreeMap<PreApprovalId, Held>, &PolicySet) -> Result<PreApprovalRecord, Error>,
     ) -> Result<PreApprovalState, Error> {
-        let inner = &*self.governor.inner;
+        let inner = &*self.inner;
         inner.base.log.wait_verified()?;
-        let cell = terms.agent_id.as_ref().map(|agent| self.governor.inner.roster.registered(agent)).transpose()?;
-        self.governor.inner.approvals.is_other_than_agents(terms, &vote.reviewer)?;
+        let cell = terms.agent_id.as_ref().map(|agent| self.inner.roster.registered(agent)).transpose()?;
+        self.inner.approvals.is_other_than_agents(terms, &vote.reviewer)?;
         let (sequence, state) = loop {
             let agent = cell.as_ref().map(|cell| cell.read());
             let stops = inner.roster.stops.load();
-            self.governor.inner.approvals.may_act(terms, agent.as_deref(), &stops)?;
+            self.inner.approvals.may_act(terms, agent.as_deref(), &stops)?;
             let mut meter = inner.rules.limits.local_meter(now);
             meter.hold();
             let mut known = inner.approvals.given.lock();
@@ -249,7 +243,7 @@ impl Escalations<'_> {
             inner.approvals.given.note(&known, now);
             break (sequence, state);
         };
-        self.governor.inner.approvals.watch_escalations();
+        self.inner.approvals.watch_escalations();
         inner.base.log.settle(sequence)?;
         Ok(state)
     }

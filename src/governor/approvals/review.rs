@@ -36,29 +36,29 @@ impl Escalations<'_> {
     }
 
     fn approve_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
-        let governor = self.governor;
-        governor.inner.approvals.wait_mended()?;
-        governor.inner.approvals.end_if_due(id);
+        let approvals = &self.inner.approvals;
+        approvals.wait_mended()?;
+        approvals.end_if_due(id);
         let is_for_task = review.is_for_task;
-        let vote = governor.inner.approvals.vote(review, true)?;
-        let open = governor.inner.approvals.open_escalation(id)?;
+        let vote = approvals.vote(review, true)?;
+        let open = approvals.open_escalation(id)?;
         let mut record = open.lock();
         vote.check(&record)?;
         let mut voted = record.clone();
         voted.votes.push(vote.vote);
         if !is_agreed(&voted) {
-            let now = governor.inner.base.clock.now();
-            governor.inner.approvals.can_be_granted(&record, now)?;
-            let sequence = governor.inner.base.log.queue().change(now, change(&voted, "a reviewer agrees")?)?;
+            let now = approvals.base.clock.now();
+            approvals.can_be_granted(&record, now)?;
+            let sequence = approvals.base.log.queue().change(now, change(&voted, "a reviewer agrees")?)?;
             voted.place = sequence;
             *record = voted;
-            governor.inner.approvals.queue.changed(EscalationState::Pending, &record);
+            approvals.queue.changed(EscalationState::Pending, &record);
             drop(record);
-            governor.inner.base.log.settle(sequence)?;
+            approvals.base.log.settle(sequence)?;
             return Ok(Resolved::new(EscalationState::Pending, None));
         }
-        let resolved = governor.inner.approvals.resolve_voted(&open, record, voted, &Answer::Approved)?;
-        governor.inner.tasks.endorsed(id.proof_id(), is_for_task)?;
+        let resolved = approvals.resolve_voted(&open, record, voted, &Answer::Approved)?;
+        self.inner.tasks.endorsed(id.proof_id(), is_for_task)?;
         Ok(resolved)
     }
 
@@ -78,21 +78,21 @@ impl Escalations<'_> {
         if let Ok(resolved) = &answered {
             work.note("rulekeep.escalation.state", &resolved.state);
         }
-        self.governor.inner.approvals.publish_pending();
+        self.inner.approvals.publish_pending();
         answered
     }
 
     fn reject_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
-        let governor = self.governor;
-        governor.inner.approvals.wait_mended()?;
-        governor.inner.approvals.end_if_due(id);
-        let vote = governor.inner.approvals.vote(review, false)?;
-        let open = governor.inner.approvals.open_escalation(id)?;
+        let approvals = &self.inner.approvals;
+        approvals.wait_mended()?;
+        approvals.end_if_due(id);
+        let vote = approvals.vote(review, false)?;
+        let open = approvals.open_escalation(id)?;
         let record = open.lock();
         vote.check(&record)?;
         let mut voted = record.clone();
         voted.votes.push(vote.vote);
-        governor.inner.approvals.resolve_voted(&open, record, voted, &Answer::Rejected)
+        approvals.resolve_voted(&open, record, voted, &Answer::Rejected)
     }
 }
 

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use serde_json::Value;
 
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{Governor, Hold as _, states};
+use crate::governor::{Hold as _, Inner, states};
 use crate::model::{CatalogueReport, Error, Input, ParseExplanation, ToolChange, ToolClassification, ToolOverride};
 use crate::parse::{Catalogue, Parser, Ruled, ToolRuling};
 use crate::proof::StateDraft;
@@ -49,7 +49,7 @@ pub(crate) fn state_of(ruling: &ToolRuling) -> Result<StateDraft, Error> {
 /// The tool catalogue of a governor, see [`Governor::tools`].
 #[derive(Debug, Clone, Copy)]
 pub struct Tools<'a> {
-    pub(crate) governor: &'a Governor,
+    pub(crate) inner: &'a Arc<Inner>,
 }
 
 impl Tools<'_> {
@@ -61,8 +61,8 @@ impl Tools<'_> {
     /// The errors of [`Governor::parse`].
     pub fn explain_parse<'a>(self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseExplanation, Error> {
         let input = input.into();
-        let (explained, redaction) = self.governor.inner.intake.read_input(agent_id, input, Parser::explain)?;
-        self.governor.inner.intake.inputs.remember(&explained.parse.intent, input.text, &redaction)?;
+        let (explained, redaction) = self.inner.intake.read_input(agent_id, input, Parser::explain)?;
+        self.inner.intake.inputs.remember(&explained.parse.intent, input.text, &redaction)?;
         Ok(explained)
     }
 
@@ -102,16 +102,16 @@ impl Tools<'_> {
     /// [`Error::InvalidInput`] for a malformed definition, a repeated name, more than 10,000 tools or more than 64
     /// levels; [`Error::PayloadTooLarge`] over 4 MiB. The catalogue is then unchanged.
     pub fn load(self, definitions: &Value, server: Option<&str>) -> Result<CatalogueReport, Error> {
-        let tools = &self.governor.inner.intake.tools;
+        let tools = &self.inner.intake.tools;
         let _turn = tools.turn.hold();
-        let (catalogue, report) = self.governor.inner.intake.parser.load_tools(&tools.load(), definitions, server)?;
+        let (catalogue, report) = self.inner.intake.parser.load_tools(&tools.load(), definitions, server)?;
         tools.catalogue.store(Arc::new(catalogue));
         Ok(report)
     }
 
     /// Lists the tools of the catalogue in the order in which they were first loaded.
     pub fn list(self) -> Vec<ToolClassification> {
-        self.governor.inner.intake.tools.load().list()
+        self.inner.intake.tools.load().list()
     }
 
     /// Pins, unpins and overrides several tools, all or none, with a single wait for the disk. Returns the tools in the
@@ -176,7 +176,7 @@ impl Tools<'_> {
 
     /// Replaces the catalogue once the operator's changes are recorded.
     fn rule<T>(self, change: impl FnOnce(&Catalogue) -> Result<Ruled<T>, Error>) -> Result<T, Error> {
-        let inner = &self.governor.inner;
+        let inner = &self.inner;
         inner.base.log.wait_verified()?;
         let _turn = inner.intake.tools.turn.hold();
         let Ruled { catalogue, answer, rulings } = change(&inner.intake.tools.load())?;
@@ -189,7 +189,7 @@ impl Tools<'_> {
                     "no longer pinned or overridden",
                 ),
             };
-            last = Some(self.governor.inner.base.set_state(state, cause)?);
+            last = Some(self.inner.base.set_state(state, cause)?);
         }
         if let Some(last) = last {
             inner.base.log.settle(last)?;

@@ -294,7 +294,7 @@ impl Policies<'_> {
         range: &ReplayRange,
         progress: impl FnMut(u64),
     ) -> Result<Replay, Error> {
-        self.governor.inner.past.replay(candidate, range, progress)
+        self.inner.past.replay(candidate, range, progress)
     }
 }
 

@@ -33,8 +33,8 @@ impl Agents<'_> {
     ///
     /// [`Error::StorageUnavailable`] when `out` cannot be written.
     pub fn export(self, out: &mut dyn Write) -> Result<u64, Error> {
-        let now = self.governor.inner.base.clock.now();
-        let cells = self.governor.inner.roster.ledger.all();
+        let now = self.inner.base.clock.now();
+        let cells = self.inner.roster.ledger.all();
         let count = cells.len() as u64;
         let mut write = |line: Result<String, serde_json::Error>| {
             let line =
@@ -45,7 +45,7 @@ impl Agents<'_> {
         write(serde_json::to_string(&manifest))?;
         for cell in cells {
             let agent = cell.read();
-            let TrustSnapshot { score, tier, .. } = self.governor.inner.roster.trust_of(&agent, now);
+            let TrustSnapshot { score, tier, .. } = self.inner.roster.trust_of(&agent, now);
             let line = Line {
                 agent_id: agent.agent_id.to_string(),
                 score,
@@ -67,11 +67,11 @@ impl Agents<'_> {
     /// [`Error::InvalidInput`] at the first invalid line, with its number; [`Error::StorageUnavailable`] when an agent
     /// cannot be recorded. Agents imported before the error remain.
     pub fn import(self, from: &mut dyn BufRead) -> Result<AgentImport, Error> {
-        self.governor.inner.base.log.wait_verified()?;
+        self.inner.base.log.wait_verified()?;
         let mut last = None;
-        let imported = self.governor.inner.roster.import_lines(from, &mut last);
+        let imported = self.inner.roster.import_lines(from, &mut last);
         if let Some(sequence) = last {
-            self.governor.inner.base.log.settle(sequence)?;
+            self.inner.base.log.settle(sequence)?;
         }
         imported
     }

@@ -4,7 +4,7 @@ use crate::governor::roster::kill_switch::with_context;
 use crate::governor::roster::trust::{Moved, ceiling_text};
 use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::states::checked_note;
-use crate::governor::{Governor, Roster, checked_agent_id, states};
+use crate::governor::{Inner, Roster, checked_agent_id, states};
 use crate::model::parts::TrustChangeParts;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::trust::{AgentCell, AgentRecord, TrustState};
 /// The agents of a governor, see [`Governor::agents`].
 #[derive(Debug, Clone, Copy)]
 pub struct Agents<'a> {
-    pub(crate) governor: &'a Governor,
+    pub(crate) inner: &'a Arc<Inner>,
 }
 
 impl Agents<'_> {
@@ -30,12 +30,12 @@ impl Agents<'_> {
     /// when an agent with this id is registered; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot
     /// be recorded.
     pub fn register(self, agent: Agent) -> Result<AgentInfo, Error> {
-        let at = self.governor.inner.base.clock.now();
+        let at = self.inner.base.clock.now();
         let (agent_id, score, profile) = agent.validated()?;
-        self.governor.inner.roster.checked_score(score, &profile)?;
+        self.inner.roster.checked_score(score, &profile)?;
         let record = AgentRecord::new(agent_id, AgentState::Active, profile, TrustState::new(score, at));
-        match self.governor.inner.roster.insert_agent(record, "registered", at)? {
-            Ok(cell) => Ok(self.governor.inner.roster.info(&cell.read(), at)),
+        match self.inner.roster.insert_agent(record, "registered", at)? {
+            Ok(cell) => Ok(self.inner.roster.info(&cell.read(), at)),
             Err(cell) => {
                 let message = format!("agent {:?} is registered already", cell.read().agent_id.as_str());
                 Err(Error::Conflict { message })
@@ -73,28 +73,21 @@ impl Agents<'_> {
     ///
     /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id.
     pub fn get(self, agent_id: &str) -> Result<AgentInfo, Error> {
-        let cell = self.governor.inner.roster.registered(&checked_agent_id(agent_id)?)?;
-        Ok(self.governor.inner.roster.info(&cell.read(), self.governor.inner.base.clock.now()))
+        let cell = self.inner.roster.registered(&checked_agent_id(agent_id)?)?;
+        Ok(self.inner.roster.info(&cell.read(), self.inner.base.clock.now()))
     }
 
     /// Lists every registered agent, sorted by id.
     pub fn list(self) -> Vec<AgentInfo> {
-        let now = self.governor.inner.base.clock.now();
-        self.governor
-            .inner
-            .roster
-            .ledger
-            .all()
-            .iter()
-            .map(|cell| self.governor.inner.roster.info(&cell.read(), now))
-            .collect()
+        let now = self.inner.base.clock.now();
+        self.inner.roster.ledger.all().iter().map(|cell| self.inner.roster.info(&cell.read(), now)).collect()
     }
 
     /// Returns the number of registered agents, and at most `count` of them, sorted by id, after skipping `skip`.
     pub fn page(self, skip: usize, count: usize) -> (usize, Vec<AgentInfo>) {
-        let now = self.governor.inner.base.clock.now();
-        let all = self.governor.inner.roster.ledger.all();
-        let some = all.iter().skip(skip).take(count).map(|cell| self.governor.inner.roster.info(&cell.read(), now));
+        let now = self.inner.base.clock.now();
+        let all = self.inner.roster.ledger.all();
+        let some = all.iter().skip(skip).take(count).map(|cell| self.inner.roster.info(&cell.read(), now));
         (all.len(), some.collect())
     }
 
@@ -137,51 +130,47 @@ impl Agents<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn update(self, agent_id: &str, change: AgentChange, note: &str) -> Result<AgentInfo, Error> {
         let note = checked_note(note)?;
-        self.governor.inner.base.log.wait_verified()?;
-        let cell = self.governor.inner.roster.registered(&checked_agent_id(agent_id)?)?;
-        let at = self.governor.inner.base.clock.now();
+        self.inner.base.log.wait_verified()?;
+        let cell = self.inner.roster.registered(&checked_agent_id(agent_id)?)?;
+        let at = self.inner.base.clock.now();
         let mut agent = cell.write();
         let profile = change.apply_to(agent.profile())?;
         let changed = agent.with_profile(profile);
-        let capped = match self.governor.inner.roster.ceiling_of(changed.profile()) {
-            Some(ceiling) if ceiling < self.governor.inner.roster.trust_of(&agent, at).score => self
-                .governor
-                .inner
-                .roster
-                .trust_model
-                .capped(&agent.trust, self.governor.inner.roster.bearing(&changed, at)),
+        let capped = match self.inner.roster.ceiling_of(changed.profile()) {
+            Some(ceiling) if ceiling < self.inner.roster.trust_of(&agent, at).score => {
+                self.inner.roster.trust_model.capped(&agent.trust, self.inner.roster.bearing(&changed, at))
+            }
             _ => agent.trust,
         };
         let (moved, trust) = agent.moved(capped, Moved::by(TrustCause::Ceiling, at));
         let changed = AgentRecord { trust: moved.trust, ..changed };
         let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
         let change = ChangeDraft { state: state_of(&changed)?, cause: caused("changed", &note), trust };
-        let sequence = self.governor.inner.base.log.queue().change(at, change)?;
+        let sequence = self.inner.base.log.queue().change(at, change)?;
         let changed = changed.placed_at(sequence);
         *agent = changed;
-        let info = self.governor.inner.roster.info(&agent, at);
-        self.governor.inner.roster.stops.interventions().note(&KillSwitchScope::Agent(agent.agent_id.clone()));
+        let info = self.inner.roster.info(&agent, at);
+        self.inner.roster.stops.interventions().note(&KillSwitchScope::Agent(agent.agent_id.clone()));
         drop(agent);
-        self.governor.inner.base.log.settle(sequence)?;
+        self.inner.base.log.settle(sequence)?;
         Ok(info)
     }
 
     fn change_state(self, agent_id: &str, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
         let note = checked_note(note)?;
         let agent_id = checked_agent_id(agent_id)?;
-        let cell = self.governor.inner.roster.registered(&agent_id)?;
+        let cell = self.inner.roster.registered(&agent_id)?;
         let halts = state != AgentState::Active;
         if halts {
             // Takes effect before the agent's lock is acquired, which callers that wait for room in a full queue may
             // hold.
-            self.governor.inner.roster.stops.hold(&agent_id);
+            self.inner.roster.stops.hold(&agent_id);
         }
-        let changed = self.governor.inner.base.log.wait_verified().and_then(|()| {
+        let changed = self.inner.base.log.wait_verified().and_then(|()| {
             if halts {
                 // Before the suspension is recorded, so that a crash in between leaves no pre-approval that should have
                 // ended.
-                self.governor
-                    .inner
+                self.inner
                     .approvals
                     .end_pre_approvals_of(&KillSwitchScope::Agent(agent_id.clone()), &format!("it was {state}"));
             }
@@ -196,14 +185,14 @@ impl Agents<'_> {
             }
             Err(error) if !halts => Err(error),
             changed => {
-                self.governor.inner.roster.stops.release(&agent_id);
+                self.inner.roster.stops.release(&agent_id);
                 changed
             }
         }
     }
 
     fn change_state_of(self, cell: &AgentCell, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
-        let at = self.governor.inner.base.clock.now();
+        let at = self.inner.base.clock.now();
         let mut agent = cell.write();
         if agent.state == AgentState::Retired && state != AgentState::Retired {
             let message = format!("agent {:?} is retired for good; register another", agent.agent_id.as_str());
@@ -213,14 +202,14 @@ impl Agents<'_> {
         let cause = caused(state.as_str(), note);
         let change = ChangeDraft { state: state_of(&changed)?, cause, trust: None };
         let sequence = match state {
-            AgentState::Active => self.governor.inner.base.log.queue().change(at, change)?,
+            AgentState::Active => self.inner.base.log.queue().change(at, change)?,
             // Needs no room in the queue. The lock kept out every decision that would have to be reevaluated.
-            AgentState::Suspended | AgentState::Retired => self.governor.inner.base.log.queue().stop(at, 0, change)?,
+            AgentState::Suspended | AgentState::Retired => self.inner.base.log.queue().stop(at, 0, change)?,
         };
-        self.governor.inner.roster.ledger.replace(&mut agent, changed);
-        let info = self.governor.inner.roster.info(&agent, at);
+        self.inner.roster.ledger.replace(&mut agent, changed);
+        let info = self.inner.roster.info(&agent, at);
         drop(agent);
-        self.governor.inner.base.log.settle(sequence)?;
+        self.inner.base.log.settle(sequence)?;
         Ok(info)
     }
 }
@@ -332,6 +321,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::governor::Governor;
     use crate::model::{Decision, Intent, Order, PreApprovalState, Review, RiskLevel};
     use crate::policy::{PolicySet, PreApproval};
     use crate::proof::{Durability, ProofQuery};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::governor::roster::interventions::Interventions;
 use crate::governor::state_kinds::{StateKind as _, Stops};
 use crate::governor::states::{self, checked_note};
-use crate::governor::{Governor, Hold as _, Roster};
+use crate::governor::{Hold as _, Inner, Roster};
 use crate::model::{
     AgentId, Error, InvalidValue, KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope, Label, ProofPage,
     ProofRecord, Timestamp, checked_person,
@@ -20,7 +20,7 @@ use crate::trust::AgentRecord;
 /// The kill switch of a governor, see [`Governor::kill_switch`].
 #[derive(Debug, Clone, Copy)]
 pub struct KillSwitch<'a> {
-    pub(crate) governor: &'a Governor,
+    pub(crate) inner: &'a Arc<Inner>,
 }
 
 impl KillSwitch<'_> {
@@ -55,26 +55,25 @@ impl KillSwitch<'_> {
     }
 
     fn set_by(self, scope: KillSwitchScope, by: String, note: String) -> Result<KillSwitchReport, Error> {
-        let at = self.governor.inner.base.clock.now();
-        let stop =
-            KillSwitchEntry::new(KillSwitchId::new(at, self.governor.inner.base.entropy.bits()), scope, by, note, at);
+        let at = self.inner.base.clock.now();
+        let stop = KillSwitchEntry::new(KillSwitchId::new(at, self.inner.base.entropy.bits()), scope, by, note, at);
         let (id, scope) = (stop.id, stop.scope.clone());
         let change =
             ChangeDraft { state: state_of(&stop)?, cause: cause("kill switch set", &stop.by, &stop.note), trust: None };
 
-        let turn = self.governor.inner.roster.stops.turn.hold();
-        let epoch = self.governor.inner.roster.stops.set(stop);
-        let ordered = self.governor.inner.base.log.queue().stop(at, epoch, change);
+        let turn = self.inner.roster.stops.turn.hold();
+        let epoch = self.inner.roster.stops.set(stop);
+        let ordered = self.inner.base.log.queue().stop(at, epoch, change);
         drop(turn);
-        ordered.and_then(|sequence| self.governor.inner.base.log.settle(sequence)).map_err(|error| {
+        ordered.and_then(|sequence| self.inner.base.log.settle(sequence)).map_err(|error| {
             with_context(
                 error,
                 &format!("the kill switch {id} is in force, but it is not recorded and is lost on a restart"),
             )
         })?;
 
-        let died = self.governor.inner.approvals.after_stop(&scope);
-        let (open, open_total) = self.governor.inner.roster.open_of(&scope, 0, MOST_TOLD).map_err(|error| {
+        let died = self.inner.approvals.after_stop(&scope);
+        let (open, open_total) = self.inner.roster.open_of(&scope, 0, MOST_TOLD).map_err(|error| {
             with_context(error, &format!("the kill switch {id} is in force, but the open actions cannot be read"))
         })?;
         Ok(KillSwitchReport::new(id, open, open_total, died))
@@ -99,11 +98,11 @@ impl KillSwitch<'_> {
     }
 
     fn lift_by(self, id: &KillSwitchId, by: String, note: String) -> Result<(), Error> {
-        let _lifting = self.governor.inner.roster.stops.lifting.hold();
+        let _lifting = self.inner.roster.stops.lifting.hold();
         // Waits for a kill switch that is being set, so that its entry precedes that of its lifting.
         let stop = {
-            let _turn = self.governor.inner.roster.stops.turn.hold();
-            self.governor.inner.roster.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
+            let _turn = self.inner.roster.stops.turn.hold();
+            self.inner.roster.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
         };
         let Some(stop) = stop else {
             return Err(Error::Conflict { message: format!("no kill switch {id} is set") });
@@ -117,22 +116,22 @@ impl KillSwitch<'_> {
             };
             return Err(Error::Conflict { message });
         }
-        let at = self.governor.inner.base.clock.now();
+        let at = self.inner.base.clock.now();
         let lifted = KillSwitchState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
-        let sequence = self.governor.inner.base.log.queue().set_state(
+        let sequence = self.inner.base.log.queue().set_state(
             at,
             lifted.draft(*id)?,
             cause("kill switch lifted", &lifted.by, &lifted.note),
         )?;
-        self.governor.inner.base.log.settle(sequence)?;
-        let _turn = self.governor.inner.roster.stops.turn.hold();
-        self.governor.inner.roster.stops.remove(*id);
+        self.inner.base.log.settle(sequence)?;
+        let _turn = self.inner.roster.stops.turn.hold();
+        self.inner.roster.stops.remove(*id);
         Ok(())
     }
 
     /// Lists the kill switches in force, oldest first.
     pub fn list(self) -> Vec<KillSwitchEntry> {
-        self.governor.inner.roster.stops.list()
+        self.inner.roster.stops.list()
     }
 
     /// Lists the open actions of agents, newest first: decisions that were granted or await a reviewer and have no
@@ -144,8 +143,7 @@ impl KillSwitch<'_> {
     /// the log cannot be read.
     pub fn open_actions(self, scope: &KillSwitchScope, page: u64, page_size: u64) -> Result<ProofPage, Error> {
         ProofQuery::all().page(page).page_size(page_size).checked()?;
-        let (items, total) =
-            self.governor.inner.roster.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
+        let (items, total) = self.inner.roster.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
         Ok(ProofPage::new(items, total, page, page_size))
     }
 }
@@ -397,6 +395,7 @@ const MOST_TOLD: u64 = 1000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::governor::Governor;
     use crate::governor::RepairOptions;
     use crate::governor::state_kinds::Repairing;
     use crate::model::{Agent, Decision, Intent, RiskLevel};

@@ -1,9 +1,11 @@
 //! Trust as the governor keeps it: its changes, and their entries in the log.
 
+use std::sync::Arc;
+
 use crate::governor::roster::agents::state_of;
 use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::states::{self, checked_note};
-use crate::governor::{Governor, Roster, checked_agent_id};
+use crate::governor::{Inner, Roster, checked_agent_id};
 use crate::model::{
     AgentId, AgentInfo, AgentProfile, Error, Outcome, ProofId, RiskLevel, Score, Sequence, Timestamp, TrustCause,
     TrustEntry, TrustPage, TrustSnapshot,
@@ -14,7 +16,7 @@ use crate::trust::{AgentCell, AgentRecord, Facts, TrustModel, TrustState};
 /// The trust of a governor's agents, see [`Governor::trust`].
 #[derive(Debug, Clone, Copy)]
 pub struct Trust<'a> {
-    pub(crate) governor: &'a Governor,
+    pub(crate) inner: &'a Arc<Inner>,
 }
 
 impl Trust<'_> {
@@ -41,7 +43,7 @@ impl Trust<'_> {
     /// [`Error::ChainBroken`] when the log cannot be read. Archived changes are counted but not listed.
     pub fn history(self, agent_id: &str, page: u64, page_size: u64) -> Result<TrustPage, Error> {
         ProofQuery::all().page(page).page_size(page_size).checked()?;
-        let cell = self.governor.inner.roster.registered(&checked_agent_id(agent_id)?)?;
+        let cell = self.inner.roster.registered(&checked_agent_id(agent_id)?)?;
         let (agent_id, trust) = {
             let agent = cell.read();
             (agent.agent_id.clone(), agent.trust)
@@ -52,7 +54,7 @@ impl Trust<'_> {
         let (mut next, mut place) = (trust.last, 0);
         while let Some(sequence) = next.filter(|_| place < skip.saturating_add(page_size)) {
             // An entry that is archived, or in the log that this one replaced, ends the walk.
-            let Some(moved) = self.governor.inner.base.log.trust_move(&agent_id, sequence)? else { break };
+            let Some(moved) = self.inner.base.log.trust_move(&agent_id, sequence)? else { break };
             next = moved.trust.previous.filter(|previous| *previous < sequence);
             if place >= skip {
                 let mut entry = TrustEntry::new(moved.timestamp, moved.trust.change, moved.trust.cause);
@@ -76,32 +78,22 @@ impl Trust<'_> {
             return Err(Error::input("note", "expected the reason for the new score"));
         }
         let note = &checked_note(note)?;
-        self.governor.inner.base.log.wait_verified()?;
-        let cell = self.governor.inner.roster.registered(&checked_agent_id(agent_id)?)?;
-        let now = self.governor.inner.base.clock.now();
+        self.inner.base.log.wait_verified()?;
+        let cell = self.inner.roster.registered(&checked_agent_id(agent_id)?)?;
+        let now = self.inner.base.clock.now();
         let mut agent = cell.write();
-        if let Some(ceiling) = self.governor.inner.roster.ceiling_of(agent.profile()).filter(|ceiling| score > *ceiling)
-        {
+        if let Some(ceiling) = self.inner.roster.ceiling_of(agent.profile()).filter(|ceiling| score > *ceiling) {
             let whose = ceiling_text(agent.profile(), ceiling);
             let message = format!("agent {}: expected at most {ceiling}, {whose}; change that first", agent.agent_id);
             return Err(Error::Conflict { message });
         }
-        let next = self.governor.inner.roster.trust_model.adjusted(
-            &agent.trust,
-            score,
-            self.governor.inner.roster.bearing(&agent, now),
-        );
+        let next = self.inner.roster.trust_model.adjusted(&agent.trust, score, self.inner.roster.bearing(&agent, now));
         let sequence =
-            self.governor.inner.roster.order_move(&mut agent, next, Moved::by(TrustCause::Adjusted, now), note, now)?;
-        let info = self.governor.inner.roster.info(&agent, now);
-        self.governor
-            .inner
-            .roster
-            .stops
-            .interventions()
-            .note(&crate::model::KillSwitchScope::Agent(agent.agent_id.clone()));
+            self.inner.roster.order_move(&mut agent, next, Moved::by(TrustCause::Adjusted, now), note, now)?;
+        let info = self.inner.roster.info(&agent, now);
+        self.inner.roster.stops.interventions().note(&crate::model::KillSwitchScope::Agent(agent.agent_id.clone()));
         drop(agent);
-        self.governor.inner.base.log.settle(sequence)?;
+        self.inner.base.log.settle(sequence)?;
         Ok(info)
     }
 
@@ -118,43 +110,43 @@ impl Trust<'_> {
             return Err(Error::input("note", "expected the reason for the correction"));
         }
         let note = &checked_note(note)?;
-        self.governor.inner.base.log.wait_verified()?;
-        let record = self.governor.log().record(proof_id)?;
+        self.inner.base.log.wait_verified()?;
+        let record = self.inner.base.log.record(proof_id)?;
         if record.outcome != Some(Outcome::Success) {
             let found = record.outcome.map_or("none".to_owned(), |outcome| outcome.to_string());
             return Err(Error::Conflict { message: format!("{proof_id} has the outcome {found}; expected SUCCESS") });
         }
-        let cell = self.governor.inner.roster.registered(&record.entity_id)?;
+        let cell = self.inner.roster.registered(&record.entity_id)?;
         let cause = format!("{proof_id}: {note}");
         // INVARIANT: the outcome is in the index, so only another caller of `correct` can hold the reservation. The
         // corrections found here stay current until this one is enqueued.
-        let _reserved = self.governor.inner.base.log.queue().reserve(proof_id.sequence());
+        let _reserved = self.inner.base.log.queue().reserve(proof_id.sequence());
         // Searched before the agent is locked, so that its decisions do not wait.
         let last = cell.read().trust.last;
-        if let Some(standing) = self.governor.inner.roster.correction_of(proof_id, &record.entity_id, last)? {
+        if let Some(standing) = self.inner.roster.correction_of(proof_id, &record.entity_id, last)? {
             if standing != cause {
                 let message = format!("{proof_id} was corrected already; the first correction stands");
                 return Err(Error::Conflict { message });
             }
-            return Ok(self.governor.inner.roster.trust_of(&cell.read(), self.governor.inner.base.clock.now()));
+            return Ok(self.inner.roster.trust_of(&cell.read(), self.inner.base.clock.now()));
         }
         // INVARIANT: entries are archived in order, so a record that is still in the log has its correction after it
         // there.
-        let facts = self.governor.inner.base.log.facts(proof_id)?;
-        let now = self.governor.inner.base.clock.now();
+        let facts = self.inner.base.log.facts(proof_id)?;
+        let now = self.inner.base.clock.now();
         let mut agent = cell.write();
-        let gained = self.governor.inner.roster.trust_model.most_gained(facts.earns);
-        let next = self.governor.inner.roster.trust_model.corrected(
+        let gained = self.inner.roster.trust_model.most_gained(facts.earns);
+        let next = self.inner.roster.trust_model.corrected(
             &agent.trust,
             facts.risk,
             gained,
-            self.governor.inner.roster.bearing(&agent, now),
+            self.inner.roster.bearing(&agent, now),
         );
         let moved = Moved { cause: TrustCause::Correction, risk: Some(facts.risk), gained: Some(gained), at: now };
-        let sequence = self.governor.inner.roster.order_move(&mut agent, next, moved, &cause, now)?;
-        let trust = self.governor.inner.roster.trust_of(&agent, now);
+        let sequence = self.inner.roster.order_move(&mut agent, next, moved, &cause, now)?;
+        let trust = self.inner.roster.trust_of(&agent, now);
         drop(agent);
-        self.governor.inner.base.log.settle(sequence)?;
+        self.inner.base.log.settle(sequence)?;
         Ok(trust)
     }
 }

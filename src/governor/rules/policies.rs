@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::governor::rules::shadow::Shadow;
 use crate::governor::state_kinds::{self, StateKind as _};
-use crate::governor::{Governor, Hold as _, Rules, states};
+use crate::governor::{Hold as _, Inner, Rules, states};
 use crate::model::{Digest, Error, Sequence};
 use crate::policy::{PolicyFormat, PolicySet, PolicySource};
 use crate::proof::StateDraft;
@@ -99,13 +99,13 @@ impl PolicyState {
 /// The policy sets of a governor, see [`Governor::policies`].
 #[derive(Debug, Clone, Copy)]
 pub struct Policies<'a> {
-    pub(crate) governor: &'a Governor,
+    pub(crate) inner: &'a Arc<Inner>,
 }
 
 impl Policies<'_> {
     /// Returns the policy set in force.
     pub fn current(self) -> PolicySet {
-        PolicySet::clone(&self.governor.inner.rules.policies.load())
+        PolicySet::clone(&self.inner.rules.policies.load())
     }
 
     /// Puts a policy set in force for every decision that starts afterwards, also after a restart. Decisions in flight
@@ -116,14 +116,14 @@ impl Policies<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the change cannot be recorded; the previous set
     /// then stays in force.
     pub fn load(self, set: PolicySet) -> Result<(), Error> {
-        let turn = self.governor.inner.rules.policies.turn.hold();
-        let sequence = self.governor.inner.rules.order_policies(&set, "loaded by an operator")?;
-        self.governor.inner.rules.policies.in_force.store(Arc::new(set));
-        self.governor.inner.roster.stops.interventions().note_change();
-        self.governor.inner.approvals.bind_pre_approvals(&self.governor.inner.rules.policies.load());
+        let turn = self.inner.rules.policies.turn.hold();
+        let sequence = self.inner.rules.order_policies(&set, "loaded by an operator")?;
+        self.inner.rules.policies.in_force.store(Arc::new(set));
+        self.inner.roster.stops.interventions().note_change();
+        self.inner.approvals.bind_pre_approvals(&self.inner.rules.policies.load());
         drop(turn);
-        self.governor.inner.base.log.settle(sequence)?;
-        self.governor.inner.alerting.follow_alerts()
+        self.inner.base.log.settle(sequence)?;
+        self.inner.alerting.follow_alerts()
     }
 }
 

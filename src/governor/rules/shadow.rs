@@ -84,12 +84,12 @@ impl Policies<'_> {
                 differences: Mutex::default(),
             })
         });
-        self.governor.inner.rules.policies.shadow.store(shadow);
+        self.inner.rules.policies.shadow.store(shadow);
     }
 
     /// Returns the results of the shadow set since it was set; `None` without one.
     pub fn shadow_report(self) -> Option<ShadowReport> {
-        self.governor.inner.rules.policies.shadow.load().as_ref().map(|shadow| shadow.report())
+        self.inner.rules.policies.shadow.load().as_ref().map(|shadow| shadow.report())
     }
 }
 
