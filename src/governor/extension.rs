@@ -157,8 +157,7 @@ impl<'a> Extension<'a> {
         }
         let mut states = self.inner().extensions.states.hold();
         let draft = StateDraft::new(key.clone(), value.clone().unwrap_or_else(|| FORGOTTEN.to_owned()));
-        let sequence =
-            self.inner().base.log.queue().set_state(self.inner().base.clock.now(), draft, cause.to_owned())?;
+        let sequence = self.inner().base.set_state(draft, cause)?;
         match value {
             Some(value) => states.insert(key, value),
             None => states.remove(&key),

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::governor::extension::Extension;
+use crate::governor::roster::kill_switch::ordered;
 use crate::governor::roster::permit::Permit;
 use crate::governor::rules::shared_limits::SharedLimits;
 #[cfg(feature = "checkpoints")]
@@ -60,7 +61,8 @@ impl<'a> Extension<'a> {
     ///
     /// The errors of [`KillSwitch::set`](crate::handle::KillSwitch::set).
     pub fn set_kill_switch(self, scope: KillSwitchScope, by: &str, note: &str) -> Result<KillSwitchReport, Error> {
-        self.governor.kill_switch().set_for_organisation(scope, by, note)
+        let (by, note) = ordered(by, note)?;
+        self.governor.kill_switch().set_by(scope, by, note)
     }
 
     /// Lifts a kill switch that an order of the governor's organisation set.
@@ -70,7 +72,8 @@ impl<'a> Extension<'a> {
     /// The errors of [`KillSwitch::lift`](crate::handle::KillSwitch::lift); [`Error::Conflict`] also for a kill switch
     /// that was set at this governor.
     pub fn lift_kill_switch(self, id: &KillSwitchId, by: &str, note: &str) -> Result<(), Error> {
-        self.governor.kill_switch().lift_for_organisation(id, by, note)
+        let (by, note) = ordered(by, note)?;
+        self.governor.kill_switch().lift_by(id, by, note)
     }
 
     /// Returns the size and the root of the log's Merkle tree over everything decided and reported so far, which is

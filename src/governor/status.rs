@@ -120,7 +120,10 @@ impl Governor {
     }
 
     fn proof_chain(&self, log: &LogState, warnings: &mut Vec<String>) -> Health {
-        let failure = self.checkpoint_failure();
+        #[cfg(feature = "checkpoints")]
+        let failure = self.inner.checkpoints.failure();
+        #[cfg(not(feature = "checkpoints"))]
+        let failure: Option<String> = None;
         let has_failed = failure.is_some();
         warnings.extend(failure.map(|failure| format!("the last checkpoint could not be made: {failure}")));
         warnings.extend(log.overdue.iter().cloned());
@@ -168,17 +171,6 @@ impl Governor {
                 (count(&day), count(&day.clone().decision(Decision::Escalate)))
             }
         }
-    }
-
-    #[cfg(feature = "checkpoints")]
-    fn checkpoint_failure(&self) -> Option<String> {
-        self.inner.checkpoints.failure()
-    }
-
-    #[cfg(not(feature = "checkpoints"))]
-    #[allow(clippy::unused_self)] // as it is with the feature
-    fn checkpoint_failure(&self) -> Option<String> {
-        None
     }
 
     /// Returns whether the parser still recognizes a plain request.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -150,7 +150,7 @@ impl Log<'_> {
             return Err(Error::input("cursor", "expected another name: this one is reserved for alert rules"));
         }
         let reader = self.governor.inner.alerting.cursors.take(&name)?;
-        match self.read_on(&name, filter) {
+        match self.governor.inner.alerting.read_on(&name, filter) {
             Ok(mut subscription) => {
                 subscription.reader = Some(reader);
                 Ok(subscription)
@@ -160,21 +160,6 @@ impl Log<'_> {
                 Err(error)
             }
         }
-    }
-
-    /// Subscribes from the position of a cursor, and creates the cursor if it does not exist.
-    fn read_on(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
-        let known = self.governor.inner.alerting.cursors.kept.hold().get(name).map(|kept| kept.place);
-        let subscription = match known {
-            Some(Place { after: Some(after), .. }) => self.governor.subscribe(&filter.clone().after(after))?,
-            Some(Place { from: Some(from), .. }) => self.governor.inner.alerting.subscribe_from(Some(from), filter)?,
-            Some(_) | None => self.governor.subscribe(filter)?,
-        };
-        if known.is_none() {
-            let from = filter.after.is_none().then(|| subscription.next_entry());
-            self.begin(name, Place { after: filter.after, from })?;
-        }
-        Ok(subscription)
     }
 
     /// Deletes a cursor: a later one of this name starts anew.
@@ -189,30 +174,40 @@ impl Log<'_> {
             return Err(Error::input("cursor", "no cursor has this name"));
         };
         let gone = StateDraft::new(state_kinds::Cursors::key(name), "null".to_owned());
-        let sequence = self.governor.inner.base.log.queue().set_state(
-            self.governor.inner.base.clock.now(),
-            gone,
-            "the cursor was forgotten".to_owned(),
-        )?;
+        let sequence = self.governor.inner.base.set_state(gone, "the cursor was forgotten")?;
         kept.remove();
         drop(cursors);
         // A current reader can acknowledge nothing more.
         self.governor.inner.alerting.cursors.readers.hold().by_name.remove(name);
         self.governor.inner.base.log.settle(sequence)
     }
-
-    fn begin(self, name: &str, place: Place) -> Result<(), Error> {
-        let mut cursors = self.governor.inner.alerting.cursors.kept.hold();
-        let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };
-        let (now, state) = (self.governor.inner.base.clock.now(), state_of(name, place)?);
-        let sequence = self.governor.inner.base.log.queue().set_state(now, state, "a cursor was created".to_owned())?;
-        vacant.insert(Kept::written(place));
-        drop(cursors);
-        self.governor.inner.base.log.settle(sequence)
-    }
 }
 
 impl Alerting {
+    /// Subscribes from the position of a cursor, and creates the cursor if it does not exist.
+    fn read_on(self: &Arc<Self>, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
+        let known = self.cursors.kept.hold().get(name).map(|kept| kept.place);
+        let subscription = match known {
+            Some(Place { after: Some(after), .. }) => self.subscribe(&filter.clone().after(after))?,
+            Some(Place { from: Some(from), .. }) => self.subscribe_from(Some(from), filter)?,
+            Some(_) | None => self.subscribe(filter)?,
+        };
+        if known.is_none() {
+            let from = filter.after.is_none().then(|| subscription.next_entry());
+            self.begin(name, Place { after: filter.after, from })?;
+        }
+        Ok(subscription)
+    }
+
+    fn begin(&self, name: &str, place: Place) -> Result<(), Error> {
+        let mut cursors = self.cursors.kept.hold();
+        let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };
+        let sequence = self.base.set_state(state_of(name, place)?, "a cursor was created")?;
+        vacant.insert(Kept::written(place));
+        drop(cursors);
+        self.base.log.settle(sequence)
+    }
+
     /// Records an acknowledged event; the position never moves back.
     pub(crate) fn acknowledge(&self, reader: &Reader, event: EventId) -> Result<(), Error> {
         let name = &reader.name;

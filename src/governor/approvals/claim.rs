@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::digest::{self, Bound};
-use super::end::Unsettled;
 use super::grant::under_other_policies;
 use super::queue::Open;
 use super::{Escalation, Escalations, change};
@@ -140,12 +139,8 @@ impl Approvals {
         if now >= record.expires_at {
             let message = format!("{id} expired at {}", record.expires_at);
             // An expiry that was noticed is final.
-            let (why, mut unsettled) =
-                (format!("it was not claimed before {}", record.expires_at), Unsettled::default());
-            self.lapse(&mut record, &why, &mut unsettled)?;
-            drop(record);
-            self.settle_all(&unsettled)?;
-            open.tell();
+            let why = format!("it was not claimed before {}", record.expires_at);
+            self.lapse_alone(open, record, &why)?;
             return Err(conflict(message));
         }
         if self.rules.policies.load().digest() != record.policy_digest {

@@ -1,7 +1,7 @@
 //! Ending escalations: those that are due, stopped by a kill switch, or answered otherwise. Several are enqueued first,
 //! with one wait for their commit.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use super::change;
 use super::queue::Open;
@@ -167,16 +167,11 @@ impl Approvals {
             return Err(unclaimed(approval, id));
         }
         let Some(open) = self.queue.open(id) else { return Ok(()) };
-        let mut unsettled = Unsettled::default();
-        let mut record = open.lock();
-        if super::queue::is_open(&record) {
-            let why = format!("the outcome {outcome} was reported before it was claimed");
-            self.lapse(&mut record, &why, &mut unsettled)?;
+        let record = open.lock();
+        if !super::queue::is_open(&record) {
+            return Ok(());
         }
-        drop(record);
-        let settled = self.settle_all(&unsettled);
-        open.tell();
-        settled
+        self.lapse_alone(&open, record, &format!("the outcome {outcome} was reported before it was claimed"))
     }
 
     /// Refuses a report on an approval that was never claimed, because it granted nothing.
@@ -188,11 +183,19 @@ impl Approvals {
     /// Ends the escalation of a record whose outcome was reported: the action was carried out or given up.
     pub(crate) fn end_reported(&self, proof_id: ProofId, why: &str) -> Result<(), Error> {
         let Some(open) = self.queue.open(EscalationId::of(proof_id)) else { return Ok(()) };
+        let record = open.lock();
+        if record.state == EscalationState::Pending { self.lapse_alone(&open, record, why) } else { Ok(()) }
+    }
+
+    /// Ends one escalation without a record, waits for the commit, and notifies the waiters.
+    pub(super) fn lapse_alone(
+        &self,
+        open: &Open,
+        mut record: MutexGuard<'_, EscalationRecord>,
+        why: &str,
+    ) -> Result<(), Error> {
         let mut unsettled = Unsettled::default();
-        let mut record = open.lock();
-        if record.state == EscalationState::Pending {
-            self.lapse(&mut record, why, &mut unsettled)?;
-        }
+        self.lapse(&mut record, why, &mut unsettled)?;
         drop(record);
         let settled = self.settle_all(&unsettled);
         open.tell();

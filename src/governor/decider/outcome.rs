@@ -5,7 +5,7 @@ use crate::governor::roster::trust::Moved;
 use crate::governor::states::checked_note;
 use crate::governor::{Decider, Governor};
 use crate::model::{Decision, Error, Outcome, OutcomeReport, ProofId, RiskLevel, Sequence, TrustCause, TrustSnapshot};
-use crate::proof::{DecisionFacts, OutcomeBasis, OutcomeDraft};
+use crate::proof::{OutcomeBasis, OutcomeDraft};
 use crate::telemetry::Work;
 use crate::trust::TrustEvent;
 
@@ -61,7 +61,11 @@ impl Decider {
         let note = report.note.map(checked_note).transpose()?;
         Work::report().done_by(|work| {
             work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &report.outcome);
-            self.report_outcome(proof_id, report, note.as_deref())
+            let reported = self.enqueue_outcome(proof_id, report, note.as_deref())?;
+            if let Some((sequence, risk)) = reported.entry {
+                self.base.log.settle_decision(sequence, risk)?;
+            }
+            Ok(reported.trust)
         })
     }
 
@@ -79,20 +83,6 @@ impl Decider {
         })
     }
 
-    /// Reports an outcome and waits until it is durable.
-    fn report_outcome(
-        &self,
-        proof_id: &ProofId,
-        report: OutcomeReport<'_>,
-        note: Option<&str>,
-    ) -> Result<TrustSnapshot, Error> {
-        let reported = self.enqueue_outcome(proof_id, report, note)?;
-        if let Some((sequence, risk)) = reported.entry {
-            self.base.log.settle_decision(sequence, risk)?;
-        }
-        Ok(reported.trust)
-    }
-
     /// Enqueues an outcome without waiting for the disk.
     pub(crate) fn enqueue_outcome(
         &self,
@@ -104,11 +94,12 @@ impl Decider {
         self.base.log.wait_verified()?;
         let facts = self.base.log.facts(proof_id)?;
         self.approvals.withdraw_unclaimed(*proof_id, outcome)?;
+        let cell = self.roster.registered(&facts.entity)?;
         // Reserved before the agent is locked, so that its decisions do not wait for the index.
         let Some(reserved) = self.base.log.reserve_for(&facts.entity, proof_id, outcome)? else {
-            return Ok(Reported { trust: self.trust_now(&facts)?, entry: None });
+            let trust = self.roster.trust_of(&cell.read(), self.base.clock.now());
+            return Ok(Reported { trust, entry: None });
         };
-        let cell = self.roster.registered(&facts.entity)?;
         let now = self.base.clock.now();
         let mut agent = cell.write();
         self.roster.settle_idleness(&mut agent, now)?;
@@ -143,11 +134,6 @@ impl Decider {
                 .end_reported(*proof_id, &format!("the outcome {outcome} was reported before anybody answered"))?;
         }
         Ok(Reported { trust, entry: Some((sequence, facts.risk)) })
-    }
-
-    fn trust_now(&self, facts: &DecisionFacts) -> Result<TrustSnapshot, Error> {
-        let cell = self.roster.registered(&facts.entity)?;
-        Ok(self.roster.trust_of(&cell.read(), self.base.clock.now()))
     }
 }
 

@@ -43,18 +43,7 @@ impl KillSwitch<'_> {
         self.set_by(scope, by, note)
     }
 
-    /// Sets a kill switch that only the organisation lifts.
-    pub(crate) fn set_for_organisation(
-        self,
-        scope: KillSwitchScope,
-        by: &str,
-        note: &str,
-    ) -> Result<KillSwitchReport, Error> {
-        let (by, note) = signed(by, note)?;
-        self.set_by(scope, format!("{ORGANISATION}{by}"), note)
-    }
-
-    fn set_by(self, scope: KillSwitchScope, by: String, note: String) -> Result<KillSwitchReport, Error> {
+    pub(crate) fn set_by(self, scope: KillSwitchScope, by: String, note: String) -> Result<KillSwitchReport, Error> {
         let at = self.inner.base.clock.now();
         let stop = KillSwitchEntry::new(KillSwitchId::new(at, self.inner.base.entropy.bits()), scope, by, note, at);
         let (id, scope) = (stop.id, stop.scope.clone());
@@ -91,13 +80,7 @@ impl KillSwitch<'_> {
         self.lift_by(id, by, note)
     }
 
-    /// Lifts a kill switch that the organisation set.
-    pub(crate) fn lift_for_organisation(self, id: &KillSwitchId, by: &str, note: &str) -> Result<(), Error> {
-        let (by, note) = signed(by, note)?;
-        self.lift_by(id, format!("{ORGANISATION}{by}"), note)
-    }
-
-    fn lift_by(self, id: &KillSwitchId, by: String, note: String) -> Result<(), Error> {
+    pub(crate) fn lift_by(self, id: &KillSwitchId, by: String, note: String) -> Result<(), Error> {
         let _lifting = self.inner.roster.stops.lifting.hold();
         // Waits for a kill switch that is being set, so that its entry precedes that of its lifting.
         let stop = {
@@ -118,11 +101,8 @@ impl KillSwitch<'_> {
         }
         let at = self.inner.base.clock.now();
         let lifted = KillSwitchState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
-        let sequence = self.inner.base.log.queue().set_state(
-            at,
-            lifted.draft(*id)?,
-            cause("kill switch lifted", &lifted.by, &lifted.note),
-        )?;
+        let why = cause("kill switch lifted", &lifted.by, &lifted.note);
+        let sequence = self.inner.base.set_state(lifted.draft(*id)?, &why)?;
         self.inner.base.log.settle(sequence)?;
         let _turn = self.inner.roster.stops.turn.hold();
         self.inner.roster.stops.remove(*id);
@@ -362,6 +342,11 @@ pub(crate) fn state_of(stop: &KillSwitchEntry) -> Result<StateDraft, Error> {
 fn signed(by: &str, note: &str) -> Result<(String, String), Error> {
     let by = checked_person("by", by)?;
     Ok((by, checked_note(note)?.trim().to_owned()))
+}
+
+/// Validates the name and the note of an order of the organisation.
+pub(crate) fn ordered(by: &str, note: &str) -> Result<(String, String), Error> {
+    signed(by, note).map(|(by, note)| (format!("{ORGANISATION}{by}"), note))
 }
 
 /// Validates the name and the note of somebody at this governor.

@@ -18,7 +18,6 @@ use crate::model::{
     TaskState, ToolCall, UnreadKind,
 };
 use crate::parse::Catalogue;
-use crate::proof::Committed;
 use crate::telemetry::Work;
 
 /// A request under a task, as received.
@@ -106,17 +105,6 @@ impl TaskBook {
     }
 
     fn decide_under(&self, task: &Arc<LiveTask>, asked: &Asked<'_>) -> Result<Enforcement, Error> {
-        let (enforcement, committed) = self.decide_under_in_order(task, asked)?;
-        self.base.log.settle_decision(committed.sequence, committed.risk)?;
-        Ok(enforcement)
-    }
-
-    /// Enqueues the decision without waiting for the commit.
-    fn decide_under_in_order(
-        &self,
-        task: &Arc<LiveTask>,
-        asked: &Asked<'_>,
-    ) -> Result<(Enforcement, Committed), Error> {
         let catalogue = self.intake.tools.load_full();
         let mut chain: Vec<(&LiveTask, std::sync::MutexGuard<'_, Running>)> =
             task.chain().map(|task| (task, task.lock())).collect();
@@ -188,7 +176,9 @@ impl TaskBook {
                 self.note_asked(enforcement.proof_id, task.id);
             }
         }
-        Ok((enforcement, committed))
+        drop(chain);
+        self.base.log.settle_decision(committed.sequence, committed.risk)?;
+        Ok(enforcement)
     }
 
     /// Checks a request against one mandate; also returns whether the request only reads.

@@ -314,7 +314,7 @@ impl TaskBook {
         };
         let now = self.base.clock.now();
         if let Some(expired) = task.chain().find(|task| now >= task.expires_at) {
-            self.end_task(expired.id, TaskState::Expired, None)?;
+            self.end_task(expired.id, TaskState::Expired, None, None)?;
             return Err(not_open(id, TaskState::Expired, None));
         }
         Ok(task)
@@ -339,7 +339,7 @@ impl TaskBook {
             };
             let Some((text, intent)) = said else {
                 let why = "its words were erased";
-                self.end_task(id, TaskState::Ended, Some(why.to_owned()))?;
+                self.end_task(id, TaskState::Ended, Some(why.to_owned()), None)?;
                 return Err(not_open(id, TaskState::Ended, Some(why)));
             };
             let words = words.get_or_insert_with(Words::default);

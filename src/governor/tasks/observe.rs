@@ -78,7 +78,7 @@ impl TaskBook {
                 .iter()
                 .any(|proof| matches!(self.base.log.evidence(proof), Err(Error::EvidenceErased { .. })));
             if is_erased {
-                self.end_task(task.id, TaskState::Ended, Some("its words were erased".to_owned()))?;
+                self.end_task(task.id, TaskState::Ended, Some("its words were erased".to_owned()), None)?;
             }
         }
         Ok(())

@@ -166,16 +166,12 @@ impl TaskBook {
     /// Closes a task and the tasks delegated from it.
     pub(super) fn close_task(&self, id: TaskId, outcome: Option<Outcome>) -> Result<TaskInfo, Error> {
         self.live_task(id)?;
-        self.put_end(id, TaskState::Closed, None, outcome)?;
+        self.end_task(id, TaskState::Closed, None, outcome)?;
         self.task_info(id)
     }
 
-    /// Ends a task that was not closed, and the tasks delegated from it.
-    pub(super) fn end_task(&self, id: TaskId, state: TaskState, why: Option<String>) -> Result<(), Error> {
-        self.put_end(id, state, why, None)
-    }
-
-    fn put_end(
+    /// Ends a task, and the tasks delegated from it.
+    pub(super) fn end_task(
         &self,
         id: TaskId,
         state: TaskState,
@@ -183,7 +179,7 @@ impl TaskBook {
         outcome: Option<Outcome>,
     ) -> Result<(), Error> {
         for child in self.children(id) {
-            self.put_end(child, state, Some(format!("the task {id} that it was delegated from is {state}")), None)?;
+            self.end_task(child, state, Some(format!("the task {id} that it was delegated from is {state}")), None)?;
         }
         // INVARIANT: a thread that holds the task and decides sees that it ended, or is waited for.
         let counted = self.in_memory(id).map(|task| {
