@@ -93,7 +93,7 @@
 //! | webhook signatures | [`signature::verify_signature`] | [`signature`] |
 //! | errors | [`Error`] | |
 //! | test clocks and randomness | [`system::Clock`], [`system::Entropy`] | [`system`] |
-//! | reading documents, building on the library | | [`document`], [`extension`] |
+//! | reading documents | | [`document`] |
 //!
 //! # Features
 //!
@@ -276,8 +276,10 @@ pub mod maintenance {
     pub use crate::model::{ArchiveReport, RepairReport};
 }
 
-/// Extension points for crates that build on a governor, such as a server. Programs that only govern agents do not need
-/// them.
+/// Extension points for the crates of this repository that build on a governor: the server, the MCP gateway, the program
+/// and the fleet. They are hidden from the documentation because programs that only govern agents do not need them, and
+/// they change with those crates.
+#[doc(hidden)]
 pub mod extension {
     pub use crate::governor::extension::*;
     pub use crate::model::{ERROR_CODES, ErrorCode, KeyId, WebhookId};

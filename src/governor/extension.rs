@@ -20,6 +20,7 @@ pub use crate::governor::roster::kill_switch::with_context;
 pub use crate::governor::roster::permit::Permit;
 pub use crate::governor::rules::shared_limits::{SharedLimits, SharedUse, Taken};
 pub use crate::governor::rules::standing::Standing;
+pub use crate::governor::state_kinds::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT_PLACE, FLEET};
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
 use crate::model::{
@@ -28,17 +29,6 @@ use crate::model::{
 pub use crate::model::{RESERVED, Share, closed_words, excerpt, is_reserved, json_depth};
 use crate::proof::{Details, Fed, StateDraft, events_of_entry};
 use crate::system::{Clock, Entropy};
-
-/// Prefix of the log keys of API keys.
-pub const API_KEY: &str = "key/";
-/// Prefix of the log keys of webhook endpoints.
-pub const ENDPOINT: &str = "webhook/";
-/// Prefix of the log keys of the endpoints' positions in the log.
-pub const ENDPOINT_PLACE: &str = "webhook-cursor/";
-/// Prefix of the log keys of a member of a fleet.
-pub const FLEET: &str = "fleet/";
-/// Prefix of the log keys of tasks that belong to conversations of an agent's host.
-pub const CONVERSATION: &str = "conversation/";
 
 /// A service that runs as long as the governor is open.
 pub trait Follower: Send + Sync {

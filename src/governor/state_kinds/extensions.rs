@@ -4,20 +4,21 @@ use serde_json::{Value, json};
 
 use super::waiting::dropped;
 use super::{Repaired, Repairing, Rerecording, Rest, Restored, StateKind};
-use crate::governor::extension::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT_PLACE, FLEET};
 use crate::model::Error;
 
 /// The value of a deleted state.
 pub(crate) const FORGOTTEN: &str = "null";
 
-/// Declares a kind, which differs from the others only in what a repair takes over.
+/// Declares a kind and the prefix of its keys. A kind differs from the others only in what a repair takes over.
 macro_rules! kind {
-    ($(#[$doc:meta])* $kind:ident, $prefix:expr, $repair:expr) => {
+    ($(#[$doc:meta])* $name:ident = $prefix:expr, $kind:ident, $repair:expr) => {
         $(#[$doc])*
+        pub const $name: &str = $prefix;
         pub(crate) struct $kind;
 
         impl StateKind for $kind {
-            const PREFIX: &'static str = $prefix;
+            const PREFIX: &'static str = $name;
+            const IS_EXTENSIONS: bool = true;
 
             fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
                 if value != FORGOTTEN.as_bytes() {
@@ -40,32 +41,35 @@ macro_rules! kind {
     };
 }
 
-/// The prefixes of these kinds.
-pub(super) const PREFIXES: [&str; 5] = [API_KEY, ENDPOINT, ENDPOINT_PLACE, CONVERSATION, FLEET];
-
-kind!(ApiKeys, API_KEY, keys);
 kind!(
-    /// Webhook endpoints.
+    /// Prefix of the log keys of API keys.
+    API_KEY = "key/",
+    ApiKeys,
+    keys
+);
+kind!(
+    /// Prefix of the log keys of webhook endpoints.
+    ENDPOINT = "webhook/",
     Endpoints,
-    ENDPOINT,
     endpoints
 );
 kind!(
-    /// The endpoints' positions, which a repair takes over with the endpoints.
+    /// Prefix of the log keys of the endpoints' positions in the log.
+    ENDPOINT_PLACE = "webhook-cursor/",
     Places,
-    ENDPOINT_PLACE,
+    // Taken over with the endpoints.
     |_: &mut Repairing<'_>| Repaired::Carried
 );
 kind!(
-    /// The tasks of conversations, which end with the tasks.
+    /// Prefix of the log keys of tasks that belong to conversations of an agent's host.
+    CONVERSATION = "conversation/",
     Conversations,
-    CONVERSATION,
     |repairing: &mut Repairing<'_>| none(repairing, CONVERSATION, "conversations go on without their tasks")
 );
 kind!(
-    /// The states of a member of a fleet.
+    /// Prefix of the log keys of a member of a fleet.
+    FLEET = "fleet/",
     Fleet,
-    FLEET,
     |repairing: &mut Repairing<'_>| none(repairing, FLEET, "states of the member of a fleet were not carried over")
 );
 

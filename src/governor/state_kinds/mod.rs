@@ -31,6 +31,8 @@ use crate::trust::Ledger;
 pub(crate) trait StateKind: Registered {
     /// The beginning of the kind's keys, with a slash at its end, or its only key.
     const PREFIX: &'static str;
+    /// Whether the states belong to a crate that builds on a governor.
+    const IS_EXTENSIONS: bool = false;
 
     /// The key of one of these states.
     fn key(rest: impl Display) -> String {
@@ -98,6 +100,7 @@ registered![
 /// A row of the table.
 pub(crate) struct Kind {
     pub(crate) prefix: &'static str,
+    is_extensions: bool,
     restore: fn(&mut Restored, &str, &[u8]) -> Result<(), Error>,
     rerecord: fn(&mut Rerecording<'_>) -> Result<Rest, Error>,
     repair: fn(&mut Repairing<'_>) -> Result<Repaired, Error>,
@@ -105,7 +108,13 @@ pub(crate) struct Kind {
 
 impl Kind {
     const fn of<K: StateKind>() -> Self {
-        Self { prefix: K::PREFIX, restore: K::restore, rerecord: K::rerecord, repair: K::repair }
+        Self {
+            prefix: K::PREFIX,
+            is_extensions: K::IS_EXTENSIONS,
+            restore: K::restore,
+            rerecord: K::rerecord,
+            repair: K::repair,
+        }
     }
 
     /// The kind of a key.
@@ -268,10 +277,11 @@ impl<'a> Repairing<'a> {
 }
 
 pub(crate) use extensions::FORGOTTEN;
+pub use extensions::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT_PLACE, FLEET};
 pub(crate) use governing::{Agents, Model, Policies, Stops, Tools};
 pub(crate) use waiting::{Alerts, Cursors, Escalations, Grants, Tasks};
 
 /// Returns whether a key belongs to a crate that builds on a governor.
 pub(crate) fn is_extensions(key: &str) -> bool {
-    extensions::PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+    Kind::of_key(key).is_some_and(|kind| kind.is_extensions)
 }

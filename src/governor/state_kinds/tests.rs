@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::governor::extension::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT_PLACE, Extension, FLEET, Wait};
+use crate::governor::extension::{Extension, Wait};
 use crate::governor::intake::catalogue;
 use crate::model::{Agent, Intent, KillSwitchScope, Review, RiskLevel, Score, TaskRequest, ToolChange};
 use crate::policy::{PolicySet, PreApproval};
