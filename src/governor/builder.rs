@@ -1,8 +1,10 @@
 //! Configuring and opening a governor.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
 
 use crate::governor::decider::calls::Calls;
 use crate::governor::decider::latency::Latency;
@@ -14,10 +16,8 @@ use crate::governor::log::decision_clock::DecisionClock;
 use crate::governor::roster::kill_switch::KillSwitches;
 use crate::governor::roster::permit::PermitGate;
 use crate::governor::roster::streaks::Streaks;
-use crate::governor::rules::alerts::Alerts;
 use crate::governor::rules::limits::Counters;
 use crate::governor::rules::policies::{PolicySets, PolicyState};
-use crate::governor::rules::shared_limits::Provider;
 use crate::governor::state_kinds::Restored;
 use crate::governor::{Alerting, Approvals, Base, Decider, Governor, Inner, Intake, Past, Roster, Rules, TaskBook};
 use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
@@ -268,8 +268,8 @@ impl GovernorBuilder {
             roster: Arc::clone(&roster),
             policies: PolicySets::new(policies),
             limits: Counters::restored(startup.used),
-            shared: Provider::default(),
-            alerts: Alerts::default(),
+            shared: ArcSwapOption::empty(),
+            watch: Mutex::default(),
         });
         let intake = Arc::new(Intake {
             base: Arc::clone(&base),
@@ -305,13 +305,7 @@ impl GovernorBuilder {
             opened: Instant::now(),
         });
         let tasks = TaskBook::restored(&approvals, &decider, restored.tasks);
-        let past = Past {
-            base: Arc::clone(&base),
-            roster: Arc::clone(&roster),
-            rules: Arc::clone(&rules),
-            intake: Arc::clone(&intake),
-            approvals: Arc::clone(&approvals),
-        };
+        let past = Past(Arc::clone(&decider));
         let governor = Governor {
             inner: Arc::new(Inner {
                 base,
@@ -340,7 +334,9 @@ impl GovernorBuilder {
             governor.inner.approvals.resume_escalations()?;
             governor.inner.roster.record_trust_model(restored.trust_model.as_deref())?;
             if is_new {
-                governor.inner.rules.record_policies("put in force when the store was opened")?;
+                let Inner { base, rules, .. } = &*governor.inner;
+                let cause = "put in force when the store was opened";
+                base.log.settle(rules.order_policies(&rules.policies.load(), cause)?)?;
             }
             governor.inner.alerting.follow_alerts()?;
         }

@@ -52,12 +52,11 @@ pub use decider::guard::{GuardError, Guarded};
 pub use decider::pending::PendingEnforcement;
 pub use intake::catalogue::Tools;
 pub use intake::input_text::InputText;
-pub use log::Log;
 #[cfg(feature = "checkpoints")]
 pub use log::checkpoints::verify_signed_archive;
-pub use log::export::import;
 pub use log::repair::{RepairOptions, repair};
 pub use log::retention::verify_archive;
+pub use log::{Log, import};
 pub use past::preview::{Explanation, Preview, PreviewError, PreviewRequest};
 pub use past::replay::{Replay, ReplayChange, ReplayRange};
 pub use roster::agents::Agents;

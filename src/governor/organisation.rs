@@ -51,7 +51,7 @@ impl<'a> Extension<'a> {
     /// No lock of the governor is held while a decision waits for [`SharedLimits::take`], except that of its task; an
     /// approval holds that of its escalation.
     pub fn share_limits(self, limits: Arc<dyn SharedLimits>) {
-        self.inner().rules.shared.provide(limits);
+        self.inner().rules.shared.store(Some(Arc::new(limits)));
     }
 
     /// Stops agents by an order of the governor's organisation, like [`KillSwitch::set`](crate::handle::KillSwitch::set).

@@ -3,13 +3,12 @@
 use crate::governor::Approvals;
 use crate::governor::record::Recording;
 use crate::governor::tasks::Under;
-use crate::model::parts::ApprovalOfferParts;
-use crate::model::parts::ReviewNeedParts;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::digest::{self, Bound};
 use super::{change, key};
+use crate::model::parts::{ApprovalOfferParts, ReviewNeedParts};
 use crate::model::{
     ApprovalOffer, Digest, Error, EscalationRecord, EscalationState, IntentId, LimitCharge, ProofId, ReviewNeed,
     Sequence, Timestamp,

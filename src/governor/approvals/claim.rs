@@ -18,8 +18,8 @@ use super::grant::under_other_policies;
 use super::queue::Open;
 use super::{Escalation, Escalations, change};
 use crate::model::{
-    AgentState, Decision, DenialClass, Enforcement, Error, EscalationId, EscalationRecord, EscalationState,
-    GrantSource, Intent, Sequence, TrustSnapshot,
+    ApprovalOffer, Decision, DenialClass, Enforcement, Error, EscalationId, EscalationRecord, EscalationState,
+    GrantSource, Intent, ProofRecord, Sequence, TrustSnapshot,
 };
 
 impl Escalations<'_> {
@@ -51,19 +51,14 @@ impl Escalations<'_> {
     /// The errors of [`Escalations::claim`].
     pub fn wait(self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
         let deadline = Instant::now().checked_add(timeout);
-        loop {
-            self.inner.approvals.end_if_due(id);
-            let Some(open) = self.inner.approvals.queue.open(id) else {
-                return self.inner.approvals.refusal_of(id).map(Some);
-            };
-            let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
-            // Waits in short steps, so that the waiting thread itself ends an escalation that expires.
-            match open.wait(left.min(LONGEST_WAIT)) {
+        while let Some((state, left)) = self.inner.approvals.wait_shortly(id, deadline) {
+            match state {
                 EscalationState::Approved => return self.claim(id, intent).map(Some),
                 EscalationState::Pending if left.is_zero() => return Ok(None),
                 _ => {}
             }
         }
+        self.inner.approvals.refusal_of(id).map(Some)
     }
 
     /// Waits up to `timeout` until the escalation is no longer pending, and returns it. Nothing is claimed.
@@ -73,14 +68,12 @@ impl Escalations<'_> {
     /// The errors of [`Escalations::get`].
     pub fn wait_answered(self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
         let deadline = Instant::now().checked_add(timeout);
-        loop {
-            self.inner.approvals.end_if_due(id);
-            let Some(open) = self.inner.approvals.queue.open(id) else { return self.get(id) };
-            let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
-            if open.wait(left.min(LONGEST_WAIT)) != EscalationState::Pending || left.is_zero() {
-                return self.get(id);
+        while let Some((state, left)) = self.inner.approvals.wait_shortly(id, deadline) {
+            if state != EscalationState::Pending || left.is_zero() {
+                break;
             }
         }
+        self.get(id)
     }
 
     /// Like [`Escalations::wait`], as a future. It has no timeout other than the escalation's expiry.
@@ -124,6 +117,15 @@ impl Escalations<'_> {
 }
 
 impl Approvals {
+    /// Waits in short steps, so that the waiting thread itself ends an escalation that expires. Returns the state and
+    /// the time left before the step; `None` once the escalation is no longer open.
+    fn wait_shortly(&self, id: EscalationId, deadline: Option<Instant>) -> Option<(EscalationState, Duration)> {
+        self.end_if_due(id);
+        let open = self.queue.open(id)?;
+        let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
+        Some((open.wait(left.min(LONGEST_WAIT)), left))
+    }
+
     /// Enqueues a claim. The verdict is valid once that is durable.
     fn claim_open(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence), Error> {
         self.wait_mended()?;
@@ -183,11 +185,8 @@ impl Approvals {
         let sequence = loop {
             let agent = cell.read();
             let stops = self.roster.stops.load();
-            if let Some(why) = stops.over(&agent) {
+            if let Some(why) = stops.refusal(&agent) {
                 return Err(conflict(why));
-            }
-            if agent.state != AgentState::Active {
-                return Err(conflict(format!("agent {} is {}", agent.agent_id, agent.state)));
             }
             if let Some(sequence) =
                 self.base.log.queue().change_unless_stopped(now, change(&next, "claimed")?, stops.epoch())?
@@ -200,18 +199,7 @@ impl Approvals {
         let before = record.state;
         *record = next;
         self.queue.changed(before, &record);
-        let enforcement = Enforcement::from(EnforcementParts {
-            decision: answer.decision,
-            reasoning: answer.reasoning,
-            granted_capabilities: grant.granted,
-            denied_capabilities: grant.denied,
-            constraints: grant.constraints,
-            proof_id: resolution,
-            trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
-            denial_class: None,
-            retryable: None,
-            source: GrantSource::default(),
-        });
+        let enforcement = answered(answer, grant);
         let is_low_read = is_low_read(record.risk, &intent.required_capabilities);
         Ok((self.roster.granting(enforcement, &record.agent_id, now, is_low_read), sequence))
     }
@@ -235,21 +223,27 @@ impl Approvals {
                 .unwrap_or_else(|| Error::Internal { message: format!("{id} is open and has ended") }));
         };
         let answer = self.base.log.record(&resolution)?;
-        let offer = record.on_approval;
-        Ok(Enforcement::from(EnforcementParts {
-            decision: Decision::Deny,
-            reasoning: answer.reasoning,
-            granted_capabilities: Vec::new(),
-            denied_capabilities: offer.granted.into_iter().chain(offer.denied).collect(),
-            constraints: crate::model::Constraints::new(),
-            proof_id: resolution,
-            trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
-            denial_class: None,
-            retryable: None,
-            source: GrantSource::default(),
-        })
-        .refused_by(Some(DenialClass::Policy)))
+        let ApprovalOffer { granted, denied, .. } = record.on_approval;
+        let mut offer = ApprovalOffer::default();
+        offer.denied = granted.into_iter().chain(denied).collect();
+        Ok(answered(answer, offer).refused_by(Some(DenialClass::Policy)))
     }
+}
+
+/// The enforcement that a reviewer's answer results in.
+fn answered(answer: ProofRecord, offer: ApprovalOffer) -> Enforcement {
+    Enforcement::from(EnforcementParts {
+        decision: answer.decision,
+        reasoning: answer.reasoning,
+        granted_capabilities: offer.granted,
+        denied_capabilities: offer.denied,
+        constraints: offer.constraints,
+        proof_id: answer.id,
+        trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
+        denial_class: None,
+        retryable: None,
+        source: GrantSource::default(),
+    })
 }
 
 /// The future answer of the reviewers, for any async runtime.

@@ -11,9 +11,7 @@ use super::review::checked_vote;
 use crate::governor::Approvals;
 use crate::governor::roster::kill_switch;
 use crate::governor::roster::kill_switch::KillSwitchTable;
-use crate::model::{
-    AgentId, AgentState, Digest, Error, KillSwitchScope, PreApprovalId, PreApprovalState, Review, Timestamp, Vote,
-};
+use crate::model::{AgentId, Digest, Error, KillSwitchScope, PreApprovalId, PreApprovalState, Review, Timestamp, Vote};
 use crate::parse::seen_as;
 use crate::policy::{Meter, PolicySet, PreApproval, PreApprovalTerms, PreApprovalUse};
 use crate::trust::AgentRecord;
@@ -258,13 +256,8 @@ impl Approvals {
         stops: &KillSwitchTable,
     ) -> Result<(), Error> {
         let conflict = |message: String| Err(Error::Conflict { message });
-        if let Some(agent) = agent {
-            if agent.state != AgentState::Active {
-                return conflict(format!("agent {} is {}", agent.agent_id, agent.state));
-            }
-            if let Some(why) = stops.over(agent) {
-                return conflict(why);
-            }
+        if let Some(why) = agent.and_then(|agent| stops.refusal(agent)) {
+            return conflict(why);
         }
         let is_member = |agent: &&AgentId| {
             let belongs =

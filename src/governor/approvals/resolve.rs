@@ -15,8 +15,8 @@ use crate::governor::roster::trust::Moved;
 use crate::governor::rules::shared_limits::Taking;
 use crate::governor::tasks::Under;
 use crate::model::{
-    AgentState, Decision, DenialClass, Error, EscalationRecord, EscalationState, Intent, Outcome, ProofId, RiskLevel,
-    Timestamp, TrustCause, Vote,
+    Decision, DenialClass, Error, EscalationRecord, EscalationState, Intent, Outcome, ProofId, RiskLevel, Timestamp,
+    TrustCause, Vote,
 };
 use crate::policy::{PolicyRequest, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, OutcomeDraft, StateDraft, TrustMove};
@@ -104,7 +104,7 @@ impl Approvals {
         let mut meter = self.rules.limits.meter(now, taking);
         let mut grant = None;
         if matches!(answer, Answer::Approved) {
-            if let Some(why) = stops.over(&agent).or_else(|| not_active(&agent)) {
+            if let Some(why) = stops.refusal(&agent) {
                 return Err(Error::Conflict { message: why });
             }
             let granted = self.still_granted(record, &asked, &agent, now, &mut meter)?;
@@ -224,10 +224,6 @@ fn untold(record: &EscalationRecord) -> Result<EscalatedRequest, Error> {
     let mut intent = Intent::new(record.agent_id.as_str(), "erased", RiskLevel::Low, &capabilities)?;
     intent.id = Some(record.intent_id);
     Ok(EscalatedRequest { intent, stored: Stored { intent: Value::Null, masked: 0 }, detail: Value::Null })
-}
-
-fn not_active(agent: &AgentRecord) -> Option<String> {
-    (agent.state != AgentState::Active).then(|| format!("agent {} is {}", agent.agent_id, agent.state))
 }
 
 /// The verdict that follows from an answer.

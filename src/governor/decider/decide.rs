@@ -8,11 +8,10 @@ use crate::governor::roster::permit::is_low_read;
 use crate::governor::rules::shared_limits::Taking;
 use crate::governor::tasks::Under;
 use crate::governor::{Decider, Governor};
-use crate::model::parts::EnforcementParts;
-use crate::model::parts::InputEnforcementParts;
 use std::borrow::Cow;
 use std::time::Instant;
 
+use crate::model::parts::{EnforcementParts, InputEnforcementParts};
 use crate::model::{
     AgentState, Alert, AlertKind, Decision, DenialClass, Enforcement, Error, GrantSource, Input, InputEnforcement,
     Intent, IntentId, IntentStamp, InvalidValue, ProofId, RiskLevel, Timestamp,

@@ -6,13 +6,8 @@ pub(crate) mod trust_check;
 
 use std::sync::Arc;
 
-use crate::governor::{Approvals, Base, Intake, Roster, Rules};
+use crate::governor::Decider;
 
-/// Looks at decisions without making any. It has no lock, and holds one of another part at a time.
-pub(crate) struct Past {
-    pub(crate) base: Arc<Base>,
-    pub(crate) roster: Arc<Roster>,
-    pub(crate) rules: Arc<Rules>,
-    pub(crate) intake: Arc<Intake>,
-    pub(crate) approvals: Arc<Approvals>,
-}
+/// Looks at decisions through the parts of the decider, without making any. It has no lock, and holds one of another
+/// part at a time.
+pub(crate) struct Past(pub(crate) Arc<Decider>);

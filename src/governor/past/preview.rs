@@ -187,10 +187,10 @@ impl Past {
         match request.0 {
             Request::Intent(intent) => {
                 intent.check()?;
-                look(&*self.intake.inputs.bound(Cow::Borrowed(intent))?, RiskSource::Caller)
+                look(&*self.0.intake.inputs.bound(Cow::Borrowed(intent))?, RiskSource::Caller)
             }
             Request::Input(agent_id, input) => {
-                let parsed = self.intake.parsed(agent_id, input)?;
+                let parsed = self.0.intake.parsed(agent_id, input)?;
                 let preview = look(&parsed.result.intent, RiskSource::of(&parsed))?;
                 Ok(Preview { parse: Some(parsed.result), ..preview })
             }
@@ -202,11 +202,11 @@ impl Past {
             Err(error @ Error::Policy { .. }) => self.undecided(intent, source, &error)?,
             ahead => ahead?,
         };
-        let request = self.intake.request(intent, &agent, source, now);
-        let mut rules = policies.explain(&request, &mut self.rules.limits.window(now));
+        let request = self.0.intake.request(intent, &agent, source, now);
+        let mut rules = policies.explain(&request, &mut self.0.rules.limits.window(now));
         let may_act = agent.state == AgentState::Active
-            && self.roster.stops.load().over(&agent).is_none()
-            && self.roster.unpermitted(request.risk, &intent.required_capabilities, now).is_none();
+            && self.0.roster.stops.load().over(&agent).is_none()
+            && self.0.roster.unpermitted(request.risk, &intent.required_capabilities, now).is_none();
         if !may_act || preview.error.is_some() {
             // Policies do not decide for an agent that may not act, without a permit, or when a condition fails.
             rules.iter_mut().for_each(RuleTrace::decides_nothing);
@@ -224,13 +224,13 @@ impl Past {
 
     fn look_ahead(&self, intent: &Intent, source: RiskSource) -> Result<Ahead, Error> {
         self.ahead(intent, source, |policies, request, agent| {
-            let mut meter = self.rules.limits.window(request.now);
-            let unpermitted = self.roster.unpermitted(request.risk, &intent.required_capabilities, request.now);
-            let verdict = verdict(policies, request, agent, &self.roster.stops.load(), unpermitted, &mut meter)?;
+            let mut meter = self.0.rules.limits.window(request.now);
+            let unpermitted = self.0.roster.unpermitted(request.risk, &intent.required_capabilities, request.now);
+            let verdict = verdict(policies, request, agent, &self.0.roster.stops.load(), unpermitted, &mut meter)?;
             if verdict.decision != Decision::Escalate {
                 return Ok(verdict);
             }
-            Ok(self.approvals.agreed_beforehand(request, verdict, policies.digest(), &mut meter).0)
+            Ok(self.0.approvals.agreed_beforehand(request, verdict, policies.digest(), &mut meter).0)
         })
     }
 
@@ -240,15 +240,15 @@ impl Past {
         source: RiskSource,
         decide: impl FnOnce(&PolicySet, &PolicyRequest<'_>, &AgentRecord) -> Result<PolicyVerdict, Error>,
     ) -> Result<Ahead, Error> {
-        let now = self.base.clock.now();
-        let agent = match self.roster.registered(&intent.agent_id) {
-            Err(Error::AgentNotFound { .. }) if self.roster.auto_register => {
-                self.roster.newcomer(&intent.agent_id, now)
+        let now = self.0.base.clock.now();
+        let agent = match self.0.roster.registered(&intent.agent_id) {
+            Err(Error::AgentNotFound { .. }) if self.0.roster.auto_register => {
+                self.0.roster.newcomer(&intent.agent_id, now)
             }
             found => found?.read().clone(),
         };
-        let policies = self.rules.policies.load_full();
-        let request = self.intake.request(intent, &agent, source, now);
+        let policies = self.0.rules.policies.load_full();
+        let request = self.0.intake.request(intent, &agent, source, now);
         let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
             decide(&policies, &request, &agent)?;
         let preview = Preview {

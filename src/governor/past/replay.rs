@@ -308,7 +308,7 @@ impl Past {
         let mut replay = Replay::default();
         let mut seen = 0_u64;
         let reads_now = candidate.reads_now();
-        self.base.log.each_past(&range.0, &mut |past| {
+        self.0.base.log.each_past(&range.0, &mut |past| {
             seen += 1;
             if seen.is_multiple_of(1000) {
                 progress(seen);

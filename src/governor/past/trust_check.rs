@@ -26,11 +26,11 @@ impl Trust<'_> {
 impl Past {
     fn check_trust(&self) -> Result<TrustCheck, Error> {
         let mut rebuilding = Rebuilding::default();
-        self.base.log.each_trust_step(&mut |step| rebuilding.take(&self.roster, step))?;
+        self.0.base.log.each_trust_step(&mut |step| rebuilding.take(&self.0.roster, step))?;
         let mut check = TrustCheck::new(rebuilding.agents.len() as u64);
         for (agent_id, found) in rebuilding.agents {
             let difference = found.difference.or_else(|| {
-                let cell = self.roster.ledger.get(&agent_id)?;
+                let cell = self.0.roster.ledger.get(&agent_id)?;
                 let kept = cell.read().trust;
                 let rebuilt = found.rebuild.state()?;
                 // Changes since the log was read are not compared.

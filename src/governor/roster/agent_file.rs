@@ -90,11 +90,11 @@ impl Roster {
             let at = self.base.clock.now();
             let record = read(self, line, at).map_err(|why| lines.wrong(&why))?;
             match self.put_in(record, "imported", at)? {
-                (Ok(_), sequence) => {
-                    *last = sequence.or(*last);
+                (_, None) => import.skipped += 1,
+                (_, entry) => {
+                    *last = entry;
                     import.registered += 1;
                 }
-                (Err(_), _) => import.skipped += 1,
             }
         }
         let found = import.registered + import.skipped;

@@ -34,13 +34,13 @@ impl Agents<'_> {
         let (agent_id, score, profile) = agent.validated()?;
         self.inner.roster.checked_score(score, &profile)?;
         let record = AgentRecord::new(agent_id, AgentState::Active, profile, TrustState::new(score, at));
-        match self.inner.roster.insert_agent(record, "registered", at)? {
-            Ok(cell) => Ok(self.inner.roster.info(&cell.read(), at)),
-            Err(cell) => {
-                let message = format!("agent {:?} is registered already", cell.read().agent_id.as_str());
-                Err(Error::Conflict { message })
-            }
+        let (cell, is_new) = self.inner.roster.insert_agent(record, "registered", at)?;
+        let agent = cell.read();
+        if !is_new {
+            let message = format!("agent {:?} is registered already", agent.agent_id.as_str());
+            return Err(Error::Conflict { message });
         }
+        Ok(self.inner.roster.info(&agent, at))
     }
 
     /// Registers an agent, or returns the registered agent with this id unchanged. A program that calls it at startup
@@ -222,8 +222,7 @@ impl Roster {
                 let at = self.base.clock.now();
                 let record = self.newcomer(agent_id, at);
                 // Another thread may have registered it first.
-                let inserted = self.insert_agent(record, "registered at its first request", at);
-                inserted.map(|inserted| inserted.unwrap_or_else(|cell| cell))
+                self.insert_agent(record, "registered at its first request", at).map(|(cell, _)| cell)
             }
             found => found,
         };
@@ -242,35 +241,30 @@ impl Roster {
     }
 
     /// Enqueues an agent's registration, adds it to the ledger, and waits for the commit.
-    fn insert_agent(
-        &self,
-        record: AgentRecord,
-        cause: &str,
-        at: Timestamp,
-    ) -> Result<Result<Arc<AgentCell>, Arc<AgentCell>>, Error> {
+    fn insert_agent(&self, record: AgentRecord, cause: &str, at: Timestamp) -> Result<(Arc<AgentCell>, bool), Error> {
         record.agent_id.check_new().map_err(|error| Error::input("agentId", error.to_string()))?;
         self.base.log.wait_verified()?;
-        let (inserted, ordered) = self.put_in(record, cause, at)?;
+        let (cell, ordered) = self.put_in(record, cause, at)?;
         if let Some(sequence) = ordered {
             self.base.log.settle(sequence)?;
         }
-        Ok(inserted)
+        Ok((cell, ordered.is_some()))
     }
 
-    /// Enqueues an agent's registration and adds it to the ledger, without waiting for the commit.
-    #[expect(clippy::type_complexity, reason = "one caller of it looks at each part")]
+    /// Enqueues an agent's registration and adds it to the ledger, without waiting for the commit. Returns the entry,
+    /// unless the agent was registered already.
     pub(crate) fn put_in(
         &self,
         record: AgentRecord,
         cause: &str,
         at: Timestamp,
-    ) -> Result<(Result<Arc<AgentCell>, Arc<AgentCell>>, Option<Sequence>), Error> {
+    ) -> Result<(Arc<AgentCell>, Option<Sequence>), Error> {
         let mut ordered = None;
         let inserted = self.ledger.insert(record, |record| {
             ordered = Some(self.order_newcomer(record, cause, at)?);
             Ok::<(), Error>(())
         })?;
-        Ok((inserted, ordered))
+        Ok((inserted.unwrap_or_else(|known| known), ordered))
     }
 
     /// Enqueues the first state of an agent, which starts its trust history.

@@ -11,8 +11,8 @@ use crate::governor::state_kinds::{StateKind as _, Stops};
 use crate::governor::states::{self, checked_note};
 use crate::governor::{Hold as _, Inner, Roster};
 use crate::model::{
-    AgentId, Error, InvalidValue, KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope, Label, ProofPage,
-    ProofRecord, Timestamp, checked_person,
+    AgentId, AgentState, Error, InvalidValue, KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope, Label,
+    ProofPage, ProofRecord, Timestamp, checked_person,
 };
 use crate::proof::{ChangeDraft, ProofQuery, StateDraft};
 use crate::trust::AgentRecord;
@@ -281,6 +281,12 @@ impl KillSwitchTable {
         let why = if note.is_empty() { String::new() } else { format!(": {note}") };
         let who = if by.starts_with(ORGANISATION) { "an order of the organisation" } else { "an operator" };
         Some(format!("Denied: the kill switch {id} for {scope} was set by {by}{why}; only {who} can lift it."))
+    }
+
+    /// The reason the agent may not act, whether by a kill switch or by its state.
+    pub(crate) fn refusal(&self, agent: &AgentRecord) -> Option<String> {
+        let inactive = || format!("agent {} is {}", agent.agent_id, agent.state);
+        self.over(agent).or_else(|| (agent.state != AgentState::Active).then(inactive))
     }
 
     fn look_up(&mut self) {

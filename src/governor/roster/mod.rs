@@ -12,9 +12,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::governor::{Base, checked_agent_id};
-use crate::model::{
-    AgentId, AgentState, Decision, Enforcement, Error, GrantAuthority, GrantOrigin, GrantSource, Timestamp,
-};
+use crate::model::{AgentId, Decision, Enforcement, Error, GrantAuthority, GrantOrigin, GrantSource, Timestamp};
 use crate::system::Clock as _;
 use crate::trust::{Ledger, TrustModel};
 use kill_switch::KillSwitches;
@@ -78,9 +76,7 @@ impl GrantAuthority for Roster {
     fn barred(&self, agent_id: &AgentId, is_low_read: bool) -> Option<String> {
         let Some(cell) = self.ledger.get(agent_id) else { return Some(format!("agent {agent_id} is not registered")) };
         let agent = cell.read();
-        let stopped = self.stops.load().over(&agent);
-        stopped
-            .or_else(|| (agent.state != AgentState::Active).then(|| format!("agent {agent_id} is {}", agent.state)))
-            .or_else(|| self.permits.refusal(&*self.base.clock, self.base.clock.now(), is_low_read))
+        let stopped = self.stops.load().refusal(&agent);
+        stopped.or_else(|| self.permits.refusal(&*self.base.clock, self.base.clock.now(), is_low_read))
     }
 }

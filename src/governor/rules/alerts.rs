@@ -2,21 +2,13 @@
 //! ones, decide which are raised. Repetitions are counted and reported at intervals. Alerts derived from the log are in
 //! `alerting/follow.rs`.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::governor::rules::watch::{Due, How, Watch};
+use crate::governor::rules::watch::{Due, How};
 use crate::governor::states::masked;
 use crate::governor::{Hold as _, Rules};
 use crate::model::{AgentId, Alert, AlertKind, RiskLevel, Timestamp};
 use crate::policy::{AlertOn, AlertRule};
-
-/// The alerts raised recently.
-#[derive(Default)]
-pub(crate) struct Alerts {
-    // Held to look up and count one subject; no other lock is acquired meanwhile.
-    watch: Mutex<Watch>,
-}
 
 impl Rules {
     /// Records an alert according to the alert rules. If no rule concerns its kind, records it unless one with the same
@@ -62,7 +54,7 @@ impl Rules {
     }
 
     fn raise_due(&self, alert: Alert, rule: &AlertRule, subject: &str, now: Timestamp) {
-        let mut watch = self.alerts.watch.hold();
+        let mut watch = self.watch.hold();
         let due = watch.note(rule, subject, now, alert.proof_id, How::Now);
         drop(watch);
         if let Some(due) = due {

@@ -8,13 +8,15 @@ pub(crate) mod shared_limits;
 pub(crate) mod standing;
 pub(crate) mod watch;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwapOption;
 
 use crate::governor::{Base, Roster};
-use alerts::Alerts;
 use limits::Counters;
 use policies::PolicySets;
-use shared_limits::Provider;
+use shared_limits::SharedLimits;
+use watch::Watch;
 
 /// The policy set in force, and what is counted by its rules.
 ///
@@ -24,6 +26,8 @@ pub(crate) struct Rules {
     pub(crate) roster: Arc<Roster>,
     pub(crate) policies: PolicySets,
     pub(crate) limits: Counters,
-    pub(crate) shared: Provider,
-    pub(crate) alerts: Alerts,
+    /// The organisation's limits; without them, shared limits are used up.
+    pub(crate) shared: ArcSwapOption<Arc<dyn SharedLimits>>,
+    // Held to look up and count one subject; no other lock is acquired meanwhile.
+    pub(crate) watch: Mutex<Watch>,
 }

@@ -128,12 +128,6 @@ impl Policies<'_> {
 }
 
 impl Rules {
-    /// Records the set that is already in force.
-    pub(crate) fn record_policies(&self, cause: &str) -> Result<(), Error> {
-        let sequence = self.order_policies(&self.policies.load(), cause)?;
-        self.base.log.settle(sequence)
-    }
-
     pub(crate) fn order_policies(&self, set: &PolicySet, cause: &str) -> Result<Sequence, Error> {
         self.base.set_state(PolicyState::of(set)?.draft()?, cause)
     }

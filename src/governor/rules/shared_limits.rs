@@ -50,19 +50,9 @@ pub enum Taken {
     },
 }
 
-/// The shared limits of a governor, once somebody provides them.
-#[derive(Default)]
-pub(crate) struct Provider(ArcSwapOption<Arc<dyn SharedLimits>>);
-
-impl Provider {
-    pub(crate) fn provide(&self, limits: Arc<dyn SharedLimits>) {
-        self.0.store(Some(Arc::new(limits)));
-    }
-}
-
 /// The uses of shared limits that one decision takes. Dropped, it returns what the decision did not charge.
 pub(crate) struct Taking<'a> {
-    provider: &'a Provider,
+    provider: &'a ArcSwapOption<Arc<dyn SharedLimits>>,
     entropy: &'a dyn Entropy,
     /// The limits that `request` took from, as long as the uses are not charged.
     taken: Option<(Arc<dyn SharedLimits>, String, Vec<Charge>)>,
@@ -89,7 +79,7 @@ impl Taking<'_> {
     /// Takes uses for a decision. Must be called without a lock that another decision needs.
     pub(crate) fn take(&mut self, wanted: Vec<Charge>, request: &str) {
         self.give_back();
-        let Some(limits) = self.provider.0.load_full() else {
+        let Some(limits) = self.provider.load_full() else {
             self.short.extend(wanted.into_iter().map(|charge| charge.counter));
             return;
         };

@@ -3,9 +3,6 @@
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::states::masked;
 use crate::governor::{TaskBook, checked_agent_id};
-use crate::model::parts::MandateParts;
-use crate::model::parts::OpenedTaskParts;
-use crate::model::parts::TaskInfoParts;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,6 +11,7 @@ use serde_json::{Map, Value};
 use super::live::{LiveTask, Running, TaskRecord, not_open};
 use super::under::{Opening, Under, opening_evidence};
 use crate::mandate::{Asked, Words};
+use crate::model::parts::{MandateParts, OpenedTaskParts, TaskInfoParts};
 use crate::model::{
     AgentId, Capability, Decision, Error, Input, Intent, MAX_INPUT_BYTES, Mandate, OpenedTask, Outcome, ProofId,
     RiskLevel, TaskId, TaskInfo, TaskRequest, TaskState, Timestamp,
