@@ -6,16 +6,12 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 
-use crate::governor::decider::calls::Calls;
-use crate::governor::decider::latency::Latency;
+use crate::governor::decider::{calls::Calls, latency::Latency};
 use crate::governor::extension::Extensions;
-use crate::governor::intake::catalogue::Loaded;
 use crate::governor::intake::input_text::{InputText, Inputs, Retention};
-use crate::governor::intake::risk::ActionFloors;
+use crate::governor::intake::{catalogue::Loaded, risk::ActionFloors};
 use crate::governor::log::decision_clock::DecisionClock;
-use crate::governor::roster::kill_switch::KillSwitches;
-use crate::governor::roster::permit::PermitGate;
-use crate::governor::roster::streaks::Streaks;
+use crate::governor::roster::{kill_switch::KillSwitches, permit::PermitGate, streaks::Streaks};
 use crate::governor::rules::limits::Counters;
 use crate::governor::rules::policies::{PolicySets, PolicyState};
 use crate::governor::state_kinds::Restored;

@@ -334,26 +334,9 @@ impl Extensions {
         live.try_for_each(|(key, value)| record(StateDraft::new(key.clone(), value.clone())).map(drop))
     }
 
-    /// Makes every follower record expiries that are due.
-    pub(crate) fn expire(&self, governor: &Governor) {
-        let followers: Vec<_> = self.followers.hold().values().cloned().collect();
-        for follower in &followers {
-            follower.expire(governor);
-        }
-    }
-
-    /// Stops the followers.
-    pub(crate) fn stop(&self) {
-        let followers: Vec<_> = self.followers.hold().values().cloned().collect();
-        for follower in &followers {
-            follower.stop();
-        }
-    }
-
-    /// The problems of the followers.
-    pub(crate) fn problems(&self) -> Vec<String> {
-        let followers: Vec<_> = self.followers.hold().values().cloned().collect();
-        followers.iter().flat_map(|follower| follower.problems()).collect()
+    /// The running followers; no lock is held while they work.
+    pub(crate) fn running(&self) -> Vec<Arc<dyn Follower>> {
+        self.followers.hold().values().cloned().collect()
     }
 }
 

@@ -264,7 +264,7 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when an entry could not be written.
     pub fn close(&self) -> Result<(), Error> {
-        self.inner.extensions.stop();
+        self.inner.extensions.running().iter().for_each(|follower| follower.stop());
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();
         self.inner.alerting.write_cursors(None);

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use crate::governor::extension::Extension;
-use crate::governor::roster::kill_switch::ordered;
-use crate::governor::roster::permit::Permit;
+use crate::governor::roster::{kill_switch::ordered, permit::Permit};
 use crate::governor::rules::shared_limits::SharedLimits;
 #[cfg(feature = "checkpoints")]
 use crate::model::Digest;

@@ -67,7 +67,7 @@ impl Governor {
         if let Some(why) = self.inner.alerting.following.failure() {
             warnings.push(format!("alert rules on denials, attempts and lost tiers are not evaluated: {why}"));
         }
-        warnings.extend(self.inner.extensions.problems());
+        warnings.extend(self.inner.extensions.running().iter().flat_map(|follower| follower.problems()));
         let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(ToString::to_string));
         let refusing = refusing.or_else(|| self.inner.base.clock.check().err().map(|error| error.to_string()));
         match (refusing, probe) {

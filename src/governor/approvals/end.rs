@@ -45,7 +45,8 @@ impl Approvals {
     pub(super) fn end_if_due(&self, id: EscalationId) {
         if self.is_mended() {
             let now = self.base.clock.now();
-            self.end_due(self.queue.due_one(id, now).as_slice(), now);
+            let due = self.queue.open(id).filter(|open| open.lock().expires_at <= now);
+            self.end_due(due.as_slice(), now);
         }
     }
 

@@ -218,11 +218,6 @@ impl Queue {
         open.into_iter().map(|(_, open)| open).collect()
     }
 
-    /// The escalation if it has expired at `now`.
-    pub(super) fn due_one(&self, id: EscalationId, now: Timestamp) -> Option<Arc<Open>> {
-        self.open(id).filter(|open| open.lock().expires_at <= now)
-    }
-
     /// The escalations that have expired at `now`.
     pub(super) fn due(&self, now: Timestamp) -> Vec<Arc<Open>> {
         let maps = self.lock();

@@ -10,8 +10,7 @@ use super::state_of;
 use crate::governor::Approvals;
 use crate::governor::intake::input_text::Stored;
 use crate::governor::record::{Attempt, Origin, Recording};
-use crate::governor::roster::agents;
-use crate::governor::roster::trust::Moved;
+use crate::governor::roster::{agents, trust::Moved};
 use crate::governor::rules::shared_limits::Taking;
 use crate::governor::tasks::Under;
 use crate::model::{

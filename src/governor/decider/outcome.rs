@@ -1,7 +1,6 @@
 //! Reporting the outcomes of actions, and their effect on trust.
 
-use crate::governor::roster::agents;
-use crate::governor::roster::trust::Moved;
+use crate::governor::roster::{agents, trust::Moved};
 use crate::governor::states::checked_note;
 use crate::governor::{Decider, Governor};
 use crate::model::{Decision, Error, Outcome, OutcomeReport, ProofId, RiskLevel, Sequence, TrustCause, TrustSnapshot};

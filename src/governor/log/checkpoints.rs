@@ -300,7 +300,8 @@ impl Governor {
         let inner = Arc::downgrade(&self.inner);
         let work = move || {
             let Some(inner) = inner.upgrade() else { return false };
-            Self { inner }.regular_checkpoint();
+            let failed = Self { inner: Arc::clone(&inner) }.made_checkpoint().err().map(|error| error.to_string());
+            inner.checkpoints.regular.hold().failed = failed;
             true
         };
         let background = Background::start("rulekeep-checkpoint", every, work)
@@ -316,11 +317,6 @@ impl Governor {
         background.stop();
         // A log that accepts no entries is not signed; it reports the reason itself.
         if self.inner.base.log.refusal().is_some() { Ok(()) } else { self.made_checkpoint().map(drop) }
-    }
-
-    fn regular_checkpoint(&self) {
-        let failed = self.made_checkpoint().err().map(|error| error.to_string());
-        self.inner.checkpoints.regular.hold().failed = failed;
     }
 
     fn made_checkpoint(&self) -> Result<Made, Error> {

@@ -105,7 +105,7 @@ impl KillSwitch<'_> {
         let sequence = self.inner.base.set_state(lifted.draft(*id)?, &why)?;
         self.inner.base.log.settle(sequence)?;
         let _turn = self.inner.roster.stops.turn.hold();
-        self.inner.roster.stops.remove(*id);
+        self.inner.roster.stops.change(|table| table.stops.retain(|stop| stop.id != *id));
         Ok(())
     }
 
@@ -210,10 +210,6 @@ impl KillSwitches {
         });
         self.interventions.note(&stop.scope);
         self.load().epoch
-    }
-
-    fn remove(&self, id: KillSwitchId) {
-        self.change(|table| table.stops.retain(|stop| stop.id != id));
     }
 
     /// Replaces the table; the caller must hold `turn`.

@@ -173,7 +173,7 @@ impl TaskBook {
                 // Includes escalations by the policies alone: they end with the task, and their approval counts as a
                 // granted call.
                 running.endorsements.insert(enforcement.proof_id, endorsement(&under.finding, asked.intent, digest));
-                self.note_asked(enforcement.proof_id, task.id);
+                self.write().asked.insert(enforcement.proof_id, task.id);
             }
         }
         drop(chain);

@@ -215,11 +215,11 @@ impl TaskRecord {
 }
 
 impl TaskBook {
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Table> {
+    pub(super) fn read(&self) -> std::sync::RwLockReadGuard<'_, Table> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Table> {
+    pub(super) fn write(&self) -> std::sync::RwLockWriteGuard<'_, Table> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -244,10 +244,6 @@ impl TaskBook {
         for id in gone {
             table.live.remove(&id);
         }
-    }
-
-    pub(super) fn knows(&self, id: TaskId) -> bool {
-        self.read().kept.contains_key(&id)
     }
 
     pub(super) fn record(&self, id: TaskId) -> Result<TaskRecord, Error> {
@@ -285,19 +281,6 @@ impl TaskBook {
         let table = self.read();
         let is_child = |record: &TaskRecord| record.parent == Some(id) && record.state == TaskState::Open;
         table.kept.iter().filter(|(_, record)| is_child(record)).map(|(child, _)| *child).collect()
-    }
-
-    /// The tasks in memory.
-    pub(super) fn all_live(&self) -> Vec<Arc<LiveTask>> {
-        self.read().live.values().cloned().collect()
-    }
-
-    pub(super) fn note_asked(&self, asked: ProofId, task: TaskId) {
-        self.write().asked.insert(asked, task);
-    }
-
-    pub(super) fn take_asked(&self, asked: ProofId) -> Option<TaskId> {
-        self.write().asked.remove(&asked)
     }
 }
 

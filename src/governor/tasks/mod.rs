@@ -112,11 +112,8 @@ impl Tasks<'_> {
     ///
     /// [`Error::TaskNotFound`] for an unknown task.
     pub fn get(self, id: TaskId) -> Result<Task, Error> {
-        if self.governor.inner.tasks.knows(id) {
-            Ok(Task { governor: self.governor.clone(), id })
-        } else {
-            Err(Error::task_not_found(id))
-        }
+        self.governor.inner.tasks.record(id)?;
+        Ok(Task { governor: self.governor.clone(), id })
     }
 }
 

@@ -70,7 +70,8 @@ impl TaskBook {
 
     /// Forgets the results observed under open tasks, and ends the tasks whose words were erased.
     pub(crate) fn forget_observed(&self) -> Result<(), Error> {
-        for task in self.all_live() {
+        let live: Vec<_> = self.read().live.values().cloned().collect();
+        for task in live {
             task.lock().memory.lose();
             let record = self.record(task.id)?;
             let is_erased = record

@@ -17,7 +17,8 @@ impl TaskBook {
     /// was in doubt, the act are added to the mandates of the task and its ancestors. A task that is no longer open
     /// gains nothing.
     pub(crate) fn endorsed(&self, asked: ProofId, is_for_task: bool) -> Result<(), Error> {
-        let Some(id) = self.take_asked(asked) else { return Ok(()) };
+        let asked_under = self.write().asked.remove(&asked);
+        let Some(id) = asked_under else { return Ok(()) };
         let Ok(task) = self.live_task(id) else { return Ok(()) };
         let Some(endorsement) = task.lock().endorsements.remove(&asked) else { return Ok(()) };
         for level in task.chain() {
