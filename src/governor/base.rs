@@ -40,3 +40,8 @@ impl<T> Hold<T> for Mutex<T> {
         self.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// The refusal of a call that does not fit the state of things.
+pub(crate) fn conflict<T>(message: impl Into<String>) -> Result<T, Error> {
+    Err(Error::Conflict { message: message.into() })
+}

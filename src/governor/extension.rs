@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::state_kinds::{FORGOTTEN, is_extensions};
-use crate::governor::{Governor, Hold as _, Inner, Subscription};
+use crate::governor::{Governor, Hold as _, Inner, Subscription, conflict};
 
 pub use crate::document::did_you_mean;
 pub use crate::governor::alerting::cursor::Reader;
@@ -86,7 +86,7 @@ impl<'a> Extension<'a> {
     pub fn attach(self, name: &'static str, follower: Arc<dyn Follower>) -> Result<(), Error> {
         let mut followers = self.inner().extensions.followers.hold();
         if followers.contains_key(name) {
-            return Err(Error::Conflict { message: format!("this governor has its {name} already: clone that one") });
+            return conflict(format!("this governor has its {name} already: clone that one"));
         }
         followers.insert(name, follower);
         Ok(())

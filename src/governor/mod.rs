@@ -71,7 +71,7 @@ use crate::proof::ProofQuery;
 
 use alerting::Alerting;
 use approvals::Approvals;
-use base::{Base, Hold};
+use base::{Base, Hold, conflict};
 use decider::Decider;
 use intake::Intake;
 use past::Past;

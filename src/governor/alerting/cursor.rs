@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::governor::alerting::events::{EventFilter, Subscription};
 use crate::governor::state_kinds::{self, Rerecording, StateKind as _};
-use crate::governor::{Alerting, Base, Hold as _, Log, states};
+use crate::governor::{Alerting, Base, Hold as _, Log, conflict, states};
 use crate::model::{Error, EventId, Sequence, checked_person};
 use crate::proof::StateDraft;
 
@@ -76,9 +76,9 @@ impl Cursors {
     fn take(&self, name: &str) -> Result<Reader, Error> {
         let mut readers = self.readers.hold();
         if readers.by_name.contains_key(name) {
-            let message =
-                format!("the cursor {name:?} is in use: drop the subscription that reads it, or use another name");
-            return Err(Error::Conflict { message });
+            return conflict(format!(
+                "the cursor {name:?} is in use: drop the subscription that reads it, or use another name"
+            ));
         }
         readers.last += 1;
         let number = readers.last;
@@ -212,11 +212,11 @@ impl Alerting {
     pub(crate) fn acknowledge(&self, reader: &Reader, event: EventId) -> Result<(), Error> {
         let name = &reader.name;
         if self.cursors.is_of_another(reader) {
-            return Err(Error::Conflict { message: format!("the cursor {name:?} is read by another subscription") });
+            return conflict(format!("the cursor {name:?} is read by another subscription"));
         }
         let mut cursors = self.cursors.kept.hold();
         let Some(kept) = cursors.get_mut(name) else {
-            return Err(Error::Conflict { message: format!("the cursor {name:?} was forgotten") });
+            return conflict(format!("the cursor {name:?} was forgotten"));
         };
         if kept.place.after.is_some_and(|after| after.place() >= event.place()) {
             return Ok(());

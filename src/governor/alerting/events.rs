@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::governor::alerting::cursor::Reader;
-use crate::governor::{Alerting, Governor, checked_agent_id};
+use crate::governor::{Alerting, Governor, checked_agent_id, conflict};
 use crate::model::{AgentId, Error, Event, EventId, EventType, Sequence};
 use crate::policy::AlertOn;
 use crate::proof::{Details, Fed, Feed, events_of_entry};
@@ -208,7 +208,7 @@ impl Subscription {
     /// returned yet; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn acknowledge(&self, event: &EventId) -> Result<(), Error> {
         let Some(reader) = &self.reader else {
-            return Err(Error::Conflict { message: "only events of a named cursor can be acknowledged".to_owned() });
+            return conflict("only events of a named cursor can be acknowledged".to_owned());
         };
         if self.told.is_none_or(|told| told.place() < event.place()) {
             return Err(Error::query("event", format!("{event} was not delivered by this subscription")));

@@ -1,6 +1,6 @@
 //! The grant of an approval, by the conditions at the time of the approval.
 
-use crate::governor::Approvals;
+use crate::governor::{Approvals, conflict};
 use crate::model::parts::ApprovalOfferParts;
 use std::sync::Arc;
 
@@ -48,14 +48,13 @@ impl Approvals {
         let policies = self.rules.policies.load();
         if policies.digest() != record.policy_digest {
             let id = record.id();
-            return Err(Error::Conflict { message: under_other_policies(&format!("{id} cannot be approved"), record) });
+            return conflict(under_other_policies(&format!("{id} cannot be approved"), record));
         }
         if agent.state != AgentState::Active {
             return Err(changed(&format!("the agent is {}", agent.state)));
         }
         if let Some(why) = self.roster.unpermitted(record.risk, &asked.intent.required_capabilities, now) {
-            let message = format!("{} cannot be approved now: {why}", record.id());
-            return Err(Error::Conflict { message });
+            return conflict(format!("{} cannot be approved now: {why}", record.id()));
         }
         let mut grant = if asked.is_masked() {
             self.unless_trust_fell(record, agent, &asked.detail, now, &changed)?

@@ -8,8 +8,8 @@ use super::Escalations;
 use super::digest::folded;
 use super::preapproval_table::{Held, ONE, PreApprovalRecord, change};
 use super::review::checked_vote;
-use crate::governor::Approvals;
 use crate::governor::roster::{kill_switch, kill_switch::KillSwitchTable};
+use crate::governor::{Approvals, conflict};
 use crate::model::{AgentId, Digest, Error, KillSwitchScope, PreApprovalId, PreApprovalState, Review, Timestamp, Vote};
 use crate::parse::seen_as;
 use crate::policy::{Meter, PolicySet, PreApproval, PreApprovalTerms, PreApprovalUse};
@@ -254,7 +254,6 @@ impl Approvals {
         agent: Option<&AgentRecord>,
         stops: &KillSwitchTable,
     ) -> Result<(), Error> {
-        let conflict = |message: String| Err(Error::Conflict { message });
         if let Some(why) = agent.and_then(|agent| stops.refusal(agent)) {
             return conflict(why);
         }

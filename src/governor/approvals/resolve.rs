@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::grant::Grant;
 use super::state_of;
-use crate::governor::Approvals;
 use crate::governor::intake::input_text::Stored;
 use crate::governor::record::{Attempt, Origin, Recording};
 use crate::governor::roster::{agents, trust::Moved};
 use crate::governor::rules::shared_limits::Taking;
 use crate::governor::tasks::Under;
+use crate::governor::{Approvals, conflict};
 use crate::model::{
     Decision, DenialClass, Error, EscalationRecord, EscalationState, Intent, Outcome, ProofId, RiskLevel, Timestamp,
     TrustCause, Vote,
@@ -104,7 +104,7 @@ impl Approvals {
         let mut grant = None;
         if matches!(answer, Answer::Approved) {
             if let Some(why) = stops.refusal(&agent) {
-                return Err(Error::Conflict { message: why });
+                return conflict(why);
             }
             let granted = self.still_granted(record, &asked, &agent, now, &mut meter)?;
             if let Some(uses) = taking.missing(&granted.charges) {

@@ -1,7 +1,7 @@
 //! Reviews: approving and rejecting escalations.
 
-use crate::governor::Approvals;
 use crate::governor::states::checked_note;
+use crate::governor::{Approvals, conflict};
 use crate::model::parts::VoteParts;
 use std::sync::MutexGuard;
 
@@ -147,7 +147,6 @@ pub(super) fn checked_vote(review: Review, approved: bool, at: Timestamp) -> Res
 
 impl Ballot {
     fn check(&self, record: &EscalationRecord) -> Result<(), Error> {
-        let conflict = |message: String| Err(Error::Conflict { message });
         let (id, reviewer) = (record.id(), &self.vote.reviewer);
         if record.state != EscalationState::Pending {
             return conflict(format!("{id} is {} already", record.state));

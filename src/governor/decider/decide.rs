@@ -74,16 +74,24 @@ impl Governor {
 impl Decider {
     pub(crate) fn enforce_pending(&self, intent: &Intent) -> Result<PendingEnforcement, Error> {
         let started = Instant::now();
-        let (enforcement, committed) = Work::enforce().done_by(|work| {
+        Work::enforce().done_by(|work| {
             intent.check()?;
             work.note_intent(intent);
-            let decided = self.decide_in_order(intent, RiskSource::Caller, Under::Policies)?;
-            // A verdict that is not on disk yet is not exported as telemetry.
-            self.record_latency(started);
-            Ok(decided)
-        })?;
-        let ticket = self.base.log.ticket(committed.sequence, committed.risk);
-        Ok(PendingEnforcement::new(enforcement, ticket))
+            self.decide_pending(started, intent, RiskSource::Caller)
+        })
+    }
+
+    /// Decides on a checked intent without waiting for the commit. A verdict that is not on disk yet is not exported as
+    /// telemetry.
+    pub(crate) fn decide_pending(
+        &self,
+        started: Instant,
+        intent: &Intent,
+        source: RiskSource,
+    ) -> Result<PendingEnforcement, Error> {
+        let (enforcement, committed) = self.decide_in_order(intent, source, Under::Policies)?;
+        self.record_latency(started);
+        Ok(PendingEnforcement::new(enforcement, self.base.log.ticket(committed.sequence, committed.risk)))
     }
 
     pub(crate) fn enforce_input(&self, agent_id: &str, input: Input<'_>) -> Result<InputEnforcement, Error> {
@@ -91,7 +99,7 @@ impl Decider {
         Work::enforce().done_by(|work| {
             let parsed = self.intake.parsed(agent_id, input)?;
             work.note_intent(&parsed.result.intent);
-            let enforcement = self.decide(&parsed.result.intent, RiskSource::of(&parsed))?;
+            let enforcement = self.decide(&parsed.result.intent, RiskSource::of(&parsed), Under::Policies)?;
             self.record_verdict(work, started, &enforcement);
             Ok(InputEnforcement::from(InputEnforcementParts { enforcement, parse: parsed.result }))
         })
@@ -102,15 +110,15 @@ impl Decider {
         Work::enforce().done_by(|work| {
             intent.check()?;
             work.note_intent(intent);
-            let enforcement = self.decide(intent, source)?;
+            let enforcement = self.decide(intent, source, Under::Policies)?;
             self.record_verdict(work, started, &enforcement);
             Ok(enforcement)
         })
     }
 
     /// Decides on a checked intent and waits for the commit.
-    fn decide(&self, intent: &Intent, source: RiskSource) -> Result<Enforcement, Error> {
-        let (enforcement, committed) = self.decide_in_order(intent, source, Under::Policies)?;
+    pub(crate) fn decide(&self, intent: &Intent, source: RiskSource, under: Under<'_>) -> Result<Enforcement, Error> {
+        let (enforcement, committed) = self.decide_in_order(intent, source, under)?;
         self.base.log.settle_decision(committed.sequence, committed.risk)?;
         Ok(enforcement)
     }

@@ -2,7 +2,6 @@
 
 use crate::governor::decider::pending::PendingEnforcement;
 use crate::governor::intake::risk::RiskSource;
-use crate::governor::tasks::Under;
 use crate::governor::{Decider, Governor};
 use crate::model::parts::InputEnforcementParts;
 use std::future::{Future, poll_fn};
@@ -150,16 +149,12 @@ impl Decider {
         input: Input<'_>,
     ) -> Result<(ParseResult, PendingEnforcement), Error> {
         let started = Instant::now();
-        let (parse, enforcement, committed) = Work::enforce().done_by(|work| {
+        Work::enforce().done_by(|work| {
             let parsed = self.intake.parsed(agent_id, input)?;
             work.note_intent(&parsed.result.intent);
-            let source = RiskSource::of(&parsed);
-            let (enforcement, committed) = self.decide_in_order(&parsed.result.intent, source, Under::Policies)?;
-            self.record_latency(started);
-            Ok((parsed.result, enforcement, committed))
-        })?;
-        let ticket = self.base.log.ticket(committed.sequence, committed.risk);
-        Ok((parse, PendingEnforcement::new(enforcement, ticket)))
+            let pending = self.decide_pending(started, &parsed.result.intent, RiskSource::of(&parsed))?;
+            Ok((parsed.result, pending))
+        })
     }
 }
 

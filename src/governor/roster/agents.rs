@@ -4,7 +4,7 @@ use crate::governor::roster::kill_switch::with_context;
 use crate::governor::roster::trust::{Moved, ceiling_text};
 use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::states::checked_note;
-use crate::governor::{Inner, Roster, checked_agent_id, states};
+use crate::governor::{Inner, Roster, checked_agent_id, conflict, states};
 use crate::model::parts::TrustChangeParts;
 use std::sync::Arc;
 
@@ -37,8 +37,7 @@ impl Agents<'_> {
         let (cell, is_new) = self.inner.roster.insert_agent(record, "registered", at)?;
         let agent = cell.read();
         if !is_new {
-            let message = format!("agent {:?} is registered already", agent.agent_id.as_str());
-            return Err(Error::Conflict { message });
+            return conflict(format!("agent {:?} is registered already", agent.agent_id.as_str()));
         }
         Ok(self.inner.roster.info(&agent, at))
     }

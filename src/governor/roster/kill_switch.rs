@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::governor::roster::interventions::Interventions;
 use crate::governor::state_kinds::{StateKind as _, Stops};
 use crate::governor::states::{self, checked_note};
-use crate::governor::{Hold as _, Inner, Roster};
+use crate::governor::{Hold as _, Inner, Roster, conflict};
 use crate::model::{
     AgentId, AgentState, Error, InvalidValue, KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope, Label,
     ProofPage, ProofRecord, Timestamp, checked_person,
@@ -88,7 +88,7 @@ impl KillSwitch<'_> {
             self.inner.roster.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
         };
         let Some(stop) = stop else {
-            return Err(Error::Conflict { message: format!("no kill switch {id} is set") });
+            return conflict(format!("no kill switch {id} is set"));
         };
         let is_order = by.starts_with(ORGANISATION);
         if is_order != stop.by.starts_with(ORGANISATION) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::governor::Roster;
+use crate::governor::{Roster, conflict};
 use crate::model::{Capability, Error, Operation, RiskLevel, Timestamp};
 use crate::system::Clock;
 
@@ -46,8 +46,7 @@ impl PermitGate {
     /// Requires a permit for every decision from now on.
     pub(crate) fn require(&self, clock: &dyn Clock) -> Result<(), Error> {
         if clock.since_boot().is_none() {
-            let message = "a permit cannot be required: the clock does not tell the time since boot".to_owned();
-            return Err(Error::Conflict { message });
+            return conflict("a permit cannot be required: the clock does not tell the time since boot");
         }
         self.required.store(true, Ordering::Release);
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::governor::roster::agents::state_of;
 use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::states::{self, checked_note};
-use crate::governor::{Inner, Roster, checked_agent_id};
+use crate::governor::{Inner, Roster, checked_agent_id, conflict};
 use crate::model::{
     AgentId, AgentInfo, AgentProfile, Error, Outcome, ProofId, RiskLevel, Score, Sequence, Timestamp, TrustCause,
     TrustEntry, TrustPage, TrustSnapshot,
@@ -114,7 +114,7 @@ impl Trust<'_> {
         let record = self.inner.base.log.record(proof_id)?;
         if record.outcome != Some(Outcome::Success) {
             let found = record.outcome.map_or("none".to_owned(), |outcome| outcome.to_string());
-            return Err(Error::Conflict { message: format!("{proof_id} has the outcome {found}; expected SUCCESS") });
+            return conflict(format!("{proof_id} has the outcome {found}; expected SUCCESS"));
         }
         let cell = self.inner.roster.registered(&record.entity_id)?;
         let cause = format!("{proof_id}: {note}");

@@ -30,7 +30,7 @@ use std::sync::{Arc, RwLock};
 use self::live::{Table, TaskRecord};
 use serde_json::Value;
 
-use crate::governor::{Approvals, Base, Decider, Governor, GuardError, Guarded, Intake, Roster};
+use crate::governor::{Approvals, Base, Decider, Governor, GuardError, Guarded, Intake};
 use crate::model::{
     Enforcement, Error, Grant, Input, InputEnforcement, Intent, Mandate, OpenedTask, Outcome, TaskId, TaskInfo,
     TaskRequest, ToolCall,
@@ -41,7 +41,6 @@ use crate::model::{
 /// Lock order: a delegate, the task that it was delegated from, an agent, the table of tasks, then the log.
 pub(crate) struct TaskBook {
     base: Arc<Base>,
-    roster: Arc<Roster>,
     intake: Arc<Intake>,
     approvals: Arc<Approvals>,
     decider: Arc<Decider>,
@@ -56,7 +55,6 @@ impl TaskBook {
     pub(crate) fn restored(approvals: &Arc<Approvals>, decider: &Arc<Decider>, kept: KeptTasks) -> Self {
         Self {
             base: Arc::clone(&decider.base),
-            roster: Arc::clone(&decider.roster),
             intake: Arc::clone(&decider.intake),
             approvals: Arc::clone(approvals),
             decider: Arc::clone(decider),

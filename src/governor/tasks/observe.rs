@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::call::Called;
 use super::live::Running;
-use crate::governor::TaskBook;
+use crate::governor::{TaskBook, conflict};
 use crate::mandate::{self, Observed};
 use crate::model::{Error, Input, Operation, Resource, TaskId, TaskState, ToolCall};
 use crate::parse::{Parser, conceal_text};
@@ -27,8 +27,7 @@ impl TaskBook {
         };
         let Some(was_granted) = was_granted else {
             let name = crate::governor::states::masked(&call.name);
-            let message = format!("no call of {name:.60?} with these arguments was decided under the task {id}");
-            return Err(Error::Conflict { message });
+            return conflict(format!("no call of {name:.60?} with these arguments was decided under the task {id}"));
         };
         let parsed = self.intake.read_input(task.agent_id.as_str(), Input::new(&call.to_text()), Parser::parse)?;
         let capabilities = parsed.result.intent.required_capabilities;

@@ -2,7 +2,7 @@
 
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::states::masked;
-use crate::governor::{TaskBook, checked_agent_id};
+use crate::governor::{TaskBook, checked_agent_id, conflict};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ impl TaskBook {
     /// Opens a task, or one that is delegated from another.
     pub(super) fn open_task(&self, request: TaskRequest, parent: Option<TaskId>) -> Result<TaskId, Error> {
         let agent_id = checked_agent_id(&request.agent_id)?;
-        self.roster.acting(&agent_id)?;
+        self.decider.roster.acting(&agent_id)?;
         let parent = parent.map(|parent| self.live_task(parent)).transpose()?;
         if parent.as_ref().is_some_and(|parent| parent.chain().count() >= DEEPEST_CHAIN) {
-            return Err(Error::Conflict { message: format!("a task is delegated at most {DEEPEST_CHAIN} times deep") });
+            return conflict(format!("a task is delegated at most {DEEPEST_CHAIN} times deep"));
         }
         check_words(&request.input)?;
         check_trusted(&request.trusted)?;
@@ -104,9 +104,7 @@ impl TaskBook {
             intent.context.insert("acts".to_owned(), acts.into());
         }
         intent.check()?;
-        let (enforcement, committed) =
-            self.decider.decide_in_order(&intent, RiskSource::Operator, Under::Opening(opening))?;
-        self.base.log.settle_decision(committed.sequence, committed.risk)?;
+        let enforcement = self.decider.decide(&intent, RiskSource::Operator, Under::Opening(opening))?;
         if enforcement.decision != Decision::Allow {
             return Err(Error::Forbidden { message: enforcement.reasoning });
         }
