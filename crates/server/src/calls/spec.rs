@@ -110,6 +110,11 @@ impl Spec {
         matches!(self.scope, Scope::Agent)
     }
 
+    /// The name in the sidecar protocol.
+    pub const fn method(&self) -> &'static str {
+        self.method
+    }
+
     /// Returns whether the call changes nothing and records nothing.
     pub(crate) fn only_reads(&self) -> bool {
         self.verb == Verb::Get || READS.contains(&self.method)
