@@ -18,7 +18,7 @@ pub(super) const ALL: &str = "params";
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     /// The name in the sidecar protocol.
-    pub(crate) method: &'static str,
+    pub method: &'static str,
     pub(crate) verb: Verb,
     /// The path; `{name}` stands for a parameter.
     pub(crate) path: &'static str,
@@ -108,11 +108,6 @@ impl Spec {
 
     pub(crate) const fn is_for_agents(&self) -> bool {
         matches!(self.scope, Scope::Agent)
-    }
-
-    /// The name in the sidecar protocol.
-    pub const fn method(&self) -> &'static str {
-        self.method
     }
 
     /// Returns whether the call changes nothing and records nothing.
