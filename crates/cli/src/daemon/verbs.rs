@@ -122,7 +122,7 @@ pub(crate) fn status(options: &StatusOptions) -> Result<ExitCode, String> {
             None => println!("daemon    does not run: hooks refuse; start it with: rulekeep up"),
         }
         println!("home      {}", home.root().display());
-        println!("health    {}", if daemon.is_some() { status.status } else { health_of_store(&status.components) });
+        println!("health    {}", if daemon.is_some() { status.status } else { health_of_store(status.components) });
         // Without a daemon the store is open read-only, which the first line says already.
         for warning in status.warnings.iter().filter(|warning| daemon.is_some() || !warning.contains(READ_ONLY)) {
             println!("warning   {}", output::clean(warning));
@@ -137,8 +137,8 @@ pub(crate) fn status(options: &StatusOptions) -> Result<ExitCode, String> {
 }
 
 /// Returns the worst health of the components that need no daemon.
-fn health_of_store(components: &Components) -> Health {
-    let Components { trust_engine, proof_chain, intent_parser, database, .. } = *components;
+fn health_of_store(components: Components) -> Health {
+    let Components { trust_engine, proof_chain, intent_parser, database, .. } = components;
     trust_engine.max(proof_chain).max(intent_parser).max(database)
 }
 

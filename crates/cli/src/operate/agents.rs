@@ -134,7 +134,7 @@ const HISTORY: Table<TrustPage, TrustEntry> = Table {
 pub(crate) fn agents(command: Agents) -> Result<ExitCode, Failed> {
     match command {
         Agents::List { page: Page { page, page_size }, from } => from.list(List { page, page_size }, &LIST),
-        Agents::Show { agent_id, from } => show(agent_id, &from),
+        Agents::Show { agent_id, from } => show(&agent_id, &from),
         Agents::Register { agent_id, score, tier, labels, groups, owner, ceiling, to } => {
             let (labels, groups) = (Some(labels), Some(groups));
             to.run(Register { agent_id, score, tier, labels, groups, owner, ceiling, ..Register::default() })
@@ -150,9 +150,9 @@ pub(crate) fn agents(command: Agents) -> Result<ExitCode, Failed> {
 }
 
 /// Shows an agent. `agent/get` returns the trust only; the list, sorted by ID, has everything.
-fn show(agent_id: String, from: &Reading) -> Result<ExitCode, Failed> {
+fn show(agent_id: &str, from: &Reading) -> Result<ExitCode, Failed> {
     let client = from.client()?;
-    let trust = client.make_json(Get { agent_id: agent_id.clone() })?;
+    let trust = client.make_json(Get { agent_id: agent_id.to_owned() })?;
     for page in 1.. {
         let page = client.make(List { page: Some(page), page_size: Some(200) })?;
         if let Some(known) = page.items.iter().find(|known| known.agent_id.as_str() == agent_id) {

@@ -217,7 +217,6 @@ pub struct ShownRecord {
     /// The evidence; `null` if it was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Evidence>)]
-    #[expect(clippy::option_option, reason = "left out, erased, or there")]
     pub evidence: Option<Option<Evidence>>,
     /// True if the evidence was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
