@@ -13,8 +13,8 @@ use super::log::Log;
 use super::recent::Recent;
 use crate::model::json::push_members;
 use crate::model::{
-    AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, IntentStamp, InvalidValue, PARSED_KEYS, ProofId,
-    RiskLevel, Timestamp,
+    AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, IntentStamp, InvalidValue, PARSED_KEYS,
+    ParsedFacts, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::{Concealer, Redaction, has_secrets};
 use crate::proof::KeptInput;
@@ -86,9 +86,10 @@ struct Bound {
     agent_id: AgentId,
     risk: RiskLevel,
     capabilities: Vec<Capability>,
+    facts: Option<ParsedFacts>,
     /// The context keys that the parser writes, as JSON: dropping one text is faster than dropping a tree.
     context: Box<[u8]>,
-    /// The mark of these keys.
+    /// The mark of these keys and the facts.
     mark: u64,
 }
 
@@ -101,6 +102,7 @@ impl Bound {
             agent_id: intent.agent_id.clone(),
             risk: intent.risk_level,
             capabilities: intent.required_capabilities.clone(),
+            facts: intent.known.clone(),
             context: context.into(),
             mark,
         })
@@ -124,6 +126,7 @@ impl Bound {
         intent.required_capabilities = capabilities;
         intent.context.retain(|key, _| !PARSED_KEYS.contains(&key.as_str()));
         intent.context.extend(context);
+        intent.known.clone_from(&self.facts);
         Ok(())
     }
 }
@@ -217,8 +220,10 @@ impl Inputs {
 }
 
 fn without_facts(mut intent: Cow<'_, Intent>) -> Cow<'_, Intent> {
-    if intent.context.contains_key(FACTS_KEY) {
-        intent.to_mut().context.remove(FACTS_KEY);
+    if intent.known.is_some() || intent.context.contains_key(FACTS_KEY) {
+        let intent = intent.to_mut();
+        intent.known = None;
+        intent.context.remove(FACTS_KEY);
     }
     intent
 }
@@ -245,7 +250,7 @@ impl Known {
 struct Marks(RandomState);
 
 impl Marks {
-    /// The mark of an intent, and of its parser-written context keys.
+    /// The mark of an intent, and of what the parser found and wrote.
     fn of(&self, intent: &Intent) -> (u64, u64) {
         let mut hasher = self.0.build_hasher();
         intent.agent_id.as_str().hash(&mut hasher);
@@ -259,6 +264,7 @@ impl Marks {
             let sum = if PARSED_KEYS.contains(&name.as_str()) { &mut parsed } else { &mut others };
             *sum = sum.wrapping_add(self.of_member(name, value));
         }
+        parsed = parsed.wrapping_add(self.0.hash_one(intent.known.as_deref()));
         hasher.write_u64(parsed.wrapping_add(others));
         (hasher.finish(), parsed)
     }
@@ -359,7 +365,7 @@ impl Governor {
         let mut concealer = Concealer::default();
         let text = self.inner.inputs.of(intent, is_asked);
         let mut masked = None;
-        if has_secrets(&intent.context) {
+        if has_secrets(intent) {
             let mut stamped = intent.clone();
             (stamped.id, stamped.timestamp) = (stamp.id, stamp.timestamp);
             let mut value = serde_json::to_value(stamped)

@@ -2,7 +2,7 @@
 
 use rulekeep::intent::{Capability, IntentId};
 use rulekeep::{Agent, Decision, Governor, Intent, PolicySet, RiskLevel, Tier};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const OURS: &str = r#"
 name = "ours"
@@ -32,6 +32,13 @@ fn decide(governor: &Governor, intent: &Intent) -> Decision {
     governor.enforce(intent).unwrap().decision
 }
 
+/// The intent as it arrives in JSON, with a context key set by its sender.
+fn sent(intent: &Intent, key: &str, value: &Value) -> Intent {
+    let mut json = serde_json::to_value(intent).unwrap();
+    json["context"][key] = value.clone();
+    Intent::from_json(&json).unwrap()
+}
+
 #[test]
 fn what_is_asked_by_id_is_never_less_than_what_was_parsed() {
     let governor = governor();
@@ -44,12 +51,8 @@ fn what_is_asked_by_id_is_never_less_than_what_was_parsed() {
     let verdict = governor.enforce(&calmer).unwrap();
     assert_eq!(verdict.decision, Decision::Deny);
     assert!(verdict.denied_capabilities.contains(&"email:send".parse().unwrap()));
-    let mut narrowed = parsed.clone();
-    narrowed.context.insert(
-        "facts".to_owned(),
-        json!({ "targets": [{ "kind": "recipient", "role": "to", "value": "ann@ours.example" }] }),
-    );
-    narrowed.context.insert("target".to_owned(), json!("ann@ours.example"));
+    let ours = json!({ "targets": [{ "kind": "recipient", "role": "to", "value": "ann@ours.example" }] });
+    let narrowed = sent(&parsed, "facts", &ours).with_context("target", "ann@ours.example");
     assert_eq!(decide(&governor, &narrowed), Decision::Deny);
     let ours = governor.parse("desk", mail(&["ann@ours.example"]).as_str()).unwrap().intent;
     assert_eq!(decide(&governor, &ours), Decision::Allow);
@@ -65,7 +68,8 @@ fn a_built_intent_cannot_say_what_the_parser_found() {
     let governor = governor();
     let forged = json!({ "targets": [{ "kind": "recipient", "role": "to", "value": "ann@ours.example" }] });
     let built = Intent::new("desk", "send_email", RiskLevel::Medium, ["email:send"]).unwrap();
-    let built = built.with_context("target", "eve@evil.example").with_context("facts", forged);
+    let built = sent(&built.with_context("target", "eve@evil.example"), "facts", &forged);
+    assert_eq!(built.facts().targets[0].value, "ann@ours.example");
     assert_eq!(decide(&governor, &built), Decision::Deny);
     assert_eq!(decide(&governor, &built.clone().with_context("target", "ann@ours.example")), Decision::Allow);
     // The id of another agent's parse, or of none, binds nothing and lends nothing.
@@ -74,6 +78,7 @@ fn a_built_intent_cannot_say_what_the_parser_found() {
     for id in [parsed.id.unwrap(), unknown] {
         let mut lent = built.clone();
         lent.id = Some(id);
+        lent = sent(&lent, "facts", &serde_json::to_value(parsed.facts()).unwrap());
         lent.context.clone_from(&parsed.context);
         lent.context.insert("target".to_owned(), json!("eve@evil.example"));
         assert_eq!(decide(&governor, &lent), Decision::Deny);

@@ -1,18 +1,18 @@
 //! Turns a reading into the answer: the sorted acts, the risk of each, the action, the capabilities and the intent's
 //! context.
 
-use rulekeep_types::parts::IntentParts;
 use std::borrow::Cow;
 
+use rulekeep_types::parts::{FactsParts, IntentParts};
 use serde_json::{Map, Value};
 
 use rulekeep_types::{
-    ActEvidence, Action, AgentId, Capability, Classification, FACTS_KEY, Intent, IntentId, MAX_FACTS_BYTES, Operation,
-    ParseResult, Resource, RiskLevel, Timestamp, Unread, UnreadKind, risk_floor,
+    ActEvidence, Action, AgentId, Capability, Classification, FACTS_KEY, Facts, Intent, IntentId, MAX_FACTS_BYTES,
+    Operation, ParseResult, Resource, RiskLevel, Target, Timestamp, Unread, UnreadKind, risk_floor,
 };
 
 use super::lexicon::Lexicon;
-use super::reading::{Act, Facts, Format, Reading};
+use super::reading::{self, Act, Format, Reading};
 use super::sign::{Sign, Signs};
 use super::{classification, confidence, explain, format, risk};
 
@@ -31,7 +31,7 @@ pub struct ParseRequest<'a> {
 pub(super) struct Verdict<'r> {
     primary: &'r Act,
     /// Every act with the facts of its reading, the decisive one first.
-    ranked: Vec<(&'r Act, &'r Facts)>,
+    ranked: Vec<(&'r Act, &'r reading::Facts)>,
     pub(super) capabilities: Vec<Capability>,
     pub(super) action: Action,
     pub(super) risk: RiskLevel,
@@ -148,7 +148,9 @@ impl<'r> Verdict<'r> {
         add("parseConfidence", confidence.into());
         add("riskFactors", self.factors.iter().map(|factor| Value::from(&**factor)).collect());
         add("inputFormat", reading.format.as_str().into());
-        context.insert(FACTS_KEY.to_owned(), facts(reading, &self.plausible(&reading.facts.doubtful)));
+        // A caller's own value is not used.
+        context.remove(FACTS_KEY);
+        let known = facts(reading, self.plausible(&reading.facts.doubtful));
         let intent = Intent::from(IntentParts {
             id: Some(request.id),
             agent_id: request.agent_id.clone(),
@@ -157,30 +159,16 @@ impl<'r> Verdict<'r> {
             required_capabilities: self.capabilities,
             context,
             timestamp: Some(request.at),
+            known: Some(known.into()),
         });
         ParseResult::new(intent, confidence, alternatives)
     }
 }
 
-/// The facts in their JSON form, within their size limit; whatever does not fit counts as unread. Written by hand
-/// because every parse builds it.
-fn facts(reading: &Reading, readings: &[Capability]) -> Value {
+/// The facts, within their size limit; whatever does not fit counts as unread.
+fn facts(reading: &Reading, readings: Vec<Capability>) -> Facts {
     let found = &reading.facts;
     let inner = found.inner_formats.iter().filter(|inner| **inner != reading.format);
-    let formats = std::iter::once(&reading.format).chain(inner).map(|format| Value::from(format.as_str()));
-    let mut facts = Map::new();
-    facts.insert("formats".to_owned(), formats.collect());
-    for (name, text) in [("tool", &found.tool), ("server", &found.server)] {
-        if let Some(text) = text {
-            facts.insert(name.to_owned(), text.as_str().into());
-        }
-    }
-    if let Some((table, rows)) = &found.table {
-        facts.insert("table".to_owned(), (&**table).into());
-        if let Some(rows) = rows {
-            facts.insert("rows".to_owned(), (&**rows).into());
-        }
-    }
     let mut unread = found.unread.clone();
     let mut room = MAX_FACTS_BYTES.saturating_sub(ROOM_FOR_OTHERS);
     let kept = found.targets.iter().take_while(|target| {
@@ -189,21 +177,21 @@ fn facts(reading: &Reading, readings: &[Capability]) -> Value {
         room = room.saturating_sub(size);
         fits
     });
-    let targets: Vec<Value> = kept.map(written).collect();
+    let targets: Vec<Target> = kept.cloned().collect();
     if targets.len() < found.targets.len() {
         unread.push(Unread::new(UnreadKind::Target, BEYOND.to_owned()));
     }
-    for (name, list) in [
-        ("targets", targets),
-        ("amounts", found.amounts.iter().map(written).collect()),
-        ("unread", unread.iter().map(written).collect()),
-        ("readings", readings.iter().map(|one| one.as_str().into()).collect()),
-    ] {
-        if !list.is_empty() {
-            facts.insert(name.to_owned(), list.into());
-        }
-    }
-    facts.into()
+    Facts::from(FactsParts {
+        amounts: found.amounts.clone(),
+        formats: std::iter::once(&reading.format).chain(inner).map(|format| format.as_str().to_owned()).collect(),
+        readings,
+        rows: found.table.as_ref().and_then(|(_, rows)| rows.as_deref().map(str::to_owned)),
+        server: found.server.clone(),
+        table: found.table.as_ref().map(|(table, _)| (**table).to_owned()),
+        targets,
+        tool: found.tool.clone(),
+        unread,
+    })
 }
 
 /// The confidence below which an act's other meanings count.
@@ -212,10 +200,6 @@ const SURE: f64 = 0.6;
 const PLAUSIBLE: f64 = 0.4;
 /// Maximum number of alternative readings that are decided.
 const MOST_PLAUSIBLE: usize = 16;
-
-fn written(part: &impl serde::Serialize) -> Value {
-    serde_json::to_value(part).unwrap_or_default()
-}
 
 /// The maximum number of bytes that a text takes in JSON, without quotes.
 fn json_len(text: &str) -> usize {

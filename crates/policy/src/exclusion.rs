@@ -54,21 +54,21 @@ impl Exclusion {
 /// Returns whether the value that a clause reads is a different one.
 fn is_excluded(clause: &ContextClause, intent: &Intent, allows: bool) -> bool {
     let matches = |text: &str| clause.pattern.0.is_match(text);
-    let value = match Fact::of_key(&clause.key) {
-        Some(fact) if intent.has_facts() => {
-            let is_unread = fact.is_unread(intent);
+    let value = match (Fact::of_key(&clause.key), &intent.known) {
+        (Some(fact), Some(facts)) => {
+            let is_unread = fact.is_unread(facts);
             return if allows {
-                !is_unread && !fact.values(intent).any(|(value, sent)| matches(value) || sent.is_some_and(matches))
+                !is_unread && !fact.values(facts).any(|(value, sent)| matches(value) || sent.is_some_and(matches))
             } else {
                 // A request without a tool does not call one of the named tools; a request without a path has no path
                 // elsewhere.
-                let lacks_it = fact.is_single() && fact.values(intent).next().is_none();
-                is_unread || lacks_it || fact.values(intent).any(|(value, _)| !matches(value))
+                let lacks_it = fact.is_single() && fact.values(facts).next().is_none();
+                is_unread || lacks_it || fact.values(facts).any(|(value, _)| !matches(value))
             };
         }
-        Some(fact) if fact.is_target() => intent.context.get("target"),
-        Some(_) => None,
-        None => intent.context.get(&*clause.key),
+        (Some(fact), None) if fact.is_target() => intent.context.get("target"),
+        (Some(_), None) => None,
+        (None, _) => intent.context.get(&*clause.key),
     };
     match value {
         Some(value) => !clause.matches_as(value, !allows),

@@ -273,11 +273,10 @@ fn read_by(condition: &Condition, request: &PolicyRequest<'_>) -> String {
 
 /// The context value of a key, escaped and shortened, because it is the caller's text.
 fn found(request: &PolicyRequest<'_>, key: &str) -> String {
-    if let Some(fact) = Fact::of_key(key).filter(|_| request.intent.has_facts()) {
-        let values: Vec<String> =
-            fact.values(request.intent).map(|(value, _)| format!("{:?}", excerpt(value))).collect();
+    if let (Some(fact), Some(facts)) = (Fact::of_key(key), &request.intent.known) {
+        let values: Vec<String> = fact.values(facts).map(|(value, _)| format!("{:?}", excerpt(value))).collect();
         return match values.is_empty() {
-            _ if fact.is_unread(request.intent) => format!("{key} could not be read in full"),
+            _ if fact.is_unread(facts) => format!("{key} could not be read in full"),
             true => format!("{key} is absent"),
             false => format!("{key} is {}", texts(values.iter())),
         };

@@ -1,6 +1,6 @@
 //! The facts of an intent as match clauses read them.
 
-use rulekeep_types::{Intent, TargetKind, UnreadKind};
+use rulekeep_types::{Facts, TargetKind, UnreadKind};
 
 /// A fact that a clause can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Fact {
     }
 
     /// Each value in normalized form, with the original if it differs.
-    pub(super) fn values(self, intent: &Intent) -> impl Iterator<Item = (&str, Option<&str>)> {
+    pub(super) fn values(self, facts: &Facts) -> impl Iterator<Item = (&str, Option<&str>)> {
         let kind = match self {
             Self::Recipients => Some(TargetKind::Recipient),
             Self::Paths => Some(TargetKind::Path),
@@ -65,18 +65,22 @@ impl Fact {
             Self::Tool | Self::Server | Self::Formats | Self::Targets => None,
         };
         let one = match self {
-            Self::Tool => intent.fact("tool"),
-            Self::Server => intent.fact("server"),
+            Self::Tool => facts.tool.as_deref(),
+            Self::Server => facts.server.as_deref(),
             _ => None,
         };
-        let formats = (self == Self::Formats).then(|| intent.formats()).into_iter().flatten();
-        let targets = self.is_target().then(|| intent.named_targets(kind)).into_iter().flatten();
-        one.into_iter().chain(formats).map(|text| (text, None)).chain(targets)
+        let formats = if self == Self::Formats { &*facts.formats } else { &[] };
+        let targets = if self.is_target() { &*facts.targets } else { &[] };
+        let targets = targets.iter().filter(move |target| kind.is_none_or(|kind| target.kind == kind));
+        one.into_iter()
+            .chain(formats.iter().map(String::as_str))
+            .map(|text| (text, None))
+            .chain(targets.map(|target| (&*target.value, target.original.as_deref())))
     }
 
     /// Returns whether a part of the fact could not be parsed.
-    pub(super) fn is_unread(self, intent: &Intent) -> bool {
-        self.is_target() && intent.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
+    pub(super) fn is_unread(self, facts: &Facts) -> bool {
+        self.is_target() && facts.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
     }
 
     /// Returns whether the fact describes what is acted on, rather than the way in which it is requested.

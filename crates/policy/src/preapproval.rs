@@ -10,7 +10,7 @@ use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
 use rulekeep_types::hides_or_breaks;
 use rulekeep_types::{
-    Action, AgentId, Capability, Error, Intent, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, UnreadKind, excerpt,
+    Action, AgentId, Capability, Error, Facts, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, UnreadKind, excerpt,
 };
 
 /// The terms of a pre-approval as written, to be validated into a [`PreApproval`].
@@ -153,10 +153,9 @@ impl PreApproval {
             && is_how
             && request.risk <= terms.max_risk
             && request.now < terms.until
-            && if intent.has_facts() {
-                self.is_on_all(intent)
-            } else {
-                self.is_on_target(intent.context.get("target"))
+            && match &intent.known {
+                Some(facts) => self.is_on_all(facts),
+                None => self.is_on_target(intent.context.get("target")),
             };
         if !is_covered {
             return None;
@@ -169,11 +168,10 @@ impl PreApproval {
     }
 
     /// Returns whether every target is one of those named. A target that could not be parsed is not.
-    fn is_on_all(&self, intent: &Intent) -> bool {
-        let mut targets = intent.named_targets(None).peekable();
-        !intent.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
-            && targets.peek().is_none() == self.terms.targets.is_empty()
-            && targets.all(|(target, _)| self.terms.targets.iter().any(|known| fits(known, target)))
+    fn is_on_all(&self, facts: &Facts) -> bool {
+        !facts.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
+            && facts.targets.is_empty() == self.terms.targets.is_empty()
+            && facts.targets.iter().all(|target| self.terms.targets.iter().any(|known| fits(known, &target.value)))
     }
 
     fn is_on_target(&self, target: Option<&Value>) -> bool {
@@ -303,7 +301,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use rulekeep_types::{AgentTraits, Tier, TrustSnapshot};
+    use rulekeep_types::{AgentTraits, Intent, Tier, TrustSnapshot};
 
     fn now() -> Timestamp {
         Timestamp::from_millis(0)

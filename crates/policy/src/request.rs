@@ -59,7 +59,7 @@ impl<'a> PolicyRequest<'a> {
             action: self.intent.parsed_action.as_str(),
             risk: self.risk,
             capabilities: &self.intent.required_capabilities,
-            context: &self.intent.context,
+            context: self.intent.members(),
             score: self.trust.score.get(),
             tier: self.trust.tier,
             now: self.now,

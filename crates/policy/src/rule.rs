@@ -284,20 +284,20 @@ impl ContextClause {
     /// Returns whether the clause holds for an intent. A fact is a list of values. In an allowing rule all of them
     /// must match and nothing may be unread; in a restricting rule one match or one unread value suffices.
     fn holds(&self, intent: &Intent, allows: bool) -> bool {
-        match Fact::of_key(&self.key) {
-            Some(fact) if intent.has_facts() => {
+        match (Fact::of_key(&self.key), &intent.known) {
+            (Some(fact), Some(facts)) => {
                 let matches = |text: &str| self.pattern.0.is_match(text);
-                let mut values = fact.values(intent).peekable();
+                let mut values = fact.values(facts).peekable();
                 if allows {
-                    !fact.is_unread(intent) && values.peek().is_some() && values.all(|(value, _)| matches(value))
+                    !fact.is_unread(facts) && values.peek().is_some() && values.all(|(value, _)| matches(value))
                 } else {
-                    fact.is_unread(intent)
+                    fact.is_unread(facts)
                         || values.any(|(value, original)| matches(value) || original.is_some_and(matches))
                 }
             }
-            Some(Fact::Tool | Fact::Server | Fact::Formats) => false,
-            Some(_) => self.holds_for(intent.context.get("target"), allows),
-            None => self.holds_for(intent.context.get(&*self.key), allows),
+            (Some(Fact::Tool | Fact::Server | Fact::Formats), None) => false,
+            (Some(_), None) => self.holds_for(intent.context.get("target"), allows),
+            (None, _) => self.holds_for(intent.context.get(&*self.key), allows),
         }
     }
 

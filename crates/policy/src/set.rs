@@ -22,7 +22,7 @@ use super::rule::Rule;
 use super::verdict::{Need, PolicyVerdict};
 use rulekeep_types::document::{self, File, PolicyFormat, refusal};
 use rulekeep_types::{
-    Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, UnreadKind, risk_floor, usual_risk,
+    Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, risk_floor, usual_risk,
 };
 
 /// The rules that decide what agents may do. Cloning is cheap.
@@ -349,14 +349,15 @@ impl PolicySet {
         };
         let best = evaluate(request, meter)?;
         let mut strictest: Option<PolicyVerdict> = None;
-        for reading in request.intent.readings() {
+        let readings = request.intent.known.as_ref().map_or(&[][..], |facts| &facts.readings);
+        for reading in readings {
             let intent = request.intent.read_as(reading.clone());
             let floor = risk_floor(&intent.parsed_action, &intent.required_capabilities);
-            let risk = request.risk.max(floor).max(usual_risk(&reading, &intent));
+            let risk = request.risk.max(floor).max(usual_risk(reading, &intent));
             let verdict = evaluate(&PolicyRequest { intent: &intent, risk, ..*request }, meter)?;
             let known = strictest.as_ref().unwrap_or(&best);
             if verdict.decision.strictness() > known.decision.strictness() {
-                strictest = Some(verdict.for_reading(&reading, &best, &request.intent.required_capabilities));
+                strictest = Some(verdict.for_reading(reading, &best, &request.intent.required_capabilities));
             }
         }
         Ok(strictest.unwrap_or(best))
@@ -373,7 +374,7 @@ impl PolicySet {
         if verdict.limits.iter().any(LimitUse::is_spent) {
             return DenialClass::Limit;
         }
-        if verdict.rules.is_empty() && request.intent.has_unread(UnreadKind::ALL) {
+        if verdict.rules.is_empty() && request.intent.known.as_ref().is_some_and(|facts| !facts.unread.is_empty()) {
             return DenialClass::Unread;
         }
         let trusted = PolicyRequest { trust: TrustSnapshot::new(Tier::T5.middle(), Tier::T5), ..*request };

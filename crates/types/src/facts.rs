@@ -1,14 +1,19 @@
 //! Facts: the targets, amounts, tool and unread parts that a request names.
 //!
-//! The parser writes them to the reserved context key [`FACTS_KEY`]. For an intent without that key, facts come from
-//! the context keys that its caller set.
+//! The parser finds them. They are typed within a process; the JSON of an intent has them in its context, under the
+//! reserved key [`FACTS_KEY`]. The facts of an intent that its caller built come from the context keys that the caller
+//! set.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use super::{Capability, Intent, closed_words};
 
-/// Context key that holds the facts of an intent. A value that a caller sets under it is ignored.
+/// Key of the facts in the context of an intent's JSON. A value that a caller sets under it is ignored.
 pub const FACTS_KEY: &str = "facts";
 /// Maximum size of the facts, in bytes of their JSON.
 pub const MAX_FACTS_BYTES: usize = 16 * 1024;
@@ -67,56 +72,58 @@ closed_words! {
     }
 }
 
-/// The facts that a request names and decisions rely on.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct Facts {
-    /// The name of the called tool, as sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-    /// The name of the tool's server, as sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server: Option<String>,
-    /// The formats that were parsed, outermost first: `tool_call` and `shell` for a tool that runs a command.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub formats: Vec<String>,
-    /// The recipients, paths, hosts, tables and accounts, in the order of the request; at most 64.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub targets: Vec<Target>,
-    /// The amounts of money; at most 32.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub amounts: Vec<Amount>,
-    /// The parts that could not be read; at most 32.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unread: Vec<Unread>,
-    /// Capabilities that an uncertain reading may mean instead of the primary one; at most 4. The strictest decision
-    /// over all of them counts.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub readings: Vec<Capability>,
-    /// SHA-256, in hex, of the word table used to parse English.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub table: Option<String>,
-    /// SHA-256, in hex, of the labeled rows with which the operator adapted that table.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rows: Option<String>,
+crate::parts::outward! {
+    /// The facts that a request names and decisions rely on.
+    #[derive(Debug, Clone, Default, PartialEq, Hash, Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    #[serde(rename_all = "camelCase", default)]
+    // The fields here and below stand in the order of the JSON, which is that of their names.
+    pub struct Facts from FactsParts {
+        /// The amounts of money; at most 32.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub amounts: Vec<Amount>,
+        /// The formats that were parsed, outermost first: `tool_call` and `shell` for a tool that runs a command.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub formats: Vec<String>,
+        /// Capabilities that an uncertain reading may mean instead of the primary one; at most 4. The strictest decision
+        /// over all of them counts.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub readings: Vec<Capability>,
+        /// SHA-256, in hex, of the labeled rows with which the operator adapted that table.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub rows: Option<String>,
+        /// The name of the tool's server, as sent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub server: Option<String>,
+        /// SHA-256, in hex, of the word table used to parse English.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub table: Option<String>,
+        /// The recipients, paths, hosts, tables and accounts, in the order of the request; at most 64.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub targets: Vec<Target>,
+        /// The name of the called tool, as sent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub tool: Option<String>,
+        /// The parts that could not be read; at most 32.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub unread: Vec<Unread>,
+    }
 }
 
 /// A recipient, path, host, table or account that a request names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Target {
     /// The kind of target.
     pub kind: TargetKind,
+    /// The form that was sent; absent if it is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<String>,
     /// The part it plays in the request.
     pub role: TargetRole,
     /// The normalized form: an address without the display name, a host in lowercase, a path without dot segments.
     pub value: String,
-    /// The form that was sent; absent if it is the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub original: Option<String>,
 }
 
 /// An amount of money that a request names.
@@ -124,51 +131,66 @@ pub struct Target {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Amount {
-    /// The amount of a single payment.
-    pub value: f64,
+    /// Number of payments of that amount.
+    pub count: u64,
     /// The ISO 4217 code of the currency; absent if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// Number of payments of that amount.
-    pub count: u64,
+    /// The amount of a single payment.
+    pub value: f64,
+}
+
+impl Hash for Amount {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.count, &self.currency, self.value.to_bits()).hash(state);
+    }
 }
 
 /// A part of a request that the parser could not read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Unread {
-    /// The kind of part.
-    pub kind: UnreadKind,
     /// The position or the beginning of the part.
     pub found: String,
+    /// The kind of part.
+    pub kind: UnreadKind,
 }
 
 impl Target {
     #[doc(hidden)]
     pub fn new(kind: TargetKind, role: TargetRole, value: String, original: &str) -> Self {
         let original = (value != original).then(|| original.to_owned());
-        Self { kind, role, value, original }
+        Self { kind, original, role, value }
     }
 }
 
 impl Amount {
     #[doc(hidden)]
     pub const fn new(value: f64, currency: Option<String>, count: u64) -> Self {
-        Self { value, currency, count }
+        Self { count, currency, value }
     }
 }
 
 impl Unread {
     #[doc(hidden)]
     pub const fn new(kind: UnreadKind, found: String) -> Self {
-        Self { kind, found }
+        Self { found, kind }
+    }
+}
+
+impl Facts {
+    /// Returns whether a part of one of these kinds could not be read.
+    #[doc(hidden)]
+    pub fn has_unread(&self, kinds: &[UnreadKind]) -> bool {
+        self.unread.iter().any(|item| kinds.contains(&item.kind))
     }
 }
 
 impl Intent {
     /// The facts of the intent. A parsed intent carries the parser's; an intent built by its caller has those of the
-    /// context keys `target`, `amount` and `currency`.
+    /// context keys `target`, `amount` and `currency`. The intent's JSON has the parser's facts in its context, where
+    /// [`Intent::context`] has none.
     ///
     /// ```
     /// use rulekeep::intent::Parser;
@@ -181,19 +203,11 @@ impl Intent {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn facts(&self) -> Facts {
-        match self.context.get(FACTS_KEY) {
-            Some(written) => serde_json::from_value(written.clone()).unwrap_or_default(),
-            None => self.built_facts(),
-        }
+        self.known.as_deref().cloned().unwrap_or_else(|| self.built_facts())
     }
 
     fn built_facts(&self) -> Facts {
-        let named = |target: &str| Target {
-            kind: TargetKind::Path,
-            role: TargetRole::Named,
-            value: target.to_owned(),
-            original: None,
-        };
+        let named = |target: &str| Target::new(TargetKind::Path, TargetRole::Named, target.to_owned(), target);
         let targets = match self.context.get("target") {
             Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(named).collect(),
             Some(Value::String(target)) => vec![named(target)],
@@ -208,33 +222,6 @@ impl Intent {
         }
     }
 
-    /// Iterates over the targets of a kind: the normalized form, and the sent form where it differs.
-    pub fn named_targets(&self, kind: Option<TargetKind>) -> impl Iterator<Item = (&str, Option<&str>)> {
-        let written = self.context.get(FACTS_KEY);
-        let listed = written.and_then(|facts| facts.get("targets")).and_then(Value::as_array);
-        listed.into_iter().flatten().filter_map(move |target| {
-            let is_kind = kind.is_none_or(|kind| target.get("kind").and_then(Value::as_str) == Some(kind.as_str()));
-            let value = target.get("value")?.as_str().filter(|_| is_kind)?;
-            Some((value, target.get("original").and_then(Value::as_str)))
-        })
-    }
-
-    /// Returns whether the parser wrote the facts. For other intents the caller's context keys count.
-    pub fn has_facts(&self) -> bool {
-        self.context.get(FACTS_KEY).is_some_and(Value::is_object)
-    }
-
-    /// The text of a fact: `tool` or `server`.
-    pub fn fact(&self, name: &str) -> Option<&str> {
-        self.context.get(FACTS_KEY)?.get(name)?.as_str()
-    }
-
-    /// Capabilities that an uncertain reading may mean instead of the primary one.
-    pub fn readings(&self) -> impl Iterator<Item = Capability> {
-        let readings = self.context.get(FACTS_KEY).and_then(|facts| facts.get("readings")).and_then(Value::as_array);
-        readings.into_iter().flatten().filter_map(|reading| reading.as_str()?.parse().ok())
-    }
-
     /// A copy of the intent with `reading` as its primary capability.
     #[must_use]
     pub fn read_as(&self, reading: Capability) -> Self {
@@ -244,18 +231,144 @@ impl Intent {
         intent
     }
 
-    /// The formats that were parsed, outermost first.
-    pub fn formats(&self) -> impl Iterator<Item = &str> {
-        let formats = self.context.get(FACTS_KEY).and_then(|facts| facts.get("formats")).and_then(Value::as_array);
-        formats.into_iter().flatten().filter_map(Value::as_str)
+    /// The context as its JSON has it, with the facts.
+    #[doc(hidden)]
+    pub fn members(&self) -> Members<'_> {
+        Members { context: &self.context, facts: self.known.as_ref() }
+    }
+}
+
+/// The facts that the parser found in a request, shared by the copies of its intent.
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+pub struct ParsedFacts(Arc<Parsed>);
+
+#[derive(Debug)]
+struct Parsed {
+    facts: Facts,
+    /// For conditions, which look into the JSON; most requests meet none that reads facts.
+    json: OnceLock<Value>,
+}
+
+impl From<Facts> for ParsedFacts {
+    fn from(facts: Facts) -> Self {
+        Self(Arc::new(Parsed { facts, json: OnceLock::new() }))
+    }
+}
+
+impl ParsedFacts {
+    /// Reads the facts of an intent's JSON. Where they cannot be read, nothing of the request is known.
+    pub(super) fn of_json(json: Value) -> Self {
+        let unread =
+            || Facts { unread: vec![Unread::new(UnreadKind::Argument, FACTS_KEY.to_owned())], ..Facts::default() };
+        serde_json::from_value(json).unwrap_or_else(|_| unread()).into()
     }
 
-    /// Returns whether a part of one of these kinds could not be read.
-    pub fn has_unread(&self, kinds: &[UnreadKind]) -> bool {
-        let unread = self.context.get(FACTS_KEY).and_then(|facts| facts.get("unread")).and_then(Value::as_array);
-        unread.into_iter().flatten().any(|item| {
-            let kind = item.get("kind").and_then(Value::as_str);
-            kinds.iter().any(|known| kind == Some(known.as_str()))
+    fn json(&self) -> &Value {
+        self.0.json.get_or_init(|| serde_json::to_value(&self.0.facts).unwrap_or_default())
+    }
+}
+
+impl Deref for ParsedFacts {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.0.facts
+    }
+}
+
+impl PartialEq for ParsedFacts {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || **self == **other
+    }
+}
+
+/// The members of a JSON object, such as an intent's context, whose facts are typed.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct Members<'a> {
+    context: &'a Map<String, Value>,
+    facts: Option<&'a ParsedFacts>,
+}
+
+impl<'a> From<&'a Map<String, Value>> for Members<'a> {
+    fn from(context: &'a Map<String, Value>) -> Self {
+        Self { context, facts: None }
+    }
+}
+
+impl<'a> Members<'a> {
+    #[allow(missing_docs)]
+    pub fn get(self, key: &str) -> Option<&'a Value> {
+        match self.facts {
+            Some(facts) if key == FACTS_KEY => Some(facts.json()),
+            _ => self.context.get(key),
+        }
+    }
+
+    #[allow(missing_docs, clippy::len_without_is_empty)]
+    pub fn len(self) -> usize {
+        self.context.len() + usize::from(self.facts.is_some_and(|_| !self.context.contains_key(FACTS_KEY)))
+    }
+
+    /// The members in the order of their names.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, Member<'a>)> {
+        let mut facts = self.facts.map(|facts| (FACTS_KEY, Member::Facts(facts)));
+        let is_other = move |name: &str| self.facts.is_none() || name != FACTS_KEY;
+        let mut others = self.context.iter().filter(move |(name, _)| is_other(name)).peekable();
+        std::iter::from_fn(move || {
+            if others.peek().is_none_or(|(name, _)| name.as_str() > FACTS_KEY)
+                && let Some(facts) = facts.take()
+            {
+                return Some(facts);
+            }
+            others.next().map(|(name, value)| (name.as_str(), Member::Json(value)))
         })
+    }
+
+    /// The members as a tree.
+    pub fn to_json(self) -> Value {
+        self.iter().map(|(name, member)| (name, member.json().clone())).collect()
+    }
+}
+
+impl Serialize for Members<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+/// The value of one of the [`Members`].
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub enum Member<'a> {
+    /// A value of the context.
+    Json(&'a Value),
+    /// The facts.
+    Facts(&'a ParsedFacts),
+}
+
+impl<'a> From<&'a Value> for Member<'a> {
+    fn from(value: &'a Value) -> Self {
+        Self::Json(value)
+    }
+}
+
+impl<'a> Member<'a> {
+    #[allow(missing_docs)]
+    pub fn json(self) -> &'a Value {
+        match self {
+            Self::Json(value) => value,
+            Self::Facts(facts) => facts.json(),
+        }
+    }
+}
+
+impl Serialize for Member<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Json(value) => value.serialize(serializer),
+            Self::Facts(facts) => facts.0.facts.serialize(serializer),
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! Intents: an agent's requests in a form that policies can evaluate.
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::context_key::{CALL_ID, PARSED_KEYS, REQUESTED_BY};
-use super::facts::MAX_FACTS_BYTES;
+use super::facts::{FACTS_KEY, ParsedFacts};
 use super::json::{push_members, push_text, push_texts};
 use super::reserved::{RESERVED, has_reserved};
 use super::{Action, AgentId, Capability, Error, IntentId, InvalidValue, RiskLevel, Timestamp};
@@ -72,12 +73,10 @@ crate::parts::outward! {
     /// assert_eq!(intent.required_capabilities[0].as_str(), "email:send");
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Debug, Clone, PartialEq)]
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(rename_all = "camelCase"))]
     pub struct Intent from IntentParts {
         /// The identifier, assigned on parsing, or on enforcing an intent without one.
-        #[serde(skip_serializing_if = "Option::is_none")]
         pub id: Option<IntentId>,
         /// The agent that makes the request.
         pub agent_id: AgentId,
@@ -89,13 +88,59 @@ crate::parts::outward! {
         #[cfg_attr(feature = "schema", schema(min_items = 1, max_items = 64))]
         pub required_capabilities: Vec<Capability>,
         /// The caller's context, with the keys that parsing added.
-        #[serde(default)]
-        #[cfg_attr(feature = "schema", schema(value_type = super::schema::Context))]
+        #[cfg_attr(feature = "schema", schema(value_type = super::schema::Context, required = false))]
         pub context: Map<String, Value>,
         /// The time it was parsed, or first enforced.
-        #[serde(skip_serializing_if = "Option::is_none")]
         pub timestamp: Option<Timestamp>,
+        /// What the parser found in the request; absent from an intent that its caller built.
+        #[doc(hidden)]
+        #[cfg_attr(feature = "schema", schema(ignore))]
+        pub known: Option<ParsedFacts>,
     }
+}
+
+impl Serialize for Intent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut json = serializer.serialize_struct("Intent", 7)?;
+        if let Some(id) = &self.id {
+            json.serialize_field("id", id)?;
+        }
+        json.serialize_field("agentId", &self.agent_id)?;
+        json.serialize_field("parsedAction", &self.parsed_action)?;
+        json.serialize_field("riskLevel", &self.risk_level)?;
+        json.serialize_field("requiredCapabilities", &self.required_capabilities)?;
+        json.serialize_field("context", &self.members())?;
+        if let Some(timestamp) = &self.timestamp {
+            json.serialize_field("timestamp", timestamp)?;
+        }
+        json.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Intent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Form {
+            id: Option<IntentId>,
+            agent_id: AgentId,
+            parsed_action: Action,
+            risk_level: RiskLevel,
+            required_capabilities: Vec<Capability>,
+            #[serde(default)]
+            context: Map<String, Value>,
+            timestamp: Option<Timestamp>,
+        }
+        let Form { id, agent_id, parsed_action, risk_level, required_capabilities, mut context, timestamp } =
+            Form::deserialize(deserializer)?;
+        let known = known(&mut context);
+        Ok(Self { id, agent_id, parsed_action, risk_level, required_capabilities, context, timestamp, known })
+    }
+}
+
+/// Takes the facts out of the context of an intent's JSON.
+fn known(context: &mut Map<String, Value>) -> Option<ParsedFacts> {
+    context.remove(FACTS_KEY).filter(Value::is_object).map(ParsedFacts::of_json)
 }
 
 /// The id and timestamp of an intent, kept apart from it. An intent that its caller built may have neither, and receives
@@ -126,7 +171,7 @@ impl Intent {
         out.extend_from_slice(b"\",\"requiredCapabilities\":");
         push_texts(out, self.required_capabilities.iter().map(Capability::as_str))?;
         out.extend_from_slice(b",\"context\":");
-        push_members(out, self.context.iter().map(|(name, value)| (name.as_str(), value)))?;
+        push_members(out, self.members().iter())?;
         if let Some(at) = stamp.timestamp {
             out.extend_from_slice(b",\"timestamp\":\"");
             out.extend_from_slice(&at.written());
@@ -167,6 +212,7 @@ impl Intent {
             required_capabilities,
             context: Map::new(),
             timestamp: None,
+            known: None,
         };
         intent.check()?;
         Ok(intent)
@@ -195,12 +241,14 @@ impl Intent {
                 format!("unknown field {name:.40?}; expected some of {}", FIELDS.join(", ")),
             ));
         }
+        let mut context = context(fields)?;
         let intent = Self {
+            known: known(&mut context),
             agent_id: word(fields, "agentId")?,
             parsed_action: word(fields, "parsedAction")?,
             risk_level: word(fields, "riskLevel")?,
             required_capabilities: capabilities(fields)?,
-            context: context(fields)?,
+            context,
             id: optional_word(fields, "id")?,
             timestamp: optional_word(fields, "timestamp")?,
         };
@@ -440,7 +488,7 @@ fn value_depth(value: &Value, limit: usize) -> usize {
 const FIELDS: &[&str] = &["id", "agentId", "parsedAction", "riskLevel", "requiredCapabilities", "context", "timestamp"];
 
 /// Maximum size of the keys that parsing adds, in bytes beyond the caller's context.
-const MAX_PARSED_BYTES: usize = 16 * 1024 + MAX_FACTS_BYTES;
+const MAX_PARSED_BYTES: usize = 16 * 1024;
 
 /// Maximum number of capabilities of one intent.
 const MAX_CAPABILITIES: usize = 64;
@@ -499,6 +547,7 @@ fn context(fields: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Facts, UnreadKind};
     use serde_json::json;
 
     fn complete() -> Value {
@@ -515,11 +564,31 @@ mod tests {
             timestamp: Some(Timestamp::from_millis(1_800_000_000_123)),
             ..bare.clone().with_context("a \"key\"", json!({"n": 9_007_199_254_740_993_u64})).with_context("b", "c\n")
         };
-        for intent in [bare, full] {
+        let mut parsed = full.clone().with_context("z", 1);
+        parsed.known = Some(Facts { tool: Some("Ba\"sh".to_owned()), ..Facts::default() }.into());
+        let context = serde_json::to_value(&parsed).unwrap()["context"].clone();
+        assert_eq!(context["facts"], json!({ "tool": "Ba\"sh" }));
+        assert_eq!(parsed.members().to_json(), context);
+        assert_eq!(Intent::from_json(&serde_json::to_value(&parsed).unwrap()).unwrap(), parsed);
+        for intent in [bare, full, parsed] {
             let mut written = Vec::new();
             intent.write_stamped(intent.stamp(), &mut written).unwrap();
-            assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&intent).unwrap());
+            let written = String::from_utf8(written).unwrap();
+            assert_eq!(written, serde_json::to_string(&intent).unwrap());
+            assert_eq!(serde_json::from_str::<Intent>(&written).unwrap(), intent);
         }
+    }
+
+    #[test]
+    fn facts_that_cannot_be_read_make_the_request_unread() {
+        let facts = |facts: Value| {
+            let mut json = complete();
+            json["context"] = json!({ "facts": facts });
+            Intent::from_json(&json).unwrap().known
+        };
+        assert!(facts(json!({ "targets": [{ "kind": "planet" }] })).unwrap().has_unread(&[UnreadKind::Argument]));
+        assert!(!facts(json!({})).unwrap().has_unread(UnreadKind::ALL));
+        assert_eq!(facts(json!("none")), None);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::facts::Member;
+
 /// Writes a string.
 pub fn push_text(out: &mut Vec<u8>, text: &str) -> serde_json::Result<()> {
     // No early exit, so the compiler can vectorize the loop.
@@ -23,14 +25,14 @@ pub fn push_texts<'a>(out: &mut Vec<u8>, texts: impl IntoIterator<Item = &'a str
 /// Writes an object.
 pub fn push_members<'a>(
     out: &mut Vec<u8>,
-    members: impl IntoIterator<Item = (&'a str, &'a Value)>,
+    members: impl IntoIterator<Item = (&'a str, impl Into<Member<'a>>)>,
 ) -> serde_json::Result<()> {
     push_list(out, (b'{', b'}'), members, |out, (name, value)| {
         push_text(out, name)?;
         out.push(b':');
-        match value {
-            Value::String(text) => push_text(out, text),
-            other => serde_json::to_writer(out, other),
+        match value.into() {
+            Member::Json(Value::String(text)) => push_text(out, text),
+            other => serde_json::to_writer(out, &other),
         }
     })
 }
@@ -55,6 +57,7 @@ fn push_list<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Members;
     use proptest::prelude::*;
 
     proptest! {
@@ -73,7 +76,7 @@ mod tests {
                 members.into_iter().map(|(name, text)| (name, Value::from(text))).collect();
             object.insert("number".to_owned(), serde_json::json!([number, null]));
             let mut out = Vec::new();
-            push_members(&mut out, object.iter().map(|(name, value)| (name.as_str(), value))).unwrap();
+            push_members(&mut out, Members::from(&object).iter()).unwrap();
             prop_assert_eq!(out, serde_json::to_vec(&object).unwrap());
         }
     }

@@ -105,7 +105,7 @@ pub use cursor::CursorPlace;
 #[doc(hidden)]
 pub use escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE, EscalationRecord, LimitCharge};
 #[doc(hidden)]
-pub use facts::{FACTS_KEY, MAX_FACTS_BYTES};
+pub use facts::{FACTS_KEY, MAX_FACTS_BYTES, Member, Members, ParsedFacts};
 pub use intent::json_depth;
 #[doc(hidden)]
 pub use intent::{IntentStamp, check_context};

@@ -37,6 +37,7 @@ pub use crate::agent::AgentTraitsParts;
 pub use crate::enforcement::{EnforcementParts, InputEnforcementParts};
 pub use crate::escalation::{ApprovalOfferParts, EscalationPageParts, ReviewNeedParts, VoteParts};
 pub use crate::event::{DecisionDetailParts, DecisionRenderedParts, TrustChangeParts, TrustChangedParts};
+pub use crate::facts::FactsParts;
 pub use crate::intent::IntentParts;
 pub use crate::parse_explanation::{ActEvidenceParts, FactorEvidenceParts, ParseExplanationParts, WordEvidenceParts};
 pub use crate::record::{BreakageParts, ProofRecordParts};

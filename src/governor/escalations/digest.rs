@@ -32,7 +32,7 @@ impl Bound<'_> {
             self.intent.risk_level.as_str().as_bytes().to_vec(),
             self.risk.as_str().as_bytes().to_vec(),
             json(serde_json::to_vec(&self.intent.required_capabilities))?,
-            json(serde_json::to_vec(&members(&self.intent.context)))?,
+            json(serde_json::to_vec(&plain(&self.intent.members().to_json())))?,
             self.policy_digest.as_bytes().to_vec(),
             json(serde_json::to_vec(self.offer))?,
             self.expires_at.as_millis().to_le_bytes().to_vec(),

@@ -210,12 +210,9 @@ impl Governor {
             arguments: asked.called.as_ref().map(|called| &called.arguments),
             text: asked.text.filter(|_| asked.called.is_none()),
             targets: targets_of(intent),
-            is_unread: intent.has_unread(&[
-                UnreadKind::Target,
-                UnreadKind::Argument,
-                UnreadKind::Text,
-                UnreadKind::Code,
-            ]),
+            is_unread: intent.known.as_ref().is_some_and(|facts| {
+                facts.has_unread(&[UnreadKind::Target, UnreadKind::Argument, UnreadKind::Text, UnreadKind::Code])
+            }),
             is_repeated: running.made.get(&digest.key()).copied().unwrap_or_default(),
             known: &part_of_key,
             offers: &|argument, value| catalogue.offers(tool, argument, value),
@@ -239,10 +236,10 @@ impl Asked<'_> {
     fn tool(&self) -> Cow<'_, str> {
         match &self.called {
             Some(called) if !called.tool.is_empty() => Cow::Borrowed(&called.tool),
-            _ => self
-                .intent
-                .fact("tool")
-                .map_or_else(|| Cow::Borrowed(self.intent.parsed_action.as_str()), |tool| Cow::Owned(tool.to_owned())),
+            _ => {
+                let named = self.intent.known.as_ref().and_then(|facts| facts.tool.as_deref());
+                Cow::Borrowed(named.unwrap_or(self.intent.parsed_action.as_str()))
+            }
         }
     }
 
@@ -251,7 +248,7 @@ impl Asked<'_> {
             return Called::digest(task.salt, tool, &called.arguments);
         }
         let mut arguments = serde_json::Map::new();
-        let text = self.text.map_or_else(|| serde_json::Value::Object(self.intent.context.clone()), Into::into);
+        let text = self.text.map_or_else(|| self.intent.members().to_json(), Into::into);
         arguments.insert("input".to_owned(), text);
         Called::digest(task.salt, tool, &arguments)
     }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
-use serde_json::{Map, Number, Value};
+use rulekeep_types::{Facts, Intent};
+use serde_json::{Number, Value};
 
 use super::looks::ends_in_secret;
 use super::mask::{MASK, masked};
@@ -150,9 +151,19 @@ impl Concealer {
     }
 }
 
-/// Returns whether a context contains anything to redact.
-pub fn has_secrets(context: &Map<String, Value>) -> bool {
-    context.iter().any(|(key, value)| !secrets_of(key).is_empty() || is_secret(value, names_secret(key)))
+/// Returns whether the context or the facts of an intent contain anything to redact.
+pub fn has_secrets(intent: &Intent) -> bool {
+    let mut context = intent.context.iter();
+    context.any(|(key, value)| !secrets_of(key).is_empty() || is_secret(value, names_secret(key)))
+        || intent.known.as_ref().is_some_and(|facts| has_secrets_in(facts))
+}
+
+fn has_secrets_in(facts: &Facts) -> bool {
+    let Facts { amounts, server, targets, tool, unread, .. } = facts;
+    let texts = tool.iter().chain(server).chain(unread.iter().map(|part| &part.found));
+    let targets = targets.iter().flat_map(|target| [Some(&target.value), target.original.as_ref()]).flatten();
+    texts.chain(targets).any(|text| !secrets_of(text).is_empty())
+        || amounts.iter().filter_map(|amount| Number::from_f64(amount.value)).any(|sum| is_secret(&sum.into(), false))
 }
 
 fn is_secret(value: &Value, is_named: bool) -> bool {
@@ -221,11 +232,14 @@ const MOST_WHOLE: f64 = 1e20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rulekeep_types::RiskLevel;
     use serde_json::json;
 
     fn concealed(mut value: Value) -> (Value, u64) {
         let mut concealer = Concealer::default();
-        let has = has_secrets(value.as_object().unwrap());
+        let mut intent = Intent::new("a", "b", RiskLevel::Low, ["file:read"]).unwrap();
+        intent.context.clone_from(value.as_object().unwrap());
+        let has = has_secrets(&intent);
         concealer.conceal(&mut value);
         assert_eq!(has, concealer.count() > 0, "{value}");
         (value, concealer.count())
@@ -248,6 +262,24 @@ mod tests {
             "***": 1,
         });
         assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn a_secret_is_found_in_the_facts() {
+        let mut intent = Intent::new("a", "b", RiskLevel::Low, ["file:read"]).unwrap();
+        for (secret, expected) in [("AKIAABCDEFGHIJKLMNOP", true), ("notes.txt", false)] {
+            for facts in [
+                json!({ "tool": secret }),
+                json!({ "targets": [{ "kind": "path", "role": "read", "value": "a", "original": secret }] }),
+                json!({ "unread": [{ "kind": "target", "found": secret }] }),
+            ] {
+                intent.known = Some(serde_json::from_value::<Facts>(facts.clone()).unwrap().into());
+                assert_eq!(has_secrets(&intent), expected, "{facts}");
+            }
+        }
+        let card = json!({ "amounts": [{ "value": 4_111_111_111_111_111_f64, "count": 1 }] });
+        intent.known = Some(serde_json::from_value::<Facts>(card).unwrap().into());
+        assert!(has_secrets(&intent));
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl<'a> Run<'a> {
             Root::AgentId => Value::text(scope.agent_id),
             Root::Labels => Value::List(List::Labels(scope.labels)),
             Root::Groups => Value::List(List::Labels(scope.groups)),
-            Root::Attributes => Value::Map(scope.attributes),
+            Root::Attributes => Value::Map(scope.attributes.into()),
             Root::Score => Value::Int(i64::from(scope.score)),
             Root::Tier => Value::text(scope.tier.as_str()),
             Root::Now => Value::Timestamp(scope.now.as_millis()),
@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         let found = match container {
             Value::List(list) => self.list_has(&list, &item).map_err(|problem| problem.at(node.at))?,
             Value::Map(map) => match &item {
-                Value::Text(key) => map.contains_key(&**key),
+                Value::Text(key) => map.get(key).is_some(),
                 // Types that a CEL map may have as keys; a JSON map has none of them.
                 Value::Int(_) | Value::Double(_) | Value::Bool(_) => false,
                 other => return Err(other.expected("string").at(node.at)),
@@ -203,7 +203,7 @@ impl<'a> Run<'a> {
 
     fn has(&self, node: &Node, of: &'a Node, key: &str, frame: Option<&Frame<'_, 'a>>) -> Result<Value<'a>> {
         match self.value(of, frame)? {
-            Value::Map(map) => Ok(Value::Bool(map.contains_key(key))),
+            Value::Map(map) => Ok(Value::Bool(map.get(key).is_some())),
             other => Err(other.expected("map").at(node.at)),
         }
     }
@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
                 index.ok_or(Problem::MissingIndex).and_then(|index| list.item(index))
             }
             (Value::List(_), other) => Err(other.expected("int")),
-            (Value::Map(map), Value::Text(key)) => map.get(&*key).ok_or(Problem::MissingKey).and_then(Value::from_json),
+            (Value::Map(map), Value::Text(key)) => map.get(&key).ok_or(Problem::MissingKey).and_then(Value::from_json),
             (Value::Map(_), other) => Err(other.expected("string")),
             (other, _) => Err(other.expected("list or map")),
         };
@@ -266,7 +266,7 @@ impl<'a> Run<'a> {
         }
         match &range {
             Value::List(list) => self.fold(node, kind, body, &mut list.items(), frame),
-            Value::Map(map) => self.fold(node, kind, body, &mut map.keys().map(|key| Ok(Value::text(key))), frame),
+            Value::Map(map) => self.fold(node, kind, body, &mut map.iter().map(|(key, _)| Ok(Value::text(key))), frame),
             _ => Err(Problem::Internal.at(node.at)),
         }
     }

@@ -4,7 +4,7 @@ use super::error::ConditionError;
 use super::evaluate::Run;
 use super::tree::{Kind, Node};
 use super::types::Type;
-use super::value::{JsonMap, List, Value};
+use super::value::{List, Value};
 use super::{MAX_COST, MAX_DEPTH, MAX_FOLDED_COST, MAX_LIST_ITEMS, Scope};
 use rulekeep_types::{RiskLevel, Tier, Timestamp};
 
@@ -86,7 +86,7 @@ pub(super) fn finish(at: usize, kind: Kind, of: Type, facts: Facts) -> Result<Ty
 
 fn folded(node: &Node) -> Option<Value<'static>> {
     // INVARIANT: a folded node does not read the scope, so any scope will do.
-    let nothing = JsonMap::new();
+    let nothing = serde_json::Map::new();
     let scope = Scope {
         agent_id: "",
         labels: &[],
@@ -95,7 +95,7 @@ fn folded(node: &Node) -> Option<Value<'static>> {
         action: "",
         risk: RiskLevel::Low,
         capabilities: &[],
-        context: &nothing,
+        context: (&nothing).into(),
         score: 0,
         tier: Tier::T0,
         now: Timestamp::from_millis(0),

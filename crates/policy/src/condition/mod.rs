@@ -36,7 +36,7 @@ use tree::{Kind, Node};
 use types::Type;
 use value::Value;
 
-use rulekeep_types::{Capability, Label, RiskLevel, Tier, Timestamp};
+use rulekeep_types::{Capability, Label, Members, RiskLevel, Tier, Timestamp};
 
 /// A compiled boolean expression: checked and bounded. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -194,7 +194,7 @@ pub(crate) struct Scope<'a> {
     /// `intent.capabilities`
     pub capabilities: &'a [Capability],
     /// `intent.context`, and `context` for short
-    pub context: &'a serde_json::Map<String, serde_json::Value>,
+    pub context: Members<'a>,
     /// `trust.score`
     pub score: u16,
     /// `trust.tier`

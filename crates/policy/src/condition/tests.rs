@@ -64,7 +64,7 @@ impl Facts {
             action: &self.action,
             risk: self.risk,
             capabilities: &self.capabilities,
-            context: &self.context,
+            context: (&self.context).into(),
             score: self.score,
             tier: self.tier,
             now: self.now,

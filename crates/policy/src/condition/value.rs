@@ -9,9 +9,7 @@ use serde_json::Value as Json;
 
 use super::error::Problem;
 use super::{MAX_VALUE_DEPTH, MAX_WORK};
-use rulekeep_types::{Capability, Label};
-
-pub(super) type JsonMap = serde_json::Map<String, Json>;
+use rulekeep_types::{Capability, Label, Members};
 
 #[derive(Debug, Clone)]
 pub(super) enum Value<'a> {
@@ -25,7 +23,7 @@ pub(super) enum Value<'a> {
     /// Milliseconds.
     Duration(i64),
     List(List<'a>),
-    Map(&'a JsonMap),
+    Map(Members<'a>),
 }
 
 /// A borrowed or newly made text. Cloning copies no bytes.
@@ -79,7 +77,7 @@ impl<'a> Value<'a> {
             },
             Json::String(text) => Self::text(text),
             Json::Array(items) => Self::List(List::Json(items)),
-            Json::Object(map) => Self::Map(map),
+            Json::Object(map) => Self::Map(map.into()),
         })
     }
 
@@ -182,7 +180,7 @@ impl Work {
     fn equal_within(&self, left: &Value<'_>, right: &Value<'_>, depth: usize) -> Result<bool, Problem> {
         match (left, right) {
             (Value::List(left), Value::List(right)) => self.equal_lists(left, right, depth),
-            (Value::Map(left), Value::Map(right)) => self.equal_maps(left, right, depth),
+            (Value::Map(left), Value::Map(right)) => self.equal_maps(*left, *right, depth),
             (Value::Null, Value::Null) => Ok(true),
             (Value::Text(left), Value::Text(right)) => {
                 self.spend(left.len().min(right.len()))?;
@@ -206,15 +204,15 @@ impl Work {
         Ok(true)
     }
 
-    fn equal_maps(&self, left: &JsonMap, right: &JsonMap, depth: usize) -> Result<bool, Problem> {
+    fn equal_maps(&self, left: Members<'_>, right: Members<'_>, depth: usize) -> Result<bool, Problem> {
         let depth = depth.checked_sub(1).ok_or(Problem::DeepValue)?;
         if left.len() != right.len() {
             return Ok(false);
         }
-        for (key, left) in left {
+        for (key, left) in left.iter() {
             self.spend(key.len())?;
             let Some(right) = right.get(key) else { return Ok(false) };
-            if !self.equal_within(&Value::from_json(left)?, &Value::from_json(right)?, depth)? {
+            if !self.equal_within(&Value::from_json(left.json())?, &Value::from_json(right)?, depth)? {
                 return Ok(false);
             }
         }

@@ -4,16 +4,19 @@
 use serde_json::{Value, json};
 
 use super::*;
-use rulekeep_types::Decision;
+use rulekeep_types::{Decision, Facts};
 
 fn parsed(targets: &[(&str, &str)], unread: &[&str]) -> Intent {
     let target = |(kind, value): &(&str, &str)| json!({ "kind": kind, "role": "to", "value": value });
-    let facts: Value = json!({
+    let facts: Facts = serde_json::from_value(json!({
         "tool": "Bash", "formats": ["tool_call", "shell"],
         "targets": targets.iter().map(target).collect::<Vec<_>>(),
         "unread": unread.iter().map(|kind| json!({ "kind": kind, "found": "x" })).collect::<Vec<_>>(),
-    });
-    intent("send_mail", &["email:send"]).with_context("facts", facts)
+    }))
+    .unwrap();
+    let mut intent = intent("send_mail", &["email:send"]);
+    intent.known = Some(facts.into());
+    intent
 }
 
 fn rule(effect: &str, clause: &str) -> PolicySet {
@@ -127,4 +130,22 @@ fn an_explanation_names_the_values_that_did_not_match() {
     let asked = parsed(&[("recipient", "eve@evil.example")], &[]);
     let why = &policies.traces(&request(&asked, Tier::T3, RiskLevel::Medium))[0].why;
     assert!(why.contains("facts.recipients is \"eve@evil.example\""), "{why}");
+}
+
+#[test]
+fn a_condition_reads_the_facts_in_the_context() {
+    let theirs = ("recipient", "eve@evil.example");
+    for (condition, decision) in [
+        ("context.facts.targets.exists(t, t.value.endsWith('@evil.example'))", Decision::Deny),
+        ("context['facts'].tool == 'Bash' && 'facts' in context && has(context.facts)", Decision::Deny),
+        ("size(context) == 1 && context.all(key, key == 'facts')", Decision::Deny),
+        ("has(context.facts.amounts)", Decision::Allow),
+    ] {
+        let text = format!(
+            "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nwhen = {condition:?}\n"
+        );
+        let policies = PolicySet::from_toml(&text).unwrap();
+        let verdict = policies.evaluate(&request(&parsed(&[theirs], &[]), Tier::T4, RiskLevel::Low)).unwrap();
+        assert_eq!(verdict.decision, decision, "{condition}");
+    }
 }

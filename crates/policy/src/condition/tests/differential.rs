@@ -123,8 +123,8 @@ fn same(ours: &Value<'_>, theirs: &Cel) -> bool {
         (Value::Map(ours), Cel::Map(theirs)) => {
             ours.len() == theirs.map.len()
                 && ours.iter().all(|(key, ours)| {
-                    let theirs = theirs.map.get(&Key::from(key.clone()));
-                    theirs.is_some_and(|theirs| same(&Value::from_json(ours).unwrap(), theirs))
+                    let theirs = theirs.map.get(&Key::from(key.to_owned()));
+                    theirs.is_some_and(|theirs| same(&Value::from_json(ours.json()).unwrap(), theirs))
                 })
         }
         _ => false,
@@ -182,6 +182,6 @@ fn converted(json: &Json) -> Cel {
 }
 
 fn object(map: &serde_json::Map<String, Json>) -> Cel {
-    let map: HashMap<Key, Cel> = map.iter().map(|(key, value)| (Key::from(key.clone()), converted(value))).collect();
+    let map: HashMap<Key, Cel> = map.iter().map(|(key, value)| (Key::from(key.to_owned()), converted(value))).collect();
     Cel::Map(CelMap { map: Arc::new(map) })
 }
