@@ -1,10 +1,11 @@
 //! The shadow policy set: a second set that is evaluated for every decision but not enforced.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::governor::Hold as _;
 use crate::governor::past::replay::parts;
@@ -23,7 +24,7 @@ pub(crate) struct Shadow {
 }
 
 /// The results of the shadow policy set so far.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -46,7 +47,7 @@ impl ShadowReport {
 }
 
 /// A decision that the shadow policy set would have made differently.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -63,7 +64,7 @@ pub struct ShadowDifference {
     #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub rules: Arc<[Arc<str>]>,
     /// The parts that differ: `decision`, `granted`, `constraints`.
-    pub differs: Vec<&'static str>,
+    pub differs: Vec<Cow<'static, str>>,
 }
 
 impl Policies<'_> {
@@ -133,7 +134,7 @@ impl Shadow {
             was: enforcement.decision,
             shadow: verdict.decision,
             rules: Arc::clone(&verdict.rules),
-            differs,
+            differs: differs.into_iter().map(Cow::from).collect(),
         });
         drop(differences);
         let rules = named(&verdict.rules);
