@@ -139,12 +139,13 @@ fn run(parts: &Parts, believed: &Believed, stop: &AtomicBool, state: &Mutex<Veri
         let running = VerificationState::Running(LogProgress::new(done.min(of), of));
         *state.lock().unwrap_or_else(PoisonError::into_inner) = running;
     };
-    let goes_on = |_: u64| !stop.load(Ordering::Acquire);
-    let manner = Manner { threads: 0, progress: Some(&progress), pace: Some(&goes_on) };
+    let manner = Manner { threads: 0, progress: Some(&progress), stop: Some(stop) };
     let mut reading = Reading::checking_range(Arc::clone(&parts.journal.erasures), None, believed.until, None);
     let (found, root) = match parts.journal.reader.verify_tree(&mut reading, believed.until, manner) {
         Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::Interrupted && !goes_on(0) => return VerificationState::Stopped,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted && manner.is_stopped() => {
+            return VerificationState::Stopped;
+        }
         Err(error) => {
             // Data that cannot be verified must not be used any longer.
             let message = format!("the journal cannot be read: {error}");
