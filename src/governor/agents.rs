@@ -239,6 +239,9 @@ impl Governor {
         at: Timestamp,
     ) -> Result<Result<Arc<AgentCell>, Arc<AgentCell>>, Error> {
         record.agent_id.check_new().map_err(|error| Error::input("agentId", error.to_string()))?;
+        if let Some(known) = self.inner.ledger.get(&record.agent_id) {
+            return Ok(Err(known));
+        }
         self.inner.log.wait_verified()?;
         let (inserted, ordered) = self.put_in(record, cause, at)?;
         if let Some(sequence) = ordered {

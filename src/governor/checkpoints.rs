@@ -319,8 +319,9 @@ impl Governor {
         let background = self.inner.checkpoints.regular().background.take();
         let Some(background) = background else { return Ok(()) };
         background.stop();
-        // A log that accepts no entries is not signed; it reports the reason itself.
-        if self.inner.log.refusal().is_some() { Ok(()) } else { self.made_checkpoint().map(drop) }
+        // A log that accepts no entries is not signed, and reports the reason itself; nor is an unverified one.
+        let is_signed = self.inner.log.refusal().is_none() && self.inner.log.is_verified();
+        if is_signed { self.made_checkpoint().map(drop) } else { Ok(()) }
     }
 
     fn regular_checkpoint(&self) {

@@ -113,9 +113,9 @@ impl Kept {
         Self { place, unwritten: 0, written: Instant::now() }
     }
 
-    /// Enqueues the position if the journal does not have it yet.
+    /// Enqueues the position if the journal does not have it yet, and its events are verified.
     fn write(&mut self, name: &str, inner: &Inner) -> Result<(), Error> {
-        if self.unwritten > 0 {
+        if self.unwritten > 0 && inner.log.is_verified() {
             inner.log.queue().note(inner.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
             (self.unwritten, self.written) = (0, Instant::now());
         }

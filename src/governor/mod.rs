@@ -381,6 +381,8 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when an entry could not be written.
     pub fn close(&self) -> Result<(), Error> {
+        // First, because the threads stopped next may wait for it.
+        self.inner.log.stop_verifying();
         self.inner.extensions.stop();
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();

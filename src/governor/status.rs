@@ -8,8 +8,8 @@ use serde_json::Map;
 use super::Governor;
 use super::log::Log;
 use crate::model::{
-    Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, KillSwitchEntry, Metrics, SystemStatus,
-    Timestamp,
+    Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, KillSwitchEntry, LogProgress, Metrics,
+    SystemStatus, Timestamp, VerificationState,
 };
 use crate::parse::ParseRequest;
 use crate::proof::{LogState, Probe, ProofQuery};
@@ -148,6 +148,8 @@ impl Governor {
         let failure = self.checkpoint_failure();
         let has_failed = failure.is_some();
         warnings.extend(failure.map(|failure| format!("the last checkpoint could not be made: {failure}")));
+        let verification = self.inner.log.verification_state();
+        warnings.extend(told_verification(&verification));
         warnings.extend(log.overdue.iter().cloned());
         let clock = self.inner.clock.warnings();
         let is_degraded = has_failed || !log.overdue.is_empty() || clock.iter().any(|(_, degrades)| *degrades);
@@ -158,7 +160,10 @@ impl Governor {
                 log.erased_evidence
             ));
         }
-        if log.breakage.is_some() { Health::Unhealthy } else { degraded_if(is_degraded) }
+        match verification {
+            VerificationState::Broken(_) | VerificationState::Failed(_) => Health::Unhealthy,
+            _ => degraded_if(is_degraded),
+        }
     }
 
     fn database(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {
@@ -224,6 +229,17 @@ impl Governor {
     }
 }
 
+/// Returns a warning if the verification is running or failed; a break shows as the refusal of decisions.
+fn told_verification(state: &VerificationState) -> Option<String> {
+    match state {
+        VerificationState::Running(LogProgress { done, of, .. }) => Some(format!(
+            "the log is being verified, {done} of {of} entries so far: outcomes, approvals and changes wait for it"
+        )),
+        VerificationState::Failed(why) => Some(format!("the log could not be verified: {why}")),
+        _ => None,
+    }
+}
+
 const fn degraded_if(something: bool) -> Health {
     if something { Health::Degraded } else { Health::Healthy }
 }
@@ -263,6 +279,14 @@ mod tests {
         *cell.write() = whole;
         cell.write().trust.last = None;
         assert_eq!(governor.status().components.trust_engine, Health::Unhealthy, "a change that no entry has");
+    }
+
+    #[test]
+    fn a_verification_is_told_while_it_runs_and_when_it_fails() {
+        let told = |state: VerificationState| told_verification(&state).unwrap_or_default();
+        assert!(told(VerificationState::Running(LogProgress::new(3, 9))).contains("3 of 9 entries"));
+        assert!(told(VerificationState::Failed("no disk".to_owned())).ends_with("no disk"));
+        assert_eq!(told(VerificationState::Verified), "");
     }
 
     #[test]

@@ -70,6 +70,8 @@ impl Governor {
             let _ = self.write_taken_back();
             self.mend_escalations(last_answer)?;
             *unmended = None;
+            drop(unmended);
+            self.inner.extensions.expire(self);
         }
         Ok(())
     }

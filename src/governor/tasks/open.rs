@@ -25,6 +25,9 @@ impl Governor {
     pub(super) fn open_task(&self, request: TaskRequest, parent: Option<TaskId>) -> Result<Task, Error> {
         let agent_id = checked_agent_id(&request.agent_id)?;
         self.acting(&agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
+        if parent.is_some() {
+            self.inner.log.wait_verified()?;
+        }
         let parent = parent.map(|parent| self.live_task(parent)).transpose()?;
         if parent.as_ref().is_some_and(|parent| parent.chain().count() >= DEEPEST_CHAIN) {
             return Err(Error::Conflict { message: format!("a task is delegated at most {DEEPEST_CHAIN} times deep") });
@@ -130,6 +133,7 @@ impl Governor {
         values: &[String],
         acts: &[Capability],
     ) -> Result<Mandate, Error> {
+        self.inner.log.wait_verified()?;
         let task = self.live_task(id)?;
         let (said_acts, risk) =
             if said.is_empty() { (Vec::new(), RiskLevel::Low) } else { self.asked_by(task.agent_id.as_str(), said)? };
@@ -209,6 +213,7 @@ impl Governor {
             self.end_escalations(|record| asked.contains(&record.proof_id), &format!("the task {id} is {state}"));
         }
         if let Some(record) = record {
+            self.inner.log.wait_verified()?;
             let sequence = self.set_state(record.draft(id)?, state.as_str())?;
             self.inner.log.settle(sequence)?;
         }

@@ -188,9 +188,11 @@ impl ProofLog {
         if self.parts.queue.durability.awaits_changes() { self.settle_in_any_case(sequence) } else { Ok(()) }
     }
 
-    /// Returns whether a decision can be enqueued without waiting, neither for the disk nor for room in the queue.
+    /// Returns whether a decision can be enqueued without waiting: for the verification, the disk, or room in the queue.
     pub fn takes_at_once(&self) -> bool {
-        !self.parts.queue.durability.awaits(RiskLevel::Critical) && self.parts.queue.has_ample_room()
+        self.is_verified()
+            && !self.parts.queue.durability.awaits(RiskLevel::Critical)
+            && self.parts.queue.has_ample_room()
     }
 
     /// Returns a ticket for an entry that must be on disk, whatever the configured durability.
@@ -230,6 +232,11 @@ impl ProofLog {
             VerificationState::Broken(broken) => Err(Error::ChainBroken { message: broken.to_string() }),
             _ => Err(self.parts.queue.refused("the log could not be verified behind its opening")),
         }
+    }
+
+    /// Stops the background verification; callers that wait for it get an error.
+    pub fn stop_verifying(&self) {
+        self.behind.stop();
     }
 
     /// The state of the verification.
