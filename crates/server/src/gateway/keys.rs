@@ -361,6 +361,7 @@ mod tests {
     use super::*;
     use rulekeep::proof::OpenVerification;
     use rulekeep::system::Clock;
+    use rulekeep::{Durability, Intent, RiskLevel};
 
     fn draft(scope: Scope) -> KeyDraft {
         KeyDraft::new(scope, Plan::Pro)
@@ -424,16 +425,16 @@ mod tests {
     fn an_expiry_is_recorded_once_the_log_is_verified() {
         let (hand, dir) = (Hand::default(), tempfile::tempdir().unwrap());
         let open = || {
-            let builder =
-                Governor::builder().auto_register().clock(hand.clone()).verification(OpenVerification::Behind);
-            builder.open(dir.path()).unwrap()
+            let builder = Governor::builder().auto_register().clock(hand.clone()).durability(Durability::Buffered);
+            builder.verification(OpenVerification::Behind).open(dir.path()).unwrap()
         };
         let governor = open();
         let time = Time(Extension::of(&governor).clock());
         let expiring = draft(Scope::Agent).expires_at(Timestamp::from_millis(1000));
         Keys::restored(&governor, time).unwrap().create(&governor, expiring).unwrap();
-        for _ in 0..2_000 {
-            let _ = governor.enforce_input("a", "Read the file notes.txt").unwrap();
+        let reads = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+        for _ in 0..500 {
+            governor.enforce(&reads).unwrap();
         }
         governor.close().unwrap();
         drop(governor);
