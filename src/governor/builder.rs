@@ -179,7 +179,7 @@ impl GovernorBuilder {
     ///
     /// # Errors
     ///
-    /// The errors of [`Governor::open`]; [`Error::Policy`] when the policy set that was last in force no longer loads
+    /// The errors of [`Governor::open`]; [`Error::InvalidPolicy`] when the policy set that was last in force no longer loads
     /// or the labeled requests are invalid.
     pub fn open(self, folder: impl AsRef<Path>) -> Result<Governor, Error> {
         let folder: PathBuf = folder.as_ref().to_owned();

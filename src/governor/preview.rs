@@ -156,12 +156,12 @@ impl Policies<'_> {
 
     /// Like [`Policies::preview`], and explains for every rule why it matched or did not.
     ///
-    /// If the decision would fail with [`Error::Policy`] because a condition failed, the explanation is returned all
+    /// If the decision would fail with [`Error::PolicyFailed`] because a condition failed, the explanation is returned all
     /// the same: nothing is granted, and [`Preview::error`] holds the error.
     ///
     /// # Errors
     ///
-    /// The errors of [`Policies::preview`], except [`Error::Policy`].
+    /// The errors of [`Policies::preview`], except [`Error::PolicyFailed`].
     pub fn explain<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Explanation, Error> {
         let mut rules = Vec::new();
         let preview = self.governor.looking_at(request.into(), |intent, source| {
@@ -195,7 +195,7 @@ impl Governor {
 
     fn explained(&self, intent: &Intent, source: RiskSource) -> Result<Explanation, Error> {
         let Ahead { preview, agent, now, policies, .. } = match self.look_ahead(intent, source) {
-            Err(error @ Error::Policy { .. }) => self.undecided(intent, source, &error)?,
+            Err(error @ Error::PolicyFailed { .. }) => self.undecided(intent, source, &error)?,
             ahead => ahead?,
         };
         let request = self.request(intent, &agent, source, now);

@@ -112,14 +112,20 @@ pub enum Error {
         /// The requested id.
         agent_id: String,
     },
-    /// A policy set does not load, or evaluating it failed.
+    /// A policy set or another document does not load.
     #[error("{message}")]
-    Policy {
-        /// The first problem, or the evaluation error.
+    InvalidPolicy {
+        /// The first problem.
         message: String,
         /// Every problem in the document, with its position.
         problems: Vec<Problem>,
-        /// The record of the DENY that a failed evaluation results in.
+    },
+    /// The evaluation of a policy set failed: a condition that the decision depends on.
+    #[error("{message}")]
+    PolicyFailed {
+        /// The condition, and the reason.
+        message: String,
+        /// The record of the DENY that results, if the request was to be decided.
         proof_id: Option<ProofId>,
     },
     /// A parameter of a query is out of range.
@@ -286,7 +292,7 @@ impl Error {
             Self::NotFound { .. } => error_code::NOT_FOUND,
             Self::Conflict { .. } => error_code::CONFLICT,
             Self::PayloadTooLarge { .. } => error_code::PAYLOAD_TOO_LARGE,
-            Self::Policy { .. } => error_code::POLICY_ERROR,
+            Self::InvalidPolicy { .. } | Self::PolicyFailed { .. } => error_code::POLICY_ERROR,
             Self::RateLimited { .. } => error_code::RATE_LIMITED,
             Self::Internal { .. } => error_code::INTERNAL,
             Self::NotBuilt { .. } => error_code::NOT_IMPLEMENTED,
@@ -300,10 +306,10 @@ impl Error {
         match self {
             Self::InvalidInput { field, .. } | Self::InvalidIntent { field, .. } => Some(json!({ "field": field })),
             Self::AgentNotFound { agent_id } => Some(json!({ "agentId": agent_id })),
-            Self::Policy { proof_id: Some(proof_id), .. } => {
+            Self::PolicyFailed { proof_id: Some(proof_id), .. } => {
                 Some(json!({ "proofId": proof_id, "denialClass": DenialClass::Error, "retryable": false }))
             }
-            Self::Policy { problems, .. } if !problems.is_empty() => Some(json!({ "problems": problems })),
+            Self::InvalidPolicy { problems, .. } if !problems.is_empty() => Some(json!({ "problems": problems })),
             Self::InvalidQuery { parameter, .. } => Some(json!({ "parameter": parameter })),
             Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),

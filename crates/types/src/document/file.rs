@@ -21,13 +21,12 @@ impl File {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when the file has another extension, is too large, or cannot be read.
+    /// [`Error::InvalidPolicy`] when the file has another extension, is too large, or cannot be read.
     pub fn read(path: &Path, kind: &str, limit: usize, too_large: impl FnOnce(u64) -> String) -> Result<Self, Error> {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let failure = |message: &dyn Display| Error::Policy {
+        let failure = |message: &dyn Display| Error::InvalidPolicy {
             message: format!("{kind} {name:?}: {message}"),
             problems: Vec::new(),
-            proof_id: None,
         };
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         let format = extension.parse().map_err(|_| failure(&"expected a file that ends in .toml or .json"))?;
