@@ -215,7 +215,7 @@ impl GovernorBuilder {
         };
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let (log, startup) =
-            ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, &error))?;
+            ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, error))?;
         self.assemble(log, startup)
     }
 
@@ -224,7 +224,7 @@ impl GovernorBuilder {
     pub(super) fn open_files(self, files: Arc<dyn crate::store::Files>) -> Result<Governor, Error> {
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let opened = ProofLog::open_files(files, None, None, &LogOptions::default(), self.clock.now(), fresh);
-        let (log, startup) = opened.map_err(|error| open_error(&Place::Memory, &error))?;
+        let (log, startup) = opened.map_err(|error| open_error(&Place::Memory, error))?;
         self.assemble(log, startup)
     }
 
@@ -295,9 +295,10 @@ impl GovernorBuilder {
     }
 }
 
-fn open_error(place: &Place, error: &OpenLogError) -> Error {
-    match place {
-        Place::Folder(folder) | Place::ReadOnly(folder) => Error::storage(format!("{}: {error}", folder.display())),
-        Place::Memory => Error::storage(error.to_string()),
-    }
+fn open_error(place: &Place, error: OpenLogError) -> Error {
+    let place = match place {
+        Place::Folder(folder) | Place::ReadOnly(folder) => folder.display().to_string(),
+        Place::Memory => "a store in memory".to_owned(),
+    };
+    Error::storage(place).caused_by(error)
 }

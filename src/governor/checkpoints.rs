@@ -294,7 +294,7 @@ impl Governor {
     pub(super) fn signed(&self, entries: u64, root: Digest) -> Result<Option<String>, Error> {
         let Some(key) = &self.inner.checkpoints.key else { return Ok(None) };
         let signed = Checkpoint::new(key.name(), entries, root).and_then(|checkpoint| checkpoint.sign(key));
-        signed.map(Some).map_err(|error| Error::Internal { message: error.to_string() })
+        signed.map(Some).map_err(|error| Error::internal(error.to_string()))
     }
 
     /// Starts periodic checkpoints, if configured.
@@ -309,7 +309,7 @@ impl Governor {
             true
         };
         let background = Background::start("rulekeep-checkpoint", every, work)
-            .map_err(|error| Error::storage(format!("cannot start a thread: {error}")))?;
+            .map_err(|error| Error::storage("cannot start a thread").caused_by(error))?;
         checkpoints.regular().background = Some(background);
         Ok(())
     }
@@ -325,7 +325,7 @@ impl Governor {
     }
 
     fn regular_checkpoint(&self) {
-        let failed = self.made_checkpoint().err().map(|error| error.to_string());
+        let failed = self.made_checkpoint().err().map(|error| error.message());
         self.inner.checkpoints.regular().failed = failed;
     }
 
@@ -341,7 +341,7 @@ impl Governor {
                 return Ok(same.clone());
             }
             let signed = Checkpoint::new(key.name(), size, root).and_then(|checkpoint| checkpoint.sign(key));
-            let note = signed.map_err(|error| Error::Internal { message: error.to_string() })?;
+            let note = signed.map_err(|error| Error::internal(error.to_string()))?;
             self.inner.log.keep_checkpoint(&note)?;
             let made = Made { size, note: note.into() };
             *newest = Some(made.clone());

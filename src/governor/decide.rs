@@ -346,7 +346,7 @@ impl Governor {
     /// The record to write, with its evidence.
     pub(super) fn draft(&self, recording: &Recording<'_>) -> Result<DecisionDraft, Error> {
         let &Recording { request, verdict, policy_digest, agent, origin, stored, .. } = recording;
-        let internal = |what: &str| Error::Internal { message: what.to_owned() };
+        let internal = |what: &str| Error::internal(what);
         let mut kept = match stored {
             Some(stored) => stored.kept(),
             None => self.kept(request.intent, origin.stamp, verdict.decision == Decision::Escalate)?,

@@ -103,7 +103,7 @@ impl Governor {
         started.map(drop).map_err(|error| {
             let mut state = self.inner.following.lock();
             (state.works, state.failure) = (false, Some(error.to_string()));
-            Error::storage(format!("alert rules cannot be evaluated: {error}"))
+            Error::storage("alert rules cannot be evaluated").caused_by(error)
         })
     }
 
@@ -192,7 +192,7 @@ impl Follower {
         loop {
             let error = match self.read_on() {
                 Ok(over) => return over,
-                Err(error @ Error::ChainBroken { .. }) => return Over::Failed(error.to_string()),
+                Err(error @ Error::ChainBroken { .. }) => return Over::Failed(error.message()),
                 Err(error) => error,
             };
             let Some(inner) = self.governor.upgrade() else { return Over::Log };
@@ -200,7 +200,7 @@ impl Follower {
             if is_over(&governor, &governor.inner.policies.load()) {
                 return Over::Noted;
             }
-            governor.inner.following.lock().failure = Some(error.to_string());
+            governor.inner.following.lock().failure = Some(error.message());
             self.is_held_up = true;
             // Entries archived meanwhile cannot raise alerts any more.
             let place = self.feed.place().max(governor.inner.log.begins().entries);

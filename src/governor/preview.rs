@@ -211,7 +211,7 @@ impl Governor {
     }
 
     fn undecided(&self, intent: &Intent, source: RiskSource, error: &Error) -> Result<Ahead, Error> {
-        let (code, message) = (error.code(), error.to_string());
+        let (code, message) = (error.code(), error.message());
         let verdict = PolicyVerdict::of_no_rule(&intent.required_capabilities, format!("No decision: {message}."));
         let mut ahead = self.ahead(intent, source, |_, _, _| Ok(verdict))?;
         ahead.preview.error = Some(PreviewError { code, message });

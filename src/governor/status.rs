@@ -93,8 +93,8 @@ impl Governor {
             warnings.push(format!("alert rules on denials, attempts and lost tiers are not evaluated: {why}"));
         }
         warnings.extend(self.inner.extensions.problems());
-        let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(ToString::to_string));
-        let refusing = refusing.or_else(|| self.inner.clock.check().err().map(|error| error.to_string()));
+        let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(Error::message));
+        let refusing = refusing.or_else(|| self.inner.clock.check().err().map(|error| error.message()));
         match (refusing, probe) {
             (Some(refusing), _) => {
                 warnings.push(format!("no decision can be made: {refusing}"));

@@ -42,7 +42,7 @@ impl From<Failure> for String {
 
 impl From<rulekeep::Error> for Failure {
     fn from(error: rulekeep::Error) -> Self {
-        Self { code: error.code().to_owned(), message: error.to_string(), details: error.details().unwrap_or_default() }
+        Self { code: error.code().to_owned(), message: error.message(), details: error.details().unwrap_or_default() }
     }
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn call_on(
     params: &Value,
 ) -> Result<Value, rulekeep::Error> {
     let answer = access.call(gateway, method, &params.to_string())?;
-    serde_json::from_str(answer.get()).map_err(|error| rulekeep::Error::Internal { message: error.to_string() })
+    serde_json::from_str(answer.get()).map_err(|error| rulekeep::Error::internal(error.to_string()))
 }
 
 /// Reads the operator's key from the environment.

@@ -126,5 +126,5 @@ fn seconds(text: &str) -> Result<Waits, String> {
 
 #[allow(clippy::needless_pass_by_value)] // it is handed to `map_err`
 pub(crate) fn describe(error: Error) -> String {
-    format!("{}: {error}", error.code())
+    format!("{}: {}", error.code(), error.message())
 }

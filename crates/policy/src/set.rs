@@ -184,7 +184,7 @@ impl PolicySet {
         }
         if sources.is_empty() {
             let message = "no policy set was given".to_owned();
-            return Err(Error::InvalidPolicy { message, problems: Vec::new() });
+            return Err(Error::InvalidPolicy { message, problems: Vec::new(), cause: None });
         }
         let mut warnings = in_document_order(warnings, &called);
         if sources.len() > 1 {

@@ -175,7 +175,7 @@ impl Governor {
             return Err(evidence_conflict(&record, "claimed", &why));
         }
         let (Some(resolution), Some(grant)) = (record.resolution, record.grant.clone()) else {
-            return Err(Error::Internal { message: format!("{id} is approved without a record") });
+            return Err(Error::internal(format!("{id} is approved without a record")));
         };
         let answer = inner.log.record(&resolution)?;
         if let Some(why) = self.unpermitted(record.risk, &intent.required_capabilities, now) {
@@ -235,7 +235,7 @@ impl Governor {
             return Err(self
                 .open_escalation(id)
                 .err()
-                .unwrap_or_else(|| Error::Internal { message: format!("{id} is open and has ended") }));
+                .unwrap_or_else(|| Error::internal(format!("{id} is open and has ended"))));
         };
         let answer = self.inner.log.record(&resolution)?;
         let offer = record.on_approval;

@@ -105,7 +105,7 @@ impl Governor {
         let evidence = self.inner.log.evidence(&answer)?;
         let resolution = evidence.detail.get("resolution").cloned().unwrap_or_default();
         let part = |name: &str| resolution.get(name).cloned().unwrap_or_default();
-        let unreadable = |error: serde_json::Error| Error::storage(format!("{answer} cannot be read: {error}"));
+        let unreadable = |error: serde_json::Error| Error::storage(format!("{answer} cannot be read")).caused_by(error);
         let mut next = record.clone();
         next.state = serde_json::from_value(part("state")).map_err(unreadable)?;
         next.votes = serde_json::from_value(part("votes")).map_err(unreadable)?;

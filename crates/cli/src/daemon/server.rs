@@ -214,7 +214,7 @@ impl Server {
 
 /// Converts an answer to JSON for the socket.
 fn json(answer: &impl Serialize) -> Result<Value, Error> {
-    serde_json::to_value(answer).map_err(|error| Error::Internal { message: error.to_string() })
+    serde_json::to_value(answer).map_err(|error| Error::internal(error.to_string()))
 }
 
 /// Listens on a socket. Only the owner of the store's lock gets here, so an existing socket file is unused.

@@ -162,7 +162,7 @@ impl Home {
 
     /// Creates a governor's settings from the configuration and the policies of the home.
     pub(crate) fn builder(&self, config: &Config) -> Result<GovernorBuilder, String> {
-        let policies = PolicySet::from_file(self.policy()).map_err(|error| error.to_string())?;
+        let policies = PolicySet::from_file(self.policy()).map_err(|error| error.message())?;
         let builder = Governor::builder().durability(config.durability).policies(policies);
         let builder = builder.verification(OpenVerification::Behind);
         Ok(match &config.checkpoints {

@@ -92,7 +92,8 @@ impl Engine {
         let host = dialect.host();
         let agent = agent.unwrap_or_else(|| host.name().to_owned());
         let hearing = Hearing { engine: self, dialect, agent: &agent, host, event: &event, started };
-        let ruling = hearing.rule().unwrap_or_else(|error| Ruling::Deny(format!("rulekeep refuses: {error}")));
+        let ruling =
+            hearing.rule().unwrap_or_else(|error| Ruling::Deny(format!("rulekeep refuses: {}", error.message())));
         dialect.answer(&event, &ruling)
     }
 

@@ -126,7 +126,7 @@ impl Options {
         let mut tally = Tally::new(self.span(governor));
         match governor.log().export(&range, &mut tally, &mut |_, _| {}) {
             Ok(_) => Ok((tally, None)),
-            Err(error @ Error::ChainBroken { .. }) => Ok((tally, Some(error.to_string()))),
+            Err(error @ Error::ChainBroken { .. }) => Ok((tally, Some(error.message()))),
             Err(error) => Err(described(error)),
         }
     }
@@ -153,5 +153,5 @@ fn write_new(path: &Path, text: &str) -> Result<(), String> {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
 fn described(error: Error) -> String {
-    format!("{}: {error}", error.code())
+    format!("{}: {}", error.code(), error.message())
 }

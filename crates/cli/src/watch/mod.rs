@@ -97,7 +97,7 @@ pub fn run(call: &Calls<'_>, options: &Options) -> Result<(), String> {
 ///
 /// Returns the errors of [`run`], and a message if the store cannot be opened.
 pub fn run_on_store(store: &Path, options: &Options) -> Result<(), String> {
-    let described = |error: rulekeep::Error| format!("{}: {error}", error.code());
+    let described = |error: rulekeep::Error| format!("{}: {}", error.code(), error.message());
     let governor = Governor::open(store).map_err(described)?;
     let gateway = Gateway::new(&governor).map_err(described)?;
     let call = |method: &str, params| call_on(&gateway, &Access::Everything, method, &params).map_err(described);

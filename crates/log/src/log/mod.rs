@@ -323,7 +323,7 @@ impl ProofLog {
         // The index's folder is free once sled is dropped; then the store's folder is.
         self.parts.index.close();
         match self.parts.queue.refusal() {
-            _ if joined.is_err() => Err(Error::Internal { message: "the writer panicked".to_owned() }),
+            _ if joined.is_err() => Err(Error::internal("the writer panicked")),
             Some(refusal @ Refusal::Failed(_)) => Err(refusal.error()),
             _ => Ok(()),
         }
@@ -336,7 +336,7 @@ impl ProofLog {
         if open.is_none() || self.parts.queue.has_failed() {
             return Err(self.parts.queue.refused("the log is closed"));
         }
-        write(&self.parts.journal).map_err(|error| Error::storage(format!("cannot write {name}: {error}")))
+        write(&self.parts.journal).map_err(|error| Error::storage(format!("cannot write {name}")).caused_by(error))
     }
 
     #[cfg(test)]

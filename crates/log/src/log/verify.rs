@@ -25,7 +25,7 @@ impl ProofLog {
             held: held.as_ref().and_then(|held| held.as_ref().ok()),
             manner: Manner { threads: options.threads, progress, stop: None },
         };
-        let (mut found, differs) = verify::verify(&self.parts, &verifying).map_err(|error| read_error(&error))?;
+        let (mut found, differs) = verify::verify(&self.parts, &verifying).map_err(read_error)?;
         if found.valid {
             found.checked.view = match (held, differs) {
                 (None, _) => ViewFinding::NotCompared,

@@ -166,8 +166,8 @@ impl Keys {
     pub(super) fn restored(governor: &Governor, time: Time) -> Result<Self, Error> {
         let mut table = Table::default();
         for (key, value) in Extension::of(governor).states(&[KEY_PREFIX]) {
-            let record: KeyRecord = serde_json::from_str(&value).map_err(|error| Error::StorageUnavailable {
-                message: format!("the state {key} is not an API key that this version can read: {error}"),
+            let record: KeyRecord = serde_json::from_str(&value).map_err(|error| {
+                Error::storage(format!("the state {key} is not an API key that this version can read")).caused_by(error)
             })?;
             table.add(Entry::new(record, &time));
         }
@@ -347,7 +347,7 @@ fn record_end(governor: &Governor, entry: &Entry, cause: &str) -> Result<(), Err
 
 fn keep(governor: &Governor, record: &KeyRecord, cause: &str) -> Result<(), Error> {
     let value = serde_json::to_string(record)
-        .map_err(|error| Error::Internal { message: format!("a key cannot be serialized: {error}") })?;
+        .map_err(|error| Error::internal("a key cannot be serialized").caused_by(error))?;
     Extension::of(governor).keep(key_of(record.id), value, cause, Wait::OnDisk)
 }
 
