@@ -255,12 +255,6 @@ pub enum Error {
         #[source]
         cause: Option<Cause>,
     },
-    /// The call needs a Cargo feature that this program was built without.
-    #[error("this program was built without {feature}: build it with the feature `{feature}` of rulekeep")]
-    NotBuilt {
-        /// The feature's name in `Cargo.toml`.
-        feature: &'static str,
-    },
     /// A bug in this library.
     #[error("internal error: {message}")]
     Internal {
@@ -309,7 +303,6 @@ impl Error {
             Self::InvalidPolicy { .. } | Self::PolicyFailed { .. } => error_code::POLICY_ERROR,
             Self::RateLimited { .. } => error_code::RATE_LIMITED,
             Self::Internal { .. } => error_code::INTERNAL,
-            Self::NotBuilt { .. } => error_code::NOT_IMPLEMENTED,
             Self::ChainBroken { .. } | Self::Contradicted { .. } => error_code::CHAIN_BROKEN,
             Self::StorageUnavailable { .. } => error_code::STORAGE_UNAVAILABLE,
         }
@@ -333,7 +326,6 @@ impl Error {
             Self::EvidenceErased { proof_id } => Some(json!({ "proofId": proof_id, "erased": true })),
             Self::RateLimited { .. } => Some(json!({ "retryAfter": self.retry_after() })),
             Self::PayloadTooLarge { size, limit, .. } => Some(json!({ "size": size, "limit": limit })),
-            Self::NotBuilt { feature } => Some(json!({ "feature": feature })),
             Self::ExportBroken { line, expected, found } => {
                 Some(json!({ "line": line, "expected": expected, "found": found }))
             }
