@@ -1,6 +1,8 @@
 //! A store with damage that opening does not read: each program answers at once, finds the damage in the background,
 //! and from then on refuses decisions.
 
+#![allow(clippy::unwrap_used)] // a fixture that cannot go on fails its test
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
