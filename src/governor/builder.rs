@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 
 use crate::governor::decider::{calls::Calls, latency::Latency};
-use crate::governor::extension::Extensions;
+use crate::governor::extension::{Extension, Extensions};
 use crate::governor::intake::input_text::{InputText, Inputs, Retention};
 use crate::governor::intake::{catalogue::Loaded, risk::ActionFloors};
 use crate::governor::log::decision_clock::DecisionClock;
@@ -184,7 +184,7 @@ impl GovernorBuilder {
     ///
     /// # Errors
     ///
-    /// The errors of [`Governor::open`]; [`Error::Policy`] when the policy set that was last in force no longer loads
+    /// The errors of [`Governor::open`]; [`Error::InvalidPolicy`] when the policy set that was last in force no longer loads
     /// or the labeled requests are invalid.
     pub fn open(self, folder: impl AsRef<Path>) -> Result<Governor, Error> {
         let folder: PathBuf = folder.as_ref().to_owned();
@@ -220,7 +220,7 @@ impl GovernorBuilder {
         };
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let (log, startup) =
-            ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, &error))?;
+            ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, error))?;
         self.assemble(log, startup)
     }
 
@@ -229,7 +229,7 @@ impl GovernorBuilder {
     pub(crate) fn open_files(self, files: Arc<dyn crate::store::Files>) -> Result<Governor, Error> {
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let opened = ProofLog::open_files(files, None, None, &LogOptions::default(), self.clock.now(), fresh);
-        let (log, startup) = opened.map_err(|error| open_error(&Place::Memory, &error))?;
+        let (log, startup) = opened.map_err(|error| open_error(&Place::Memory, error))?;
         self.assemble(log, startup)
     }
 
@@ -289,6 +289,7 @@ impl GovernorBuilder {
             queue: restored.queue,
             given: restored.given,
             watch: OnceLock::new(),
+            mended: OnceLock::new(),
         });
         let decider = Arc::new(Decider {
             base: Arc::clone(&base),
@@ -321,6 +322,13 @@ impl GovernorBuilder {
                 boot_id,
             }),
         };
+        let weak = Extension::of(&governor).weakly();
+        let mended = move || {
+            if let Some(governor) = weak.upgrade() {
+                governor.inner.extensions.running().iter().for_each(|follower| follower.expire(&governor));
+            }
+        };
+        let _ = governor.inner.approvals.mended.set(Box::new(mended));
         #[cfg(feature = "checkpoints")]
         governor.start_checkpoints()?;
         telemetry::describe();
@@ -340,9 +348,10 @@ impl GovernorBuilder {
     }
 }
 
-fn open_error(place: &Place, error: &OpenLogError) -> Error {
-    match place {
-        Place::Folder(folder) | Place::ReadOnly(folder) => Error::storage(format!("{}: {error}", folder.display())),
-        Place::Memory => Error::storage(error.to_string()),
-    }
+fn open_error(place: &Place, error: OpenLogError) -> Error {
+    let place = match place {
+        Place::Folder(folder) | Place::ReadOnly(folder) => folder.display().to_string(),
+        Place::Memory => "a store in memory".to_owned(),
+    };
+    Error::storage(place).caused_by(error)
 }

@@ -264,6 +264,8 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when an entry could not be written.
     pub fn close(&self) -> Result<(), Error> {
+        // First, because the threads stopped next may wait for it.
+        self.inner.base.log.stop_verifying();
         self.inner.extensions.running().iter().for_each(|follower| follower.stop());
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();

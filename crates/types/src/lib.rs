@@ -55,7 +55,7 @@ pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
 pub use decision::{Decision, Outcome, OutcomeReport};
 pub use enforcement::{DenialClass, Enforcement, InputEnforcement};
-pub use error::{Error, InvalidValue, Problem, Severity, excerpt};
+pub use error::{Cause, Error, InvalidValue, Problem, Severity, excerpt};
 pub use error_code::{ERROR_CODES, ErrorCode};
 pub use escalation::{
     ApprovalOffer, Escalation, EscalationPage, EscalationQuery, EscalationState, Resolved, Review, ReviewNeed, Vote,

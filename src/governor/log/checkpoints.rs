@@ -289,7 +289,7 @@ impl Governor {
     pub(crate) fn signed(&self, entries: u64, root: Digest) -> Result<Option<String>, Error> {
         let Some(key) = &self.inner.checkpoints.key else { return Ok(None) };
         let signed = Checkpoint::new(key.name(), entries, root).and_then(|checkpoint| checkpoint.sign(key));
-        signed.map(Some).map_err(|error| Error::Internal { message: error.to_string() })
+        signed.map(Some).map_err(|error| Error::internal(error.to_string()))
     }
 
     /// Starts periodic checkpoints, if configured.
@@ -305,7 +305,7 @@ impl Governor {
             true
         };
         let background = Background::start("rulekeep-checkpoint", every, work)
-            .map_err(|error| Error::storage(format!("cannot start a thread: {error}")))?;
+            .map_err(|error| Error::storage("cannot start a thread").caused_by(error))?;
         checkpoints.regular.hold().background = Some(background);
         Ok(())
     }
@@ -315,8 +315,9 @@ impl Governor {
         let background = self.inner.checkpoints.regular.hold().background.take();
         let Some(background) = background else { return Ok(()) };
         background.stop();
-        // A log that accepts no entries is not signed; it reports the reason itself.
-        if self.inner.base.log.refusal().is_some() { Ok(()) } else { self.made_checkpoint().map(drop) }
+        // A log that accepts no entries is not signed, and reports the reason itself; nor is an unverified one.
+        let is_signed = self.inner.base.log.refusal().is_none() && self.inner.base.log.is_verified();
+        if is_signed { self.made_checkpoint().map(drop) } else { Ok(()) }
     }
 
     fn made_checkpoint(&self) -> Result<Made, Error> {
@@ -331,7 +332,7 @@ impl Governor {
                 return Ok(same.clone());
             }
             let signed = Checkpoint::new(key.name(), size, root).and_then(|checkpoint| checkpoint.sign(key));
-            let note = signed.map_err(|error| Error::Internal { message: error.to_string() })?;
+            let note = signed.map_err(|error| Error::internal(error.to_string()))?;
             self.inner.base.log.keep_checkpoint(&note)?;
             let made = Made { size, note: note.into() };
             *newest = Some(made.clone());

@@ -95,7 +95,7 @@ pub enum OpenLogError {
     Lock(#[from] LockError),
     #[error(transparent)]
     Store(#[from] store::OpenError),
-    #[error("cannot {0}: {1}")]
+    #[error("cannot {0}")]
     Io(&'static str, #[source] std::io::Error),
     #[error("{0} is a file, not a folder")]
     NotAFolder(PathBuf),
@@ -115,7 +115,7 @@ impl ProofLog {
                 if folder.exists() && !folder.is_dir() {
                     return Err(OpenLogError::NotAFolder(folder.clone()));
                 }
-                make_folder(folder)?;
+                make_folder(folder).map_err(|error| OpenLogError::Io("make the folder", error))?;
                 let files = RealFiles::open(folder).map_err(|error| OpenLogError::Io("open the folder", error))?;
                 store::refuse_foreign(&files)?;
                 let lock = FolderLock::acquire(&files)?;
@@ -495,8 +495,7 @@ fn carry_out(
 /// Number of attempts to read a log that another process writes to.
 const READ_TRIES: u32 = 5;
 
-pub(crate) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
-    let error = |error| OpenLogError::Io("make the folder", error);
+pub(crate) fn make_folder(folder: &Path) -> std::io::Result<()> {
     let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let made: Vec<&Path> = folder.ancestors().take_while(is_new).collect();
     let mut builder = std::fs::DirBuilder::new();
@@ -505,11 +504,11 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     // changed.
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(error)?;
+    builder.create(folder)?;
     // A folder whose name is not on disk is lost with its content in a power failure.
     for parent in made.iter().filter_map(|made| made.parent()) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        RealFiles::open(parent).and_then(|parent| parent.sync_dir(Path::new(""))).map_err(error)?;
+        RealFiles::open(parent).and_then(|parent| parent.sync_dir(Path::new("")))?;
     }
     Ok(())
 }

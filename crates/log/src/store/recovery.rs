@@ -56,7 +56,7 @@ pub enum OpenError {
     Older(u32),
     #[error("the journal is not the one that was verified before")]
     NotAsKnown,
-    #[error("cannot {0}: {1}")]
+    #[error("cannot {0}")]
     Io(&'static str, #[source] io::Error),
 }
 

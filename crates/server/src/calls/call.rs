@@ -111,14 +111,14 @@ pub(crate) fn to_bytes(answer: &impl Serialize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::with_capacity(USUAL_ANSWER);
     match serde_json::to_writer(&mut bytes, answer) {
         Ok(()) => Ok(bytes),
-        Err(error) => Err(Error::Internal { message: format!("an answer cannot be serialized: {error}") }),
+        Err(error) => Err(Error::internal("an answer cannot be serialized").caused_by(error)),
     }
 }
 
 /// Takes the bytes of a response as JSON.
 pub(crate) fn to_raw(answer: Vec<u8>) -> Result<Box<RawValue>, Error> {
     let text = String::from_utf8(answer).ok().and_then(|text| RawValue::from_string(text).ok());
-    text.ok_or_else(|| Error::Internal { message: "an answer is not JSON".to_owned() })
+    text.ok_or_else(|| Error::internal("an answer is not JSON"))
 }
 
 /// Bytes that most verdicts fit in.

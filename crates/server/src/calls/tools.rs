@@ -254,8 +254,7 @@ pub enum ChangedTools {
 impl ChangedTools {
     fn one(gateway: &Gateway, change: ToolChange) -> Result<Self, Error> {
         let mut tools = gateway.governor().tools().change(&[change])?;
-        let tool =
-            tools.pop().ok_or_else(|| Error::Internal { message: "a tool change returned no tool".to_owned() })?;
+        let tool = tools.pop().ok_or_else(|| Error::internal("a tool change returned no tool"))?;
         Ok(Self::One(tool))
     }
 

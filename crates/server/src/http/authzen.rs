@@ -239,7 +239,7 @@ impl Call for EvaluateEach {
     }
 
     fn run(self, _: &Gateway) -> Result<EvaluatedAll, Error> {
-        Err(Error::Internal { message: "several evaluations need an API key".to_owned() })
+        Err(Error::internal("several evaluations need an API key"))
     }
 
     fn run_for(self, admitted: &Admitted) -> Result<EvaluatedAll, Error> {
@@ -344,7 +344,7 @@ impl From<Result<Evaluated, Error>> for EvaluatedEach {
             Ok(decided) => Self::Decided(decided),
             Err(error) => {
                 let error =
-                    EvaluatedError { status: error.http_status(), code: error.code(), message: error.to_string() };
+                    EvaluatedError { status: error.http_status(), code: error.code(), message: error.message() };
                 Self::Refused { decision: false, context: EvaluatedFault { error } }
             }
         }
@@ -478,7 +478,7 @@ mod tests {
     /// If the rubric reads another context key, it must be added to the list.
     #[test]
     fn what_the_rubric_reads_of_a_context_is_lifted() {
-        let rubric = include_str!("../../../../src/governor/risk.rs");
+        let rubric = include_str!("../../../../src/governor/intake/risk.rs");
         let read: Vec<&str> = rubric
             .split("context.get(")
             .skip(1)

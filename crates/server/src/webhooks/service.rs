@@ -353,7 +353,7 @@ fn still_ending(id: WebhookId) -> Error {
 
 fn keep_record(governor: &Governor, record: &EndpointRecord, cause: &str) -> Result<(), Error> {
     let value = serde_json::to_string(record)
-        .map_err(|error| Error::Internal { message: format!("an endpoint cannot be serialized: {error}") })?;
+        .map_err(|error| Error::internal("an endpoint cannot be serialized").caused_by(error))?;
     Extension::of(governor).keep(format!("{ENDPOINT}{}", record.id), value, cause, Wait::Committed)
 }
 
@@ -365,7 +365,7 @@ fn keep_place(governor: &Governor, id: WebhookId, note: &Note, cause: &str) -> R
 }
 
 fn restored<T: DeserializeOwned>(value: &str) -> Result<T, Error> {
-    serde_json::from_str(value).map_err(|error| Error::storage(format!("an endpoint's state cannot be read: {error}")))
+    serde_json::from_str(value).map_err(|error| Error::storage("an endpoint's state cannot be read").caused_by(error))
 }
 
 /// Maximum number of endpoints, each with its own thread.

@@ -93,7 +93,7 @@ impl PolicyCases {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] with every problem found.
+    /// [`Error::InvalidPolicy`] with every problem found.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         Self::parse(text, PolicyFormat::Toml, "toml")
     }
@@ -102,7 +102,7 @@ impl PolicyCases {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] with every problem found.
+    /// [`Error::InvalidPolicy`] with every problem found.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         Self::parse(text, PolicyFormat::Json, "json")
     }
@@ -111,7 +111,7 @@ impl PolicyCases {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] with every problem found.
+    /// [`Error::InvalidPolicy`] with every problem found.
     pub fn parse(text: &str, format: PolicyFormat, name: &str) -> Result<Self, Error> {
         let (cases, problems) = document::read(text, format, Self::MAX_BYTES, too_large, read::read);
         let is_error = |problem: &Problem| problem.severity == Severity::Error;
@@ -125,7 +125,7 @@ impl PolicyCases {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] if the file cannot be read, has another extension, or contains a document with problems.
+    /// [`Error::InvalidPolicy`] if the file cannot be read, has another extension, or contains a document with problems.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let file = File::read(path.as_ref(), "cases", Self::MAX_BYTES, too_large)?;
         Self::parse(&file.text, file.format, &file.name)
