@@ -300,7 +300,7 @@ impl Governor {
         let inner = Arc::downgrade(&self.inner);
         let work = move || {
             let Some(inner) = inner.upgrade() else { return false };
-            let failed = Self { inner: Arc::clone(&inner) }.made_checkpoint().err().map(|error| error.to_string());
+            let failed = Self { inner: Arc::clone(&inner) }.made_checkpoint().err().map(|error| error.message());
             inner.checkpoints.regular.hold().failed = failed;
             true
         };
