@@ -8,8 +8,7 @@ mod agent;
 mod capability;
 mod classification;
 mod constraints;
-#[doc(hidden)]
-pub mod context_key;
+mod context_key;
 mod cursor;
 mod decision;
 pub mod document;
