@@ -11,7 +11,7 @@ use super::policies::{PolicySets, PolicyState};
 use super::risk::ActionFloors;
 use super::state_kinds::Restored;
 use super::{Governor, Inner, catalogue, kill_switch};
-use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
+use crate::model::{Error, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -55,7 +55,6 @@ pub struct GovernorBuilder {
     verifying: OpenVerification,
     input_text: InputText,
     retention: Retention,
-    progress: Option<OnProgress>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
@@ -75,7 +74,6 @@ impl GovernorBuilder {
             verifying: OpenVerification::default(),
             input_text: InputText::default(),
             retention: Retention::default(),
-            progress: None,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
@@ -156,13 +154,6 @@ impl GovernorBuilder {
         self
     }
 
-    /// Calls `progress` while the log is opened, with the number of entries read and the least number there are. It is
-    /// called on the opening thread, every few thousand entries.
-    pub fn on_open_progress(mut self, progress: impl Fn(LogProgress) + Send + Sync + 'static) -> Self {
-        self.progress = Some(OnProgress(Arc::new(progress)));
-        self
-    }
-
     /// Sets the source of time. Default: the system clock.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -210,7 +201,6 @@ impl GovernorBuilder {
             durability: self.durability,
             cache_bytes: self.cache_bytes,
             verifying: self.verifying,
-            progress: self.progress.clone(),
             ..LogOptions::default()
         };
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
@@ -278,8 +268,6 @@ impl GovernorBuilder {
                 boot_id,
             }),
         };
-        #[cfg(feature = "checkpoints")]
-        governor.start_checkpoints()?;
         telemetry::describe();
         governor.publish_pending();
         // A broken log accepts no entries; its decisions are refused anyway.

@@ -382,13 +382,8 @@ impl Governor {
     /// [`Error::StorageUnavailable`] when an entry could not be written.
     pub fn close(&self) -> Result<(), Error> {
         self.inner.extensions.stop();
-        #[cfg(feature = "checkpoints")]
-        let last_checkpoint = self.stop_checkpoints();
         self.inner.write_cursors(None);
-        self.inner.log.close()?;
-        #[cfg(feature = "checkpoints")]
-        last_checkpoint?;
-        Ok(())
+        self.inner.log.close()
     }
 }
 

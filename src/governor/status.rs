@@ -145,12 +145,9 @@ impl Governor {
     }
 
     fn proof_chain(&self, log: &LogState, warnings: &mut Vec<String>) -> Health {
-        let failure = self.checkpoint_failure();
-        let has_failed = failure.is_some();
-        warnings.extend(failure.map(|failure| format!("the last checkpoint could not be made: {failure}")));
         warnings.extend(log.overdue.iter().cloned());
         let clock = self.inner.clock.warnings();
-        let is_degraded = has_failed || !log.overdue.is_empty() || clock.iter().any(|(_, degrades)| *degrades);
+        let is_degraded = !log.overdue.is_empty() || clock.iter().any(|(_, degrades)| *degrades);
         warnings.extend(clock.into_iter().map(|(warning, _)| warning));
         if log.erased_evidence > 0 {
             warnings.push(format!(
@@ -193,17 +190,6 @@ impl Governor {
                 (count(&day), count(&day.clone().decision(Decision::Escalate)))
             }
         }
-    }
-
-    #[cfg(feature = "checkpoints")]
-    fn checkpoint_failure(&self) -> Option<String> {
-        self.inner.checkpoints.failure()
-    }
-
-    #[cfg(not(feature = "checkpoints"))]
-    #[allow(clippy::unused_self)] // as it is with the feature
-    fn checkpoint_failure(&self) -> Option<String> {
-        None
     }
 
     /// Returns whether the parser still recognizes a plain request.
