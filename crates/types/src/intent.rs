@@ -72,9 +72,7 @@ crate::parts::outward! {
     /// assert_eq!(intent.required_capabilities[0].as_str(), "email:send");
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Deserialize)]
     pub struct Intent from IntentParts {
         /// The identifier, assigned on parsing, or on enforcing an intent without one.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 //! Such a struct is `#[non_exhaustive]`, so that a field can be added without breaking callers. The engines, which are
 //! other crates, build it from its parts: a struct with the same fields that is not part of the public API.
 
-/// Defines a non-exhaustive struct and its parts.
+/// Defines a non-exhaustive struct of the contract's JSON and its parts.
 macro_rules! outward {
     (
         $(#[$meta:meta])*
@@ -12,6 +12,9 @@ macro_rules! outward {
         }
     ) => {
         $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        #[serde(rename_all = "camelCase")]
         #[non_exhaustive]
         pub struct $name {
             $( $(#[$field_meta])* $visible $field: $kind, )+
