@@ -16,7 +16,7 @@ use crate::governor::rules::limits::Counters;
 use crate::governor::rules::policies::{PolicySets, PolicyState};
 use crate::governor::state_kinds::Restored;
 use crate::governor::{Alerting, Approvals, Base, Decider, Governor, Inner, Intake, Past, Roster, Rules, TaskBook};
-use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
+use crate::model::{Error, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -60,7 +60,6 @@ pub struct GovernorBuilder {
     verifying: OpenVerification,
     input_text: InputText,
     retention: Retention,
-    progress: Option<OnProgress>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
@@ -80,7 +79,6 @@ impl GovernorBuilder {
             verifying: OpenVerification::default(),
             input_text: InputText::default(),
             retention: Retention::default(),
-            progress: None,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
@@ -161,13 +159,6 @@ impl GovernorBuilder {
         self
     }
 
-    /// Calls `progress` while the log is opened, with the number of entries read and the least number there are. It is
-    /// called on the opening thread, every few thousand entries.
-    pub fn on_open_progress(mut self, progress: impl Fn(LogProgress) + Send + Sync + 'static) -> Self {
-        self.progress = Some(OnProgress(Arc::new(progress)));
-        self
-    }
-
     /// Sets the source of time. Default: the system clock.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -215,7 +206,6 @@ impl GovernorBuilder {
             durability: self.durability,
             cache_bytes: self.cache_bytes,
             verifying: self.verifying,
-            progress: self.progress.clone(),
             ..LogOptions::default()
         };
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
@@ -329,8 +319,6 @@ impl GovernorBuilder {
             }
         };
         let _ = governor.inner.approvals.mended.set(Box::new(mended));
-        #[cfg(feature = "checkpoints")]
-        governor.start_checkpoints()?;
         telemetry::describe();
         governor.inner.approvals.publish_pending();
         // A broken log accepts no entries; its decisions are refused anyway.

@@ -7,8 +7,8 @@ use serde_json::Map;
 
 use crate::governor::{Governor, Log};
 use crate::model::{
-    Components, Decision, Error, Health, IntentId, JournalStatus, KillSwitchEntry, LogProgress, Metrics,
-    SystemStatus, Timestamp, VerificationState,
+    Components, Decision, Error, Health, IntentId, JournalStatus, KillSwitchEntry, LogProgress, Metrics, SystemStatus,
+    Timestamp, VerificationState,
 };
 use crate::parse::ParseRequest;
 use crate::proof::{LogState, Probe, ProofQuery};
@@ -121,17 +121,11 @@ impl Governor {
     }
 
     fn proof_chain(&self, log: &LogState, warnings: &mut Vec<String>) -> Health {
-        #[cfg(feature = "checkpoints")]
-        let failure = self.inner.checkpoints.failure();
-        #[cfg(not(feature = "checkpoints"))]
-        let failure: Option<String> = None;
-        let has_failed = failure.is_some();
-        warnings.extend(failure.map(|failure| format!("the last checkpoint could not be made: {failure}")));
         let verification = self.inner.base.log.verification_state();
         warnings.extend(told_verification(&verification));
         warnings.extend(log.overdue.iter().cloned());
         let clock = self.inner.base.clock.warnings();
-        let is_degraded = has_failed || !log.overdue.is_empty() || clock.iter().any(|(_, degrades)| *degrades);
+        let is_degraded = !log.overdue.is_empty() || clock.iter().any(|(_, degrades)| *degrades);
         warnings.extend(clock.into_iter().map(|(warning, _)| warning));
         if log.erased_evidence > 0 {
             warnings.push(format!(

@@ -59,7 +59,7 @@ impl<'a> From<&'a String> for Input<'a> {
     }
 }
 
-crate::parts::outward! {
+crate::parts::with_parts! {
     /// An agent's request: the action, its risk, and the capabilities it requires.
     ///
     /// `Governor::parse` creates intents from text and tool calls. A runtime that knows what a

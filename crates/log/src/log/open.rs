@@ -24,9 +24,7 @@ use crate::store::{
     self, Blocks, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles,
     OverlayFiles, Position, Reader, RealFiles, StoreId, ViewError,
 };
-use rulekeep_types::{
-    Breakage, ChainPosition, LogProgress, OnProgress, OpenVerification, Recovered, Sequence, Timestamp,
-};
+use rulekeep_types::{Breakage, ChainPosition, OpenVerification, Recovered, Sequence, Timestamp};
 
 /// The place where a log is stored.
 #[derive(Debug, Clone)]
@@ -52,8 +50,6 @@ pub struct LogOptions {
     pub journal: JournalOptions,
     /// The time at which the whole journal is verified.
     pub verifying: OpenVerification,
-    /// Receives the progress of opening.
-    pub progress: Option<OnProgress>,
     /// The log accepts no entries.
     pub is_read_only: bool,
 }
@@ -67,7 +63,6 @@ impl Default for LogOptions {
             lateness: Lateness::DEFAULT,
             journal: JournalOptions::default(),
             verifying: OpenVerification::default(),
-            progress: None,
             is_read_only: false,
         }
     }
@@ -345,13 +340,11 @@ fn read(
         (index, load_error, persisting) = (fresh, None, Some(store));
     }
     let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
-    let tell = options.progress.as_ref().map(|told| |done, of| (told.0)(LogProgress::new(done, of)));
     let opening = store::Opening {
         view: view_entries,
         known: None,
         fresh,
         options: JournalOptions { nonce: fresh.0, ..options.journal },
-        progress: tell.as_ref().map(|tell| tell as &dyn Fn(u64, u64)),
     };
     let behind = match mark.filter(|_| options.verifying == OpenVerification::Behind) {
         Some(mark) => open_known(files, &mut index, &mark, &opening)?,

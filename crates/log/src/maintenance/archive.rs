@@ -29,13 +29,8 @@ impl ProofLog {
         Ok(())
     }
 
-    /// Number of segments, from the first on, that hold only entries before that time.
-    #[cfg(test)]
-    pub(crate) fn archivable(&self, before: Timestamp) -> Result<usize, Error> {
-        self.archivable_up_to(before, u64::MAX)
-    }
-
-    /// Like `archivable`, but counts no segment that holds the entry `wanted` or a later one.
+    /// Number of segments, from the first on, that hold only entries before that time, and neither the entry `wanted`
+    /// nor a later one.
     pub fn archivable_up_to(&self, before: Timestamp, wanted: u64) -> Result<usize, Error> {
         self.flush()?;
         let mut count = 0;
@@ -200,14 +195,23 @@ fn not_archived(error: ArchiveError) -> Error {
 }
 
 #[cfg(test)]
-impl ProofLog {
-    /// Returns the number of entries and the root over them.
-    pub(crate) fn shared_root(&self) -> (u64, Digest) {
-        self.parts.journal.reader.tree_head()
-    }
+mod tests {
+    use super::*;
 
-    /// Returns the root over the first `size` entries.
-    pub(crate) fn root_of(&self, size: u64) -> Digest {
-        self.parts.journal.reader.root_at(size).unwrap()
+    impl ProofLog {
+        /// Number of segments, from the first on, that hold only entries before that time.
+        pub(crate) fn archivable(&self, before: Timestamp) -> Result<usize, Error> {
+            self.archivable_up_to(before, u64::MAX)
+        }
+
+        /// Returns the number of entries and the root over them.
+        pub(crate) fn shared_root(&self) -> (u64, Digest) {
+            self.parts.journal.reader.tree_head()
+        }
+
+        /// Returns the root over the first `size` entries.
+        pub(crate) fn root_of(&self, size: u64) -> Digest {
+            self.parts.journal.reader.root_at(size).unwrap()
+        }
     }
 }

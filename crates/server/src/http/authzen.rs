@@ -6,7 +6,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::calls::decisions::is_granted;
@@ -232,11 +232,6 @@ impl Call for EvaluateEach {
     .for_agents()
     .errors(&[404, 422]);
     type Answer = EvaluatedAll;
-
-    fn together() -> Value {
-        let given = crate::calls::required_together;
-        json!({ "anyOf": [given(&["evaluations"]), given(&["subject", "action", "resource"])] })
-    }
 
     fn run(self, _: &Gateway) -> Result<EvaluatedAll, Error> {
         Err(Error::internal("several evaluations need an API key"))

@@ -102,7 +102,7 @@ impl App {
         let (parts, _) = request.into_parts();
         match asked::check_head(&parts) {
             Err(error) => self.frame(&parts).refusal(&error.into()),
-            Ok(()) => self.frame(&parts).answer(openapi::document()),
+            Ok(()) => self.frame(&parts).answer(openapi::DOCUMENT),
         }
     }
 

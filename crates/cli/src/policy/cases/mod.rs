@@ -80,7 +80,6 @@ pub use report::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct PolicyCases {
-    name: String,
     cases: Vec<read::Case>,
     equivalents: Vec<read::Equivalent>,
 }
@@ -129,21 +128,6 @@ impl PolicyCases {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let file = File::read(path.as_ref(), "cases", Self::MAX_BYTES, too_large)?;
         Self::parse(&file.text, file.format, &file.name)
-    }
-
-    /// The name in the document; empty if it has none.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Number of cases.
-    pub fn len(&self) -> usize {
-        self.cases.len()
-    }
-
-    /// Returns whether there are no cases.
-    pub fn is_empty(&self) -> bool {
-        self.cases.is_empty()
     }
 
     /// Runs every case against a policy set. `reader` parses cases that are texts.
