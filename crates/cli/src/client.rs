@@ -6,13 +6,17 @@
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::{Governor, GovernorBuilder};
 use rulekeep_server::Access;
+use rulekeep_server::calls::Call;
 use rulekeep_server::gateway::Gateway;
+use rulekeep_server::sidecar::Authenticate;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::home::Home;
@@ -49,7 +53,7 @@ impl From<rulekeep::Error> for Failure {
 /// A client for calls to a governor.
 pub(crate) enum Client {
     /// Calls go through a socket of the daemon.
-    Daemon(Mutex<Line>),
+    Daemon(Line),
     /// Calls go to a store that this process has open.
     Store {
         /// The gateway on the store.
@@ -71,7 +75,7 @@ impl Client {
 
     /// Creates a client for reading calls to the daemon; `None` if it does not run.
     pub(crate) fn daemon(home: &Home) -> Result<Option<Self>, String> {
-        Ok(Line::connect(&home.operator_socket())?.map(|line| Self::Daemon(Mutex::new(line))))
+        Ok(Line::operator(home)?.map(Self::Daemon))
     }
 
     /// Creates a client for reading calls on the store in a folder.
@@ -95,9 +99,9 @@ impl Client {
     pub(crate) fn operating(home: &Home) -> Result<Self, String> {
         home.check()?;
         let key = operator_key()?;
-        if let Some(mut line) = Line::connect(&home.operator_socket())? {
-            line.call("session/authenticate", &json!({ "key": key }))?;
-            return Ok(Self::Daemon(Mutex::new(line)));
+        if let Some(line) = Line::operator(home)? {
+            line.call::<IgnoredAny>("session/authenticate", &Authenticate { key })?;
+            return Ok(Self::Daemon(line));
         }
         let config = home.config()?;
         let governor = home.builder(&config)?.open(home.store()).map_err(describe)?;
@@ -106,23 +110,19 @@ impl Client {
         Ok(Self::Store { gateway: Box::new(gateway), access: Access::Key(key) })
     }
 
-    /// Creates a client on the agents' socket. Fails if no daemon runs.
-    pub(crate) fn agent(home: &Home, patience: Option<Duration>) -> Result<Self, Failure> {
-        let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message, details: Value::Null };
-        let line = Line::connect(&home.agent_socket()).map_err(failed)?;
-        let line =
-            line.ok_or_else(|| failed("the rulekeep daemon does not run; start it with: rulekeep up".to_owned()))?;
-        line.stream().set_read_timeout(patience).map_err(|error| failed(error.to_string()))?;
-        line.stream().set_write_timeout(patience).map_err(|error| failed(error.to_string()))?;
-        Ok(Self::Daemon(Mutex::new(line)))
+    /// Makes a call.
+    pub(crate) fn make<C: Call<Answer: DeserializeOwned> + Serialize>(&self, call: C) -> Result<C::Answer, Failure> {
+        match self {
+            Self::Daemon(line) => line.make::<C, _>(&call),
+            Self::Store { gateway, access } => Ok(access.make(gateway, call)?),
+        }
     }
 
-    /// Makes a call, for example `proof/query`.
-    #[allow(clippy::needless_pass_by_value)] // what is called with it is built for it
-    pub(crate) fn call(&self, method: &str, params: Value) -> Result<Value, Failure> {
+    /// Makes a call whose answer is only printed.
+    pub(crate) fn make_json<C: Call + Serialize>(&self, call: C) -> Result<Value, Failure> {
         match self {
-            Self::Daemon(line) => line.lock().unwrap_or_else(PoisonError::into_inner).call(method, &params),
-            Self::Store { gateway, access } => Ok(call_on(gateway, access, method, &params)?),
+            Self::Daemon(line) => line.make::<C, _>(&call),
+            Self::Store { gateway, access } => Ok(json!(access.make(gateway, call)?)),
         }
     }
 
@@ -134,12 +134,134 @@ impl Client {
         }
     }
 
+    /// The connection to the daemon; `None` for a store that this process has open.
+    pub(crate) const fn line(&self) -> Option<&Line> {
+        match self {
+            Self::Daemon(line) => Some(line),
+            Self::Store { .. } => None,
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Self::Store { gateway, .. } = self
+            && let Err(error) = gateway.governor().close()
+        {
+            eprintln!("the store was not closed cleanly: {}", describe(error));
+        }
+    }
+}
+
+/// Reads the operator's key from the environment.
+fn operator_key() -> Result<String, String> {
+    let key = std::env::var(OPERATOR_KEY).ok().filter(|key| !key.is_empty());
+    key.ok_or_else(|| format!("this needs the operator key that `rulekeep init` printed; set it as {OPERATOR_KEY}"))
+}
+
+/// The environment variable with the operator's key.
+pub(crate) const OPERATOR_KEY: &str = "RULEKEEP_OPERATOR_KEY";
+
+/// A connection to the daemon: JSON-RPC, one message per line.
+pub(crate) struct Line(Mutex<Connection>);
+
+struct Connection {
+    reader: BufReader<UnixStream>,
+    last: u64,
+}
+
+/// An answer of JSON-RPC, or a notification, which has no ID.
+#[derive(Deserialize)]
+struct Answer<A> {
+    id: Option<u64>,
+    result: Option<A>,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    message: String,
+    data: Option<Reason>,
+}
+
+#[derive(Deserialize)]
+struct Reason {
+    code: String,
+    #[serde(default)]
+    details: Value,
+}
+
+impl Line {
+    /// Connects to the operators' socket; `None` if no daemon runs.
+    pub(crate) fn operator(home: &Home) -> Result<Option<Self>, String> {
+        Self::connect(&home.operator_socket(), None)
+    }
+
+    /// Connects to the agents' socket. Fails if no daemon runs.
+    pub(crate) fn agent(home: &Home, patience: Option<Duration>) -> Result<Self, Failure> {
+        let line = Self::connect(&home.agent_socket(), patience).map_err(unreachable)?;
+        line.ok_or_else(|| unreachable("the rulekeep daemon does not run; start it with: rulekeep up".to_owned()))
+    }
+
+    /// Connects to a socket; `None` if nobody listens. Reads and writes fail after `patience`.
+    fn connect(socket: &Path, patience: Option<Duration>) -> Result<Option<Self>, String> {
+        let failed = |error| format!("{}: {error}", socket.display());
+        let stream = match UnixStream::connect(socket) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                return Ok(None);
+            }
+            connected => connected.map_err(failed)?,
+        };
+        stream.set_read_timeout(patience).and_then(|()| stream.set_write_timeout(patience)).map_err(failed)?;
+        Ok(Some(Self(Mutex::new(Connection { reader: BufReader::new(stream), last: 0 }))))
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a typed call. Parameters that are `None` are left out, because some calls refuse `null`.
+    fn make<C: Call + Serialize, A: DeserializeOwned>(&self, call: &C) -> Result<A, Failure> {
+        let mut params = json!(call);
+        if let Value::Object(fields) = &mut params {
+            fields.retain(|_, value| !value.is_null());
+        }
+        self.call(C::SPEC.method, &params)
+    }
+
+    /// Makes a call by name, for example one that the daemon adds to the protocol.
+    pub(crate) fn call<A: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<A, Failure> {
+        let mut connection = self.connection();
+        connection.last += 1;
+        let id = connection.last;
+        let mut line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
+        line.push('\n');
+        let written = connection.reader.get_ref().write_all(line.as_bytes());
+        written.map_err(|error| unreachable(format!("the call could not be sent to the daemon: {error}")))?;
+        loop {
+            let mut line = String::new();
+            let read = connection.reader.read_line(&mut line);
+            if read.map_err(|error| unreachable(format!("the daemon did not answer: {error}")))? == 0 {
+                return Err(unreachable("the daemon ended before it answered".to_owned()));
+            }
+            let unreadable = |why: &str| unreachable(format!("the daemon's answer cannot be read: {why}"));
+            let answer: Answer<A> = serde_json::from_str(&line).map_err(|error| unreadable(&error.to_string()))?;
+            match answer {
+                Answer { id: other, .. } if other != Some(id) => {} // a notification
+                Answer { error: Some(Refusal { message, data }), .. } => {
+                    let data = data.unwrap_or_else(|| Reason { code: "INTERNAL".to_owned(), details: Value::Null });
+                    return Err(Failure { code: data.code, message, details: data.details });
+                }
+                Answer { result, .. } => return result.ok_or_else(|| unreadable("it has no result")),
+            }
+        }
+    }
+
     /// Waits until the daemon has ended, which closes the connection. Returns false if it is still running after
     /// `patience`.
     pub(crate) fn has_ended(&self, patience: Duration) -> bool {
-        let Self::Daemon(line) = self else { return true };
-        let line = line.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut stream = line.stream();
+        let connection = self.connection();
+        let mut stream = connection.reader.get_ref();
         let deadline = Instant::now() + patience;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -155,91 +277,28 @@ impl Client {
             }
         }
     }
-
-    /// Returns whether a daemon answers.
-    pub(crate) const fn is_daemon(&self) -> bool {
-        matches!(self, Self::Daemon(_))
-    }
 }
 
-impl Drop for Client {
-    fn drop(&mut self) {
-        if let Self::Store { gateway, .. } = self
-            && let Err(error) = gateway.governor().close()
-        {
-            eprintln!("the store was not closed cleanly: {}", describe(error));
-        }
-    }
+fn unreachable(message: String) -> Failure {
+    Failure { code: "UNREACHABLE".to_owned(), message, details: Value::Null }
 }
 
-/// Makes a call on a gateway of this process.
-pub(crate) fn call_on(
-    gateway: &Gateway,
-    access: &Access,
-    method: &str,
-    params: &Value,
-) -> Result<Value, rulekeep::Error> {
-    let answer = access.call(gateway, method, &params.to_string())?;
-    serde_json::from_str(answer.get()).map_err(|error| rulekeep::Error::Internal { message: error.to_string() })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rulekeep_server::calls::checkpoints::CheckpointNote;
 
-/// Reads the operator's key from the environment.
-fn operator_key() -> Result<String, String> {
-    let key = std::env::var(OPERATOR_KEY).ok().filter(|key| !key.is_empty());
-    key.ok_or_else(|| format!("this needs the operator key that `rulekeep init` printed; set it as {OPERATOR_KEY}"))
-}
-
-/// The environment variable with the operator's key.
-pub(crate) const OPERATOR_KEY: &str = "RULEKEEP_OPERATOR_KEY";
-
-/// A connection to the daemon: JSON-RPC, one message per line.
-pub(crate) struct Line {
-    reader: BufReader<UnixStream>,
-    last: u64,
-}
-
-impl Line {
-    /// Connects to a socket; `None` if nobody listens.
-    fn connect(socket: &Path) -> Result<Option<Self>, String> {
-        match UnixStream::connect(socket) {
-            Ok(stream) => Ok(Some(Self { reader: BufReader::new(stream), last: 0 })),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => Ok(None),
-            Err(error) => Err(format!("{}: {error}", socket.display())),
-        }
-    }
-
-    fn stream(&self) -> &UnixStream {
-        self.reader.get_ref()
-    }
-
-    fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
-        let failed = |message: String| Failure { code: "UNREACHABLE".to_owned(), message, details: Value::Null };
-        self.last += 1;
-        let id = self.last;
-        let mut line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
-        line.push('\n');
-        let written = self.stream().write_all(line.as_bytes());
-        written.map_err(|error| failed(format!("the call could not be sent to the daemon: {error}")))?;
-        loop {
-            let mut answer = String::new();
-            match self.reader.read_line(&mut answer) {
-                Ok(0) => return Err(failed("the daemon ended before it answered".to_owned())),
-                Ok(_) => {}
-                Err(error) => return Err(failed(format!("the daemon did not answer: {error}"))),
-            }
-            let mut answer: Value = serde_json::from_str(&answer)
-                .map_err(|error| failed(format!("the daemon's answer is not JSON: {error}")))?;
-            if answer["id"] != id {
-                continue; // a notification
-            }
-            if let Some(error) = answer.get("error") {
-                return Err(Failure {
-                    code: error["data"]["code"].as_str().unwrap_or("INTERNAL").to_owned(),
-                    message: error["message"].as_str().unwrap_or_default().to_owned(),
-                    details: error["data"]["details"].clone(),
-                });
-            }
-            return Ok(answer["result"].take());
-        }
+    #[test]
+    fn notifications_and_fields_of_a_newer_daemon_are_ignored() {
+        let (stream, mut daemon) = UnixStream::pair().unwrap();
+        let line = Line(Mutex::new(Connection { reader: BufReader::new(stream), last: 0 }));
+        let answers = "{\"jsonrpc\":\"2.0\",\"method\":\"event\",\"params\":{}}\n\
+                       {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"note\":\"n\",\"new\":1},\"new\":1}\n\
+                       {\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32601,\"message\":\"no method\"}}\n";
+        daemon.write_all(answers.as_bytes()).unwrap();
+        let made: CheckpointNote = line.call("checkpoint/create", &json!({})).unwrap();
+        assert_eq!(made.note, "n");
+        let failure = line.call::<Value>("other", &json!({})).unwrap_err();
+        assert_eq!(failure.to_string(), "INTERNAL: no method");
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rulekeep_mcp::{CallError, Calls, Downstream, Governed, ProxyOptions, WrapOptions};
-use serde_json::{Value, json};
+use rulekeep_server::calls::tools::{Pin, ToolPinForm};
+use serde_json::Value;
 use tokio::net::TcpListener;
 
-use crate::client::{Client, Failure};
+use crate::client::{Client, Failure, Line};
 use crate::home::Home;
 use crate::hook::engine::HOST_USER;
 
@@ -98,9 +99,10 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
     let home = Home::find()?;
     let command = match command {
         Command::Accept(accept) => {
-            let accepted = json!({ "name": accept.tool, "server": accept.server });
-            Client::operating(&home)?.call("catalogue/pin", accepted)?;
-            println!("{} of {} is pinned as it is now", accept.tool, accept.server);
+            let Accept { tool: name, server } = accept;
+            let pin = ToolPinForm { name: name.clone(), server: Some(server.clone()), pinned: None };
+            Client::operating(&home)?.make_json(Pin::One(pin))?;
+            println!("{name} of {server} is pinned as it is now");
             return Ok(ExitCode::SUCCESS);
         }
         command => command,
@@ -132,12 +134,12 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
 /// that one stays open. A waiting call would block later ones, so each wait has a connection of its own.
 struct Daemon {
     home: Home,
-    line: Client,
+    line: Line,
 }
 
 impl Daemon {
     fn connect(home: Home) -> Result<Self, String> {
-        let line = Client::agent(&home, None).map_err(|failure| failure.message)?;
+        let line = Line::agent(&home, None).map_err(|failure| failure.message)?;
         Ok(Self { home, line })
     }
 }
@@ -146,9 +148,9 @@ impl Calls for Daemon {
     fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
         let failed = |failure: Failure| CallError::new(failure.code, failure.message).with_details(failure.details);
         if method == "escalation/wait" {
-            return Client::agent(&self.home, None).and_then(|line| line.call(method, params)).map_err(failed);
+            return Line::agent(&self.home, None).and_then(|line| line.call(method, &params)).map_err(failed);
         }
-        self.line.call(method, params).map_err(failed)
+        self.line.call(method, &params).map_err(failed)
     }
 }
 

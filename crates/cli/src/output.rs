@@ -6,10 +6,11 @@
 use std::fmt::Write as _;
 
 use console::{Style, Term, measure_text_width, pad_str, style, truncate_str};
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-/// A column of a table: its heading, and the location of its value in a row.
-pub(crate) type Column = (&'static str, &'static str);
+/// A column of a table: its heading, and its text in a row.
+pub(crate) type Column<R> = (&'static str, fn(&R) -> String);
 
 /// Prints a line on standard output. Returns false if the reader has gone, which is not an error.
 pub(crate) fn print(text: &str) -> Result<bool, String> {
@@ -21,8 +22,8 @@ pub(crate) fn print(text: &str) -> Result<bool, String> {
 }
 
 /// Returns JSON on one line, with every control character escaped.
-pub(crate) fn json(value: &Value) -> String {
-    escaped(&value.to_string(), |text, character| {
+pub(crate) fn json(value: &impl Serialize) -> String {
+    escaped(&json!(value).to_string(), |text, character| {
         let mut units = [0; 2];
         for unit in character.encode_utf16(&mut units) {
             let _ = write!(text, "\\u{unit:04x}");
@@ -31,9 +32,8 @@ pub(crate) fn json(value: &Value) -> String {
 }
 
 /// Returns rows under headings, aligned. On a terminal the last column is cut at the end of the line.
-pub(crate) fn table(rows: &[Value], columns: &[Column]) -> String {
-    let cells: Vec<Vec<String>> =
-        rows.iter().map(|row| columns.iter().map(|(_, place)| cell(row.pointer(place))).collect()).collect();
+pub(crate) fn table<R>(rows: &[R], columns: &[Column<R>]) -> String {
+    let cells: Vec<Vec<String>> = rows.iter().map(|row| columns.iter().map(|(_, cell)| cell(row)).collect()).collect();
     let widths: Vec<usize> = (0..columns.len())
         .map(|at| {
             let found = cells.iter().filter_map(|row| row.get(at)).map(|cell| measure_text_width(cell));
@@ -56,8 +56,8 @@ pub(crate) fn table(rows: &[Value], columns: &[Column]) -> String {
 }
 
 /// Returns the fields of an object, one per line; nested fields are below their name.
-pub(crate) fn fields(value: &Value) -> String {
-    let none = Map::new();
+pub(crate) fn fields(value: &impl Serialize) -> String {
+    let (value, none) = (json!(value), Map::new());
     named(value.as_object().unwrap_or(&none).iter().map(|(name, value)| (name.as_str(), value)))
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn named<'a>(values: impl Iterator<Item = (&'a str, &'a Value)> + Clo
         let text = if is_nested {
             serde_json::to_string_pretty(value).unwrap_or_default()
         } else {
-            value.as_str().map_or_else(|| cell(Some(value)), str::to_owned)
+            value.as_str().map_or_else(|| shown(value), str::to_owned)
         };
         let text: Vec<String> = text.lines().map(clean).collect();
         match text.as_slice() {
@@ -86,9 +86,9 @@ pub(crate) fn named<'a>(values: impl Iterator<Item = (&'a str, &'a Value)> + Clo
 }
 
 /// Returns the fields of an object as text, one per line, with the path of each nested field: `facts.tool: Bash`.
-pub(crate) fn flat(value: &Value) -> String {
+pub(crate) fn flat(value: &impl Serialize) -> String {
     let mut lines = Vec::new();
-    flatten("", value, &mut lines);
+    flatten("", &json!(value), &mut lines);
     lines.join("\n")
 }
 
@@ -99,7 +99,7 @@ fn flatten(path: &str, value: &Value, lines: &mut Vec<String>) {
         Value::Array(items) if !is_flat(items) => {
             items.iter().enumerate().for_each(|(at, item)| flatten(&below(&at.to_string()), item, lines));
         }
-        value => lines.push(format!("{path}: {}", cell(Some(value)))),
+        value => lines.push(format!("{path}: {}", shown(value))),
     }
 }
 
@@ -127,14 +127,17 @@ fn is_hidden(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-fn cell(value: Option<&Value>) -> String {
+/// Returns a value as the text of a cell.
+pub(crate) fn cell(value: &impl Serialize) -> String {
+    shown(&json!(value))
+}
+
+fn shown(value: &Value) -> String {
     match value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => clean(text),
-        Some(Value::Array(items)) if is_flat(items) => {
-            items.iter().map(|item| cell(Some(item))).collect::<Vec<_>>().join(", ")
-        }
-        Some(other) => clean(&other.to_string()),
+        Value::Null => String::new(),
+        Value::String(text) => clean(text),
+        Value::Array(items) if is_flat(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
+        other => clean(&other.to_string()),
     }
 }
 
@@ -162,13 +165,12 @@ fn colored(word: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn no_control_character_comes_through() {
         let hostile = "a\u{1b}[31mb\u{9b}2Jc\u{7}d\u{202e}e\r\nid  forged";
         for shown in [
-            table(&[json!({ "text": hostile })], &[("text", "/text")]),
+            table(&[hostile], &[("text", cell)]),
             fields(&json!({ "text": hostile, "nested": { "text": hostile } })),
             json(&json!({ "text": hostile })),
         ] {
@@ -183,8 +185,9 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_by_what_is_shown() {
-        let rows = [json!({ "id": "日本", "n": 1 }), json!({ "id": "abcdef", "list": ["x", "y"] })];
-        let shown = table(&rows, &[("id", "/id"), ("n", "/n"), ("list", "/list")]);
+        let rows = [("日本", Some(1), vec![]), ("abcdef", None, vec!["x", "y"])];
+        let shown =
+            table(&rows, &[("id", |row| cell(&row.0)), ("n", |row| cell(&row.1)), ("list", |row| cell(&row.2))]);
         assert_eq!(shown, "id      n  list\n日本    1  \nabcdef     x, y");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rulekeep::escalation::{EscalationState, ReviewNeed};
+use rulekeep::escalation::{Escalation, EscalationState};
 use rulekeep::{Decision, Enforcement, Outcome};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -65,13 +65,10 @@ impl Governance {
     pub(crate) async fn enforce(&self, tool: &str, arguments: &Value) -> Result<Verdict, CallError> {
         let options = &self.options;
         let input = json!({ "tool": tool, "arguments": arguments, "server": options.server });
-        let mut params = json!({ "input": input });
-        if let Some(agent_id) = &options.agent_id {
-            params["agentId"] = json!(agent_id);
-        }
-        if let Some(task_id) = &options.task_id {
-            params["taskId"] = json!(task_id);
-        }
+        let agent_id = options.agent_id.as_ref().map(|id| ("agentId", json!(id)));
+        let task_id = options.task_id.as_ref().map(|id| ("taskId", json!(id)));
+        let params = [Some(("input", input)), agent_id, task_id].into_iter().flatten();
+        let params = params.map(|(name, value)| (name.to_owned(), value)).collect();
         self.call("enforce", params).await.map(Decided::verdict)
     }
 
@@ -82,12 +79,12 @@ impl Governance {
     }
 
     /// Waits until the escalation is no longer pending, for at most `wait`, and returns it.
-    pub(crate) async fn escalation(&self, id: &str, wait: Duration) -> Result<Escalated, CallError> {
+    pub(crate) async fn escalation(&self, id: &str, wait: Duration) -> Result<Escalation, CallError> {
         let end = Instant::now() + wait;
         let mut step = Duration::ZERO;
         loop {
             let params = json!({ "id": id, "timeoutMs": u64::try_from(step.as_millis()).unwrap_or(0) });
-            let escalation: Escalated = self.call("escalation/wait", params).await?;
+            let escalation: Escalation = self.call("escalation/wait", params).await?;
             let left = end.saturating_duration_since(Instant::now());
             if escalation.state != EscalationState::Pending || left.is_zero() {
                 return Ok(escalation);
@@ -141,19 +138,6 @@ impl Decided {
             _ => Verdict::Refused(Refusal::of_verdict(&enforcement, None)),
         }
     }
-}
-
-/// The part of an escalation that the gateway uses.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Escalated {
-    pub(crate) id: String,
-    pub(crate) state: EscalationState,
-    /// The digest to which an approval is bound.
-    pub(crate) digest: String,
-    pub(crate) needs: Vec<ReviewNeed>,
-    /// The request text with its secrets redacted.
-    pub(crate) input: Option<String>,
-    pub(crate) reason: String,
 }
 
 /// The error of an answer that another version gave.

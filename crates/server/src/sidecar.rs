@@ -21,6 +21,7 @@ use std::io::{self, BufRead, Read, Write};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Scope};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -75,6 +76,13 @@ pub fn serve_as(
 /// The calls that a program adds. Takes the connection's access and the call's name and parameters; returns `None` if
 /// the program has no call with that name.
 pub type OwnCalls<'a> = dyn Fn(&Access, &str, &mut Params) -> Option<Result<Value, Error>> + Sync + 'a;
+
+/// The parameters of `session/authenticate`.
+#[derive(Deserialize, Serialize)]
+pub struct Authenticate {
+    /// The API key.
+    pub key: String,
+}
 
 /// The state that lasts from line to line.
 struct Session<'a> {
@@ -191,10 +199,8 @@ impl Session<'_> {
             return Ok(calls::to_raw((entry.run)(params, &mut self.subscriptions, self.gateway.governor())?)?);
         }
         if method == "session/authenticate" {
-            params.refuse_others(&["key"])?;
-            let key = params.get("key").and_then(Value::as_str);
-            let key = key.ok_or_else(|| Error::input("key", "expected an API key"))?;
-            self.access.authenticate(self.gateway, key)?;
+            let Authenticate { key } = params.fields()?;
+            self.access.authenticate(self.gateway, &key)?;
             return Ok(calls::to_raw(b"{}".to_vec())?);
         }
         Err(Fault::unknown_method(method))

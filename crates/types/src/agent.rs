@@ -357,7 +357,7 @@ const MAX_LABELS: usize = 64;
 const MAX_ATTRIBUTE_BYTES: usize = 4096;
 
 /// A registered agent: its trust, state and profile.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -372,10 +372,10 @@ pub struct AgentInfo {
     /// The labels of the agent, sorted.
     pub labels: Vec<Label>,
     /// The groups the agent belongs to, sorted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Label>,
     /// The attributes that policy conditions can read.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub attributes: Map<String, Value>,
     /// The owner, if one is set.

@@ -31,7 +31,7 @@ pub const ENDED_BY_KILL_SWITCH: &str = "a kill switch was set";
 pub const ENDED_BY_KILL_SWITCH_BEFORE: &str = "it was stopped";
 
 /// A request that is only permitted if a reviewer approves it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -255,7 +255,7 @@ impl EscalationQuery {
 
 crate::parts::outward! {
     /// One page of escalations.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
     #[serde(rename_all = "camelCase")]
     pub struct EscalationPage from EscalationPageParts {

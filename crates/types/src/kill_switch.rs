@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for KillSwitchScope {
 }
 
 /// A kill switch that is set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Stop))]
 #[non_exhaustive]
 pub struct KillSwitchEntry {

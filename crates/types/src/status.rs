@@ -1,6 +1,8 @@
 //! Health and metrics of the governor.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use super::{Timestamp, closed_words};
 
@@ -17,7 +19,7 @@ closed_words! {
 }
 
 /// The health of each component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -61,7 +63,7 @@ crate::parts::outward! {
     /// The duration of recent enforcements that reached a decision, in milliseconds.
     ///
     /// A percentile is accurate to 3 % between half a microsecond and four seconds.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
     #[serde(rename_all = "camelCase")]
     pub struct LatencyMetrics from LatencyMetricsParts {
@@ -81,7 +83,7 @@ crate::parts::outward! {
 }
 
 /// Metrics of the governor.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -115,14 +117,14 @@ impl Metrics {
 }
 
 /// A report on the governor's health and metrics.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct SystemStatus {
     /// The health of the whole.
     pub status: Health,
     /// The library's version, `major.minor.patch`.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// Whole seconds since the governor was opened.
     pub uptime: u64,
     /// The health of each component.
@@ -132,14 +134,14 @@ pub struct SystemStatus {
     /// The time of the report.
     pub timestamp: Timestamp,
     /// Problems that an operator should look at, as text.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl SystemStatus {
     /// Creates a report; the overall status follows from the components.
     pub fn new(uptime: u64, components: Components, metrics: Metrics, timestamp: Timestamp) -> Self {
-        let version = env!("CARGO_PKG_VERSION");
+        let version = Cow::Borrowed(env!("CARGO_PKG_VERSION"));
         Self { status: components.overall(), version, uptime, components, metrics, timestamp, warnings: Vec::new() }
     }
 }

@@ -1,10 +1,11 @@
 //! The shadow policy set: a second set that is evaluated for every decision but not enforced.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::governor::Hold as _;
 use crate::governor::rules::policies::Policies;
@@ -22,7 +23,7 @@ pub(crate) struct Shadow {
 }
 
 /// The results of the shadow policy set so far.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -45,7 +46,7 @@ impl ShadowReport {
 }
 
 /// A decision that the shadow policy set would have made differently.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -62,7 +63,7 @@ pub struct ShadowDifference {
     #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub rules: Arc<[Arc<str>]>,
     /// The parts that differ: `decision`, `granted`, `constraints`.
-    pub differs: Vec<&'static str>,
+    pub differs: Vec<Cow<'static, str>>,
 }
 
 impl Policies<'_> {
@@ -132,7 +133,7 @@ impl Shadow {
             was: enforcement.decision,
             shadow: verdict.decision,
             rules: Arc::clone(&verdict.rules),
-            differs,
+            differs: differs.into_iter().map(Cow::from).collect(),
         });
         drop(differences);
         let rules = named(&verdict.rules);

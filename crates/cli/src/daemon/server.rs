@@ -22,8 +22,8 @@ use rulekeep_server::calls::decisions::{DecisionForm, Enforce, Enforced};
 use rulekeep_server::calls::escalations::{Answered, Approve};
 use rulekeep_server::gateway::Gateway;
 use rulekeep_server::{AGENT_SOCKET_CALLS, Access, sidecar};
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::pins::Pins;
 use crate::home::Home;
@@ -54,6 +54,16 @@ type Asked = Mutex<HashSet<EscalationId>>;
 enum Side {
     Agents,
     Operators,
+}
+
+/// The state of a running daemon.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DaemonStatus {
+    pub(super) pid: u32,
+    pub(super) uptime_seconds: u64,
+    connections: usize,
+    version: String,
 }
 
 impl Server {
@@ -141,29 +151,28 @@ impl Server {
         let asked = Asked::default();
         let own = |access: &Access, method: &str, params: &mut Params| {
             self.note_call();
-            match (side, method) {
-                (Side::Agents, "hook/event") => {
-                    Some(params.fields().and_then(|event| json(&self.engine.answer(event))))
-                }
+            let answer = match (side, method) {
+                (Side::Agents, "hook/event") => params.fields().map(|event| json!(self.engine.answer(event))),
                 (Side::Agents, "catalogue/load") => {
-                    Some(params.call().and_then(|load| json(&self.pins.load(&self.gateway, load)?)))
+                    params.call().and_then(|load| self.pins.load(&self.gateway, load)).map(|loaded| json!(loaded))
                 }
                 (Side::Agents, "catalogue/pin") => {
-                    Some(params.call().and_then(|pin| json(&self.pins.pin(&self.gateway, pin)?)))
+                    params.call().and_then(|pin| self.pins.pin(&self.gateway, pin)).map(|changed| json!(changed))
                 }
                 (Side::Agents, "enforce") => {
-                    Some(params.call().and_then(|request| json(&self.enforce(request, &asked)?)))
+                    params.call().and_then(|request| self.enforce(request, &asked)).map(|verdict| json!(verdict))
                 }
                 (Side::Agents, "escalation/approve") => {
-                    Some(params.call().and_then(|review| json(&self.agree(review, &asked)?)))
+                    params.call().and_then(|review| self.agree(review, &asked)).map(|answered| json!(answered))
                 }
-                (Side::Operators, "daemon/status") => Some(Ok(self.status())),
-                (Side::Operators, "daemon/stop") => Some(access.admin(&self.gateway).map(|()| {
+                (Side::Operators, "daemon/status") => Ok(json!(self.status())),
+                (Side::Operators, "daemon/stop") => access.admin(&self.gateway).map(|()| {
                     self.end();
                     json!({})
-                })),
-                _ => None,
-            }
+                }),
+                _ => return None,
+            };
+            Some(answer)
         };
         sidecar::serve_as(&self.gateway, access, &own, BufReader::new(stream), stream)
     }
@@ -194,19 +203,14 @@ impl Server {
         Access::Everything.make(&self.gateway, review)
     }
 
-    fn status(&self) -> Value {
-        json!({
-            "pid": std::process::id(),
-            "uptimeSeconds": self.started.elapsed().as_secs(),
-            "connections": self.connections.load(Ordering::Relaxed),
-            "version": env!("CARGO_PKG_VERSION"),
-        })
+    fn status(&self) -> DaemonStatus {
+        DaemonStatus {
+            pid: std::process::id(),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            connections: self.connections.load(Ordering::Relaxed),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
     }
-}
-
-/// Converts an answer to JSON for the socket.
-fn json(answer: &impl Serialize) -> Result<Value, Error> {
-    serde_json::to_value(answer).map_err(|error| Error::Internal { message: error.to_string() })
 }
 
 /// Listens on a socket. Only the owner of the store's lock gets here, so an existing socket file is unused.

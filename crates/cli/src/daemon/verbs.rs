@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rulekeep::status::{Components, Health};
+use rulekeep_server::calls::records::Status;
 use rulekeep_server::gateway::Gateway;
 use rulekeep_server::webhooks::Settings as WebhookSettings;
-use serde_json::{Value, json};
+use serde::de::IgnoredAny;
+use serde_json::json;
 
 use super::console::Console;
-use super::server::Server;
-use crate::client::Client;
+use super::server::{DaemonStatus, Server};
+use crate::client::{Client, Failure, Line};
 use crate::home::Home;
 use crate::hook::engine::{Engine, Settings};
 use crate::output;
@@ -89,15 +92,16 @@ pub(crate) fn down(_options: &DownOptions) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     };
     let client = Client::operating(&home)?;
-    // The daemon may end before it has answered.
-    if let Err(failure) = client.call("daemon/stop", json!({}))
-        && failure.code != "UNREACHABLE"
-    {
-        return Err(failure.into());
-    }
-    if !client.has_ended(LONGEST_START) {
-        let log = home.daemon_log();
-        return Err(format!("process {pid} has not ended within {LONGEST_START:?}; {} may say why", log.display()));
+    if let Some(line) = client.line() {
+        match line.call::<IgnoredAny>("daemon/stop", &json!({})) {
+            // The daemon may end before it has answered.
+            Err(failure) if failure.code != "UNREACHABLE" => return Err(failure.into()),
+            _ => {}
+        }
+        if !line.has_ended(LONGEST_START) {
+            let log = home.daemon_log();
+            return Err(format!("process {pid} has not ended within {LONGEST_START:?}; {} may say why", log.display()));
+        }
     }
     println!("the daemon has ended, process {pid}; hooks refuse until: rulekeep up");
     Ok(ExitCode::SUCCESS)
@@ -106,51 +110,46 @@ pub(crate) fn down(_options: &DownOptions) -> Result<ExitCode, String> {
 pub(crate) fn status(options: &StatusOptions) -> Result<ExitCode, String> {
     let home = Home::find()?;
     let client = Client::reading(&home)?;
-    let daemon = if client.is_daemon() { client.call("daemon/status", json!({}))? } else { Value::Null };
-    let status = client.call("admin/status", json!({}))?;
+    let daemon = client.line().map(daemon_status).transpose()?;
+    let status = client.make(Status {})?;
     if options.json {
         println!("{}", json!({ "home": home.root(), "daemon": daemon, "status": status }));
     } else {
-        match daemon["pid"].as_u64() {
-            Some(pid) => println!("daemon    process {pid}, up {} s", daemon["uptimeSeconds"]),
+        match &daemon {
+            Some(DaemonStatus { pid, uptime_seconds, .. }) => {
+                println!("daemon    process {pid}, up {uptime_seconds} s");
+            }
             None => println!("daemon    does not run: hooks refuse; start it with: rulekeep up"),
         }
         println!("home      {}", home.root().display());
-        println!("health    {}", if daemon.is_null() { health_of_store(&status) } else { word(&status["status"]) });
+        println!("health    {}", if daemon.is_some() { status.status } else { health_of_store(status.components) });
         // Without a daemon the store is open read-only, which the first line says already.
-        let warnings = status["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        for warning in warnings.filter(|warning| !daemon.is_null() || !warning.contains(READ_ONLY)) {
+        for warning in status.warnings.iter().filter(|warning| daemon.is_some() || !warning.contains(READ_ONLY)) {
             println!("warning   {}", output::clean(warning));
         }
-        for (name, value) in status["metrics"].as_object().into_iter().flatten() {
+        for (name, value) in json!(status.metrics).as_object().into_iter().flatten() {
             if value.is_number() {
                 println!("          {name}: {value}");
             }
         }
     }
-    Ok(if daemon.is_null() { ExitCode::from(NOT_RUNNING) } else { ExitCode::SUCCESS })
+    Ok(if daemon.is_some() { ExitCode::SUCCESS } else { ExitCode::from(NOT_RUNNING) })
 }
 
 /// Returns the worst health of the components that need no daemon.
-fn health_of_store(status: &Value) -> &str {
-    let components = status["components"].as_object().into_iter().flatten();
-    let others = components.filter(|(name, _)| *name != "gateway").map(|(_, health)| word(health));
-    let rank = |health: &&str| ["healthy", "degraded"].iter().position(|known| known == health).unwrap_or(2);
-    others.max_by_key(rank).unwrap_or("unknown")
-}
-
-fn word(health: &Value) -> &str {
-    health.as_str().unwrap_or("unknown")
+fn health_of_store(components: Components) -> Health {
+    let Components { trust_engine, proof_chain, intent_parser, database, .. } = components;
+    trust_engine.max(proof_chain).max(intent_parser).max(database)
 }
 
 /// Returns the process ID of the daemon, if one answers.
-fn running(home: &Home) -> Result<Option<u64>, String> {
-    if !home.operator_socket().exists() {
-        return Ok(None);
-    }
-    let client = Client::daemon(home)?;
-    let Some(client) = client else { return Ok(None) };
-    Ok(client.call("daemon/status", json!({}))?["pid"].as_u64())
+fn running(home: &Home) -> Result<Option<u32>, String> {
+    let line = Line::operator(home)?;
+    Ok(line.as_ref().map(daemon_status).transpose()?.map(|status| status.pid))
+}
+
+fn daemon_status(line: &Line) -> Result<DaemonStatus, Failure> {
+    line.call("daemon/status", &json!({}))
 }
 
 fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {

@@ -13,7 +13,8 @@ use rulekeep::system::{Clock as _, SystemClock};
 use rulekeep_fleet::order::{Chain, Command, Order, OrderError, Organisation, Policies, SignedOrder, Stage};
 use rulekeep_fleet::read_key;
 use rulekeep_fleet::wire::Standing;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::link::{Trusted, read};
 use super::terms;
@@ -295,15 +296,21 @@ impl Giving {
         }
         let digest = signed.digest().to_string();
         if self.json {
-            let mut shown = json!(standing);
-            shown["digest"] = Value::from(digest);
-            output::print(&output::json(&shown))?;
+            output::print(&output::json(&Given { standing: &standing, digest }))?;
         } else {
             // The digest of the first order is the trust anchor.
             output::print(&if standing.seq == 1 { digest } else { described(&standing) })?;
         }
         Ok(if self.wait && !standing.refused.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
+}
+
+/// An order that was given to the hub.
+#[derive(Serialize)]
+struct Given<'a> {
+    #[serde(flatten)]
+    standing: &'a Standing,
+    digest: String,
 }
 
 /// Describes a standing in one line.

@@ -9,12 +9,13 @@ use rulekeep::{Decision, RiskLevel};
 use rulekeep_fleet::bundle::Bundle;
 use rulekeep_fleet::cosignature::WitnessKey;
 use rulekeep_fleet::hub::{MemberInfo, Members};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::link::{Hub, read};
 use super::terms;
 use crate::operate::{Failed, upper};
-use crate::output::{self, Column};
+use crate::output::{self, Column, cell};
 
 /// The list of members.
 #[derive(clap::Args)]
@@ -70,30 +71,33 @@ pub(crate) struct Verify {
     needed: Option<usize>,
 }
 
-const WHO: &[Column] = &[
-    ("governor", "/governor"),
-    ("groups", "/groups"),
-    ("order", "/order"),
-    ("permit until", "/permitUntil"),
-    ("anchored", "/anchored"),
-    ("copied", "/copied"),
-    ("seen", "/seenAt"),
-    ("trouble", "/trouble"),
+/// The columns of a table of members.
+type Columns = [Column<MemberInfo>];
+
+const WHO: &Columns = &[
+    ("governor", |member| cell(&member.id)),
+    ("groups", |member| cell(&member.groups)),
+    ("order", |member| cell(&member.order)),
+    ("permit until", |member| cell(&time(member.permit_until))),
+    ("anchored", |member| cell(&member.anchored)),
+    ("copied", |member| cell(&member.copied)),
+    ("seen", |member| cell(&time(member.seen_at))),
+    ("trouble", |member| cell(&trouble(member))),
 ];
-const COVERAGE: &[Column] = &[
-    ("governor", "/governor"),
-    ("anchored", "/anchored"),
-    ("at", "/anchoredAt"),
-    ("copied", "/copied"),
-    ("missing", "/missing"),
-    ("seen", "/seenAt"),
-    ("trouble", "/trouble"),
+const COVERAGE: &Columns = &[
+    ("governor", |member| cell(&member.id)),
+    ("anchored", |member| cell(&member.anchored)),
+    ("at", |member| cell(&time(member.anchored_at))),
+    ("copied", |member| cell(&member.copied)),
+    ("missing", |member| cell(&missing(member))),
+    ("seen", |member| cell(&time(member.seen_at))),
+    ("trouble", |member| cell(&trouble(member))),
 ];
 
 /// Lists the members.
 pub(super) fn who(options: &Who) -> Result<ExitCode, Failed> {
     let members = options.members()?;
-    options.show(&json!(members), &members.members, WHO)
+    options.show(&members, &members.members, WHO)
 }
 
 /// Shows how much of each log is anchored and copied.
@@ -106,7 +110,7 @@ pub(super) fn coverage(options: &Coverage) -> Result<ExitCode, Failed> {
         }
     }
     let rows: Vec<Value> = members.iter().map(row).collect();
-    options.who.show(&json!(rows), &members, COVERAGE)?;
+    options.who.show(&rows, &members, COVERAGE)?;
     let is_in_trouble = members.iter().any(|member| !member.trouble.is_empty());
     Ok(if is_in_trouble { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -116,26 +120,36 @@ impl Who {
         self.hub.get("/fleet/v1/members", &[])
     }
 
-    fn show(&self, answer: &Value, members: &[MemberInfo], columns: &[Column]) -> Result<ExitCode, Failed> {
+    fn show(&self, answer: &impl Serialize, members: &[MemberInfo], columns: &Columns) -> Result<ExitCode, Failed> {
         if self.json {
             output::print(&output::json(answer))?;
         } else if members.is_empty() {
             eprintln!("none");
         } else {
-            output::print(&output::table(&members.iter().map(row).collect::<Vec<_>>(), columns))?;
+            output::print(&output::table(members, columns))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
 fn row(member: &MemberInfo) -> Value {
-    let time = |millis: i64| (millis > 0).then(|| Timestamp::from_millis(millis));
-    let trouble = if member.is_retired { "retired" } else { &member.trouble };
     json!({
         "governor": member.id, "groups": member.groups, "order": member.order, "anchored": member.anchored,
-        "copied": member.copied, "missing": member.anchored.saturating_sub(member.copied), "trouble": trouble,
+        "copied": member.copied, "missing": missing(member), "trouble": trouble(member),
         "permitUntil": time(member.permit_until), "anchoredAt": time(member.anchored_at), "seenAt": time(member.seen_at),
     })
+}
+
+fn time(millis: i64) -> Option<Timestamp> {
+    (millis > 0).then(|| Timestamp::from_millis(millis))
+}
+
+const fn missing(member: &MemberInfo) -> u64 {
+    member.anchored.saturating_sub(member.copied)
+}
+
+fn trouble(member: &MemberInfo) -> &str {
+    if member.is_retired { "retired" } else { &member.trouble }
 }
 
 /// Prints copied records.

@@ -4,12 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use serde_json::json;
-
 use super::dialects::{Dialect, MAX_INPUT, read_input};
 use super::event::{HookAnswer, HookRequest, Host};
 use super::install::{self, InstallArguments, UninstallArguments};
-use crate::client::{Client, OPERATOR_KEY};
+use crate::client::{Client, Line, OPERATOR_KEY};
 use crate::home::Home;
 
 /// The options of `rulekeep hook`.
@@ -103,10 +101,9 @@ fn answer(options: &Options, dialect: &mut Option<&'static Dialect>) -> Result<H
     let patience = of_event.timeout().saturating_sub(std::time::Duration::from_millis(1_500));
     let home = Home::find()?;
     home.check()?;
-    let client = Client::agent(&home, Some(patience)).map_err(|failure| failure.message)?;
     let request = HookRequest { host, agent: options.agent.clone(), event };
-    let answer = client.call("hook/event", json!(request)).map_err(|failure| failure.message)?;
-    serde_json::from_value(answer).map_err(|error| format!("the daemon's answer to the hook cannot be read: {error}"))
+    let answer = Line::agent(&home, Some(patience)).and_then(|line| line.call("hook/event", &request));
+    answer.map_err(|failure| failure.message)
 }
 
 /// The time before the host's timeout at which the hook gives up.

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rulekeep::checkpoint::CheckpointKey;
+use rulekeep_server::calls::checkpoints;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::work::write_new;
 use crate::client::{Client, Failure};
 use crate::home::Home;
-use crate::operate::{Failed, holding, parameters};
+use crate::operate::{Failed, holding};
 use crate::output;
 use crate::store::checkpoint_key;
 
@@ -35,8 +35,7 @@ pub(crate) struct Create {
 }
 
 /// The statement to prove.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(clap::Args)]
 pub(crate) struct Prove {
     /// The record to prove to be in the log
     #[arg(value_name = "RECORD", required_unless_present = "from_size")]
@@ -48,22 +47,21 @@ pub(crate) struct Prove {
     #[arg(long, value_name = "N", requires = "from_size")]
     to_size: Option<u64>,
     #[command(flatten)]
-    #[serde(skip)]
     log: Create,
 }
 
 /// Signs a checkpoint.
 pub(super) fn create(options: &Create) -> Result<ExitCode, Failed> {
-    let made = options.client(Client::operating)?.call("checkpoint/create", json!({}));
-    options.show(&made.map_err(with_advice)?, "note")
+    let made = options.client(Client::operating)?.make(checkpoints::Create {}).map_err(with_advice)?;
+    options.show(&made, &made.note)
 }
 
 /// Creates a proof.
-pub(super) fn prove(options: &Prove) -> Result<ExitCode, Failed> {
+pub(super) fn prove(Prove { proof_id, from_size, to_size, log }: Prove) -> Result<ExitCode, Failed> {
     // A daemon has the key and proves to anybody; without one the store has to be opened with the key.
-    let client = options.log.client(|home| Client::daemon(home)?.map_or_else(|| Client::operating(home), Ok))?;
-    let made = client.call("checkpoint/prove", parameters(options)?);
-    options.log.show(&made.map_err(with_advice)?, "proof")
+    let client = log.client(|home| Client::daemon(home)?.map_or_else(|| Client::operating(home), Ok))?;
+    let made = client.make(checkpoints::Prove { proof_id, from_size, to_size }).map_err(with_advice)?;
+    log.show(&made, &made.proof)
 }
 
 /// Adds where a key is set to the failure of a log without a checkpoint key.
@@ -92,8 +90,7 @@ impl Create {
         checkpoint_key(name, seed).map(Some)
     }
 
-    fn show(&self, answer: &Value, field: &str) -> Result<ExitCode, Failed> {
-        let text = answer[field].as_str().unwrap_or_default();
+    fn show(&self, answer: &impl Serialize, text: &str) -> Result<ExitCode, Failed> {
         match &self.to {
             Some(file) => write_new(file, text).map(|()| true)?,
             None if self.json => output::print(&output::json(answer))?,

@@ -12,8 +12,7 @@ use rulekeep::{Error, Governor};
 
 use super::folder;
 use super::work::{Interrupt, Progress, open};
-use crate::operate::Failed;
-use crate::output;
+use crate::operate::{Failed, show};
 
 /// The part to export, and the destination.
 #[allow(clippy::struct_excessive_bools)] // flags of the command line
@@ -87,9 +86,7 @@ pub(super) fn import(options: &Import) -> Result<ExitCode, Failed> {
 
 fn tell(report: &ExportReport, json: bool) -> Result<ExitCode, Failed> {
     if json {
-        let report = serde_json::to_value(report).map_err(|error| error.to_string())?;
-        output::print(&output::json(&report))?;
-        return Ok(ExitCode::SUCCESS);
+        return show(report, json);
     }
     eprintln!(
         "{} records ({} without evidence), {} other entries, {} bytes; the last record's hash is {}",

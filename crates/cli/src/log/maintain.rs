@@ -8,13 +8,13 @@ use rulekeep::agent::AgentId;
 use rulekeep::maintenance::RepairOptions;
 use rulekeep::proof::{EvidenceSelection, ProofId};
 use rulekeep::system::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Kept;
 use super::work::{Progress, finish_first};
 use crate::client::Client;
 use crate::home::{Home, confirm};
-use crate::operate::{Failed, Verb, holding, released};
+use crate::operate::{Failed, holding, released, show};
 
 /// The entries to archive, and the destination.
 #[derive(clap::Args)]
@@ -102,13 +102,17 @@ impl Place {
 /// Archives old entries.
 pub(super) fn archive(options: &Archive) -> Result<ExitCode, Failed> {
     let report = options.place.work("the archive", |governor| governor.log().archive(options.before, &options.to))?;
-    let report = serde_json::to_value(report).map_err(|error| error.to_string())?;
-    if report.is_null() && !options.place.json {
-        eprintln!("nothing moved: no full segment is older than the given time and than 31 days");
-        return Ok(ExitCode::SUCCESS);
+    if options.place.json {
+        return show(&report, true);
     }
-    let remark = if report.is_null() { "" } else { "keep the archive; check it with: rulekeep log check" };
-    Verb::one("archive").remark(remark).show(&report, options.place.json)
+    match report {
+        None => eprintln!("nothing moved: no full segment is older than the given time and than 31 days"),
+        Some(report) => {
+            show(&report, false)?;
+            eprintln!("keep the archive; check it with: rulekeep log check");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Erases evidence.
@@ -124,7 +128,7 @@ pub(super) fn erase(options: &Erase) -> Result<ExitCode, Failed> {
     }
     let erased =
         options.place.work("the erasure", |governor| governor.log().erase_evidence(&selection, &options.cause))?;
-    Verb::one("erase").show(&json!({ "erased": erased }), options.place.json)
+    show(&json!({ "erased": erased }), options.place.json)
 }
 
 /// Repairs a store.
@@ -147,6 +151,5 @@ pub(super) fn repair(options: &Repair) -> Result<ExitCode, Failed> {
     let progress = Progress::new("repairing");
     let report = rulekeep::maintenance::repair(&store, &settings);
     progress.end();
-    let report: Value = serde_json::to_value(report?).map_err(|error| error.to_string())?;
-    Verb::one("repair").show(&report, options.json)
+    show(&report?, options.json)
 }

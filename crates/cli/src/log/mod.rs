@@ -84,15 +84,15 @@ pub(crate) enum Command {
 /// Runs a subcommand.
 pub(crate) fn run(command: Command) -> ExitCode {
     let done = match command {
-        Command::Query(options) => read::query(&options),
-        Command::Stats(options) => read::stats(&options),
+        Command::Query(options) => read::query(options),
+        Command::Stats(options) => read::stats(options),
         Command::Tail(options) => tail::run(&options),
-        Command::Show(options) => read::show(&options),
+        Command::Show(options) => read::show(options),
         Command::Verify(options) => verify::run(&options),
         Command::Check(options) => verify::check(&options),
         Command::Export(options) => export::run(&options),
         Command::Import(options) => export::import(&options),
-        Command::Prove(options) => checkpoint::prove(&options),
+        Command::Prove(options) => checkpoint::prove(options),
         Command::Checkpoint(options) => checkpoint::create(&options),
         Command::Archive(options) => maintain::archive(&options),
         Command::Repair(options) => maintain::repair(&options),
@@ -103,7 +103,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
 
 /// A checkpoint of the log that was kept elsewhere.
 #[derive(clap::Args)]
-struct Kept {
+pub(crate) struct Kept {
     /// A signed checkpoint of the log that was kept elsewhere, to verify the log against
     #[arg(long, value_name = "FILE", requires = "checkpoint_key")]
     checkpoint: Option<PathBuf>,
@@ -113,7 +113,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn read(&self) -> Result<Option<(String, &VerifierKey)>, Failed> {
+    pub(crate) fn read(&self) -> Result<Option<(String, &VerifierKey)>, String> {
         let (Some(file), Some(key)) = (&self.checkpoint, &self.checkpoint_key) else { return Ok(None) };
         let note = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(Some((note, key)))

@@ -4,22 +4,20 @@ use std::process::ExitCode;
 
 use rulekeep::agent::AgentId;
 use rulekeep::intent::IntentId;
-use rulekeep::proof::{Order, ProofCursor};
+use rulekeep::proof::{Order, ProofCursor, ProofPage};
 use rulekeep::system::Timestamp;
-use rulekeep::{Decision, Outcome, RiskLevel};
-use serde::Serialize;
-use serde_json::json;
+use rulekeep::{Decision, Outcome, ProofRecord, RiskLevel};
+use rulekeep_server::calls::agents;
+use rulekeep_server::calls::records::{self, Get, List, RecordsForm};
 
-use crate::operate::{Failed, Page, Reading, Verb, parameters, upper};
-use crate::output::Column;
+use crate::operate::{Failed, Page, Reading, Table, show as show_answer, upper};
+use crate::output::cell;
 
 /// A filter for records: those that match every condition.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(clap::Args)]
 pub(crate) struct Query {
     /// Only records of this agent
     #[arg(long, value_name = "AGENT")]
-    #[serde(rename = "entityId")]
     agent: Option<AgentId>,
     /// Only decisions from this time on, in ISO 8601 with an offset
     #[arg(long, value_name = "TIME")]
@@ -38,7 +36,6 @@ pub(crate) struct Query {
     outcome: Option<Outcome>,
     /// Only granted actions and pending escalations without an outcome
     #[arg(long)]
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     open: bool,
     /// Only decisions on this intent
     #[arg(long = "intent", value_name = "INTENT")]
@@ -53,20 +50,16 @@ pub(crate) struct Query {
     #[arg(long, conflicts_with = "page")]
     cursor: Option<ProofCursor>,
     #[command(flatten)]
-    #[serde(flatten)]
     page: Page,
     #[command(flatten)]
-    #[serde(skip)]
     from_where: Reading,
 }
 
 /// The records to count.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(clap::Args)]
 pub(crate) struct Stats {
     /// The agent's ID
     #[arg(value_name = "AGENT")]
-    #[serde(rename = "entityId")]
     agent: AgentId,
     /// Only decisions from this time on, in ISO 8601 with an offset
     #[arg(long, value_name = "TIME")]
@@ -75,13 +68,11 @@ pub(crate) struct Stats {
     #[arg(long, value_name = "TIME")]
     to: Option<Timestamp>,
     #[command(flatten)]
-    #[serde(skip)]
     from_where: Reading,
 }
 
 /// The record to show.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(clap::Args)]
 pub(crate) struct Show {
     /// The record's ID
     #[arg(value_name = "RECORD")]
@@ -90,44 +81,61 @@ pub(crate) struct Show {
     #[arg(long)]
     evidence: bool,
     #[command(flatten)]
-    #[serde(skip)]
     from_where: Reading,
 }
 
-/// The columns of a table of records.
-pub(super) const RECORDS: &[Column] = &[
-    ("time", "/timestamp"),
-    ("id", "/id"),
-    ("agent", "/entityId"),
-    ("decision", "/decision"),
-    ("risk", "/riskLevel"),
-    ("outcome", "/outcome"),
-    ("reasoning", "/reasoning"),
-];
+/// The table of records.
+pub(super) const RECORDS: Table<ProofPage, ProofRecord> = Table {
+    rows: |records| &records.items,
+    next: |records| records.has_more.then_some((records.page, records.total)),
+    columns: &[
+        ("time", |record| cell(&record.timestamp)),
+        ("id", |record| cell(&record.id)),
+        ("agent", |record| cell(&record.entity_id)),
+        ("decision", |record| cell(&record.decision)),
+        ("risk", |record| cell(&record.risk_level)),
+        ("outcome", |record| cell(&record.outcome)),
+        ("reasoning", |record| cell(&record.reasoning)),
+    ],
+};
 
 /// Lists records.
-pub(super) fn query(query: &Query) -> Result<ExitCode, Failed> {
+pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
+    let Query { agent, from, to, decision, risk, outcome, open, intent_id, call_id, order, cursor, .. } = query;
+    let Page { page, page_size } = query.page;
+    let (entity_id, open) = (agent.map(|agent| agent.to_string()), Some(open));
+    let of = RecordsForm {
+        entity_id: entity_id.clone(),
+        from,
+        to,
+        order,
+        cursor,
+        page,
+        page_size,
+        ..RecordsForm::default()
+    };
+    let form = RecordsForm { decision, risk, outcome, open, intent_id, call_id, ..of };
     let client = query.from_where.client()?;
-    let method = if query.agent.is_some() { "proof/query" } else { "proof/list" };
-    let answer = client.call(method, parameters(query)?)?;
-    if let (Some(agent), Some(0)) = (&query.agent, answer["total"].as_u64()) {
+    let answer = client.make(List(form))?;
+    if let (Some(agent_id), 0) = (entity_id, answer.total) {
         // An unknown agent is probably a typing error.
-        client.call("agent/get", json!({ "agentId": agent }))?;
+        client.make_json(agents::Get { agent_id })?;
     }
-    if let (Some(next), false) = (answer["nextCursor"].as_str(), query.from_where.json) {
+    if let (Some(next), false) = (answer.next_cursor, query.from_where.json) {
         eprintln!("more: --cursor {next}");
     }
-    Verb::list(method, "/items", RECORDS).show(&answer, query.from_where.json)
+    RECORDS.show(&answer, query.from_where.json)
 }
 
 /// Counts records.
-pub(super) fn stats(stats: &Stats) -> Result<ExitCode, Failed> {
-    let client = stats.from_where.client()?;
-    client.call("agent/get", json!({ "agentId": stats.agent }))?;
-    Verb::one("proof/stats").run(&client, stats, stats.from_where.json)
+pub(super) fn stats(stats: Stats) -> Result<ExitCode, Failed> {
+    let Stats { agent, from, to, from_where } = stats;
+    let (client, agent_id) = (from_where.client()?, agent.to_string());
+    client.make_json(agents::Get { agent_id: agent_id.clone() })?;
+    show_answer(&client.make_json(records::Stats { entity_id: agent_id, from, to })?, from_where.json)
 }
 
 /// Shows a record.
-pub(super) fn show(show: &Show) -> Result<ExitCode, Failed> {
-    Verb::one("proof/get").run(&show.from_where.client()?, show, show.from_where.json)
+pub(super) fn show(Show { proof_id, evidence, from_where }: Show) -> Result<ExitCode, Failed> {
+    from_where.run(Get { proof_id, evidence: Some(evidence) })
 }

@@ -4,7 +4,9 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use rulekeep::ProofRecord;
+use rulekeep::proof::Order;
+use rulekeep_server::calls::records::{List, RecordsForm};
 
 use super::read::RECORDS;
 use crate::client::Client;
@@ -35,7 +37,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     } else {
         options.from.client()?
     };
-    let mut records = page(&client, &json!({ "pageSize": options.lines }))?.0;
+    let newest = RecordsForm { page_size: Some(options.lines), ..RecordsForm::default() };
+    let mut records = client.make(List(newest))?.items;
     records.reverse();
     let mut last = records.last().cloned();
     let mut is_read = print(&records, options, true)?;
@@ -52,35 +55,27 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
 }
 
 /// Returns the records after one, oldest first. Times never go back, so the record itself is among those of its time.
-fn since(client: &Client, last: Option<&Value>) -> Result<Vec<Value>, Failed> {
+fn since(client: &Client, last: Option<&ProofRecord>) -> Result<Vec<ProofRecord>, Failed> {
     let mut found = Vec::new();
     for number in 1.. {
-        let mut params = json!({ "order": "oldest", "page": number, "pageSize": 200 });
-        if let Some(last) = last {
-            params["from"] = last["timestamp"].clone();
-        }
-        let (records, has_more) = page(client, &params)?;
-        found.extend(records);
-        if !has_more {
+        let (order, from) = (Some(Order::OldestFirst), last.map(|last| last.timestamp));
+        let (page, page_size) = (Some(number), Some(200));
+        let records = client.make(List(RecordsForm { order, from, page, page_size, ..RecordsForm::default() }))?;
+        found.extend(records.items);
+        if !records.has_more {
             break;
         }
     }
-    let place = last.and_then(|last| found.iter().position(|record| record["id"] == last["id"]));
+    let place = last.and_then(|last| found.iter().position(|record| record.id == last.id));
     Ok(found.split_off(place.map_or(0, |place| place + 1)))
 }
 
-fn page(client: &Client, params: &Value) -> Result<(Vec<Value>, bool), Failed> {
-    let mut answer = client.call("proof/list", params.clone())?;
-    let has_more = answer["hasMore"] == true;
-    Ok((answer["items"].as_array_mut().map(std::mem::take).unwrap_or_default(), has_more))
-}
-
 /// Prints records. Returns false if the reader of the output has gone.
-fn print(records: &[Value], options: &Options, is_first: bool) -> Result<bool, Failed> {
+fn print(records: &[ProofRecord], options: &Options, is_first: bool) -> Result<bool, Failed> {
     let text = if options.from.json {
         records.iter().map(output::json).collect::<Vec<_>>().join("\n")
     } else {
-        let table = output::table(records, RECORDS);
+        let table = output::table(records, RECORDS.columns);
         // The headings are printed once.
         if is_first { table } else { table.split_once('\n').map_or("", |(_, rows)| rows).to_owned() }
     };

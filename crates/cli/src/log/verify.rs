@@ -11,8 +11,7 @@ use rulekeep::proof::{VerifyOptions, verify_export};
 
 use super::work::{Progress, open};
 use super::{Kept, folder};
-use crate::operate::{Failed, Verb};
-use crate::output;
+use crate::operate::{Failed, show};
 
 /// The log to verify.
 #[derive(clap::Args)]
@@ -61,8 +60,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     }?;
     progress.end();
     governor.close()?;
-    let result = serde_json::to_value(&verification).map_err(|error| error.to_string())?;
-    Verb::one("proof/verify").show(&result, options.json)?;
+    show(&verification, options.json)?;
     if verification.valid {
         return Ok(ExitCode::SUCCESS);
     }
@@ -79,21 +77,17 @@ pub(super) fn check(options: &Check) -> Result<ExitCode, Failed> {
     let file = &options.file;
     let mut beginning = Vec::new();
     open(file)?.take(ARCHIVE.len() as u64).read_to_end(&mut beginning).map_err(|error| error.to_string())?;
-    let report = match (&options.key, beginning == ARCHIVE) {
-        (Some(key), true) => serde_json::to_value(verify_signed_archive(file, key)?),
-        (None, true) => serde_json::to_value(verify_archive(file)?),
-        (Some(_), false) => return Err(Failed::usage("--key is for archives; exports are not signed")),
+    match (&options.key, beginning == ARCHIVE) {
+        (Some(key), true) => show(&verify_signed_archive(file, key)?, options.json),
+        (None, true) => show(&verify_archive(file)?, options.json),
+        (Some(_), false) => Err(Failed::usage("--key is for archives; exports are not signed")),
         (None, false) => {
             let progress = Progress::new("reading");
             let report = verify_export(&mut open(file)?, &mut |_, bytes| progress.bytes(bytes))?;
             progress.end();
-            serde_json::to_value(report)
+            show(&report, options.json)
         }
-    };
-    let report = report.map_err(|error| error.to_string())?;
-    let shown = if options.json { output::json(&report) } else { output::fields(&report) };
-    output::print(&shown)?;
-    Ok(ExitCode::SUCCESS)
+    }
 }
 
 /// The first bytes of an archive.

@@ -3,14 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use rulekeep::escalation::EscalationState;
-use serde::Serialize;
-use serde_json::Value;
+use rulekeep::escalation::{Escalation, EscalationId, EscalationPage, EscalationState, ReviewNeed, Vote};
+use rulekeep::proof::Digest;
+use rulekeep_server::calls::escalations::{Approve, Get, List, Reject, parse_id};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
-use super::{Failed, Id, Page, Reading, Verb, Writing};
+use super::{Failed, Page, Reading, Table, Writing};
 use crate::client::Client;
 use crate::home::Home;
-use crate::output;
+use crate::output::{self, cell};
 
 /// A subcommand of `rulekeep escalations`.
 #[derive(Subcommand)]
@@ -20,8 +22,14 @@ pub(crate) enum Escalations {
         after_help = "Examples:\n  rulekeep escalations list\n  rulekeep escalations list --state pending --json"
     )]
     List {
+        /// Only those in this state: pending, approved, rejected or expired
+        #[arg(long)]
+        state: Option<EscalationState>,
+        /// Only those of this agent
+        #[arg(long = "agent", value_name = "AGENT")]
+        agent_id: Option<String>,
         #[command(flatten)]
-        params: Filters,
+        page: Page,
         #[command(flatten)]
         from: Reading,
     },
@@ -29,7 +37,8 @@ pub(crate) enum Escalations {
     #[command(after_help = "Examples:\n  rulekeep escalations show esc_01m89vy2x6z7e9r8r000000003")]
     Show {
         /// The escalation's ID, or that of its record
-        id: String,
+        #[arg(value_parser = parse_id)]
+        id: EscalationId,
         #[command(flatten)]
         from: Reading,
     },
@@ -51,27 +60,12 @@ pub(crate) enum Escalations {
     Reject(Answer),
 }
 
-/// A filter for escalations.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Filters {
-    /// Only those in this state: pending, approved, rejected or expired
-    #[arg(long)]
-    state: Option<EscalationState>,
-    /// Only those of this agent
-    #[arg(long = "agent", value_name = "AGENT")]
-    agent_id: Option<String>,
-    #[command(flatten)]
-    #[serde(flatten)]
-    page: Page,
-}
-
 /// A reviewer's answer.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(clap::Args)]
 pub(crate) struct Answer {
     /// The escalation's ID, or that of its record
-    id: String,
+    #[arg(value_parser = parse_id)]
+    id: EscalationId,
     /// The reviewer who answers
     #[arg(long, value_name = "NAME", default_value = "operator")]
     reviewer: String,
@@ -80,86 +74,106 @@ pub(crate) struct Answer {
     note: Option<String>,
     /// The digest of what the reviewer saw; refused if the request has another one by now
     #[arg(long)]
-    digest: Option<String>,
-    #[arg(skip)]
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    for_task: bool,
+    digest: Option<Digest>,
     #[command(flatten)]
-    #[serde(skip)]
     to: Writing,
 }
 
-const LIST: Verb = Verb::list(
-    "escalation/list",
-    "/items",
-    &[
-        ("id", "/id"),
-        ("state", "/state"),
-        ("agent", "/agentId"),
-        ("risk", "/riskLevel"),
-        ("reviewer", "/reviewer"),
-        ("expires", "/expiresAt"),
-        ("asked", "/input"),
-        ("reason", "/reason"),
+const LIST: Table<EscalationPage, Escalation> = Table {
+    rows: |escalations| &escalations.items,
+    next: |escalations| escalations.has_more.then_some((escalations.page, escalations.total)),
+    columns: &[
+        ("id", |asked| cell(&asked.id)),
+        ("state", |asked| cell(&asked.state)),
+        ("agent", |asked| cell(&asked.agent_id)),
+        ("risk", |asked| cell(&asked.risk_level)),
+        ("reviewer", |asked| cell(&asked.reviewer)),
+        ("expires", |asked| cell(&asked.expires_at)),
+        ("asked", |asked| cell(&asked.input)),
+        ("reason", |asked| cell(&asked.reason)),
     ],
-);
+};
 
 /// Runs a subcommand.
 pub(crate) fn escalations(command: Escalations) -> Result<ExitCode, Failed> {
     match command {
-        Escalations::List { params, from } => from.run(&LIST, &params),
+        Escalations::List { state, agent_id, page: Page { page, page_size }, from } => {
+            from.list(List { state, agent_id, page, page_size }, &LIST)
+        }
         Escalations::Show { id, from } => {
-            let asked = from.client()?.call("escalation/get", super::parameters(&Id { id: &id })?)?;
+            let asked = from.client()?.make(Get { id })?;
             output::print(&if from.json { output::json(&asked) } else { described(&asked) })?;
             Ok(ExitCode::SUCCESS)
         }
-        Escalations::Approve { answer, for_task } => approve(Answer { for_task, ..answer }),
-        Escalations::Reject(answer) => answer.to.run(&Verb::one("escalation/reject"), &answer),
+        Escalations::Approve { answer, for_task } => approve(answer, for_task),
+        Escalations::Reject(Answer { id, reviewer, note, digest, to }) => to.run(Reject { id, reviewer, note, digest }),
     }
 }
 
 /// Shows the request, and approves exactly what was shown.
-fn approve(mut answer: Answer) -> Result<ExitCode, Failed> {
+fn approve(answer: Answer, for_task: bool) -> Result<ExitCode, Failed> {
+    let Answer { id, reviewer, note, mut digest, to } = answer;
     let client = Client::operating(&Home::find()?)?;
-    if answer.digest.is_none() {
-        let asked = client.call("escalation/get", super::parameters(&Id { id: &answer.id })?)?;
+    if digest.is_none() {
+        let asked = client.make(Get { id })?;
         eprintln!("{}\n", described(&asked));
-        answer.digest = asked["digest"].as_str().map(str::to_owned);
+        digest = Some(asked.digest);
     }
-    Verb::one("escalation/approve").run(&client, &answer, answer.to.json)
+    super::show(&client.make(Approve { id, reviewer, note, digest, for_task: Some(for_task) })?, to.json)
+}
+
+/// The parts of a stored intent that people read. Its secrets are redacted, so it may not be a valid intent.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct StoredIntent {
+    pub(crate) id: Option<String>,
+    pub(crate) parsed_action: Option<String>,
+    pub(crate) required_capabilities: Vec<String>,
+    pub(crate) context: Map<String, Value>,
+}
+
+impl StoredIntent {
+    pub(crate) fn read(intent: Option<&Value>) -> Self {
+        intent.and_then(|intent| Self::deserialize(intent).ok()).unwrap_or_default()
+    }
 }
 
 /// Returns an escalation as its reviewer reads it.
-fn described(asked: &Value) -> String {
-    let at = |place: &str| asked.pointer(place).cloned().unwrap_or_default();
-    let below = |place: &str| Value::from(asked.pointer(place).map(output::flat).unwrap_or_default());
+fn described(asked: &Escalation) -> String {
+    output::named(details(asked).iter().map(|(name, value)| (*name, value)))
+}
+
+/// Returns everything that a reviewer has to know: names and values.
+pub(crate) fn details(asked: &Escalation) -> Vec<(&'static str, Value)> {
+    let intent = StoredIntent::read(asked.intent.as_ref());
+    let lines = |lines: Vec<String>| Value::from(lines.join("\n"));
     let rows = [
-        ("escalation", at("/id")),
-        ("state", at("/state")),
-        ("ended because", at("/why")),
-        ("agent", at("/agentId")),
-        ("risk", at("/riskLevel")),
-        ("action", at("/intent/parsedAction")),
-        ("capabilities", at("/intent/requiredCapabilities")),
-        ("request", at("/input")),
-        ("context", below("/intent/context")),
-        ("unreadable", at("/unreadable")),
-        ("reason", at("/reason")),
-        ("task", below("/task")),
-        ("needs", listed(asked, "needs", needed)),
-        ("votes", listed(asked, "votes", voted)),
-        ("would grant", at("/onApproval/granted")),
-        ("would deny", at("/onApproval/denied")),
-        ("constraints", below("/onApproval/constraints")),
-        ("granted", below("/granted")),
-        ("created", at("/createdAt")),
-        ("expires", at("/expiresAt")),
-        ("claimed", at("/claimedAt")),
-        ("record", at("/proofId")),
-        ("resolution", at("/resolution")),
-        ("intent", at("/intent/id")),
-        ("input digest", at("/inputDigest")),
-        ("digest", at("/digest")),
+        ("escalation", json!(asked.id)),
+        ("state", json!(asked.state)),
+        ("ended because", json!(asked.why)),
+        ("agent", json!(asked.agent_id)),
+        ("risk", json!(asked.risk_level)),
+        ("action", json!(intent.parsed_action)),
+        ("capabilities", json!(intent.required_capabilities)),
+        ("request", json!(asked.input)),
+        ("context", json!(output::flat(&intent.context))),
+        ("unreadable", json!(asked.unreadable)),
+        ("reason", json!(asked.reason)),
+        ("task", json!(asked.task.as_ref().map(output::flat))),
+        ("needs", lines(asked.needs.iter().map(needed).collect())),
+        ("votes", lines(asked.votes.iter().map(voted).collect())),
+        ("would grant", json!(asked.on_approval.granted)),
+        ("would deny", json!(asked.on_approval.denied)),
+        ("constraints", json!(output::flat(&asked.on_approval.constraints))),
+        ("granted", json!(asked.granted.as_ref().map(output::flat))),
+        ("created", json!(asked.created_at)),
+        ("expires", json!(asked.expires_at)),
+        ("claimed", json!(asked.claimed_at)),
+        ("record", json!(asked.proof_id)),
+        ("resolution", json!(asked.resolution)),
+        ("intent", json!(intent.id)),
+        ("input digest", json!(asked.input_digest)),
+        ("digest", json!(asked.digest)),
     ];
     let is_empty = |value: &Value| match value {
         Value::Null => true,
@@ -167,26 +181,18 @@ fn described(asked: &Value) -> String {
         Value::Array(items) => items.is_empty(),
         _ => false,
     };
-    output::named(rows.iter().filter(|(_, value)| !is_empty(value)).map(|(name, value)| (*name, value)))
+    rows.into_iter().filter(|(_, value)| !is_empty(value)).collect()
 }
 
-fn listed(asked: &Value, name: &str, described: impl Fn(&Value) -> String) -> Value {
-    let lines: Vec<String> = asked[name].as_array().into_iter().flatten().map(described).collect();
-    lines.join("\n").into()
+fn needed(need: &ReviewNeed) -> String {
+    let reviewer = need.reviewer.as_deref().unwrap_or("anybody but the requester");
+    let people = if need.people.is_empty() { String::new() } else { format!(" ({})", need.people.join(", ")) };
+    let plural = if need.approvals > 1 { "s" } else { "" };
+    output::clean(&format!("{} approval{plural} by {reviewer}{people}", need.approvals))
 }
 
-fn needed(need: &Value) -> String {
-    let reviewer = need["reviewer"].as_str().unwrap_or("anybody but the requester");
-    let people: Vec<&str> = need["people"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let people = if people.is_empty() { String::new() } else { format!(" ({})", people.join(", ")) };
-    match need["approvals"].as_u64() {
-        Some(count) if count > 1 => output::clean(&format!("{count} approvals by {reviewer}{people}")),
-        _ => output::clean(&format!("1 approval by {reviewer}{people}")),
-    }
-}
-
-fn voted(vote: &Value) -> String {
-    let word = if vote["approved"] == true { "approved" } else { "rejected" };
-    let note = vote["note"].as_str().map(|note| format!(": {note}")).unwrap_or_default();
-    output::clean(&format!("{word} by {}{note}", vote["reviewer"].as_str().unwrap_or_default()))
+fn voted(vote: &Vote) -> String {
+    let word = if vote.approved { "approved" } else { "rejected" };
+    let note = vote.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+    output::clean(&format!("{word} by {}{note}", vote.reviewer))
 }

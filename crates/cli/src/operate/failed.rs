@@ -72,7 +72,7 @@ impl From<Failure> for Failed {
 
 /// The id that was not found is an escalation's, not a record's.
 fn is_escalation(failure: &Failure) -> bool {
-    failure.details["proofId"].as_str().is_some_and(|id| id.starts_with("esc_"))
+    failure.message.contains(" esc_")
 }
 
 impl From<rulekeep::Error> for Failed {

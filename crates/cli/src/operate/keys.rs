@@ -3,11 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use rulekeep::extension::KeyId;
+use rulekeep::kill_switch::{KillSwitchEntry, KillSwitchId};
 use rulekeep::system::Timestamp;
-use serde::Serialize;
-use serde_json::{Value, json};
+use rulekeep_server::calls::{keys, kill_switch};
+use rulekeep_server::gateway::{KeyInfo, Plan, Scope};
 
-use super::{Failed, Id, Note, Nothing, Reading, Verb, Writing};
+use super::{Failed, Reading, Table, Writing};
+use crate::output::cell;
 
 /// A subcommand of `rulekeep keys`.
 #[derive(Subcommand)]
@@ -23,8 +26,24 @@ pub(crate) enum Keys {
         after_help = "Examples:\n  rulekeep keys create --name runtime --scope agent --agent support-1\n  rulekeep keys create --scope admin --plan pro --json"
     )]
     Create {
-        #[command(flatten)]
-        params: Draft,
+        /// The scope: agent, or admin, which permits everything
+        #[arg(long)]
+        scope: Scope,
+        /// The rate limit: free, pro, or calls per minute and a burst, such as 60:10
+        #[arg(long, default_value = "free", value_parser = plan)]
+        plan: Plan,
+        /// A name by which to recognize the key
+        #[arg(long)]
+        name: Option<String>,
+        /// An agent that the key is limited to; can be given several times
+        #[arg(long = "agent", value_name = "AGENT")]
+        agents: Vec<String>,
+        /// Lets the key enforce intents that its caller built
+        #[arg(long)]
+        built_intents: bool,
+        /// The time at which the key expires, in ISO 8601
+        #[arg(long, value_name = "TIME")]
+        expires_at: Option<Timestamp>,
         #[command(flatten)]
         to: Writing,
     },
@@ -32,35 +51,10 @@ pub(crate) enum Keys {
     #[command(after_help = "Examples:\n  rulekeep keys revoke key_01m89vy2x6z7e9r8r000000003")]
     Revoke {
         /// The key's ID
-        id: String,
+        id: KeyId,
         #[command(flatten)]
         to: Writing,
     },
-}
-
-/// A key to create.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Draft {
-    /// The scope: agent, or admin, which permits everything
-    #[arg(long)]
-    scope: String,
-    /// The rate limit: free, pro, or calls per minute and a burst, such as 60:10
-    #[arg(long, default_value = "free", value_parser = plan)]
-    plan: Value,
-    /// A name by which to recognize the key
-    #[arg(long)]
-    name: Option<String>,
-    /// An agent that the key is limited to; can be given several times
-    #[arg(long = "agent", value_name = "AGENT")]
-    agents: Vec<String>,
-    /// Lets the key enforce intents that its caller built
-    #[arg(long)]
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    built_intents: bool,
-    /// The time at which the key expires, in ISO 8601
-    #[arg(long, value_name = "TIME")]
-    expires_at: Option<Timestamp>,
 }
 
 /// A subcommand of `rulekeep kill-switch`.
@@ -80,16 +74,21 @@ pub(crate) enum KillSwitch {
     /// Lifts a kill switch
     #[command(after_help = "Examples:\n  rulekeep kill-switch lift stp_01m89vy2x6z7e9r8r000000003 --note \"resolved\"")]
     Lift {
-        #[command(flatten)]
-        params: Lifting,
+        /// The kill switch's ID
+        id: KillSwitchId,
+        /// The person who lifts the kill switch
+        #[arg(long, value_name = "NAME", default_value = "operator")]
+        by: String,
+        /// The reason, for the log
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
         #[command(flatten)]
         to: Writing,
     },
 }
 
 /// The scope of a kill switch.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(clap::Args)]
 #[group(skip)]
 #[command(group = clap::ArgGroup::new("scope").required(true))]
 pub(crate) struct Stop {
@@ -105,77 +104,73 @@ pub(crate) struct Stop {
     /// The person who sets the kill switch
     #[arg(long, value_name = "NAME", default_value = "operator")]
     by: String,
+    /// The reason, for the log
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
     #[command(flatten)]
-    #[serde(flatten)]
-    note: Note,
-    #[command(flatten)]
-    #[serde(skip)]
     to: Writing,
 }
 
-/// The kill switch to lift.
-#[derive(clap::Args, Serialize)]
-pub(crate) struct Lifting {
-    /// The kill switch's ID
-    id: String,
-    /// The person who lifts the kill switch
-    #[arg(long, value_name = "NAME", default_value = "operator")]
-    by: String,
-    #[command(flatten)]
-    #[serde(flatten)]
-    note: Note,
-}
-
-const KEYS: Verb = Verb::list(
-    "key/list",
-    "/keys",
-    &[
-        ("id", "/id"),
-        ("name", "/name"),
-        ("scope", "/scope"),
-        ("plan", "/plan"),
-        ("state", "/state"),
-        ("agents", "/agents"),
-        ("created", "/createdAt"),
-        ("expires", "/expiresAt"),
-        ("last used", "/lastUsedAt"),
+const KEYS: Table<keys::KeyList, KeyInfo> = Table {
+    rows: |list| &list.keys,
+    next: |_| None,
+    columns: &[
+        ("id", |key| cell(&key.id)),
+        ("name", |key| cell(&key.name)),
+        ("scope", |key| cell(&key.scope)),
+        ("plan", |key| cell(&key.plan)),
+        ("state", |key| cell(&key.state)),
+        ("agents", |key| cell(&key.agents)),
+        ("created", |key| cell(&key.created_at)),
+        ("expires", |key| cell(&key.expires_at)),
+        ("last used", |key| cell(&key.last_used_at)),
     ],
-);
-const STOPS: Verb = Verb::list(
-    "stop/list",
-    "/stops",
-    &[("id", "/id"), ("scope", "/scope"), ("by", "/by"), ("time", "/timestamp"), ("note", "/note")],
-);
+};
+const STOPS: Table<kill_switch::Stops, KillSwitchEntry> = Table {
+    rows: |list| &list.stops,
+    next: |_| None,
+    columns: &[
+        ("id", |stop| cell(&stop.id)),
+        ("scope", |stop| cell(&stop.scope)),
+        ("by", |stop| cell(&stop.by)),
+        ("time", |stop| cell(&stop.timestamp)),
+        ("note", |stop| cell(&stop.note)),
+    ],
+};
 
 /// Runs a subcommand of `rulekeep keys`.
 pub(crate) fn keys(command: Keys) -> Result<ExitCode, Failed> {
     match command {
-        Keys::List { from } => from.run(&KEYS, &Nothing {}),
-        Keys::Create { params, to } => {
-            to.run(&Verb::one("key/create").remark("the key is shown only once: store it now"), &params)
+        Keys::List { from } => from.list(keys::List {}, &KEYS),
+        Keys::Create { scope, plan, name, agents, built_intents, expires_at, to } => {
+            let (agents, built_intents) = (Some(agents).filter(|agents| !agents.is_empty()), Some(built_intents));
+            let done = to.run(keys::Create { scope, plan, agents, expires_at, name, built_intents });
+            done.inspect(|_| to.remark("the key is shown only once: store it now"))
         }
-        Keys::Revoke { id, to } => to.run(&Verb::one("key/revoke"), &Id { id: &id }),
+        Keys::Revoke { id, to } => to.run(keys::Revoke { id }),
     }
 }
 
 /// Runs a subcommand of `rulekeep kill-switch`.
 pub(crate) fn kill_switch(command: KillSwitch) -> Result<ExitCode, Failed> {
     match command {
-        KillSwitch::List { from } => from.run(&STOPS, &Nothing {}),
-        KillSwitch::Set(stop) => {
-            let verb = Verb::one("stop/set").remark("actions granted before may still be running: see open");
-            stop.to.run(&verb, &stop)
+        KillSwitch::List { from } => from.list(kill_switch::List {}, &STOPS),
+        KillSwitch::Set(Stop { agent_id, group, all, by, note, to }) => {
+            let done = to.run(kill_switch::Set { agent_id, group, all: Some(all), by, note });
+            done.inspect(|_| to.remark("actions granted before may still be running: see open"))
         }
-        KillSwitch::Lift { params, to } => to.run(&Verb::one("stop/lift"), &params),
+        KillSwitch::Lift { id, by, note, to } => to.run(kill_switch::Lift { id, by, note }),
     }
 }
 
-fn plan(text: &str) -> Result<Value, String> {
-    if matches!(text, "free" | "pro") {
-        return Ok(Value::from(text));
+fn plan(text: &str) -> Result<Plan, String> {
+    match text {
+        "free" => return Ok(Plan::Free),
+        "pro" => return Ok(Plan::Pro),
+        _ => {}
     }
     let numbers: Option<(u32, u32)> =
         text.split_once(':').and_then(|(rate, burst)| Some((rate.parse().ok()?, burst.parse().ok()?)));
     let (rate, burst) = numbers.ok_or("expected free, pro, or requests per minute and a burst, such as 60:10")?;
-    Ok(json!({ "perMinute": rate, "burst": burst }))
+    Plan::enterprise(rate, burst).map_err(|error| error.to_string())
 }

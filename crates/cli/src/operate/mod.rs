@@ -1,5 +1,4 @@
-//! Commands that are one call of the sidecar's protocol each: a clap structure with its parameters, and the display
-//! of its answer.
+//! Commands that are one call of the sidecar's protocol each: its parameters, and the display of its answer.
 //!
 //! | file | commands |
 //! |---|---|
@@ -21,11 +20,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
+use rulekeep::trust::Score;
+use rulekeep_server::calls::Call;
 use serde::Serialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 pub(crate) use agents::{Agents, agents};
-pub(crate) use escalations::{Escalations, escalations};
+pub(crate) use escalations::{Escalations, StoredIntent, details, escalations};
 pub(crate) use failed::{Failed, finish};
 pub(crate) use keys::{Keys, KillSwitch, keys, kill_switch};
 pub(crate) use tasks::{Tasks, tasks};
@@ -35,59 +36,37 @@ use crate::client::Client;
 use crate::home::Home;
 use crate::output::{self, Column};
 
-/// A call, and the display of its answer.
-pub(crate) struct Verb {
-    /// The call's name in the sidecar's protocol.
-    pub(crate) method: &'static str,
-    /// The location of the rows in the answer; `None` if the answer is one object.
-    pub(crate) rows: Option<&'static str>,
-    pub(crate) columns: &'static [Column],
-    /// A remark printed after the answer, on standard error.
-    pub(crate) remark: &'static str,
+/// The display of a list.
+pub(crate) struct Table<A, R: 'static> {
+    pub(crate) rows: fn(&A) -> &[R],
+    /// The page and the total, if there are further pages.
+    pub(crate) next: fn(&A) -> Option<(u64, u64)>,
+    pub(crate) columns: &'static [Column<R>],
 }
 
-impl Verb {
-    /// A call whose answer is one object.
-    pub(crate) const fn one(method: &'static str) -> Self {
-        Self { method, rows: None, columns: &[], remark: "" }
-    }
-
-    /// A call whose answer is a list of rows.
-    pub(crate) const fn list(method: &'static str, rows: &'static str, columns: &'static [Column]) -> Self {
-        Self { method, rows: Some(rows), columns, remark: "" }
-    }
-
-    pub(crate) const fn remark(self, remark: &'static str) -> Self {
-        Self { remark, ..self }
-    }
-
-    /// Makes the call and prints its answer.
-    pub(crate) fn run(&self, client: &Client, params: &impl Serialize, json: bool) -> Result<ExitCode, Failed> {
-        self.show(&client.call(self.method, parameters(params)?)?, json)
-    }
-
-    /// Prints an answer.
-    pub(crate) fn show(&self, answer: &Value, json: bool) -> Result<ExitCode, Failed> {
+impl<A: Serialize, R> Table<A, R> {
+    /// Prints a list.
+    pub(crate) fn show(&self, answer: &A, json: bool) -> Result<ExitCode, Failed> {
         if json {
-            output::print(&output::json(answer))?;
-            return Ok(ExitCode::SUCCESS);
+            return show(answer, json);
         }
-        let rows = self.rows.and_then(|rows| answer.pointer(rows)).and_then(Value::as_array);
-        if rows.is_some_and(Vec::is_empty) {
-            eprintln!("none");
-        } else {
-            output::print(&rows.map_or_else(|| output::fields(answer), |rows| output::table(rows, self.columns)))?;
+        match (self.rows)(answer) {
+            [] => eprintln!("none"),
+            rows => {
+                output::print(&output::table(rows, self.columns))?;
+            }
         }
-        if let (Some(total), Some(page), true) =
-            (answer["total"].as_u64(), answer["page"].as_u64(), answer["hasMore"] == true)
-        {
+        if let Some((page, total)) = (self.next)(answer) {
             eprintln!("page {page}, {total} in total; next: --page {}", page + 1);
-        }
-        if !self.remark.is_empty() {
-            eprintln!("{}", self.remark);
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Prints an answer: its fields, or JSON.
+pub(crate) fn show(answer: &impl Serialize, json: bool) -> Result<ExitCode, Failed> {
+    output::print(&if json { output::json(answer) } else { output::fields(answer) })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The options of a reading command: the store, and the format of the answer.
@@ -110,8 +89,16 @@ impl Reading {
         }
     }
 
-    fn run(&self, verb: &Verb, params: &impl Serialize) -> Result<ExitCode, Failed> {
-        verb.run(&self.client()?, params, self.json)
+    /// Makes a call, and prints its answer.
+    pub(crate) fn run<C: Call + Serialize>(&self, call: C) -> Result<ExitCode, Failed> {
+        show(&self.client()?.make_json(call)?, self.json)
+    }
+
+    fn list<C, R>(&self, call: C, table: &Table<C::Answer, R>) -> Result<ExitCode, Failed>
+    where
+        C: Call<Answer: DeserializeOwned> + Serialize,
+    {
+        table.show(&self.client()?.make(call)?, self.json)
     }
 }
 
@@ -124,48 +111,27 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    fn run(&self, verb: &Verb, params: &impl Serialize) -> Result<ExitCode, Failed> {
-        verb.run(&Client::operating(&Home::find()?)?, params, self.json)
+    fn run<C: Call + Serialize>(&self, call: C) -> Result<ExitCode, Failed> {
+        show(&Client::operating(&Home::find()?)?.make_json(call)?, self.json)
+    }
+
+    /// Prints a remark on an answer for people.
+    fn remark(&self, remark: &str) {
+        if !self.json {
+            eprintln!("{remark}");
+        }
     }
 }
 
 /// The part of a long list to show.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(clap::Args)]
 pub(crate) struct Page {
     /// The page, counted from 1
     #[arg(long, value_name = "N")]
-    page: Option<u64>,
+    pub(crate) page: Option<u64>,
     /// Rows per page, at most 200
     #[arg(long, value_name = "N")]
-    page_size: Option<u64>,
-}
-
-/// A note that the log keeps.
-#[derive(clap::Args, Serialize)]
-struct Note {
-    /// The reason, for the log
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
-}
-
-/// A call without parameters.
-#[derive(Serialize)]
-struct Nothing {}
-
-/// The parameters of a call on one object.
-#[derive(Serialize)]
-struct Id<'a> {
-    id: &'a str,
-}
-
-/// Returns the parameters of a call, without those that were not given.
-pub(crate) fn parameters(params: &impl Serialize) -> Result<Value, Failed> {
-    let mut params = serde_json::to_value(params).map_err(|error| error.to_string())?;
-    if let Value::Object(fields) = &mut params {
-        fields.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty()));
-    }
-    Ok(params)
+    pub(crate) page_size: Option<u64>,
 }
 
 /// Creates a client on a store that only this process has open, to write to it: the one in a folder, otherwise the
@@ -200,6 +166,12 @@ pub(crate) fn released(home: &Home) -> Result<(), Failed> {
         Some(_) => Err("the daemon has the store open; stop it first with: rulekeep down".to_owned().into()),
         None => Ok(()),
     }
+}
+
+/// Parses a trust score.
+pub(crate) fn score(text: &str) -> Result<Score, String> {
+    let number: u64 = text.parse().map_err(|error: std::num::ParseIntError| error.to_string())?;
+    Score::try_from(number).map_err(|error| error.to_string())
 }
 
 /// Parses one of a list of words, in upper or lower case.

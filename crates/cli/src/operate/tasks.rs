@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use rulekeep::Outcome;
-use serde::Serialize;
+use rulekeep_server::calls::tasks::{Close, Get, Open};
 
-use super::{Failed, Reading, Verb, Writing};
+use super::{Failed, Reading, Writing};
 
 /// A subcommand of `rulekeep tasks` that is one call.
 #[derive(Subcommand)]
@@ -14,24 +14,35 @@ pub(crate) enum Tasks {
     /// Opens a task: the user's own words limit what is done under it
     #[command(after_help = "Examples:\n  rulekeep tasks open support-1 \"Read the file notes.txt\" --max-calls 20")]
     Open {
-        #[command(flatten)]
-        params: Opening,
+        #[arg(value_name = "AGENT", help = "The agent that works on it")]
+        agent_id: String,
+        /// The user's own words
+        input: String,
+        /// A value that may be used although the words do not name it; can be given several times
+        #[arg(long, value_name = "VALUE")]
+        trusted: Vec<String>,
+        /// Largest number of calls under the task
+        #[arg(long, value_name = "N")]
+        max_calls: Option<u64>,
+        /// Seconds until the task expires
+        #[arg(long, value_name = "SECONDS")]
+        expires_in: Option<u64>,
         #[command(flatten)]
         to: Writing,
     },
     /// Shows a task with its mandate
     #[command(after_help = "Examples:\n  rulekeep tasks show tsk_01m89vy2x6z7e9r8r000000003")]
     Show {
-        #[command(flatten)]
-        params: Task,
+        #[arg(value_name = "TASK", help = "The task's id")]
+        task_id: String,
         #[command(flatten)]
         from: Reading,
     },
     /// Closes a task, and those delegated from it
     #[command(after_help = "Examples:\n  rulekeep tasks close tsk_01m89vy2x6z7e9r8r000000003 --outcome success")]
     Close {
-        #[command(flatten)]
-        task: Task,
+        #[arg(value_name = "TASK", help = "The task's id")]
+        task_id: String,
         /// The outcome of the task: success, failure or escalated
         #[arg(long, value_parser = super::upper::<Outcome>)]
         outcome: Option<Outcome>,
@@ -40,46 +51,13 @@ pub(crate) enum Tasks {
     },
 }
 
-/// A task to open.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Opening {
-    #[arg(value_name = "AGENT", help = "The agent that works on it")]
-    agent_id: String,
-    /// The user's own words
-    input: String,
-    /// A value that may be used although the words do not name it; can be given several times
-    #[arg(long, value_name = "VALUE")]
-    trusted: Vec<String>,
-    /// Largest number of calls under the task
-    #[arg(long, value_name = "N")]
-    max_calls: Option<u64>,
-    /// Seconds until the task expires
-    #[arg(long, value_name = "SECONDS")]
-    expires_in: Option<u64>,
-}
-
-/// A task.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Task {
-    #[arg(value_name = "TASK", help = "The task's id")]
-    task_id: String,
-}
-
-/// A task to close.
-#[derive(Serialize)]
-struct Closing {
-    #[serde(flatten)]
-    task: Task,
-    outcome: Option<Outcome>,
-}
-
 /// Runs a subcommand.
 pub(crate) fn tasks(command: Tasks) -> Result<ExitCode, Failed> {
     match command {
-        Tasks::Open { params, to } => to.run(&Verb::one("task/open"), &params),
-        Tasks::Show { params, from } => from.run(&Verb::one("task/get"), &params),
-        Tasks::Close { task, outcome, to } => to.run(&Verb::one("task/close"), &Closing { task, outcome }),
+        Tasks::Open { agent_id, input, trusted, max_calls, expires_in, to } => {
+            to.run(Open { agent_id, input, trusted, context: None, expires_in, max_calls })
+        }
+        Tasks::Show { task_id, from } => from.run(Get { task_id }),
+        Tasks::Close { task_id, outcome, to } => to.run(Close { task_id, outcome }),
     }
 }

@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use rulekeep::event::EventType;
-use serde::Serialize;
+use rulekeep::event::{EventId, EventType};
+use rulekeep::extension::WebhookId;
+use rulekeep_server::calls::webhooks::{Add, Deliveries, EndpointList, List, Redeliver, Remove, Rotate};
+use rulekeep_server::webhooks::{Delivery, DeliveryPage, Endpoint};
 
-use super::{Failed, Id, Nothing, Reading, Verb, Writing};
+use super::{Failed, Reading, Table, Writing};
+use crate::output::cell;
 
 /// A subcommand of `rulekeep webhooks`.
 #[derive(Subcommand)]
@@ -22,8 +25,14 @@ pub(crate) enum Webhooks {
         after_help = "Examples:\n  rulekeep webhooks add https://audit.example/rulekeep\n  rulekeep webhooks add https://audit.example/rulekeep --event alert.triggered --agent support-1"
     )]
     Add {
-        #[command(flatten)]
-        params: Endpoint,
+        /// The endpoint's URL: https, and public
+        url: String,
+        /// A type of events to send; can be given several times (default: all types)
+        #[arg(long = "event", value_name = "TYPE")]
+        events: Vec<EventType>,
+        /// Sends only events of this agent
+        #[arg(long = "agent", value_name = "AGENT")]
+        agent_id: Option<String>,
         #[command(flatten)]
         to: Writing,
     },
@@ -31,7 +40,7 @@ pub(crate) enum Webhooks {
     #[command(after_help = "Examples:\n  rulekeep webhooks remove whk_01m89vy2x6z7e9r8r000000003")]
     Remove {
         /// The endpoint's ID
-        id: String,
+        id: WebhookId,
         #[command(flatten)]
         to: Writing,
     },
@@ -40,8 +49,11 @@ pub(crate) enum Webhooks {
         after_help = "Examples:\n  rulekeep webhooks rotate whk_01m89vy2x6z7e9r8r000000003 --overlap-seconds 3600"
     )]
     Rotate {
-        #[command(flatten)]
-        params: Rotation,
+        /// The endpoint's ID
+        id: WebhookId,
+        /// Seconds for which the old secret also signs (default: one day)
+        #[arg(long, value_name = "N")]
+        overlap_seconds: Option<u64>,
         #[command(flatten)]
         to: Writing,
     },
@@ -50,107 +62,72 @@ pub(crate) enum Webhooks {
         after_help = "Examples:\n  rulekeep webhooks deliveries whk_01m89vy2x6z7e9r8r000000003\n  rulekeep webhooks deliveries whk_01m89vy2x6z7e9r8r000000003 --state parked"
     )]
     Deliveries {
-        #[command(flatten)]
-        params: Attempts,
+        /// The endpoint's ID
+        id: WebhookId,
+        /// parked: deliveries that were given up
+        #[arg(long)]
+        state: Option<String>,
+        /// The page, counted from 1
+        #[arg(long, value_name = "N")]
+        page: Option<u64>,
         #[command(flatten)]
         from: Reading,
     },
     /// Sends an event again
     #[command(after_help = "Examples:\n  rulekeep webhooks redeliver evt_01m89vy2x6z7e9r8r000000003")]
     Redeliver {
-        #[command(flatten)]
-        params: Redelivery,
+        /// The event's ID
+        event_id: EventId,
+        /// The endpoint (default: all endpoints that want the event)
+        #[arg(long)]
+        id: Option<WebhookId>,
         #[command(flatten)]
         to: Writing,
     },
 }
 
-/// An endpoint to add.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Endpoint {
-    /// The endpoint's URL: https, and public
-    url: String,
-    /// A type of events to send; can be given several times (default: all types)
-    #[arg(long = "event", value_name = "TYPE")]
-    events: Vec<EventType>,
-    /// Sends only events of this agent
-    #[arg(long = "agent", value_name = "AGENT")]
-    agent_id: Option<String>,
-}
-
-/// A secret to rotate.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Rotation {
-    /// The endpoint's ID
-    id: String,
-    /// Seconds for which the old secret also signs (default: one day)
-    #[arg(long, value_name = "N")]
-    overlap_seconds: Option<u64>,
-}
-
-/// A filter for deliveries.
-#[derive(clap::Args, Serialize)]
-pub(crate) struct Attempts {
-    /// The endpoint's ID
-    id: String,
-    /// parked: deliveries that were given up
-    #[arg(long)]
-    state: Option<String>,
-    /// The page, counted from 1
-    #[arg(long, value_name = "N")]
-    page: Option<u64>,
-}
-
-/// An event to send again.
-#[derive(clap::Args, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Redelivery {
-    /// The event's ID
-    event_id: String,
-    /// The endpoint (default: all endpoints that want the event)
-    #[arg(long)]
-    id: Option<String>,
-}
-
-const LIST: Verb = Verb::list(
-    "webhook/list",
-    "/endpoints",
-    &[
-        ("id", "/id"),
-        ("url", "/url"),
-        ("state", "/state"),
-        ("events", "/events"),
-        ("agent", "/agentId"),
-        ("parked", "/parked"),
-        ("next attempt", "/nextAttempt"),
-        ("reason", "/reason"),
+const LIST: Table<EndpointList, Endpoint> = Table {
+    rows: |list| &list.endpoints,
+    next: |_| None,
+    columns: &[
+        ("id", |endpoint| cell(&endpoint.id)),
+        ("url", |endpoint| cell(&endpoint.url)),
+        ("state", |endpoint| cell(&endpoint.state)),
+        ("events", |endpoint| cell(&endpoint.events)),
+        ("agent", |endpoint| cell(&endpoint.agent_id)),
+        ("parked", |endpoint| cell(&endpoint.parked)),
+        ("next attempt", |endpoint| cell(&endpoint.next_attempt)),
+        ("reason", |endpoint| cell(&endpoint.reason)),
     ],
-);
-const DELIVERIES: Verb = Verb::list(
-    "webhook/deliveries",
-    "/items",
-    &[
-        ("event", "/eventId"),
-        ("type", "/type"),
-        ("time", "/at"),
-        ("attempt", "/attempt"),
-        ("result", "/result"),
-        ("status", "/status"),
-        ("error", "/error"),
+};
+const DELIVERIES: Table<DeliveryPage, Delivery> = Table {
+    rows: |deliveries| &deliveries.items,
+    next: |deliveries| deliveries.has_more.then_some((deliveries.page, deliveries.total)),
+    columns: &[
+        ("event", |delivery| cell(&delivery.event_id)),
+        ("type", |delivery| cell(&delivery.event_type)),
+        ("time", |delivery| cell(&delivery.at)),
+        ("attempt", |delivery| cell(&delivery.attempt)),
+        ("result", |delivery| cell(&delivery.result)),
+        ("status", |delivery| cell(&delivery.status)),
+        ("error", |delivery| cell(&delivery.error)),
     ],
-);
+};
 const SECRET: &str = "the secret is shown only once: store it now";
 
 /// Runs a subcommand.
 pub(crate) fn webhooks(command: Webhooks) -> Result<ExitCode, Failed> {
     match command {
-        Webhooks::List { from } => from.run(&LIST, &Nothing {}),
-        Webhooks::Add { params, to } => to.run(&Verb::one("webhook/add").remark(SECRET), &params),
-        Webhooks::Remove { id, to } => to.run(&Verb::one("webhook/remove"), &Id { id: &id }),
-        Webhooks::Rotate { params, to } => to.run(&Verb::one("webhook/rotate").remark(SECRET), &params),
-        Webhooks::Deliveries { params, from } => from.run(&DELIVERIES, &params),
-        Webhooks::Redeliver { params, to } => to.run(&Verb::one("webhook/redeliver"), &params),
+        Webhooks::List { from } => from.list(List {}, &LIST),
+        Webhooks::Add { url, events, agent_id, to } => {
+            let events = Some(events).filter(|events| !events.is_empty());
+            to.run(Add { url, events, agent_id, secret: None }).inspect(|_| to.remark(SECRET))
+        }
+        Webhooks::Remove { id, to } => to.run(Remove { id }),
+        Webhooks::Rotate { id, overlap_seconds, to } => {
+            to.run(Rotate { id, overlap_seconds }).inspect(|_| to.remark(SECRET))
+        }
+        Webhooks::Deliveries { id, state, page, from } => from.list(Deliveries { id, page, state }, &DELIVERIES),
+        Webhooks::Redeliver { event_id, id, to } => to.run(Redeliver { event_id, id }),
     }
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::asked::{Asked, Request, told};
+use crate::operate::score;
 
 /// The arguments of `rulekeep policy explain`.
 #[derive(Args)]
@@ -144,11 +145,6 @@ impl Arguments {
         agent = self.groups.into_iter().fold(agent, Agent::in_group);
         self.attributes.into_iter().fold(agent, |agent, (name, value)| agent.with_attribute(name, value))
     }
-}
-
-fn score(text: &str) -> Result<Score, String> {
-    let number: u64 = text.parse().map_err(|error: std::num::ParseIntError| error.to_string())?;
-    Score::try_from(number).map_err(|error| error.to_string())
 }
 
 /// Parses `name=value`; the value is JSON, otherwise text.

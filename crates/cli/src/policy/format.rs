@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     // All files are read before one is written, so that a faulty one leaves the others unchanged.
     let formatted: Vec<(&PathBuf, Option<String>)> =
         arguments.files.iter().map(|path| Ok((path, reformatted(path)?))).collect::<Result<_, Box<dyn Error>>>()?;
-    let mut report = Vec::new();
+    let (mut is_done, mut report) = (true, Vec::new());
     for (path, text) in formatted {
         if let (Some(text), false) = (&text, arguments.check) {
             replace(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -40,9 +40,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
             let said = if arguments.check { "is not formatted; run `rulekeep policy fmt` on it" } else { "formatted" };
             super::print(format_args!("{}: {said}\n", path.display()))?;
         }
+        is_done &= !arguments.check || text.is_none();
         report.push(json!({ "file": path, "changed": text.is_some() }));
     }
-    let is_done = !arguments.check || report.iter().all(|file| file["changed"] == false);
     if arguments.json {
         super::print_json(&json!({ "files": report }))?;
     }

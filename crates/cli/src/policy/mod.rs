@@ -176,10 +176,10 @@ fn default_policy() -> Result<PolicySet, rulekeep::Error> {
 
 fn shadow(arguments: &ShadowArguments) -> Result<bool, Box<dyn Error>> {
     let client = Client::operating(&Home::find()?)?;
-    if !client.is_daemon() {
+    if client.line().is_none() {
         return Err("the shadow policy set is in the daemon, which does not run; start it with: rulekeep up".into());
     }
-    replay::run_shadow(arguments, &|method, params| Ok(client.call(method, params)?))
+    replay::run_shadow(arguments, &|call| Ok(client.make(call)?))
 }
 
 fn test(arguments: &TestArguments) -> Result<bool, Box<dyn Error>> {

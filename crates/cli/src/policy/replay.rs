@@ -3,16 +3,19 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use rulekeep::document::File;
-use rulekeep::preview::{Replay, ReplayChange};
+use rulekeep::preview::{Replay, ReplayChange, ShadowDifference, ShadowReport};
 use rulekeep::system::Timestamp;
 use rulekeep::{Governor, PolicySet};
+use rulekeep_server::calls::policies::{Shadow, Shadowed};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::past::Store;
+use crate::operate::StoredIntent;
 
 /// The arguments of `rulekeep policy replay`.
 #[derive(Args)]
@@ -51,6 +54,17 @@ struct Changed<'a> {
     change: &'a ReplayChange,
 }
 
+/// A replay whose changes have data from their records.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'a> {
+    #[serde(flatten)]
+    replay: &'a Replay,
+    // These take the place of the replay's own, because an object keeps the last of two values.
+    changes: &'a [Changed<'a>],
+    hanging_changes: &'a [Changed<'a>],
+}
+
 /// Replays a log. Returns whether no decision would change.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let candidate = PolicySet::from_file(&arguments.policy)?;
@@ -61,10 +75,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let (changes, hanging) = (changes?, hanging?);
     governor.close()?;
     if arguments.json {
-        let mut report = serde_json::to_value(&replay)?;
-        report["changes"] = serde_json::to_value(&changes)?;
-        report["hangingChanges"] = serde_json::to_value(&hanging)?;
-        super::print_json(&report)?;
+        let report = Report { replay: &replay, changes: &changes, hanging_changes: &hanging };
+        super::print_json(&json!(report))?;
     } else {
         super::print(told(&replay, &changes, &hanging)?)?;
     }
@@ -75,7 +87,7 @@ fn looked_up<'a>(governor: &Governor, list: &'a [ReplayChange]) -> Result<Vec<Ch
     let one = |change: &'a ReplayChange| {
         let record = governor.log().record(&change.proof_id)?;
         let evidence = governor.log().evidence(&change.proof_id).ok();
-        let action = evidence.and_then(|evidence| Some(evidence.intent.get("parsedAction")?.as_str()?.to_owned()));
+        let action = StoredIntent::read(evidence.as_ref().map(|evidence| &evidence.intent)).parsed_action;
         Ok(Changed { agent: record.entity_id.to_string(), action, at: record.timestamp, change })
     };
     list.iter().map(one).collect()
@@ -86,9 +98,6 @@ fn told(replay: &Replay, changes: &[Changed<'_>], hanging: &[Changed<'_>]) -> Re
     for (list, note) in [(changes, ""), (hanging, "  (depends on rate-limit counters)")] {
         for Changed { agent, action, at, change } in list {
             let ReplayChange { was, now, rules, was_rules, differs, proof_id, .. } = change;
-            let named = |rules: &[std::sync::Arc<str>]| {
-                if rules.is_empty() { "no rule".to_owned() } else { rules.join(", ") }
-            };
             let action = action.as_deref().unwrap_or("(erased)");
             let differs = if differs.contains(&"decision") {
                 String::new()
@@ -126,51 +135,47 @@ fn told(replay: &Replay, changes: &[Changed<'_>], hanging: &[Changed<'_>]) -> Re
     Ok(text)
 }
 
-/// Sets a shadow policy set in a running service, removes it, or reports its results. `calls` makes a call of the
-/// service, given its name and parameters. The exit code is 1 if the shadow set would have decided differently or
-/// fails.
+/// Sets a shadow policy set in a running service, removes it, or reports its results. `make` makes the service's call.
+/// The exit code is 1 if the shadow set would have decided differently or fails.
 ///
 /// # Errors
 ///
 /// Returns a message if the document does not load or the call fails.
 pub fn run_shadow(
     arguments: &ShadowArguments,
-    calls: &dyn Fn(&str, Value) -> Result<Value, String>,
+    make: &dyn Fn(Shadow) -> Result<Shadowed, String>,
 ) -> Result<bool, Box<dyn Error>> {
-    let parameters = match &arguments.policy {
-        _ if arguments.clear => json!({ "clear": true }),
+    let call = match &arguments.policy {
+        _ if arguments.clear => Shadow { clear: Some(true), ..Shadow::default() },
         Some(path) => {
             let File { name, format, text } = File::read(path, "policy", PolicySet::MAX_BYTES, super::too_large)?;
             // Problems are reported with the name of the file.
             PolicySet::parse(&text, format, &name)?;
-            json!({ "text": text, "format": format })
+            Shadow { text: Some(text), format: Some(format), ..Shadow::default() }
         }
-        None => json!({}),
+        None => Shadow::default(),
     };
-    let report = calls("policy/shadow", parameters)?;
-    let shadow = &report["shadow"];
+    let report = make(call)?;
     if arguments.json {
-        super::print_json(&report)?;
+        super::print_json(&json!(report))?;
     } else {
-        super::print(told_shadow(shadow)?)?;
+        super::print(told_shadow(report.shadow.as_ref())?)?;
     }
-    Ok(["differed", "failed"].iter().all(|count| shadow[*count].as_u64().unwrap_or_default() == 0))
+    Ok(report.shadow.is_none_or(|shadow| shadow.differed == 0 && shadow.failed == 0))
 }
 
-fn told_shadow(shadow: &Value) -> Result<String, std::fmt::Error> {
-    let mut text = String::new();
-    if shadow.is_null() {
+fn told_shadow(shadow: Option<&ShadowReport>) -> Result<String, std::fmt::Error> {
+    let Some(ShadowReport { decided, differed, failed, differences, .. }) = shadow else {
         return Ok("no shadow policy set is loaded; name a document to load one\n".to_owned());
+    };
+    let mut text = String::new();
+    for ShadowDifference { agent_id, was, shadow, proof_id, rules, .. } in differences {
+        writeln!(text, "{agent_id}  {was} -> {shadow} ({})  {proof_id}", named(rules))?;
     }
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    for change in shadow["differences"].as_array().into_iter().flatten() {
-        let [agent, was, now, proof] = ["agentId", "was", "shadow", "proofId"].map(|key| word(&change[key]));
-        let rules: Vec<String> = change["rules"].as_array().into_iter().flatten().map(word).collect();
-        let rules = if rules.is_empty() { "no rule".to_owned() } else { rules.join(", ") };
-        writeln!(text, "{agent}  {was} -> {now} ({rules})  {proof}")?;
-    }
-    let [decided, differed, failed] =
-        ["decided", "differed", "failed"].map(|count| shadow[count].as_u64().unwrap_or_default());
     writeln!(text, "{differed} of {decided} decisions would have differed; {failed} fail on a condition")?;
     Ok(text)
+}
+
+fn named(rules: &[Arc<str>]) -> String {
+    if rules.is_empty() { "no rule".to_owned() } else { rules.join(", ") }
 }

@@ -26,6 +26,8 @@ use rulekeep::proof::{ExportRange, Order, Verification, VerifyOptions};
 use rulekeep::system::{Clock, SystemClock, Timestamp};
 use rulekeep::{Error, Governor, ProofQuery};
 
+use crate::log::Kept;
+use crate::store::describe;
 use span::Span;
 use tally::Tally;
 
@@ -45,12 +47,8 @@ pub struct Options {
     /// Only the records of this agent
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// A signed checkpoint of the log that was kept elsewhere, to verify the log against
-    #[arg(long, value_name = "FILE", requires = "checkpoint_key")]
-    checkpoint: Option<PathBuf>,
-    /// The public key that signed the checkpoint, as text
-    #[arg(long, value_name = "KEY", requires = "checkpoint")]
-    checkpoint_key: Option<String>,
+    #[command(flatten)]
+    kept: Kept,
     /// The HTML file to write; it must not exist
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
@@ -68,14 +66,14 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     }
     let kept = options.kept_checkpoint()?;
     let store = crate::home::store_of(options.store.as_deref())?;
-    let governor = Governor::open_read_only(&store).map_err(described)?;
+    let governor = Governor::open_read_only(&store).map_err(describe)?;
     let verification = match &kept {
         Some(kept) => governor.log().verify_with_checkpoint(&VerifyOptions::new(), &kept.note, &kept.key),
         None => governor.verify(),
     };
-    let verification = verification.map_err(described)?;
+    let verification = verification.map_err(describe)?;
     let (tally, unread) = options.tally(&governor)?;
-    governor.close().map_err(described)?;
+    governor.close().map_err(describe)?;
     let report = Report { options, store, verification, kept, tally, unread, written_at: SystemClock.now() };
     let page = page::html(&report).map_err(|error| format!("a chart cannot be drawn: {error}"))?;
     write_new(&options.to, &page)?;
@@ -109,25 +107,23 @@ struct KeptCheckpoint {
 
 impl Options {
     fn kept_checkpoint(&self) -> Result<Option<KeptCheckpoint>, String> {
-        let (Some(file), Some(key)) = (&self.checkpoint, &self.checkpoint_key) else { return Ok(None) };
-        let note = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let key: VerifierKey = key.parse().map_err(|error| format!("--checkpoint-key: {error}"))?;
-        let checkpoint = Checkpoint::open(&note, &key).map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(Some(KeptCheckpoint { note, key, checkpoint }))
+        let Some((note, key)) = self.kept.read()? else { return Ok(None) };
+        let checkpoint = Checkpoint::open(&note, key).map_err(|error| format!("--checkpoint: {error}"))?;
+        Ok(Some(KeptCheckpoint { note, key: key.clone(), checkpoint }))
     }
 
     /// Returns the counts, and the reason why not all records could be read if the log is broken.
     fn tally(&self, governor: &Governor) -> Result<(Tally, Option<String>), String> {
         let mut range = ExportRange::all();
         if let Some(agent) = &self.agent {
-            governor.agents().get(agent).map_err(described)?;
+            governor.agents().get(agent).map_err(describe)?;
             range = range.of_agent(agent.parse().map_err(|error| format!("--agent: {error}"))?);
         }
         let mut tally = Tally::new(self.span(governor));
         match governor.log().export(&range, &mut tally, &mut |_, _| {}) {
             Ok(_) => Ok((tally, None)),
             Err(error @ Error::ChainBroken { .. }) => Ok((tally, Some(error.to_string()))),
-            Err(error) => Err(described(error)),
+            Err(error) => Err(describe(error)),
         }
     }
 
@@ -149,9 +145,4 @@ impl Options {
 fn write_new(path: &Path, text: &str) -> Result<(), String> {
     let written = File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| format!("{}: {error}", path.display()))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
-fn described(error: Error) -> String {
-    format!("{}: {error}", error.code())
 }

@@ -6,6 +6,9 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph, Row, Sparkline, Table, TableState, Wrap};
 
+use rulekeep::status::Health;
+use rulekeep::{Decision, RiskLevel};
+
 use super::look::{Look, Pending};
 use super::screen::{Screen, Shown, Verdict};
 
@@ -31,12 +34,13 @@ pub(super) fn all(frame: &mut Frame<'_>, screen: &Screen) {
 }
 
 fn head_line(look: &Look) -> Line<'_> {
-    let time = look.time.get(..19).unwrap_or(&look.time).replace('T', " ");
+    let time = look.time.to_string();
+    let time = time.get(..19).unwrap_or(&time).replace('T', " ");
     let mut line = Line::from(vec![
         " rulekeep ".bold(),
-        Span::styled(&*look.health, of_health(&look.health)),
+        Span::styled(look.health.as_str(), of_health(look.health)),
         Span::raw(format!("  {} records  {:.1}/s  chain ", look.records, look.rate)),
-        Span::styled(&*look.chain, of_health(&look.chain)),
+        Span::styled(look.chain.as_str(), of_health(look.chain)),
         Span::raw(format!("  {time} UTC")),
     ]);
     line.extend(look.warnings.first().map(|warning| Span::from(format!("  {warning}")).yellow()));
@@ -48,8 +52,8 @@ fn draw_decisions(frame: &mut Frame<'_>, look: &Look, area: Rect) {
         Row::new([
             Text::raw(&*decided.time),
             Text::raw(&*decided.agent),
-            Text::styled(&*decided.decision, of_decision(&decided.decision)),
-            Text::styled(&*decided.risk, of_risk(&decided.risk)),
+            Text::styled(decided.decision.as_str(), of_decision(decided.decision)),
+            Text::styled(decided.risk.as_str(), of_risk(decided.risk)),
             Text::raw(&*decided.action),
             Text::raw(&*decided.reason),
         ])
@@ -83,7 +87,7 @@ fn draw_pending(frame: &mut Frame<'_>, screen: &Screen, area: Rect) {
     let rows = look.pending.iter().map(|pending| {
         Row::new([
             Text::raw(&*pending.agent),
-            Text::styled(&*pending.risk, of_risk(&pending.risk)),
+            Text::styled(pending.risk.as_str(), of_risk(pending.risk)),
             Text::raw(&*pending.action),
             Text::raw(&*pending.reason),
             Text::raw(format!("until {}", pending.expires)),
@@ -126,29 +130,29 @@ fn titled(title: &str) -> Block<'static> {
     Block::bordered().title(format!(" {title} "))
 }
 
-fn of_decision(decision: &str) -> Style {
+fn of_decision(decision: Decision) -> Style {
     match decision {
-        "ALLOW" => Color::Green.into(),
-        "DEGRADE" => Color::Yellow.into(),
-        "ESCALATE" => Color::Cyan.into(),
-        _ => Style::from(Color::Red).bold(),
+        Decision::Allow => Color::Green.into(),
+        Decision::Degrade => Color::Yellow.into(),
+        Decision::Escalate => Color::Cyan.into(),
+        Decision::Deny => Style::from(Color::Red).bold(),
     }
 }
 
-fn of_risk(risk: &str) -> Style {
+fn of_risk(risk: RiskLevel) -> Style {
     match risk {
-        "LOW" => Modifier::DIM.into(),
-        "MEDIUM" => Style::new(),
-        "HIGH" => Color::Yellow.into(),
-        _ => Style::from(Color::Red).bold(),
+        RiskLevel::Low => Modifier::DIM.into(),
+        RiskLevel::Medium => Style::new(),
+        RiskLevel::High => Color::Yellow.into(),
+        RiskLevel::Critical => Style::from(Color::Red).bold(),
     }
 }
 
-fn of_health(health: &str) -> Style {
+fn of_health(health: Health) -> Style {
     match health {
-        "healthy" => Color::Green.into(),
-        "degraded" => Color::Yellow.into(),
-        _ => Style::from(Color::Red).bold(),
+        Health::Healthy => Color::Green.into(),
+        Health::Degraded => Color::Yellow.into(),
+        Health::Unhealthy => Style::from(Color::Red).bold(),
     }
 }
 

@@ -1,21 +1,29 @@
 //! The data on the screen, from the answers of calls. No text in it moves a cursor or changes the direction of text.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::iter;
 use std::time::{Duration, Instant};
 
+use rulekeep::escalation::{Escalation, EscalationId, EscalationState};
+use rulekeep::proof::{Digest, ProofId};
+use rulekeep::status::Health;
 use rulekeep::system::Timestamp;
-use serde_json::{Value, json};
+use rulekeep::{Decision, ProofRecord, RiskLevel};
+use rulekeep_server::calls::escalations;
+use rulekeep_server::calls::records::{Get, List, RecordsForm, Status};
+use serde_json::Value;
 
-use super::Calls;
+use crate::client::Client;
+use crate::operate::{StoredIntent, details};
+use crate::output::cell;
 use crate::plain::plain;
 
 /// The data shown at one moment.
-#[derive(Default, Clone)]
 pub(super) struct Look {
-    pub(super) health: String,
-    pub(super) chain: String,
+    pub(super) health: Health,
+    pub(super) chain: Health,
     pub(super) warnings: Vec<String>,
-    pub(super) time: String,
+    pub(super) time: Timestamp,
     pub(super) records: u64,
     /// Records per second, over the last ten seconds.
     pub(super) rate: f64,
@@ -29,12 +37,11 @@ pub(super) struct Look {
 }
 
 /// A decision in the list.
-#[derive(Clone)]
 pub(super) struct Decided {
     pub(super) time: String,
     pub(super) agent: String,
-    pub(super) decision: String,
-    pub(super) risk: String,
+    pub(super) decision: Decision,
+    pub(super) risk: RiskLevel,
     pub(super) action: String,
     pub(super) reason: String,
 }
@@ -42,11 +49,11 @@ pub(super) struct Decided {
 /// A pending escalation.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Pending {
-    pub(super) id: String,
+    pub(super) id: EscalationId,
     /// The digest that an answer binds to.
-    pub(super) digest: String,
+    pub(super) digest: Digest,
     pub(super) agent: String,
-    pub(super) risk: String,
+    pub(super) risk: RiskLevel,
     pub(super) action: String,
     pub(super) reason: String,
     pub(super) expires: String,
@@ -58,30 +65,29 @@ pub(super) struct Pending {
 #[derive(Default)]
 pub(super) struct Looking {
     /// The actions of the records that are shown, by ID.
-    actions: HashMap<String, String>,
+    actions: HashMap<ProofId, String>,
     /// Number of decisions by minute since 1970.
     minutes: BTreeMap<i64, u64>,
     totals: VecDeque<(Instant, u64)>,
 }
 
 impl Looking {
-    pub(super) fn look(&mut self, call: &Calls<'_>) -> Result<Look, String> {
-        let status = call("admin/status", json!({}))?;
-        let page = call("proof/list", json!({ "pageSize": DECISIONS }))?;
-        let waiting = call("escalation/list", json!({ "state": "pending", "pageSize": PENDING }))?;
-        let records = number(&page, "/total");
-        let warnings = list(&status, "/warnings").iter().filter_map(Value::as_str).map(plain).collect();
+    pub(super) fn look(&mut self, client: &Client) -> Result<Look, String> {
+        let status = client.make(Status {})?;
+        let newest = client.make(List(RecordsForm { page_size: Some(DECISIONS), ..RecordsForm::default() }))?;
+        let state = Some(EscalationState::Pending);
+        let waiting = client.make(escalations::List { state, agent_id: None, page: None, page_size: Some(PENDING) })?;
         Ok(Look {
-            health: text(&status, "/status"),
-            chain: text(&status, "/components/proofChain"),
-            warnings,
-            time: text(&status, "/timestamp"),
-            records,
-            rate: self.rate(records),
-            decisions: self.decided(call, list(&page, "/items")),
-            minutes: self.by_minute(call, &status)?,
-            pending: list(&waiting, "/items").iter().map(pending).collect(),
-            pending_total: number(&waiting, "/total"),
+            health: status.status,
+            chain: status.components.proof_chain,
+            warnings: status.warnings.iter().map(|warning| plain(warning)).collect(),
+            time: status.timestamp,
+            records: newest.total,
+            rate: self.rate(newest.total),
+            decisions: self.decided(client, &newest.items),
+            minutes: self.by_minute(client, status.timestamp)?,
+            pending: waiting.items.iter().map(Pending::of).collect(),
+            pending_total: waiting.total,
         })
     }
 
@@ -97,22 +103,14 @@ impl Looking {
         if seconds > 0.0 { f64::from(more) / seconds } else { 0.0 }
     }
 
-    fn decided(&mut self, call: &Calls<'_>, items: &[Value]) -> Vec<Decided> {
-        let mut actions = HashMap::with_capacity(items.len());
-        let shown = items
+    fn decided(&mut self, client: &Client, records: &[ProofRecord]) -> Vec<Decided> {
+        let mut actions = HashMap::with_capacity(records.len());
+        let shown = records
             .iter()
-            .map(|item| {
-                let id = text(item, "/id");
-                let action = self.actions.remove(&id).unwrap_or_else(|| action(call, &id));
-                actions.insert(id, action.clone());
-                Decided {
-                    time: clock(item, "/timestamp"),
-                    agent: text(item, "/entityId"),
-                    decision: text(item, "/decision"),
-                    risk: text(item, "/riskLevel"),
-                    action,
-                    reason: text(item, "/reasoning"),
-                }
+            .map(|record| {
+                let action = self.actions.remove(&record.id).unwrap_or_else(|| action(client, record.id));
+                actions.insert(record.id, action.clone());
+                Decided::of(record, action)
             })
             .collect();
         self.actions = actions;
@@ -120,8 +118,7 @@ impl Looking {
     }
 
     /// Returns the decisions of each minute. Past minutes are queried only once.
-    fn by_minute(&mut self, call: &Calls<'_>, status: &Value) -> Result<Vec<u64>, String> {
-        let now: Timestamp = text(status, "/timestamp").parse().map_err(|error| format!("admin/status: {error}"))?;
+    fn by_minute(&mut self, client: &Client, now: Timestamp) -> Result<Vec<u64>, String> {
         let this = now.as_millis().div_euclid(MINUTE);
         let wanted = this - MINUTES + 1..=this;
         self.minutes.retain(|minute, _| wanted.contains(minute));
@@ -131,8 +128,9 @@ impl Looking {
             let total = if let Some(total) = known {
                 total
             } else {
-                let [from, to] = [minute * MINUTE, (minute + 1) * MINUTE - 1].map(Timestamp::from_millis);
-                number(&call("proof/list", json!({ "from": from, "to": to, "pageSize": 1 }))?, "/total")
+                let [from, to] =
+                    [minute * MINUTE, (minute + 1) * MINUTE - 1].map(|at| Some(Timestamp::from_millis(at)));
+                client.make(List(RecordsForm { from, to, page_size: Some(1), ..RecordsForm::default() }))?.total
             };
             // A minute that has just ended may still get records.
             if minute < this - 1 {
@@ -145,80 +143,51 @@ impl Looking {
 }
 
 /// Returns the action of a record. It is in the evidence, which may be erased.
-fn action(call: &Calls<'_>, id: &str) -> String {
-    let record = call("proof/get", json!({ "proofId": id, "evidence": true }));
-    let action = record.map(|record| text(&record, "/evidence/intent/parsedAction")).unwrap_or_default();
-    if action.is_empty() { "-".to_owned() } else { action }
+fn action(client: &Client, id: ProofId) -> String {
+    let record = client.make(Get { proof_id: id.to_string(), evidence: Some(true) });
+    let evidence = record.ok().and_then(|record| record.evidence.flatten());
+    let action = StoredIntent::read(evidence.as_ref().map(|evidence| &evidence.intent)).parsed_action;
+    action.map_or_else(|| "-".to_owned(), |action| plain(&action))
 }
 
-fn pending(item: &Value) -> Pending {
-    let texts =
-        |pointer| list(item, pointer).iter().filter_map(Value::as_str).map(plain).collect::<Vec<_>>().join(", ");
-    let needs = list(item, "/needs").iter().map(|need| {
-        format!(
-            "{} of {}",
-            number(need, "/approvals"),
-            need.get("reviewer").and_then(Value::as_str).map_or("anybody".to_owned(), plain)
-        )
-    });
-    let votes = list(item, "/votes").iter().map(|vote| {
-        let said = if vote.get("approved") == Some(&Value::Bool(true)) { "approved" } else { "rejected" };
-        format!("{} {said}", text(vote, "/reviewer"))
-    });
-    let all = [
-        ("Agent", text(item, "/agentId")),
-        ("Action", text(item, "/intent/parsedAction")),
-        ("Capabilities", texts("/intent/requiredCapabilities")),
-        ("Risk", text(item, "/riskLevel")),
-        ("Reason", text(item, "/reason")),
-        ("Request text", text(item, "/input")),
-        ("Context", compact(item, "/intent/context")),
-        ("Task", compact(item, "/task/faults")),
-        ("Not readable", text(item, "/unreadable")),
-        ("Grants", texts("/onApproval/granted")),
-        ("Withholds", texts("/onApproval/denied")),
-        ("Constraints", compact(item, "/onApproval/constraints")),
-        ("Needs", needs.collect::<Vec<_>>().join(", ")),
-        ("Votes", votes.collect::<Vec<_>>().join(", ")),
-        ("Asked", text(item, "/createdAt")),
-        ("Expires", text(item, "/expiresAt")),
-        ("Escalation", text(item, "/id")),
-        ("Digest", text(item, "/digest")),
-    ];
-    Pending {
-        id: text(item, "/id"),
-        digest: text(item, "/digest"),
-        agent: text(item, "/agentId"),
-        risk: text(item, "/riskLevel"),
-        action: text(item, "/intent/parsedAction"),
-        reason: text(item, "/reason"),
-        expires: clock(item, "/expiresAt"),
-        details: all.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+impl Decided {
+    pub(super) fn of(record: &ProofRecord, action: String) -> Self {
+        Self {
+            time: clock(record.timestamp),
+            agent: plain(record.entity_id.as_str()),
+            decision: record.decision,
+            risk: record.risk_level,
+            action,
+            reason: plain(&record.reasoning),
+        }
     }
 }
 
-fn text(value: &Value, pointer: &str) -> String {
-    value.pointer(pointer).and_then(Value::as_str).map(plain).unwrap_or_default()
+impl Pending {
+    pub(super) fn of(of: &Escalation) -> Self {
+        let action = StoredIntent::read(of.intent.as_ref()).parsed_action.unwrap_or_default();
+        Self {
+            id: of.id,
+            digest: of.digest,
+            agent: plain(of.agent_id.as_str()),
+            risk: of.risk_level,
+            action: plain(&action),
+            reason: plain(&of.reason),
+            expires: clock(of.expires_at),
+            details: details(of).iter().flat_map(|(name, value)| lines(name, value)).collect(),
+        }
+    }
 }
 
-/// Returns JSON on one line; an empty text for an empty object.
-fn compact(value: &Value, pointer: &str) -> String {
-    let found = value.pointer(pointer).filter(|found| !found.is_null() && **found != json!({}));
-    found.map(|found| plain(&found.to_string())).unwrap_or_default()
+/// Returns the lines of a value; the name stands before the first.
+fn lines(name: &'static str, value: &Value) -> Vec<(&'static str, String)> {
+    let text = value.as_str().map_or_else(|| cell(value), str::to_owned);
+    iter::once(name).chain(iter::repeat("")).zip(text.lines().map(plain)).collect()
 }
 
-/// Returns the time of day of a timestamp.
-fn clock(value: &Value, pointer: &str) -> String {
-    let text = text(value, pointer);
-    text.get(11..19).unwrap_or(&text).to_owned()
-}
-
-fn number(value: &Value, pointer: &str) -> u64 {
-    value.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+/// Returns the time of day.
+fn clock(time: Timestamp) -> String {
+    time.to_string().get(11..19).unwrap_or_default().to_owned()
 }
 
 /// Number of decisions: the lines of a tall terminal.

@@ -1,22 +1,21 @@
 //! `rulekeep watch`: a dashboard in the terminal. It shows decisions as they come, and escalations can be answered by
 //! key press.
 //!
-//! It makes calls of the sidecar's protocol through a closure, so it works with a running service and with a store
-//! that it opens itself. A thread makes the calls, so that the screen reacts to keys even during a long call.
+//! A thread makes the calls, so that the screen reacts to keys even during a long call.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `look.rs` | the data on the screen, from the answers of calls |
 //! | `screen.rs` | the state of the screen, and keys |
 //! | `draw.rs` | drawing the screen |
-//! | `tests.rs` | the screen with the calls of a gateway |
+//! | `tests.rs` | the screen on a store |
 
 mod draw;
 mod look;
 mod screen;
 
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,19 +25,11 @@ use std::time::Duration;
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
-use rulekeep::Governor;
-use rulekeep_server::Access;
-use rulekeep_server::gateway::Gateway;
-use serde_json::Value;
 
-use crate::client::{Client, call_on};
+use crate::client::Client;
 use crate::home::Home;
 use look::{Look, Looking};
 use screen::{Answer, Asked, Screen};
-
-/// A function that makes a call of the sidecar's protocol, given method and parameters. The error is a message for
-/// the user.
-pub type Calls<'a> = dyn Fn(&str, Value) -> Result<Value, String> + Sync + 'a;
 
 /// The reviewer at the screen, and the store.
 #[derive(clap::Args)]
@@ -52,23 +43,18 @@ pub struct Options {
     reviewer: Option<String>,
 }
 
-/// Shows the dashboard of a store, or of the one in the home, for which answering needs the operator's key.
+/// Shows the dashboard of a store that no other process has open, or of the one in the home, for which answering needs
+/// the operator's key. The terminal is always restored.
 pub(crate) fn main(options: &Options) -> Result<ExitCode, String> {
-    if let Some(store) = &options.store {
-        return run_on_store(store, options).map(|()| ExitCode::SUCCESS);
-    }
-    let home = Home::find()?;
-    let client = if options.reviewer.is_some() { Client::operating(&home)? } else { Client::reading(&home)? };
-    run(&|method, params| Ok(client.call(method, params)?), options).map(|()| ExitCode::SUCCESS)
+    let client = match (&options.store, &options.reviewer) {
+        (Some(store), _) => Client::writing_folder(store, None)?,
+        (None, Some(_)) => Client::operating(&Home::find()?)?,
+        (None, None) => Client::reading(&Home::find()?)?,
+    };
+    run(&client, options).map(|()| ExitCode::SUCCESS)
 }
 
-/// Shows the dashboard until the user quits. The terminal is always restored.
-///
-/// # Errors
-///
-/// Returns a message if standard input or output is not a terminal, the first call fails, or the terminal cannot be
-/// used.
-pub fn run(call: &Calls<'_>, options: &Options) -> Result<(), String> {
+fn run(client: &Client, options: &Options) -> Result<(), String> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err("expected a terminal on standard input and output; use `rulekeep report` for a file".to_owned());
     }
@@ -76,12 +62,12 @@ pub fn run(call: &Calls<'_>, options: &Options) -> Result<(), String> {
     let is_ended = ended_by_signals().map_err(unusable)?;
     // A service that does not answer is reported before the screen is taken over.
     let mut looking = Looking::default();
-    let first = looking.look(call)?;
+    let first = looking.look(client)?;
     let mut screen = Screen::new(options.reviewer.clone(), first);
     let (answer, answers) = mpsc::channel();
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
-        scope.spawn(move || keep_looking(call, looking, &answers, &tell));
+        scope.spawn(move || keep_looking(client, looking, &answers, &tell));
         let shown =
             ratatui::try_init().and_then(|mut terminal| show(&mut terminal, &mut screen, &answer, &told, &is_ended));
         // Restored before waiting for the thread, which may be in a long call.
@@ -91,20 +77,6 @@ pub fn run(call: &Calls<'_>, options: &Options) -> Result<(), String> {
     })
 }
 
-/// Shows the dashboard of a store that no other process has open.
-///
-/// # Errors
-///
-/// Returns the errors of [`run`], and a message if the store cannot be opened.
-pub fn run_on_store(store: &Path, options: &Options) -> Result<(), String> {
-    let described = |error: rulekeep::Error| format!("{}: {error}", error.code());
-    let governor = Governor::open(store).map_err(described)?;
-    let gateway = Gateway::new(&governor).map_err(described)?;
-    let call = |method: &str, params| call_on(&gateway, &Access::Everything, method, &params).map_err(described);
-    let shown = run(&call, options);
-    shown.and(governor.close().map_err(described))
-}
-
 /// An event for the screen.
 enum News {
     Look(Result<Look, String>),
@@ -112,18 +84,18 @@ enum News {
 }
 
 /// Makes the calls: those for the screen twice a second, and answers at once. Ends when the screen is gone.
-fn keep_looking(call: &Calls<'_>, mut looking: Looking, answers: &Receiver<Answer>, tell: &Sender<News>) {
+fn keep_looking(client: &Client, mut looking: Looking, answers: &Receiver<Answer>, tell: &Sender<News>) {
     loop {
         let news = match answers.recv_timeout(BETWEEN_LOOKS) {
-            Ok(answer) => News::Answered(answer.send(call)),
-            Err(RecvTimeoutError::Timeout) => News::Look(looking.look(call)),
+            Ok(answer) => News::Answered(answer.send(client)),
+            Err(RecvTimeoutError::Timeout) => News::Look(looking.look(client)),
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let is_answer = matches!(news, News::Answered(_));
         // If the screen has gone, the next iteration ends the loop.
         let _ = tell.send(news);
         if is_answer {
-            let _ = tell.send(News::Look(looking.look(call)));
+            let _ = tell.send(News::Look(looking.look(client)));
         }
     }
 }

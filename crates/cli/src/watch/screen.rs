@@ -1,10 +1,12 @@
 //! The state of the screen, and the effect of keys on it.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use serde_json::json;
+use rulekeep::escalation::EscalationId;
+use rulekeep::proof::Digest;
+use rulekeep_server::calls::escalations::{Approve, Reject};
 
-use super::Calls;
 use super::look::{Look, Pending};
+use crate::client::Client;
 
 /// The state of the screen.
 pub(super) struct Screen {
@@ -13,7 +15,7 @@ pub(super) struct Screen {
     /// The reason why the figures are not current, if so.
     pub(super) failure: Option<String>,
     /// The ID of the selected escalation.
-    selected: Option<String>,
+    selected: Option<EscalationId>,
     pub(super) shown: Shown,
     /// The result of the last key.
     pub(super) message: Option<String>,
@@ -49,21 +51,23 @@ impl Verdict {
 /// An answer that the user confirmed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answer {
-    id: String,
+    id: EscalationId,
     /// The digest of the escalation as shown. The answer is refused if it is another one by then.
-    digest: String,
+    pub(super) digest: Digest,
     reviewer: String,
     verdict: Verdict,
 }
 
 impl Answer {
     /// Sends the answer. Returns a description of the result.
-    pub(super) fn send(&self, call: &Calls<'_>) -> Result<String, String> {
+    pub(super) fn send(self, client: &Client) -> Result<String, String> {
         let Self { id, digest, reviewer, verdict } = self;
-        let method = format!("escalation/{}", verdict.word());
-        let answer = call(&method, json!({ "id": id, "reviewer": reviewer, "digest": digest }))?;
-        let state = answer.get("state").and_then(serde_json::Value::as_str).unwrap_or("answered");
-        Ok(format!("{id} is {state}"))
+        let (note, digest) = (None, Some(digest));
+        let answered = match verdict {
+            Verdict::Approve => client.make(Approve { id, reviewer, note, digest, for_task: None }),
+            Verdict::Reject => client.make(Reject { id, reviewer, note, digest }),
+        };
+        Ok(format!("{id} is {}", answered?.state))
     }
 }
 
@@ -95,7 +99,7 @@ impl Screen {
     /// The position of the selected escalation; the first one if it is gone.
     pub(super) fn selected(&self) -> Option<usize> {
         let pending = &self.look.pending;
-        let place = pending.iter().position(|pending| Some(&pending.id) == self.selected.as_ref());
+        let place = pending.iter().position(|pending| Some(pending.id) == self.selected);
         place.or((!pending.is_empty()).then_some(0))
     }
 
@@ -128,7 +132,7 @@ impl Screen {
             _ => return,
         };
         if let Some(pending) = self.look.pending.get(go_to) {
-            self.selected = Some(pending.id.clone());
+            self.selected = Some(pending.id);
         }
     }
 
@@ -138,7 +142,7 @@ impl Screen {
             return;
         }
         if let Some(pending) = self.look.pending.get(place) {
-            self.selected = Some(pending.id.clone());
+            self.selected = Some(pending.id);
             self.shown = Shown::Escalation { of: Box::new(pending.clone()), question, scrolled: 0 };
         }
     }

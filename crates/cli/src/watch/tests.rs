@@ -2,19 +2,20 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use rulekeep::escalation::{EscalationQuery, EscalationState};
-use rulekeep::{Agent, Governor, Intent, PolicySet, RiskLevel, Tier};
+use rulekeep::proof::Digest;
+use rulekeep::{Agent, Governor, Intent, PolicySet, ProofQuery, RiskLevel, Tier};
 use rulekeep_server::Access;
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Value, json};
 
 use super::draw;
-use super::look::{Look, Looking};
+use super::look::{Decided, Look, Looking, Pending};
 use super::screen::{Answer, Asked, Screen};
-use crate::client::call_on;
+use crate::client::Client;
 
-/// A governor with two pending escalations, and its calls.
+/// A governor with two pending escalations.
 struct Service {
-    gateway: Gateway,
+    client: Client,
 }
 
 impl Service {
@@ -23,7 +24,8 @@ impl Service {
         let builder = Governor::builder().policies(PolicySet::from_toml(policies).unwrap());
         let governor = builder.open_in_memory().unwrap();
         governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
-        let service = Self { gateway: Gateway::new(&governor).unwrap() };
+        let gateway = Box::new(Gateway::new(&governor).unwrap());
+        let service = Self { client: Client::Store { gateway, access: Access::Everything } };
         service.enforce("pay_invoice", "payment:transfer");
         service.enforce("refund_order", "payment:transfer");
         service
@@ -31,12 +33,7 @@ impl Service {
 
     fn enforce(&self, action: &str, capability: &str) {
         let intent = Intent::new("clerk", action, RiskLevel::High, [capability]).unwrap();
-        self.gateway.governor().enforce(&intent).unwrap();
-    }
-
-    #[allow(clippy::needless_pass_by_value)] // the form that a screen calls
-    fn call(&self, method: &str, params: Value) -> Result<Value, String> {
-        call_on(&self.gateway, &Access::Everything, method, &params).map_err(|error| error.to_string())
+        self.client.governor().unwrap().enforce(&intent).unwrap();
     }
 
     fn screen(&self, reviewer: Option<&str>) -> Screen {
@@ -44,11 +41,11 @@ impl Service {
     }
 
     fn look(&self) -> Look {
-        Looking::default().look(&|method, params| self.call(method, params)).unwrap()
+        Looking::default().look(&self.client).unwrap()
     }
 
     fn state(&self, action: &str) -> EscalationState {
-        let page = self.gateway.governor().escalations().list(&EscalationQuery::all()).unwrap();
+        let page = self.client.governor().unwrap().escalations().list(&EscalationQuery::all()).unwrap();
         let is_it = |intent: &Value| intent["parsedAction"] == action;
         page.items.iter().find(|item| item.intent.as_ref().is_some_and(is_it)).unwrap().state
     }
@@ -68,11 +65,10 @@ fn drawn(screen: &Screen) -> String {
 fn a_decision_shows_up_with_the_next_look() {
     let service = Service::start();
     let mut looking = Looking::default();
-    let call = |method: &str, params| service.call(method, params);
-    let mut screen = Screen::new(None, looking.look(&call).unwrap());
+    let mut screen = Screen::new(None, looking.look(&service.client).unwrap());
     assert!(!drawn(&screen).contains("delete_file"));
     service.enforce("delete_file", "file:delete");
-    screen.take(looking.look(&call));
+    screen.take(looking.look(&service.client));
     let shown = drawn(&screen);
     for text in ["delete_file", "DENY", "HIGH", "3 records", "Pending escalations: 2", "at most 3"] {
         assert!(shown.contains(text), "{text}:\n{shown}");
@@ -86,7 +82,7 @@ fn the_selected_escalation_is_the_one_that_is_answered() {
     // The newest one comes first.
     let asked = press(&mut screen, &[KeyCode::Down, KeyCode::Char('r'), KeyCode::Char('y')]);
     let Asked::Answer(answer) = asked else { panic!("{asked:?}") };
-    assert!(answer.send(&|method, params| service.call(method, params)).unwrap().ends_with("is rejected"));
+    assert!(answer.send(&service.client).unwrap().ends_with("is rejected"));
     assert_eq!(service.state("pay_invoice"), EscalationState::Rejected);
     assert_eq!(service.state("refund_order"), EscalationState::Pending);
 }
@@ -110,20 +106,14 @@ fn an_answer_is_sent_only_after_yes_and_only_by_a_reviewer() {
 fn an_answer_binds_to_what_was_on_the_screen() {
     let service = Service::start();
     let mut screen = service.screen(Some("ann"));
-    let digest = screen.look.pending[0].digest.clone();
+    let digest = screen.look.pending[0].digest;
     press(&mut screen, &[KeyCode::Char('a')]);
     let mut newer = service.look();
-    newer.pending[0].digest = "another".to_owned();
+    newer.pending[0].digest = Digest::ZERO;
     newer.pending.reverse();
     screen.take(Ok(newer));
     let Asked::Answer(answer) = press(&mut screen, &[KeyCode::Char('y')]) else { panic!() };
-    let sent = std::sync::Mutex::new(Value::Null);
-    let record = |_: &str, params: Value| {
-        *sent.lock().unwrap() = params;
-        Ok(json!({ "state": "approved" }))
-    };
-    answer.send(&record).unwrap();
-    assert_eq!(sent.lock().unwrap()["digest"], *digest);
+    assert_eq!(answer.digest, digest);
 }
 
 #[test]
@@ -139,23 +129,26 @@ fn an_answer_that_is_refused_says_why() {
     let service = Service::start();
     let mut screen = service.screen(Some("bob"));
     let Asked::Answer(answer) = press(&mut screen, &[KeyCode::Char('a'), KeyCode::Char('y')]) else { panic!() };
-    let refused = Answer::send(&answer, &|method, params| service.call(method, params)).unwrap_err();
+    let refused = Answer::send(answer, &service.client).unwrap_err();
     assert!(refused.contains("ann"), "{refused}");
 }
 
 #[test]
 fn text_of_the_log_cannot_steer_the_terminal() {
     let evil = "a\u{1b}[2J\u{7}\u{202e}b";
-    let item = json!({ "id": "i", "entityId": evil, "agentId": evil, "reasoning": evil, "reason": evil, "decision": "DENY",
-        "intent": { "parsedAction": evil, "requiredCapabilities": [evil], "context": { "k": evil } }, "input": evil });
-    let call = |method: &str, _: Value| {
-        Ok(match method {
-            "admin/status" => json!({ "timestamp": "2026-01-31T09:30:00.000Z", "status": evil, "warnings": [evil] }),
-            "proof/get" => json!({ "evidence": { "intent": { "parsedAction": evil } } }),
-            _ => json!({ "items": [item], "total": 1 }),
-        })
-    };
-    let mut screen = Screen::new(Some("ann".to_owned()), Looking::default().look(&call).unwrap());
+    let service = Service::start();
+    let mut look = service.look();
+    let governor = service.client.governor().unwrap();
+    let mut record = governor.query(&ProofQuery::all()).unwrap().items.remove(0);
+    record.reasoning = evil.to_owned();
+    look.decisions = vec![Decided::of(&record, "-".to_owned())];
+    let mut escalation = json!(governor.escalations().list(&EscalationQuery::all()).unwrap().items[0]);
+    for field in ["input", "reason", "reviewer", "unreadable", "why"] {
+        escalation[field] = json!(evil);
+    }
+    escalation["intent"] = json!({ "parsedAction": evil, "requiredCapabilities": [evil], "context": { "k": evil } });
+    look.pending = vec![Pending::of(&serde_json::from_value(escalation).unwrap())];
+    let mut screen = Screen::new(Some("ann".to_owned()), look);
     let lists = drawn(&screen);
     press(&mut screen, &[KeyCode::Char('d')]);
     for shown in [lists, drawn(&screen)] {

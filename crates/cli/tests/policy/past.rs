@@ -1,13 +1,12 @@
 //! Tests of `policy diff`, `replay` and `shadow`: the effect of another set on decisions.
 
-use std::io::Cursor;
 use std::path::Path;
 
 use clap::Parser as _;
 use rulekeep::{Agent, Governor, PolicySet, Tier};
 use rulekeep_cli::policy::{ShadowArguments, run_shadow};
+use rulekeep_server::Access;
 use rulekeep_server::gateway::Gateway;
-use rulekeep_server::sidecar;
 use serde_json::{Value, json};
 
 use super::commands::{file, policy, stdout};
@@ -121,20 +120,11 @@ fn a_shadow_set_is_set_shown_and_removed_by_service_calls() {
     let set = PolicySet::from_toml(READS).unwrap();
     let governor = Governor::builder().policies(set).auto_register().open_in_memory().unwrap();
     let gateway = Gateway::new(&governor).unwrap();
-    let calls = |method: &str, params: Value| {
-        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let mut answers = Vec::new();
-        sidecar::serve(&gateway, Cursor::new(format!("{request}\n")), &mut answers)
-            .map_err(|error| error.to_string())?;
-        let answers = String::from_utf8(answers).map_err(|error| error.to_string())?;
-        let answer =
-            answers.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find(|line| line["id"] == 1);
-        answer.and_then(|answer| answer.get("result").cloned()).ok_or(answers)
-    };
+    let make = |call| Access::Everything.make(&gateway, call).map_err(|error| error.to_string());
     let more = file("shadow.toml", MORE);
     let run = |arguments: &[&str]| {
         let line = Line::try_parse_from([&["shadow"], arguments].concat()).unwrap();
-        run_shadow(&line.shadow, &calls).map_err(|error| error.to_string())
+        run_shadow(&line.shadow, &make).map_err(|error| error.to_string())
     };
     assert_eq!(run(&[more.to_str().unwrap()]), Ok(true));
     governor.enforce_input("desk-1", "Send the agenda to ann@example.com").unwrap();

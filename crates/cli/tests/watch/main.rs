@@ -93,7 +93,7 @@ fn a_store_that_cannot_be_opened_is_an_error_without_a_screen() {
     let file = folder.path().join("no-folder");
     std::fs::write(&file, "text").unwrap();
     let mut terminal = Terminal::watch(&file, &[]);
-    terminal.wait_for("watch: STORAGE_UNAVAILABLE");
+    terminal.wait_for("there is no store in this folder");
     terminal.ends_restored(false);
 }
 

@@ -14,24 +14,32 @@ use rulekeep::{Agent, Error, Tier};
 
 /// An agent to register: with a score, in the middle of a tier, or as a newcomer.
 // Unknown fields are refused: if a misspelled ceiling were ignored, the agent would get more than intended.
-#[derive(Deserialize, ToSchema)]
+#[derive(Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Register {
+pub struct Register {
+    /// The agent.
     #[schema(value_type = AgentId)]
-    agent_id: String,
-    score: Option<Score>,
-    tier: Option<Tier>,
+    pub agent_id: String,
+    /// The initial score.
+    pub score: Option<Score>,
+    /// The initial tier; the score is in the middle of it.
+    pub tier: Option<Tier>,
+    /// The labels.
     #[schema(max_items = 64, value_type = Option<Vec<Label>>)]
-    labels: Option<Vec<String>>,
+    pub labels: Option<Vec<String>>,
+    /// The groups.
     #[schema(max_items = 64, value_type = Option<Vec<Label>>)]
-    groups: Option<Vec<String>>,
+    pub groups: Option<Vec<String>>,
     /// The attributes, at most 4 KiB of JSON.
     #[schema(value_type = Option<Object>)]
-    attributes: Option<Map<String, Value>>,
+    pub attributes: Option<Map<String, Value>>,
+    /// The person responsible for the agent.
     #[schema(schema_with = super::spec::person)]
-    owner: Option<String>,
-    ceiling: Option<Score>,
-    observability: Option<Observability>,
+    pub owner: Option<String>,
+    /// The highest score that the agent can reach.
+    pub ceiling: Option<Score>,
+    /// The degree to which the agent's internals can be inspected.
+    pub observability: Option<Observability>,
 }
 
 impl Call for Register {
@@ -75,12 +83,12 @@ impl Call for Register {
 }
 
 /// The agent to read.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Get {
+pub struct Get {
     /// The agent.
     #[schema(value_type = AgentId)]
-    agent_id: String,
+    pub agent_id: String,
 }
 
 impl Call for Get {
@@ -98,13 +106,15 @@ impl Call for Get {
 }
 
 /// The page of agents to list.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct List {
+pub struct List {
+    /// The page, counted from 1.
     #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
-    page: Option<u64>,
+    pub page: Option<u64>,
+    /// The number of entries on a page.
     #[schema(minimum = 1, maximum = 200, default = 50)]
-    page_size: Option<u64>,
+    pub page_size: Option<u64>,
 }
 
 impl Call for List {
@@ -200,14 +210,15 @@ impl Call for Update {
 macro_rules! changes_state {
     ($name:ident, $method:literal, $path:literal, $summary:literal, $change:ident) => {
         /// The agent, and the reason for the change.
-        #[derive(Deserialize, ToSchema)]
+        #[derive(Deserialize, Serialize, ToSchema)]
         #[serde(rename_all = "camelCase")]
-        pub(super) struct $name {
+        pub struct $name {
             /// The agent.
             #[schema(value_type = AgentId)]
-            agent_id: String,
+            pub agent_id: String,
+            /// The reason, for the log.
             #[schema(max_length = 4096)]
-            note: Option<String>,
+            pub note: Option<String>,
         }
 
         impl Call for $name {
@@ -262,7 +273,7 @@ impl Call for Import {
 /// The trust of an agent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AgentTrust {
+pub struct AgentTrust {
     agent_id: AgentId,
     #[serde(flatten)]
     trust: TrustSnapshot,
@@ -277,7 +288,7 @@ impl From<AgentInfo> for AgentTrust {
 /// The trust and state of an agent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AgentStanding {
+pub struct AgentStanding {
     agent_id: AgentId,
     #[serde(flatten)]
     trust: TrustSnapshot,
@@ -285,14 +296,19 @@ pub(super) struct AgentStanding {
 }
 
 /// A page of agents.
-#[derive(Serialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AgentPage {
-    items: Vec<AgentInfo>,
-    total: usize,
-    page: u64,
-    page_size: u64,
-    has_more: bool,
+pub struct AgentPage {
+    /// The agents on this page.
+    pub items: Vec<AgentInfo>,
+    /// Number of agents over all pages.
+    pub total: usize,
+    /// The page number, counted from 1.
+    pub page: u64,
+    /// Maximum number of agents on a page.
+    pub page_size: u64,
+    /// True if later pages have more agents.
+    pub has_more: bool,
 }
 
 /// Every agent, one on each line.

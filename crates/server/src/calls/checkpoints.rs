@@ -13,8 +13,8 @@ use rulekeep::Error;
 use rulekeep::proof::ProofId;
 
 /// No parameters.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Create {}
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct Create {}
 
 impl Call for Create {
     const SPEC: Spec =
@@ -27,15 +27,16 @@ impl Call for Create {
 }
 
 /// A record, or two sizes of the log.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Prove {
+pub struct Prove {
     /// The record whose inclusion in the log is proved.
     #[schema(value_type = Option<ProofId>)]
-    proof_id: Option<String>,
+    pub proof_id: Option<String>,
     /// Together with `toSize`: proves that the log of this size is the start of the larger one.
-    from_size: Option<u64>,
-    to_size: Option<u64>,
+    pub from_size: Option<u64>,
+    /// The later size.
+    pub to_size: Option<u64>,
 }
 
 impl Call for Prove {
@@ -48,8 +49,8 @@ impl Call for Prove {
     type Answer = CheckpointProof;
 
     fn together() -> Value {
-        let one_of = |field| json!({ "oneOf": [required_together(&["proofId"]), required_together(&[field])] });
-        json!({ "oneOf": one_of("fromSize")["oneOf"], "allOf": [one_of("toSize")] })
+        let one_of = |field| json!([required_together(&["proofId"]), required_together(&[field])]);
+        json!({ "oneOf": one_of("fromSize"), "allOf": [{ "oneOf": one_of("toSize") }] })
     }
 
     fn run(self, gateway: &Gateway) -> Result<CheckpointProof, Error> {
@@ -63,14 +64,15 @@ impl Call for Prove {
 }
 
 /// A checkpoint.
-#[derive(Serialize, ToSchema)]
-pub(super) struct CheckpointNote {
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct CheckpointNote {
     /// A signed note in the C2SP format.
-    note: String,
+    pub note: String,
 }
 
 /// A proof relative to checkpoints.
-#[derive(Serialize, ToSchema)]
-pub(super) struct CheckpointProof {
-    proof: String,
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct CheckpointProof {
+    /// The proof.
+    pub proof: String,
 }

@@ -18,20 +18,34 @@ use rulekeep::escalation::{
     Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationState, PreApproval, PreApprovalId,
     PreApprovalStanding, PreApprovalState, PreApprovalTerms, Resolved, Review,
 };
+use rulekeep::intent::InvalidValue;
 use rulekeep::proof::{Digest, ProofId};
 use rulekeep::{Enforcement, Error, Intent};
 
+/// Parses the id of an escalation, or of the record that asks for it.
+///
+/// # Errors
+///
+/// [`InvalidValue`] for any other text.
+pub fn parse_id(text: &str) -> Result<EscalationId, InvalidValue> {
+    text.parse().map(EscalationId::of).or_else(|_: InvalidValue| text.parse())
+}
+
 /// The escalations to list.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct List {
-    state: Option<EscalationState>,
+pub struct List {
+    /// The state of the escalations; all if absent.
+    pub state: Option<EscalationState>,
+    /// The agent; all agents if absent.
     #[schema(value_type = Option<AgentId>)]
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
+    /// The page, counted from 1.
     #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
-    page: Option<u64>,
+    pub page: Option<u64>,
+    /// The number of entries on a page.
     #[schema(minimum = 1, maximum = 200, default = 50)]
-    page_size: Option<u64>,
+    pub page_size: Option<u64>,
 }
 
 impl Call for List {
@@ -49,10 +63,11 @@ impl Call for List {
 }
 
 /// The escalation to read.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Get {
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct Get {
+    /// The escalation.
     #[serde(deserialize_with = "escalation_id")]
-    id: EscalationId,
+    pub id: EscalationId,
 }
 
 impl Call for Get {
@@ -125,7 +140,7 @@ macro_rules! answers {
         { $($(#[$meta:meta])* $field:ident: $type:ty)? }
     ) => {
         /// The answer of a reviewer.
-        #[derive(Deserialize, ToSchema)]
+        #[derive(Deserialize, Serialize, ToSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub struct $name {
             /// The escalation.
@@ -166,7 +181,7 @@ answers!(
 answers!(Reject, "escalation/reject", "/admin/escalations/{id}/reject", "Rejects an escalation", reject, {});
 
 /// The result of a reviewer's answer.
-#[derive(Serialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
     /// The state of the escalation.

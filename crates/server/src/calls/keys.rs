@@ -17,22 +17,25 @@ use rulekeep::system::Timestamp;
 /// The settings of an API key to create.
 // Unknown fields are refused: if a misspelled one were ignored, the key would permit more, or last longer, than
 // intended.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Create {
-    scope: Scope,
+pub struct Create {
+    /// The permissions.
+    pub scope: Scope,
+    /// The request limits.
     #[serde(deserialize_with = "plan")]
-    plan: Plan,
+    pub plan: Plan,
     /// The agents that the key is limited to; only for the scope `agent`.
     #[schema(min_items = 1, max_items = 1000, value_type = Option<Vec<AgentId>>)]
-    agents: Option<Vec<String>>,
+    pub agents: Option<Vec<String>>,
     /// The time from which the key is rejected; must be in the future.
-    expires_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    /// The display name of the key.
     #[schema(schema_with = super::spec::person)]
-    name: Option<String>,
+    pub name: Option<String>,
     /// Whether the key may enforce intents that its caller built. Only with `agents`; keys without `agents` always
     /// may. Never set it for a key that an agent holds itself.
-    built_intents: Option<bool>,
+    pub built_intents: Option<bool>,
 }
 
 impl Call for Create {
@@ -70,8 +73,8 @@ fn plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error> {
 }
 
 /// No parameters.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct List {}
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct List {}
 
 impl Call for List {
     const SPEC: Spec = Spec::get("key/list", "/admin/keys", "Lists the API keys");
@@ -83,15 +86,17 @@ impl Call for List {
 }
 
 /// Every API key, without its text.
-#[derive(Serialize, ToSchema)]
-pub(super) struct KeyList {
-    keys: Vec<KeyInfo>,
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct KeyList {
+    /// The keys, oldest first.
+    pub keys: Vec<KeyInfo>,
 }
 
 /// The API key to revoke.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Revoke {
-    id: KeyId,
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct Revoke {
+    /// The key.
+    pub id: KeyId,
 }
 
 impl Call for Revoke {

@@ -13,18 +13,23 @@ use rulekeep::agent::{AgentId, Label};
 use rulekeep::kill_switch::{KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope};
 
 /// The scope to stop, exactly one of `agentId`, `group` and `all: true`, with the person and the reason.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Set {
+pub struct Set {
+    /// The agent to stop.
     #[schema(value_type = Option<AgentId>)]
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
+    /// The group to stop.
     #[schema(value_type = Option<Label>)]
-    group: Option<String>,
-    all: Option<bool>,
+    pub group: Option<String>,
+    /// Whether to stop all agents.
+    pub all: Option<bool>,
+    /// The person who sets it.
     #[schema(schema_with = required_person)]
-    by: String,
+    pub by: String,
+    /// The reason, for the log.
     #[schema(max_length = 4096)]
-    note: Option<String>,
+    pub note: Option<String>,
 }
 
 impl Call for Set {
@@ -57,13 +62,16 @@ pub(crate) fn one_scope() -> Value {
 }
 
 /// The kill switch entry to lift, with the person and the reason.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Lift {
-    id: KillSwitchId,
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct Lift {
+    /// The kill switch entry.
+    pub id: KillSwitchId,
+    /// The person who lifts it.
     #[schema(schema_with = required_person)]
-    by: String,
+    pub by: String,
+    /// The reason, for the log.
     #[schema(max_length = 4096)]
-    note: Option<String>,
+    pub note: Option<String>,
 }
 
 impl Call for Lift {
@@ -77,8 +85,8 @@ impl Call for Lift {
 }
 
 /// No parameters.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct List {}
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct List {}
 
 impl Call for List {
     const SPEC: Spec = Spec::get("stop/list", "/admin/stops", "Lists the kill switches in force");
@@ -91,12 +99,13 @@ impl Call for List {
 
 /// The id of the lifted entry.
 #[derive(Serialize, ToSchema)]
-pub(super) struct LiftedStop {
+pub struct LiftedStop {
     id: KillSwitchId,
 }
 
 /// The kill switch entries in force.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Stops {
-    stops: Vec<KillSwitchEntry>,
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct Stops {
+    /// The entries, oldest first.
+    pub stops: Vec<KillSwitchEntry>,
 }

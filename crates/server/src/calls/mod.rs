@@ -22,23 +22,23 @@
 //! | `trust.rs` | `trust/...` |
 //! | `webhooks.rs` | `webhook/...` |
 
-mod agents;
+pub mod agents;
 mod call;
-mod checkpoints;
+pub mod checkpoints;
 mod clock;
 pub mod decisions;
 pub mod escalations;
 pub(crate) mod events;
-mod keys;
-mod kill_switch;
+pub mod keys;
+pub mod kill_switch;
 mod params;
-mod policies;
-mod records;
+pub mod policies;
+pub mod records;
 mod spec;
-mod tasks;
+pub mod tasks;
 pub mod tools;
-mod trust;
-mod webhooks;
+pub mod trust;
+pub mod webhooks;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

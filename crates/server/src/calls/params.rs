@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 
 use super::call::Call;
+use super::escalations::parse_id;
 use super::spec::{ALL, Spec};
 use crate::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use crate::strict;
@@ -289,13 +290,9 @@ pub(crate) fn task_id(text: &str) -> Result<TaskId, Error> {
     text.parse().map_err(|_| Error::task_not_found(excerpt(text)))
 }
 
-/// Parses the id of an escalation, or of the record that asks for it.
+/// Deserializes the id of an escalation, or of the record that asks for it.
 pub(super) fn escalation_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EscalationId, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    match text.parse::<ProofId>() {
-        Ok(record) => Ok(EscalationId::of(record)),
-        Err(_) => text.parse().map_err(serde::de::Error::custom),
-    }
+    parse_id(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]

@@ -159,16 +159,18 @@ impl Call for Replay {
 }
 
 /// A shadow policy set to install; `clear` removes it; without parameters it stays.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Shadow {
-    clear: Option<bool>,
+#[derive(Default, Deserialize, Serialize, ToSchema)]
+pub struct Shadow {
+    /// Whether to remove the shadow set.
+    pub clear: Option<bool>,
     /// The document, at most 4 MiB.
-    text: Option<String>,
-    format: Option<PolicyFormat>,
+    pub text: Option<String>,
+    /// The format of the document.
+    pub format: Option<PolicyFormat>,
     /// The layered documents, the base first.
     #[serde(default, deserialize_with = "layers")]
     #[schema(min_items = 1)]
-    layers: Option<Vec<LayerForm>>,
+    pub layers: Option<Vec<LayerForm>>,
 }
 
 impl Call for Shadow {
@@ -202,19 +204,20 @@ impl Call for Shadow {
 }
 
 /// The shadow policy set.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Shadowed {
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct Shadowed {
     /// The state of the shadow set; `null` if there is none.
     #[schema(required)]
-    shadow: Option<ShadowReport>,
+    pub shadow: Option<ShadowReport>,
 }
 
 /// One of several layered documents.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct LayerForm {
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct LayerForm {
     /// The document, at most 4 MiB.
-    text: String,
-    format: PolicyFormat,
+    pub text: String,
+    /// The format of the document.
+    pub format: PolicyFormat,
 }
 
 /// Accepts objects only: an array would be read as the fields in order.

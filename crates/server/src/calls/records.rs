@@ -20,33 +20,39 @@ use rulekeep::system::Timestamp;
 use rulekeep::{Decision, Error, Outcome, ProofQuery, ProofRecord, RiskLevel};
 
 /// The records to return, as a page.
-#[derive(Deserialize, ToSchema)]
+#[derive(Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RecordsForm {
+pub struct RecordsForm {
     /// The agent.
     #[schema(value_type = Option<AgentId>)]
-    entity_id: Option<String>,
+    pub entity_id: Option<String>,
     /// Start of the time range of decisions, inclusive.
-    from: Option<Timestamp>,
+    pub from: Option<Timestamp>,
     /// End of the time range of decisions, inclusive.
-    to: Option<Timestamp>,
-    outcome: Option<Outcome>,
-    decision: Option<Decision>,
-    risk: Option<RiskLevel>,
+    pub to: Option<Timestamp>,
+    /// The outcome.
+    pub outcome: Option<Outcome>,
+    /// The decision.
+    pub decision: Option<Decision>,
+    /// The effective risk.
+    pub risk: Option<RiskLevel>,
     /// Only records that granted or escalated something and have no outcome yet.
-    open: Option<bool>,
-    intent_id: Option<IntentId>,
+    pub open: Option<bool>,
+    /// The intent.
+    pub intent_id: Option<IntentId>,
     /// The id that the caller gave the request; only together with `entityId`.
     #[schema(min_length = 1, max_length = 256)]
-    call_id: Option<String>,
+    pub call_id: Option<String>,
     /// The order. Default: `newest`.
-    order: Option<Order>,
+    pub order: Option<Order>,
     /// `start`, or the `nextCursor` of the previous page; instead of `page`.
-    cursor: Option<ProofCursor>,
+    pub cursor: Option<ProofCursor>,
+    /// The page, counted from 1.
     #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
-    page: Option<u64>,
+    pub page: Option<u64>,
+    /// The number of entries on a page.
     #[schema(minimum = 1, maximum = 200, default = 50)]
-    page_size: Option<u64>,
+    pub page_size: Option<u64>,
 }
 
 const QUERIED: &[&str] = &[
@@ -104,9 +110,9 @@ impl Call for Query {
 }
 
 /// Returns the records of all agents, or of one.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(transparent)]
-pub(super) struct List(RecordsForm);
+pub struct List(pub RecordsForm);
 
 impl Call for List {
     const SPEC: Spec =
@@ -138,16 +144,16 @@ impl Call for Open {
 }
 
 /// The agent and the time range.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Stats {
+pub struct Stats {
     /// The agent.
     #[schema(value_type = AgentId)]
-    entity_id: String,
+    pub entity_id: String,
     /// Start of the time range of decisions, inclusive.
-    from: Option<Timestamp>,
+    pub from: Option<Timestamp>,
     /// End of the time range of decisions, inclusive.
-    to: Option<Timestamp>,
+    pub to: Option<Timestamp>,
 }
 
 impl Call for Stats {
@@ -167,15 +173,15 @@ impl Call for Stats {
 }
 
 /// The record to read.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Get {
+pub struct Get {
     /// The record.
     #[schema(value_type = ProofId)]
-    proof_id: String,
+    pub proof_id: String,
     /// Also return the record's evidence.
     #[schema(default = false)]
-    evidence: Option<bool>,
+    pub evidence: Option<bool>,
 }
 
 impl Call for Get {
@@ -202,18 +208,19 @@ impl Call for Get {
 }
 
 /// A record, with its evidence if requested.
-#[derive(Serialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ShownRecord {
+pub struct ShownRecord {
+    /// The record.
     #[serde(flatten)]
-    record: ProofRecord,
+    pub record: ProofRecord,
     /// The evidence; `null` if it was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Evidence>)]
-    #[expect(clippy::option_option, reason = "left out, erased, or there")]
-    evidence: Option<Option<Evidence>>,
+    pub evidence: Option<Option<Evidence>>,
+    /// True if the evidence was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
-    evidence_erased: Option<bool>,
+    pub evidence_erased: Option<bool>,
 }
 
 /// The outcome of an action.
@@ -360,8 +367,8 @@ impl Call for Verify {
 }
 
 /// No parameters.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Status {}
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct Status {}
 
 impl Call for Status {
     const SPEC: Spec = Spec::get("admin/status", "/admin/status", "Returns the service's health and metrics");

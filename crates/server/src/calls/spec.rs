@@ -18,7 +18,7 @@ pub(super) const ALL: &str = "params";
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     /// The name in the sidecar protocol.
-    pub(crate) method: &'static str,
+    pub method: &'static str,
     pub(crate) verb: Verb,
     /// The path; `{name}` stands for a parameter.
     pub(crate) path: &'static str,

@@ -19,26 +19,27 @@ use rulekeep::{Error, Outcome};
 
 /// A task to open, in the words of its user.
 // Unknown fields are refused: if a misspelled `maxCalls` were ignored, the agent would get more than intended.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Open {
+pub struct Open {
     /// The agent that works on the task.
     #[schema(value_type = AgentId)]
-    agent_id: String,
+    pub agent_id: String,
     /// The user's own words; not blank, at most 64 KiB.
-    input: String,
+    pub input: String,
     /// Values that the runtime vouches for besides those that the words name; at most 32 KiB of text.
     #[serde(default, deserialize_with = "values")]
     #[schema(max_items = 1000, value_type = Option<Vec<TrustedValue>>)]
-    trusted: Vec<String>,
+    pub trusted: Vec<String>,
+    /// The context of the opening decision.
     #[schema(value_type = Option<Context>)]
-    context: Option<Map<String, Value>>,
+    pub context: Option<Map<String, Value>>,
     /// The time in which calls can be made under the task, in seconds.
     #[schema(minimum = 1, maximum = 2_678_400, default = 86_400)]
-    expires_in: Option<u64>,
+    pub expires_in: Option<u64>,
     /// The number of calls that can be made under the task.
     #[schema(minimum = 1, maximum = 100_000, default = 1000)]
-    max_calls: Option<u64>,
+    pub max_calls: Option<u64>,
 }
 
 /// A value that the runtime vouches for: a text of 1 to 1,024 bytes, or a number, which stands for its text.
@@ -68,11 +69,12 @@ impl Call for Open {
 }
 
 /// A task.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Get {
+pub struct Get {
+    /// The task.
     #[schema(value_type = TaskId)]
-    task_id: String,
+    pub task_id: String,
 }
 
 impl Call for Get {
@@ -182,13 +184,14 @@ impl Call for Delegate {
 }
 
 /// A task to close.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Close {
+pub struct Close {
+    /// The task.
     #[schema(value_type = TaskId)]
-    task_id: String,
+    pub task_id: String,
     /// The outcome of the whole task, where it is known.
-    outcome: Option<Outcome>,
+    pub outcome: Option<Outcome>,
 }
 
 impl Call for Close {

@@ -163,7 +163,7 @@ impl ToolOverrideForm {
 }
 
 /// One tool, or several of which all or none are changed.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Pin {
     /// A single tool.
@@ -173,14 +173,14 @@ pub enum Pin {
 }
 
 /// The tools to pin.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct ToolPinList {
     /// The tools.
     pub tools: Vec<ToolPinForm>,
 }
 
 /// The tool to pin.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 pub struct ToolPinForm {
     /// The name of the tool.
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]

@@ -1,6 +1,6 @@
 //! The calls on trust.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::agents::AgentTrust;
@@ -13,16 +13,18 @@ use rulekeep::proof::ProofId;
 use rulekeep::trust::{Score, TrustCheck, TrustPage, TrustSnapshot};
 
 /// The agent, and the page of its trust history.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct History {
+pub struct History {
     /// The agent.
     #[schema(value_type = AgentId)]
-    agent_id: String,
+    pub agent_id: String,
+    /// The page, counted from 1.
     #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
-    page: Option<u64>,
+    pub page: Option<u64>,
+    /// The number of entries on a page.
     #[schema(minimum = 1, maximum = 200, default = 50)]
-    page_size: Option<u64>,
+    pub page_size: Option<u64>,
 }
 
 impl Call for History {
@@ -43,15 +45,17 @@ impl Call for History {
 }
 
 /// The new score of an agent, and the reason.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Adjust {
+pub struct Adjust {
     /// The agent.
     #[schema(value_type = AgentId)]
-    agent_id: String,
-    score: Score,
+    pub agent_id: String,
+    /// The new score.
+    pub score: Score,
+    /// The reason, for the log.
     #[schema(max_length = 4096, pattern = r"\S")]
-    note: String,
+    pub note: String,
 }
 
 impl Call for Adjust {

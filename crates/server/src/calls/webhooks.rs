@@ -17,18 +17,19 @@ use rulekeep::extension::WebhookId;
 
 /// The settings of an endpoint to add.
 // Unknown fields are refused: if a misspelled one were ignored, the endpoint would receive more than intended.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Add {
+pub struct Add {
     /// The URL: `https`, with a public address.
     #[schema(format = "uri", max_length = 2048)]
-    url: String,
+    pub url: String,
     /// The event types to send; all if absent.
-    events: Option<Vec<EventType>>,
+    pub events: Option<Vec<EventType>>,
+    /// The agent whose events are sent; all agents if absent.
     #[schema(value_type = Option<AgentId>)]
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// A secret of your own, at least 24 bytes.
-    secret: Option<String>,
+    pub secret: Option<String>,
 }
 
 impl Call for Add {
@@ -47,8 +48,8 @@ impl Call for Add {
 }
 
 /// No parameters.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct List {}
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct List {}
 
 impl Call for List {
     const SPEC: Spec = Spec::get("webhook/list", "/admin/webhooks", "Lists the webhook endpoints").errors(&[409]);
@@ -60,21 +61,23 @@ impl Call for List {
 }
 
 /// Every endpoint.
-#[derive(Serialize, ToSchema)]
-pub(super) struct EndpointList {
-    endpoints: Vec<Endpoint>,
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct EndpointList {
+    /// The endpoints.
+    pub endpoints: Vec<Endpoint>,
 }
 
 /// The id of the endpoint.
 #[derive(Serialize, ToSchema)]
-pub(super) struct WebhookRef {
+pub struct WebhookRef {
     id: WebhookId,
 }
 
 /// The endpoint to remove.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Remove {
-    id: WebhookId,
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct Remove {
+    /// The endpoint.
+    pub id: WebhookId,
 }
 
 impl Call for Remove {
@@ -89,12 +92,14 @@ impl Call for Remove {
 }
 
 /// The endpoint, and the time for which its old secret signs as well.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Rotate {
-    id: WebhookId,
+pub struct Rotate {
+    /// The endpoint.
+    pub id: WebhookId,
+    /// The time for which the old secret signs as well, in seconds.
     #[schema(default = 86400)]
-    overlap_seconds: Option<u64>,
+    pub overlap_seconds: Option<u64>,
 }
 
 /// The default time for which an old secret signs as well, in seconds: one day.
@@ -115,7 +120,7 @@ impl Call for Rotate {
 
 /// The new secret of an endpoint, which is shown only here.
 #[derive(Serialize, ToSchema)]
-pub(super) struct WebhookSecret {
+pub struct WebhookSecret {
     id: WebhookId,
     secret: String,
 }
@@ -159,14 +164,16 @@ impl Call for Resume {
 }
 
 /// The deliveries to list.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Deliveries {
-    id: WebhookId,
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct Deliveries {
+    /// The endpoint.
+    pub id: WebhookId,
+    /// The page, counted from 1.
     #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
-    page: Option<u64>,
+    pub page: Option<u64>,
     /// `parked` for all parked events that have not been delivered since; absent for the most recent attempts.
     #[schema(pattern = "^parked$")]
-    state: Option<String>,
+    pub state: Option<String>,
 }
 
 impl Call for Deliveries {
@@ -192,12 +199,13 @@ impl Call for Deliveries {
 }
 
 /// The event to redeliver.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Redeliver {
-    event_id: EventId,
+pub struct Redeliver {
+    /// The event.
+    pub event_id: EventId,
     /// The endpoint; absent for all endpoints that subscribe to the event.
-    id: Option<WebhookId>,
+    pub id: Option<WebhookId>,
 }
 
 impl Call for Redeliver {
@@ -219,7 +227,7 @@ impl Call for Redeliver {
 /// The endpoints that an event is sent to once more.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Redelivered {
+pub struct Redelivered {
     event_id: EventId,
     endpoints: u64,
     /// The endpoints that subscribe to the event but do not receive it.

@@ -255,7 +255,7 @@ impl KeyDraft {
 }
 
 /// The description of an API key, without its text and digest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KeyInfo {

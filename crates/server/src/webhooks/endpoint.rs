@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::schedule::Schedule;
 use super::secrets::{SecretPrint, masked};
@@ -86,7 +87,7 @@ closed_words! {
 }
 
 /// The description of an endpoint.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Endpoint {
@@ -107,7 +108,7 @@ pub struct Endpoint {
     /// The time at which the endpoint was added.
     pub created: Timestamp,
     /// The waits between delivery attempts, in seconds. The first attempt is immediate.
-    #[serde(serialize_with = "seconds")]
+    #[serde(serialize_with = "seconds", deserialize_with = "waits")]
     #[schema(value_type = Vec<f64>)]
     pub schedule: Vec<Duration>,
     /// The secrets that sign now.
@@ -148,6 +149,11 @@ pub struct NotTaken {
 #[expect(clippy::ptr_arg, reason = "serde hands out the field")]
 fn seconds<S: serde::Serializer>(waits: &Vec<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(waits.iter().map(Duration::as_secs_f64))
+}
+
+fn waits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
+    let seconds = Vec::deserialize(deserializer)?;
+    seconds.into_iter().map(|wait| Duration::try_from_secs_f64(wait).map_err(D::Error::custom)).collect()
 }
 
 /// The stored form of an endpoint.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::outbox::{Answer, Done, End, Parked};
 use rulekeep::event::{EventId, EventType};
@@ -22,7 +22,7 @@ closed_words! {
 }
 
 /// An attempt to deliver an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Delivery {
@@ -54,7 +54,7 @@ pub struct Delivery {
 }
 
 /// A page of delivery attempts, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeliveryPage {
