@@ -38,7 +38,8 @@ use crate::model::{
 
 /// The tasks of a governor.
 ///
-/// Lock order: a delegate, the task that it was delegated from, an agent, the table of tasks, then the log.
+/// Lock order: a delegate, the task that it was delegated from, then the table of tasks and the log, or the locks of the
+/// approvals.
 pub(crate) struct TaskBook {
     base: Arc<Base>,
     intake: Arc<Intake>,
