@@ -32,20 +32,23 @@ impl Escalations<'_> {
     /// it cannot be granted any more; [`Error::ProofNotFound`]; [`Error::InvalidInput`] for a malformed review;
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn approve(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
-        Work::approve().done_by(|work| self.told(work, id, self.approve_for(id, review)))
+        Work::approve().done_by(|work| self.told(work, id, self.answer_by(id, review, true)))
     }
 
-    fn approve_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+    fn answer_by(self, id: EscalationId, review: Review, approved: bool) -> Result<Resolved, Error> {
         let approvals = &self.inner.approvals;
         approvals.wait_mended()?;
         approvals.end_if_due(id);
         let is_for_task = review.is_for_task;
-        let vote = approvals.vote(review, true)?;
+        let vote = approvals.vote(review, approved)?;
         let open = approvals.open_escalation(id)?;
         let mut record = open.lock();
         vote.check(&record)?;
         let mut voted = record.clone();
         voted.votes.push(vote.vote);
+        if !approved {
+            return approvals.resolve_voted(&open, record, voted, &Answer::Rejected);
+        }
         if !is_agreed(&voted) {
             let now = approvals.base.clock.now();
             approvals.can_be_granted(&record, now)?;
@@ -69,7 +72,7 @@ impl Escalations<'_> {
     ///
     /// The errors of [`Escalations::approve`].
     pub fn reject(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
-        Work::reject().done_by(|work| self.told(work, id, self.reject_for(id, review)))
+        Work::reject().done_by(|work| self.told(work, id, self.answer_by(id, review, false)))
     }
 
     /// Records the result of a review in the span and metrics.
@@ -80,19 +83,6 @@ impl Escalations<'_> {
         }
         self.inner.approvals.publish_pending();
         answered
-    }
-
-    fn reject_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
-        let approvals = &self.inner.approvals;
-        approvals.wait_mended()?;
-        approvals.end_if_due(id);
-        let vote = approvals.vote(review, false)?;
-        let open = approvals.open_escalation(id)?;
-        let record = open.lock();
-        vote.check(&record)?;
-        let mut voted = record.clone();
-        voted.votes.push(vote.vote);
-        approvals.resolve_voted(&open, record, voted, &Answer::Rejected)
     }
 }
 
