@@ -1,15 +1,14 @@
 //! Reviews: approving and rejecting escalations.
 
-use crate::governor::states::checked_note;
-use crate::governor::{Approvals, conflict};
-use crate::model::parts::VoteParts;
 use std::sync::MutexGuard;
 
-use super::asked_evidence::evidence_conflict;
 use super::digest::{asker, folded};
 use super::queue::Open;
 use super::resolve::Answer;
-use super::{Escalations, change};
+use super::{Escalations, change, evidence_conflict};
+use crate::governor::states::checked_note;
+use crate::governor::{Approvals, conflict};
+use crate::model::parts::VoteParts;
 use crate::model::{
     Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, Timestamp, Vote,
     checked_person,
@@ -40,7 +39,8 @@ impl Escalations<'_> {
         approvals.wait_mended()?;
         approvals.end_if_due(id);
         let is_for_task = review.is_for_task;
-        let vote = approvals.vote(review, approved)?;
+        let (digest, now) = (review.digest, approvals.base.clock.now());
+        let vote = Ballot { vote: checked_vote(review, approved, now)?, digest, now };
         let open = approvals.open_escalation(id)?;
         let mut record = open.lock();
         vote.check(&record)?;
@@ -50,7 +50,6 @@ impl Escalations<'_> {
             return approvals.resolve_voted(&open, record, voted, &Answer::Rejected);
         }
         if !is_agreed(&voted) {
-            let now = approvals.base.clock.now();
             approvals.can_be_granted(&record, now)?;
             let sequence = approvals.base.log.queue().change(now, change(&voted, "a reviewer agrees")?)?;
             voted.place = sequence;
@@ -119,11 +118,6 @@ impl Approvals {
         let asked = self.asked_for(record)?.map_err(|why| evidence_conflict(record, "approved", &why))?;
         let agent = cell.read();
         self.still_granted(record, &asked, &agent, now, &mut self.rules.limits.window(now)).map(drop)
-    }
-
-    fn vote(&self, review: Review, approved: bool) -> Result<Ballot, Error> {
-        let (digest, now) = (review.digest, self.base.clock.now());
-        Ok(Ballot { vote: checked_vote(review, approved, now)?, digest, now })
     }
 }
 

@@ -1,8 +1,5 @@
 //! Checkpoints of the log: making and storing them, and proofs against them.
 
-use crate::governor::background::Background;
-use crate::governor::{Governor, GovernorBuilder, Hold as _, Log};
-use crate::model::parts::BreakageParts;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,6 +7,9 @@ use std::time::Duration;
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
 };
+use crate::governor::background::Background;
+use crate::governor::{Governor, GovernorBuilder, Hold as _, Log};
+use crate::model::parts::BreakageParts;
 use crate::model::{
     ArchiveReport, Breakage, BrokenKind, Digest, Error, ProofId, Sequence, Verification, VerifyOptions,
 };

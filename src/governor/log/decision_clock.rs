@@ -1,13 +1,13 @@
 //! The clock for decisions: the system's clock, but never before the last log entry, and not trusted when it runs far
 //! ahead of the time since boot.
 
-use crate::governor::states::checked_note;
-use crate::governor::{Hold as _, Log};
-use crate::model::parts::ClockReportParts;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::governor::states::checked_note;
+use crate::governor::{Hold as _, Log};
+use crate::model::parts::ClockReportParts;
 use crate::model::{ClockReport, Error, Timestamp, checked_person};
 use crate::system::Clock;
 
