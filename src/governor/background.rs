@@ -1,10 +1,11 @@
 //! Periodic work on a thread of its own.
 
-use crate::governor::Hold as _;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use crate::governor::Hold as _;
 
 /// A thread that works periodically until it is dropped.
 pub(crate) struct Background {

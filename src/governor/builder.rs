@@ -225,10 +225,7 @@ impl GovernorBuilder {
 
     fn assemble(self, log: ProofLog, startup: Startup) -> Result<Governor, Error> {
         parse::prepare();
-        let parser = match &self.rows {
-            Some(rows) => Parser::with_rows(rows)?,
-            None => Parser::new()?,
-        };
+        let parser = self.rows.as_deref().map_or_else(Parser::new, Parser::with_rows)?;
         let restored = Restored::of(&startup.states)?;
         #[cfg(feature = "checkpoints")]
         self.checkpoints.resume(&log)?;

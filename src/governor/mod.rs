@@ -3,17 +3,25 @@
 //! Data flows in one direction: input, `Intent`, `Enforcement`, `ProofRecord`, `Event`. The engines do not depend on
 //! each other; the governor passes on what one needs from another.
 //!
+//! The parts are structs with locks of their own, whose documentation says in which order they are acquired. Besides the
+//! log, the clock and the source of randomness, a part sees at most four others.
+//!
+//! | part | folder | subject | sees |
+//! |---|---|---|---|
+//! | `Roster` | `roster/` | the agents, their trust, and the kill switches and the permit that stop them | |
+//! | `Rules` | `rules/` | the policy sets, their rate limits and alert rules | `Roster` |
+//! | `Intake` | `intake/` | the parser, the tool catalogue, the risk floors, and the request texts | `Roster` |
+//! | `Alerting` | `alerting/` | alerts derived from the log, event subscriptions and cursors | `Rules` |
+//! | `Approvals` | `approvals/` | escalations, reviews and pre-approvals | `Roster`, `Rules`, `Intake` |
+//! | `Decider` | `decider/` | decisions, the work under them, and their outcomes | `Roster`, `Rules`, `Intake`, `Approvals` |
+//! | `TaskBook` | `tasks/` | tasks, whose mandate follows from the user's words | `Intake`, `Approvals`, `Decider` |
+//! | `Past` | `past/` | previews, replays, and the check of trust | `Decider` |
+//!
 //! | folder or file | subject |
 //! |---|---|
+//! | `base.rs` | the log, the clock and the source of randomness |
 //! | `builder.rs` | configuring and opening a governor |
-//! | `intake/` | the tool catalogue, the risk floors, and the request texts that are remembered |
-//! | `roster/` | the agents, their trust, and the kill switches and the permit that stop them |
-//! | `rules/` | the policy sets, their rate limits and alert rules |
-//! | `decider/` | the steps of a decision, the work under it, and its outcome |
-//! | `approvals/` | escalations, reviews and pre-approvals |
-//! | `tasks/` | tasks, whose mandate follows from the user's words |
-//! | `alerting/` | alerts derived from the log, event subscriptions and their stored positions |
-//! | `past/` | previews, replays, and the check of trust |
+//! | `record/` | the record of a decision before it is enqueued |
 //! | `log/` | records, exports, archives, checkpoints, verification and repair of the log |
 //! | `state_kinds/` | the kinds of states, and what becomes of each at a restart, an archive and a repair |
 //! | `states.rs` | states stored in the log, and their notes |
@@ -106,7 +114,7 @@ pub struct Governor {
     inner: Arc<Inner>,
 }
 
-/// The parts of a governor. A part sees those above it.
+/// The parts of a governor, lower ones first.
 pub(crate) struct Inner {
     base: Arc<Base>,
     roster: Arc<Roster>,

@@ -12,8 +12,7 @@ use follow::Following;
 
 /// The thread that derives alerts from the log, and the positions of the readers of events.
 ///
-/// Lock order: the thread's state or the cursors, then the log. The readers of cursors are looked up under a lock that
-/// no other is acquired under.
+/// Lock order: the thread's state or the cursors, then the log. No lock is acquired under that of the cursors' readers.
 pub(crate) struct Alerting {
     pub(crate) base: Arc<Base>,
     pub(crate) rules: Arc<Rules>,

@@ -1,13 +1,13 @@
 //! Enqueuing an ESCALATE decision with the escalation that it opens.
 
-use crate::governor::Approvals;
-use crate::governor::record::Recording;
-use crate::governor::tasks::Under;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::digest::{self, Bound};
 use super::{change, key};
+use crate::governor::Approvals;
+use crate::governor::record::Recording;
+use crate::governor::tasks::Under;
 use crate::model::parts::{ApprovalOfferParts, ReviewNeedParts};
 use crate::model::{
     ApprovalOffer, Digest, Error, EscalationRecord, EscalationState, IntentId, LimitCharge, ProofId, ReviewNeed,

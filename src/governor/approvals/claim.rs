@@ -1,10 +1,5 @@
 //! Claiming approvals, and waiting for reviewers.
 
-use crate::governor::Approvals;
-use crate::governor::decider::pending::PendingEnforcement;
-use crate::governor::intake::risk::RiskSource;
-use crate::governor::roster::permit::is_low_read;
-use crate::model::parts::EnforcementParts;
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
@@ -12,11 +7,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::digest::{self, Bound};
 use super::grant::under_other_policies;
 use super::queue::Open;
-use super::{Escalation, Escalations, change};
+use super::{AskedEvidence, Escalation, Escalations, change, evidence_conflict};
+use crate::governor::Approvals;
+use crate::governor::decider::pending::PendingEnforcement;
+use crate::governor::intake::risk::RiskSource;
+use crate::governor::roster::permit::is_low_read;
+use crate::model::parts::EnforcementParts;
 use crate::model::{
     ApprovalOffer, Decision, DenialClass, Enforcement, Error, EscalationId, EscalationRecord, EscalationState,
     GrantSource, Intent, ProofRecord, Sequence, TrustSnapshot,

@@ -1,12 +1,12 @@
 //! The grant of an approval, by the conditions at the time of the approval.
 
-use crate::governor::{Approvals, conflict};
-use crate::model::parts::ApprovalOfferParts;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::resolve::EscalatedRequest;
+use crate::governor::{Approvals, conflict};
+use crate::model::parts::ApprovalOfferParts;
 use crate::model::{
     AgentState, ApprovalOffer, Constraints, Decision, Error, EscalationRecord, EscalationState, LimitCharge, Timestamp,
 };

@@ -15,7 +15,6 @@
 //! | `claim.rs` | claiming approvals, and waiting for reviewers |
 //! | `preapprovals.rs` | giving, listing and revoking pre-approvals |
 //! | `preapproval_table.rs` | the requests that a pre-approval covers, and the changes that end it |
-//! | `asked_evidence.rs` | the evidence of escalated requests |
 //! | `restore.rs` | restoring escalations from a store, and watching for expiries |
 
 use crate::governor::background::Background;
@@ -23,7 +22,6 @@ use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::{Base, Inner, Intake, Roster, Rules, checked_agent_id, states};
 use crate::model::parts::EscalationPageParts;
 mod ask;
-mod asked_evidence;
 mod claim;
 mod digest;
 mod end;
@@ -42,12 +40,11 @@ pub(crate) use queue::Queue;
 
 use std::sync::{Arc, OnceLock};
 
-use self::asked_evidence::AskedEvidence;
 use self::queue::{Listed, Open};
 use crate::model::{
     Error, Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationRecord, EscalationState,
 };
-use crate::proof::{ChangeDraft, InputEvidence, ProofQuery, StateDraft};
+use crate::proof::{ChangeDraft, Evidence, InputEvidence, Kept, ProofQuery, StateDraft};
 use crate::telemetry;
 
 /// Pending requests and pre-approvals.
@@ -213,6 +210,37 @@ impl Approvals {
             AskedEvidence::Elsewhere(why) | AskedEvidence::Lost(why) => record.shown(Err(why)),
         })
     }
+
+    /// Reads the evidence without waiting for other entries.
+    pub(super) fn asked_evidence(&self, record: &EscalationRecord) -> Result<AskedEvidence, Error> {
+        let lost = |why: &str| Ok(AskedEvidence::Lost(why.to_owned()));
+        match self.base.log.kept_so_far(&record.proof_id) {
+            Ok(Kept::Evidence(evidence)) => Ok(AskedEvidence::Whole(evidence)),
+            Ok(Kept::Erased) => lost("its evidence was erased"),
+            Ok(Kept::Unreadable) => lost("its evidence cannot be read, or is not what was kept; verify the log"),
+            Err(error @ Error::ProofElsewhere { .. }) => Ok(AskedEvidence::Elsewhere(error.to_string())),
+            // A crash can leave an escalation whose record was never written.
+            Err(Error::ProofNotFound { .. }) => {
+                lost("the record of the escalation is not in the log or cannot be read")
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The evidence of an escalated request.
+pub(super) enum AskedEvidence {
+    Whole(Box<Evidence>),
+    /// The evidence is in an archive or in the log before a repair; the text names the place.
+    Elsewhere(String),
+    /// The evidence cannot be read anywhere; the text says why.
+    Lost(String),
+}
+
+/// The error for a request whose evidence cannot be read, so nothing is granted.
+pub(super) fn evidence_conflict(record: &EscalationRecord, what: &str, why: &str) -> Error {
+    let next = if record.state == EscalationState::Pending { "reject it, or let it expire" } else { "ask again" };
+    Error::Conflict { message: format!("{} cannot be {what}: {why}; {next}", record.id()) }
 }
 
 /// The state of an escalation that ends with a repair of the log; `None` if it had ended before.

@@ -101,7 +101,7 @@ impl Escalations<'_> {
     /// it cannot be recorded.
     #[expect(clippy::needless_pass_by_value, reason = "what is given away is not kept")]
     pub fn pre_approve(self, approval: PreApproval, review: Review) -> Result<PreApprovalId, Error> {
-        let inner = &*self.inner;
+        let inner = self.inner;
         let now = inner.base.clock.now();
         let approval = PreApproval::new(approval.terms().clone(), now)?;
         let vote = vote(review, now)?;
@@ -127,7 +127,7 @@ impl Escalations<'_> {
     /// The errors of [`Escalations::pre_approve`]; [`Error::Conflict`] when it is not pending, or the same person has
     /// agreed.
     pub fn agree_to_pre_approval(self, id: &PreApprovalId, review: Review) -> Result<PreApprovalState, Error> {
-        let inner = &*self.inner;
+        let inner = self.inner;
         let now = inner.base.clock.now();
         let vote = vote(review, now)?;
         let conflict = |message: String| Error::Conflict { message };
@@ -193,7 +193,7 @@ impl Escalations<'_> {
 
     /// Lists all pre-approvals, oldest first, with their use. Ended ones are listed until they are archived.
     pub fn pre_approvals(self) -> Vec<PreApprovalStanding> {
-        let inner = &*self.inner;
+        let inner = self.inner;
         self.inner.approvals.expire_pre_approvals();
         let now = inner.base.clock.now();
         let records: Vec<PreApprovalRecord> =
@@ -210,7 +210,7 @@ impl Escalations<'_> {
         now: Timestamp,
         next: impl Fn(&std::collections::BTreeMap<PreApprovalId, Held>, &PolicySet) -> Result<PreApprovalRecord, Error>,
     ) -> Result<PreApprovalState, Error> {
-        let inner = &*self.inner;
+        let inner = self.inner;
         inner.base.log.wait_verified()?;
         let cell = terms.agent_id.as_ref().map(|agent| self.inner.roster.registered(agent)).transpose()?;
         self.inner.approvals.is_other_than_agents(terms, &vote.reviewer)?;

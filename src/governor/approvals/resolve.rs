@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::grant::Grant;
-use super::state_of;
+use super::{AskedEvidence, evidence_conflict, state_of};
 use crate::governor::intake::input_text::Stored;
 use crate::governor::record::{Attempt, Origin, Recording};
 use crate::governor::roster::{agents, trust::Moved};

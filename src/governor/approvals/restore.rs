@@ -1,16 +1,16 @@
 //! Restoring escalations from a store, and watching for expiries.
 
-use crate::governor::background::Background;
-use crate::governor::roster::agents;
-use crate::governor::state_kinds::{AGAIN, Rerecording};
-use crate::governor::{Approvals, Hold as _, states};
-use crate::model::parts::ApprovalOfferParts;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::change;
 use super::end::Unsettled;
 use super::queue::{Queue, Unmended};
+use crate::governor::background::Background;
+use crate::governor::roster::agents;
+use crate::governor::state_kinds::{AGAIN, Rerecording};
+use crate::governor::{Approvals, Hold as _, states};
+use crate::model::parts::ApprovalOfferParts;
 use crate::model::{ENDED_BY_KILL_SWITCH, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
 use crate::proof::{EvidenceSelection, OutcomeDraft};
 

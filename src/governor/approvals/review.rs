@@ -1,15 +1,14 @@
 //! Reviews: approving and rejecting escalations.
 
-use crate::governor::states::checked_note;
-use crate::governor::{Approvals, conflict};
-use crate::model::parts::VoteParts;
 use std::sync::MutexGuard;
 
-use super::asked_evidence::evidence_conflict;
 use super::digest::{asker, folded};
 use super::queue::Open;
 use super::resolve::Answer;
-use super::{Escalations, change};
+use super::{Escalations, change, evidence_conflict};
+use crate::governor::states::checked_note;
+use crate::governor::{Approvals, conflict};
+use crate::model::parts::VoteParts;
 use crate::model::{
     Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, Timestamp, Vote,
     checked_person,
@@ -32,22 +31,25 @@ impl Escalations<'_> {
     /// it cannot be granted any more; [`Error::ProofNotFound`]; [`Error::InvalidInput`] for a malformed review;
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn approve(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
-        Work::approve().done_by(|work| self.told(work, id, self.approve_for(id, review)))
+        Work::approve().done_by(|work| self.told(work, id, self.answer_by(id, review, true)))
     }
 
-    fn approve_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+    fn answer_by(self, id: EscalationId, review: Review, approved: bool) -> Result<Resolved, Error> {
         let approvals = &self.inner.approvals;
         approvals.wait_mended()?;
         approvals.end_if_due(id);
         let is_for_task = review.is_for_task;
-        let vote = approvals.vote(review, true)?;
+        let (digest, now) = (review.digest, approvals.base.clock.now());
+        let vote = Ballot { vote: checked_vote(review, approved, now)?, digest, now };
         let open = approvals.open_escalation(id)?;
         let mut record = open.lock();
         vote.check(&record)?;
         let mut voted = record.clone();
         voted.votes.push(vote.vote);
+        if !approved {
+            return approvals.resolve_voted(&open, record, voted, &Answer::Rejected);
+        }
         if !is_agreed(&voted) {
-            let now = approvals.base.clock.now();
             approvals.can_be_granted(&record, now)?;
             let sequence = approvals.base.log.queue().change(now, change(&voted, "a reviewer agrees")?)?;
             voted.place = sequence;
@@ -69,7 +71,7 @@ impl Escalations<'_> {
     ///
     /// The errors of [`Escalations::approve`].
     pub fn reject(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
-        Work::reject().done_by(|work| self.told(work, id, self.reject_for(id, review)))
+        Work::reject().done_by(|work| self.told(work, id, self.answer_by(id, review, false)))
     }
 
     /// Records the result of a review in the span and metrics.
@@ -80,19 +82,6 @@ impl Escalations<'_> {
         }
         self.inner.approvals.publish_pending();
         answered
-    }
-
-    fn reject_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
-        let approvals = &self.inner.approvals;
-        approvals.wait_mended()?;
-        approvals.end_if_due(id);
-        let vote = approvals.vote(review, false)?;
-        let open = approvals.open_escalation(id)?;
-        let record = open.lock();
-        vote.check(&record)?;
-        let mut voted = record.clone();
-        voted.votes.push(vote.vote);
-        approvals.resolve_voted(&open, record, voted, &Answer::Rejected)
     }
 }
 
@@ -129,11 +118,6 @@ impl Approvals {
         let asked = self.asked_for(record)?.map_err(|why| evidence_conflict(record, "approved", &why))?;
         let agent = cell.read();
         self.still_granted(record, &asked, &agent, now, &mut self.rules.limits.window(now)).map(drop)
-    }
-
-    fn vote(&self, review: Review, approved: bool) -> Result<Ballot, Error> {
-        let (digest, now) = (review.digest, self.base.clock.now());
-        Ok(Ballot { vote: checked_vote(review, approved, now)?, digest, now })
     }
 }
 

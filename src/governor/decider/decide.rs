@@ -1,5 +1,8 @@
 //! The steps of a decision: intent, risk, policies, verdict, record.
 
+use std::borrow::Cow;
+use std::time::Instant;
+
 use crate::governor::decider::pending::PendingEnforcement;
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::record::{Attempt, Origin, Recording};
@@ -8,9 +11,6 @@ use crate::governor::roster::permit::is_low_read;
 use crate::governor::rules::shared_limits::Taking;
 use crate::governor::tasks::Under;
 use crate::governor::{Decider, Governor};
-use std::borrow::Cow;
-use std::time::Instant;
-
 use crate::model::parts::{EnforcementParts, InputEnforcementParts};
 use crate::model::{
     AgentState, Alert, AlertKind, Decision, DenialClass, Enforcement, Error, GrantSource, Input, InputEnforcement,

@@ -1,9 +1,5 @@
 //! Guarded work: decide, run under the grant's limits, report the outcome.
 
-use crate::governor::decider::pending::PendingEnforcement;
-use crate::governor::intake::risk::RiskSource;
-use crate::governor::{Decider, Governor};
-use crate::model::parts::InputEnforcementParts;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,6 +7,10 @@ use std::task::Poll;
 use std::thread;
 use std::time::Instant;
 
+use crate::governor::decider::pending::PendingEnforcement;
+use crate::governor::intake::risk::RiskSource;
+use crate::governor::{Decider, Governor};
+use crate::model::parts::InputEnforcementParts;
 use crate::model::{
     Error, Grant, GrantError, GrantTerms, Input, InputEnforcement, Outcome, OutcomeReport, ParseResult, ProofId,
 };

@@ -4,14 +4,14 @@
 //! The histogram is log-linear: each doubling from half a microsecond to four seconds has seventeen buckets, so a
 //! duration is known within 3 %. Adding one takes a few relaxed atomic operations and no lock.
 
-use crate::governor::Hold as _;
-use crate::model::parts::LatencyMetricsParts;
 use std::array;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::governor::Hold as _;
 use crate::model::LatencyMetrics;
+use crate::model::parts::LatencyMetricsParts;
 
 /// The durations of the enforcements in the window.
 pub(crate) struct Latency {

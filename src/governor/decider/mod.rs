@@ -17,10 +17,10 @@ use crate::telemetry::{self, Work};
 use calls::Calls;
 use latency::Latency;
 
-/// Decides and records.
+/// Decides, and records decisions and outcomes.
 ///
-/// Lock order of a decision: the agent, the counters of the limits, the pre-approvals, then the log. Requests with an
-/// idempotency key are compared under a lock that no other is acquired under.
+/// Lock order: the agent, the counters of the limits, the pre-approvals, then the log. No lock is acquired under that of
+/// the idempotency keys.
 pub(crate) struct Decider {
     pub(crate) base: Arc<Base>,
     pub(crate) roster: Arc<Roster>,

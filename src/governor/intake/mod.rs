@@ -21,8 +21,8 @@ use risk::{ActionFloors, RiskSource, effective_risk};
 
 /// The parser, and what it knows besides the request.
 ///
-/// Lock order: the turn to change the tool catalogue, then the log. The floors and the texts are looked up under locks
-/// that no other is acquired under.
+/// Lock order: the turn to change the tool catalogue, then the log. No lock is acquired under those of the floors and the
+/// texts.
 pub(crate) struct Intake {
     pub(crate) base: Arc<Base>,
     pub(crate) roster: Arc<Roster>,

@@ -1,13 +1,13 @@
 //! Checkpoints of the log: making and storing them, and proofs against them.
 
-use crate::governor::{Governor, GovernorBuilder, Hold as _, Log};
-use crate::model::parts::BreakageParts;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
 };
+use crate::governor::{Governor, GovernorBuilder, Hold as _, Log};
+use crate::model::parts::BreakageParts;
 use crate::model::{
     ArchiveReport, Breakage, BrokenKind, Digest, Error, ProofId, Sequence, Verification, VerifyOptions,
 };
@@ -224,6 +224,11 @@ pub(crate) fn opened(note: &str, key: &VerifierKey) -> Result<Checkpoint, Error>
     Checkpoint::open(note, key).map_err(|error| Error::input("checkpoint", error.to_string()))
 }
 
+fn sign(key: &CheckpointKey, entries: u64, root: Digest) -> Result<String, Error> {
+    let signed = Checkpoint::new(key.name(), entries, root).and_then(|checkpoint| checkpoint.sign(key));
+    signed.map_err(|error| Error::internal(error.to_string()))
+}
+
 impl Governor {
     /// Makes the final checkpoint of a frozen log.
     pub(crate) fn last_checkpoint(&self) -> Result<(), Error> {
@@ -233,8 +238,7 @@ impl Governor {
     /// The signed checkpoint of the log when it had `entries` entries and this root.
     pub(crate) fn signed(&self, entries: u64, root: Digest) -> Result<Option<String>, Error> {
         let Some(key) = &self.inner.checkpoints.key else { return Ok(None) };
-        let signed = Checkpoint::new(key.name(), entries, root).and_then(|checkpoint| checkpoint.sign(key));
-        signed.map(Some).map_err(|error| Error::internal(error.to_string()))
+        sign(key, entries, root).map(Some)
     }
 
     fn made_checkpoint(&self) -> Result<Made, Error> {
@@ -246,8 +250,7 @@ impl Governor {
         if let Some(same) = newest.as_ref().filter(|made| made.size == size) {
             return Ok(same.clone());
         }
-        let signed = Checkpoint::new(key.name(), size, root).and_then(|checkpoint| checkpoint.sign(key));
-        let note = signed.map_err(|error| Error::internal(error.to_string()))?;
+        let note = sign(key, size, root)?;
         self.inner.base.log.keep_checkpoint(&note)?;
         let made = Made { size, note: note.into() };
         *newest = Some(made.clone());

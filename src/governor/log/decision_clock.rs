@@ -1,13 +1,13 @@
 //! The clock for decisions: the system's clock, but never before the last log entry, and not trusted when it runs far
 //! ahead of the time since boot.
 
-use crate::governor::states::checked_note;
-use crate::governor::{Hold as _, Log};
-use crate::model::parts::ClockReportParts;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::governor::states::checked_note;
+use crate::governor::{Hold as _, Log};
+use crate::model::parts::ClockReportParts;
 use crate::model::{ClockReport, Error, Timestamp, checked_person};
 use crate::system::Clock;
 
@@ -151,14 +151,15 @@ impl Log<'_> {
         inner.extensions.running().iter().for_each(|follower| follower.expire(self.governor));
         let shown = inner.base.clock.system.now();
         // Held from before the step until the counters are reset, so that no decision sees one without the other.
-        let restarting = inner.rules.limits.restarting();
+        let mut counters = inner.rules.limits.state.hold();
         let (sequence, from) = inner.base.log.accept_clock(shown, by, note)?;
         inner.base.clock.accept(shown);
         if shown < from {
-            restarting.restart(shown);
+            counters.restart(shown);
+            drop(counters);
             self.governor.inner.approvals.end_long_pre_approvals(shown);
         } else {
-            drop(restarting);
+            drop(counters);
         }
         inner.base.log.settle_in_any_case(sequence)?;
         self.governor.inner.roster.restart_trust(inner.base.clock.now())?;

@@ -3,7 +3,6 @@
 #[cfg(feature = "checkpoints")]
 pub(crate) mod checkpoints;
 pub(crate) mod decision_clock;
-pub(crate) mod erasure;
 pub(crate) mod repair;
 pub(crate) mod retention;
 

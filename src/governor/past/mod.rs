@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::governor::Decider;
 
-/// Looks at decisions through the parts of the decider, without making any. It has no lock, and holds one of another
-/// part at a time.
+/// Looks at decisions through the parts of the decider, without making any.
+///
+/// It has no lock of its own, and takes those of other parts in the order of a decision.
 pub(crate) struct Past(pub(crate) Arc<Decider>);

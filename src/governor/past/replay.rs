@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::governor::Past;
 use crate::governor::rules::policies::Policies;
+use crate::governor::rules::shadow::parts;
 use crate::model::{
     AgentId, AgentState, AgentTraits, Capability, Constraints, Decision, DenialClass, Error, Intent, ProofId,
     RiskLevel, Timestamp, TrustSnapshot,
@@ -378,12 +379,6 @@ fn differing(was: Decision, detail: &Detail, now: &Now<'_>) -> Vec<&'static str>
     let is_other_grant = detail.granted_capabilities.len() != now.granted.len()
         || detail.granted_capabilities.iter().zip(now.granted).any(|(was, now)| was != now.as_str());
     parts([was != now.decision, is_other_grant, detail.constraints != *now.constraints])
-}
-
-/// The names of the parts that differ. Denied capabilities follow from the granted ones.
-pub(crate) fn parts([decision, granted, constraints]: [bool; 3]) -> Vec<&'static str> {
-    let all = [("decision", decision), ("granted", granted), ("constraints", constraints)];
-    all.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Registering, reading, changing and suspending agents.
 
+use std::sync::Arc;
+
 use crate::governor::roster::kill_switch::with_context;
 use crate::governor::roster::trust::{Moved, ceiling_text};
 use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::states::checked_note;
 use crate::governor::{Inner, Roster, checked_agent_id, conflict, states};
 use crate::model::parts::TrustChangeParts;
-use std::sync::Arc;
-
 use crate::model::{
     Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, KillSwitchScope, Score, Sequence,
     Timestamp, TrustCause, TrustChange,

@@ -21,8 +21,8 @@ use streaks::Streaks;
 
 /// The agents, and what stops them.
 ///
-/// Lock order: lifting a kill switch, an agent, the turn to change the kill switches, then the log. Denials and
-/// interventions are counted under locks that no other is acquired under.
+/// Lock order: lifting a kill switch, the turn to change the kill switches, then the log; or an agent, then the log.
+/// No lock is acquired under those that count denials and interventions.
 pub(crate) struct Roster {
     pub(crate) base: Arc<Base>,
     pub(crate) ledger: Ledger,

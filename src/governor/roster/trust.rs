@@ -74,10 +74,7 @@ impl Trust<'_> {
     /// note or one of more than 4,096 characters; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it
     /// cannot be recorded.
     pub fn adjust(self, agent_id: &str, score: Score, note: &str) -> Result<AgentInfo, Error> {
-        if note.trim().is_empty() {
-            return Err(Error::input("note", "expected the reason for the new score"));
-        }
-        let note = &checked_note(note)?;
+        let note = &reason(note, "the new score")?;
         self.inner.base.log.wait_verified()?;
         let cell = self.inner.roster.registered(&checked_agent_id(agent_id)?)?;
         let now = self.inner.base.clock.now();
@@ -106,10 +103,7 @@ impl Trust<'_> {
     /// note; [`Error::InvalidInput`] for an empty note or one of more than 4,096 characters;
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn correct(self, proof_id: &ProofId, note: &str) -> Result<TrustSnapshot, Error> {
-        if note.trim().is_empty() {
-            return Err(Error::input("note", "expected the reason for the correction"));
-        }
-        let note = &checked_note(note)?;
+        let note = &reason(note, "the correction")?;
         self.inner.base.log.wait_verified()?;
         let record = self.inner.base.log.record(proof_id)?;
         if record.outcome != Some(Outcome::Success) {
@@ -304,6 +298,14 @@ impl AgentRecord {
         }
         self
     }
+}
+
+/// Validates a note that must not be blank.
+fn reason(note: &str, what: &str) -> Result<String, Error> {
+    if note.trim().is_empty() {
+        return Err(Error::input("note", format!("expected the reason for {what}")));
+    }
+    checked_note(note)
 }
 
 /// Describes where the ceiling in force comes from.

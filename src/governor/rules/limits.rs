@@ -16,11 +16,11 @@ use crate::proof::UsedLimit;
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     // Held for one decision that meets a limit; acquired after the agent's lock and before the log's.
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     by_counter: HashMap<Box<str>, Counter>,
     /// The counters that a record used, to return its uses.
     by_record: HashMap<Sequence, Vec<Box<str>>>,
@@ -85,32 +85,9 @@ impl Counters {
         }
     }
 
-    /// Makes decisions that meet a limit wait until the time is confirmed.
-    pub(crate) fn restarting(&self) -> Restarting<'_> {
-        Restarting(self.lock())
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         // The sums are consistent before any point that can panic.
         self.state.hold()
-    }
-}
-
-/// The counters, held while the log's time steps back.
-pub(crate) struct Restarting<'a>(MutexGuard<'a, State>);
-
-impl Restarting<'_> {
-    /// Forgets all uses except those of pre-approvals, which count from `at`.
-    pub(crate) fn restart(mut self, at: Timestamp) {
-        let State { by_counter, by_record } = &mut *self.0;
-        by_counter.retain(|name, _| is_grant_counter(name));
-        for used in by_counter.values_mut().flat_map(|counter| &mut counter.uses) {
-            used.at = at;
-        }
-        by_record.retain(|_, counters| {
-            counters.retain(|name| is_grant_counter(name));
-            !counters.is_empty()
-        });
     }
 }
 
@@ -153,6 +130,19 @@ impl Meter for LimitMeter<'_> {
 }
 
 impl State {
+    /// Forgets all uses except those of pre-approvals, which count from `at`.
+    pub(crate) fn restart(&mut self, at: Timestamp) {
+        let Self { by_counter, by_record } = self;
+        by_counter.retain(|name, _| is_grant_counter(name));
+        for used in by_counter.values_mut().flat_map(|counter| &mut counter.uses) {
+            used.at = at;
+        }
+        by_record.retain(|_, counters| {
+            counters.retain(|name| is_grant_counter(name));
+            !counters.is_empty()
+        });
+    }
+
     fn add(&mut self, counter: &str, used: Use) {
         if !self.by_counter.contains_key(counter) {
             self.by_counter.insert(counter.into(), Counter::default());

@@ -20,7 +20,7 @@ use watch::Watch;
 
 /// The policy set in force, and what is counted by its rules.
 ///
-/// Lock order: an agent, the turn to load policies, the counters of the limits, then the log.
+/// Lock order: the turn to load policies or an agent, the counters of the limits, then the log.
 pub(crate) struct Rules {
     pub(crate) base: Arc<Base>,
     pub(crate) roster: Arc<Roster>,

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use serde::{Deserialize, Serialize};
 
 use crate::governor::Hold as _;
-use crate::governor::past::replay::parts;
 use crate::governor::rules::policies::Policies;
 use crate::model::{AgentId, Alert, AlertKind, Decision, Digest, Enforcement, ProofId, RiskLevel};
 use crate::policy::{PolicyRequest, PolicySet};
@@ -162,4 +161,10 @@ impl Shadow {
             differences: differences.iter().cloned().collect(),
         }
     }
+}
+
+/// The names of the parts that differ. Denied capabilities follow from the granted ones.
+pub(crate) fn parts([decision, granted, constraints]: [bool; 3]) -> Vec<&'static str> {
+    let all = [("decision", decision), ("granted", granted), ("constraints", constraints)];
+    all.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()
 }

@@ -1,9 +1,5 @@
 //! Decisions under a task.
 
-use crate::governor::TaskBook;
-use crate::governor::approvals::Queue;
-use crate::governor::intake::risk::RiskSource;
-use crate::model::parts::InputEnforcementParts;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +8,11 @@ use super::call::{CallDigest, Called, part_of_key, targets_of};
 use super::live::{Endorsement, LiveTask, Running, not_open};
 use super::open::chain_of;
 use super::under::{self, TaskFinding, Under};
+use crate::governor::TaskBook;
+use crate::governor::approvals::Queue;
+use crate::governor::intake::risk::RiskSource;
 use crate::mandate::{self, Deed, FaultKind, Finding};
+use crate::model::parts::InputEnforcementParts;
 use crate::model::{
     Decision, DenialClass, Enforcement, Error, EscalationId, Input, InputEnforcement, Intent, Operation, TaskId,
     TaskState, ToolCall, UnreadKind,

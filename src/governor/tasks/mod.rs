@@ -7,12 +7,11 @@
 //! | file | subject |
 //! |---|---|
 //! | `live.rs` | open tasks in memory, and their state in the log |
-//! | `open.rs` | opening, further words, delegation, closing |
+//! | `open.rs` | opening, further words, approvals that widen a mandate, delegation, closing |
 //! | `call.rs` | tool calls in the form that the mandate engine uses |
 //! | `enforce.rs` | decisions under a task |
 //! | `observe.rs` | observed results, and their loss |
 //! | `under.rs` | the effect of a mandate on a verdict, and its reasoning |
-//! | `widen.rs` | approvals that widen a mandate |
 
 mod call;
 mod enforce;
@@ -20,7 +19,6 @@ mod live;
 mod observe;
 mod open;
 mod under;
-mod widen;
 
 pub(super) use under::Under;
 
@@ -38,7 +36,8 @@ use crate::model::{
 
 /// The tasks of a governor.
 ///
-/// Lock order: a delegate, the task that it was delegated from, an agent, the table of tasks, then the log.
+/// Lock order: a delegate, the task that it was delegated from, then the table of tasks and the log, or the locks of the
+/// approvals.
 pub(crate) struct TaskBook {
     base: Arc<Base>,
     intake: Arc<Intake>,

@@ -1,15 +1,15 @@
-//! Opening tasks, further words of the user, delegation, and closing.
+//! Opening tasks, further words of the user, approvals that widen a mandate, delegation, and closing.
 
-use crate::governor::intake::risk::RiskSource;
-use crate::governor::states::masked;
-use crate::governor::{TaskBook, checked_agent_id, conflict};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::live::{LiveTask, Running, TaskRecord, not_open};
+use super::live::{Endorsement, LiveTask, Running, TaskRecord, not_open};
 use super::under::{Opening, Under, opening_evidence};
+use crate::governor::intake::risk::RiskSource;
+use crate::governor::states::masked;
+use crate::governor::{TaskBook, checked_agent_id, conflict};
 use crate::mandate::{Asked, Words};
 use crate::model::parts::{MandateParts, OpenedTaskParts, TaskInfoParts};
 use crate::model::{
@@ -250,6 +250,33 @@ impl TaskBook {
         let proof_id = record.proofs.first().copied().ok_or_else(|| not_open(id, record.state, None))?;
         let mandate = task.lock().mandate();
         Ok(OpenedTask::from(OpenedTaskParts { task_id: id, mandate, proof_id, expires_at: task.expires_at }))
+    }
+
+    /// Refuses an approval under a task that is no longer open.
+    pub(crate) fn check_task_of(&self, asked: ProofId) -> Result<(), Error> {
+        // Unreadable evidence is refused where its other parts are checked.
+        let Ok(evidence) = self.base.log.evidence(&asked) else { return Ok(()) };
+        let id = evidence.detail.get("task").and_then(|task| task["id"].as_str()?.parse().ok());
+        id.map_or(Ok(()), |id| self.live_task(id).map(drop))
+    }
+
+    /// Records that a reviewer approved a call. If the approval is for the whole task, the escalated values and, if it
+    /// was in doubt, the act are added to the mandates of the task and its ancestors. A task that is no longer open
+    /// gains nothing.
+    pub(crate) fn endorsed(&self, asked: ProofId, is_for_task: bool) -> Result<(), Error> {
+        let asked_under = self.write().asked.remove(&asked);
+        let Some(id) = asked_under else { return Ok(()) };
+        let Ok(task) = self.live_task(id) else { return Ok(()) };
+        let Some(endorsement) = task.lock().endorsements.remove(&asked) else { return Ok(()) };
+        for level in task.chain() {
+            // An approval counts as one granted call.
+            level.lock().made.extend(endorsement.call.map(|call| (call, true)));
+        }
+        if !is_for_task || endorsement.values.is_empty() && endorsement.acts.is_empty() {
+            return Ok(());
+        }
+        let Endorsement { values, acts, .. } = &endorsement;
+        task.chain().try_for_each(|level| self.extend(level.id, "", "widen_task", values, acts).map(drop))
     }
 }
 
