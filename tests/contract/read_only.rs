@@ -82,7 +82,7 @@ fn what_is_read_stays_as_it_is_to_the_byte_and_the_second() {
 fn what_is_no_store_is_refused_and_not_made_one() {
     let folder = tempfile::tempdir().unwrap();
     for path in [folder.path().to_owned(), folder.path().join("nowhere")] {
-        let refused = common::error(Governor::open_read_only(&path)).to_string();
+        let refused = common::error(Governor::open_read_only(&path)).message();
         assert!(refused.contains("there is no store"), "{refused}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
