@@ -137,6 +137,7 @@ impl Entry {
     }
 
     /// A call whose parameters are described by another type.
+    #[cfg_attr(not(test), expect(clippy::extra_unused_type_parameters, reason = "only the OpenAPI document has it"))]
     pub(crate) const fn in_form<C: Call, F: ToSchema>() -> Self {
         Self {
             spec: &C::SPEC,

@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::call::to_bytes;
-use super::params::Params;
-use super::params::given;
+use super::params::{Params, given};
 #[cfg(test)]
 use super::spec::Shape;
 use super::spec::Spec;
