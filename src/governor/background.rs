@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::governor::Hold as _;
 
-/// A thread that works periodically until it is stopped or dropped.
+/// A thread that works periodically until it is dropped.
 pub(crate) struct Background {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
@@ -48,14 +48,11 @@ impl Background {
     pub(crate) fn is_alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
+}
 
+impl Drop for Background {
     /// Stops the thread and waits until its current work is done.
-    #[cfg(any(test, feature = "checkpoints"))]
-    pub(crate) fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
+    fn drop(&mut self) {
         *self.stop.wanted.hold() = true;
         self.stop.told.notify_all();
         // The last owner of a governor may be this thread, which cannot join itself.
@@ -63,12 +60,6 @@ impl Background {
             // The panic has been reported already.
             let _ = thread.join();
         }
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 
@@ -83,7 +74,7 @@ mod tests {
         let every = Duration::from_millis(1);
         let background = Background::start("test", every, move || told.send(()).is_ok()).unwrap();
         assert!(heard.recv().is_ok() && heard.recv().is_ok());
-        background.stop();
+        drop(background);
         heard.iter().for_each(drop); // ends: nobody is left to tell
         let (told, heard) = mpsc::channel();
         let background = Background::start("test", every, move || told.send(()).is_err()).unwrap();
@@ -95,7 +86,7 @@ mod tests {
     fn it_is_stopped_without_waiting_for_its_turn() {
         let (told, heard) = mpsc::channel();
         let background = Background::start("test", Duration::from_secs(3600), move || told.send(()).is_ok()).unwrap();
-        background.stop();
+        drop(background);
         assert!(heard.recv().is_err(), "it never worked, and is gone");
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 
 use crate::governor::decider::{calls::Calls, latency::Latency};
-use crate::governor::extension::Extensions;
+use crate::governor::extension::{Extension, Extensions};
 use crate::governor::intake::input_text::{InputText, Inputs, Retention};
 use crate::governor::intake::{catalogue::Loaded, risk::ActionFloors};
 use crate::governor::log::decision_clock::DecisionClock;
@@ -16,7 +16,7 @@ use crate::governor::rules::limits::Counters;
 use crate::governor::rules::policies::{PolicySets, PolicyState};
 use crate::governor::state_kinds::Restored;
 use crate::governor::{Alerting, Approvals, Base, Decider, Governor, Inner, Intake, Past, Roster, Rules, TaskBook};
-use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
+use crate::model::{Error, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -60,7 +60,6 @@ pub struct GovernorBuilder {
     verifying: OpenVerification,
     input_text: InputText,
     retention: Retention,
-    progress: Option<OnProgress>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
@@ -80,7 +79,6 @@ impl GovernorBuilder {
             verifying: OpenVerification::default(),
             input_text: InputText::default(),
             retention: Retention::default(),
-            progress: None,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
@@ -161,13 +159,6 @@ impl GovernorBuilder {
         self
     }
 
-    /// Calls `progress` while the log is opened, with the number of entries read and the least number there are. It is
-    /// called on the opening thread, every few thousand entries.
-    pub fn on_open_progress(mut self, progress: impl Fn(LogProgress) + Send + Sync + 'static) -> Self {
-        self.progress = Some(OnProgress(Arc::new(progress)));
-        self
-    }
-
     /// Sets the source of time. Default: the system clock.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -184,7 +175,7 @@ impl GovernorBuilder {
     ///
     /// # Errors
     ///
-    /// The errors of [`Governor::open`]; [`Error::Policy`] when the policy set that was last in force no longer loads
+    /// The errors of [`Governor::open`]; [`Error::InvalidPolicy`] when the policy set that was last in force no longer loads
     /// or the labeled requests are invalid.
     pub fn open(self, folder: impl AsRef<Path>) -> Result<Governor, Error> {
         let folder: PathBuf = folder.as_ref().to_owned();
@@ -215,12 +206,11 @@ impl GovernorBuilder {
             durability: self.durability,
             cache_bytes: self.cache_bytes,
             verifying: self.verifying,
-            progress: self.progress.clone(),
             ..LogOptions::default()
         };
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let (log, startup) =
-            ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, &error))?;
+            ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, error))?;
         self.assemble(log, startup)
     }
 
@@ -229,7 +219,7 @@ impl GovernorBuilder {
     pub(crate) fn open_files(self, files: Arc<dyn crate::store::Files>) -> Result<Governor, Error> {
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let opened = ProofLog::open_files(files, None, None, &LogOptions::default(), self.clock.now(), fresh);
-        let (log, startup) = opened.map_err(|error| open_error(&Place::Memory, &error))?;
+        let (log, startup) = opened.map_err(|error| open_error(&Place::Memory, error))?;
         self.assemble(log, startup)
     }
 
@@ -286,6 +276,7 @@ impl GovernorBuilder {
             queue: restored.queue,
             given: restored.given,
             watch: OnceLock::new(),
+            mended: OnceLock::new(),
         });
         let decider = Arc::new(Decider {
             base: Arc::clone(&base),
@@ -318,8 +309,13 @@ impl GovernorBuilder {
                 boot_id,
             }),
         };
-        #[cfg(feature = "checkpoints")]
-        governor.start_checkpoints()?;
+        let weak = Extension::of(&governor).weakly();
+        let mended = move || {
+            if let Some(governor) = weak.upgrade() {
+                governor.inner.extensions.running().iter().for_each(|follower| follower.expire(&governor));
+            }
+        };
+        let _ = governor.inner.approvals.mended.set(Box::new(mended));
         telemetry::describe();
         governor.inner.approvals.publish_pending();
         // A broken log accepts no entries; its decisions are refused anyway.
@@ -337,9 +333,10 @@ impl GovernorBuilder {
     }
 }
 
-fn open_error(place: &Place, error: &OpenLogError) -> Error {
-    match place {
-        Place::Folder(folder) | Place::ReadOnly(folder) => Error::storage(format!("{}: {error}", folder.display())),
-        Place::Memory => Error::storage(error.to_string()),
-    }
+fn open_error(place: &Place, error: OpenLogError) -> Error {
+    let place = match place {
+        Place::Folder(folder) | Place::ReadOnly(folder) => folder.display().to_string(),
+        Place::Memory => "a store in memory".to_owned(),
+    };
+    Error::storage(place).caused_by(error)
 }

@@ -143,7 +143,7 @@ impl<'a> Extension<'a> {
 
     fn put(self, key: String, value: Option<String>, cause: &str) -> Result<Sequence, Error> {
         if !is_extensions(&key) {
-            return Err(Error::Internal { message: format!("{key:?} is no key of an extension's state") });
+            return Err(Error::internal(format!("{key:?} is no key of an extension's state")));
         }
         let mut states = self.inner().extensions.states.hold();
         let draft = StateDraft::new(key.clone(), value.clone().unwrap_or_else(|| FORGOTTEN.to_owned()));

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::model::{OpenVerification, VerificationState};
 use crate::store::{BlockBatch, Blocks};
+use crate::task::TaskRequest;
 use crate::{Agent, Decision, Durability, Governor, Intent, Outcome, PolicySet, RiskLevel, Tier};
 
 fn edit_view(folder: &Path, edit: impl FnOnce(&Blocks, &mut BlockBatch)) {
@@ -76,12 +77,36 @@ fn a_forged_state_is_not_written_down_with_an_outcome() {
     assert!(matches!(governor.log().verification(), VerificationState::Broken(_)));
     let warnings = governor.status().warnings;
     assert!(warnings.iter().any(|warning| warning.contains("no decision can be made")), "{warnings:?}");
+    assert!(governor.agents().ensure(Agent::new("evil")).is_ok(), "a known agent is found without a verified log");
     governor.close().unwrap();
     drop(governor);
     // The next open with background verification does not trust that index again.
     let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
     assert_eq!(governor.log().verification(), VerificationState::Verified);
     assert_eq!(governor.enforce(&intent).unwrap().decision, Decision::Deny);
+}
+
+#[test]
+fn a_forged_task_is_not_written_down_with_new_words() {
+    for ends in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let governor = Governor::builder().auto_register().open(dir.path()).unwrap();
+        let task = governor.tasks().open(TaskRequest::new("a", "Read notes.txt")).unwrap();
+        let id = task.opened().unwrap().task_id;
+        drop(task);
+        governor.close().unwrap();
+        drop(governor);
+        edit_view(dir.path(), |blocks, batch| {
+            let (key, value) = blocks.scan(b"ttask/").unwrap().swap_remove(0);
+            let forged = String::from_utf8(value).unwrap().replace("\"maxCalls\":", "\"maxCalls\":9");
+            batch.put(&key, forged.as_bytes());
+        });
+        let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
+        let task = governor.tasks().get(id).unwrap();
+        let refused = if ends { task.close(None).err() } else { task.say("and sum.txt").err() };
+        assert_eq!(refused.unwrap().code(), "CHAIN_BROKEN", "ends: {ends}");
+        assert!(matches!(governor.log().verification(), VerificationState::Broken(_)));
+    }
 }
 
 /// Many threads report the same decision at once, in two ways: one outcome is kept, and trust changes once.

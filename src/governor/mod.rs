@@ -272,14 +272,11 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when an entry could not be written.
     pub fn close(&self) -> Result<(), Error> {
+        // First, because the threads stopped next may wait for it.
+        self.inner.base.log.stop_verifying();
         self.inner.extensions.running().iter().for_each(|follower| follower.stop());
-        #[cfg(feature = "checkpoints")]
-        let last_checkpoint = self.stop_checkpoints();
         self.inner.alerting.write_cursors(None);
-        self.inner.base.log.close()?;
-        #[cfg(feature = "checkpoints")]
-        last_checkpoint?;
-        Ok(())
+        self.inner.base.log.close()
     }
 }
 

@@ -12,13 +12,14 @@ pub(crate) fn draft(key: impl Into<String>, value: &impl Serialize) -> Result<St
     let key = key.into();
     match serde_json::to_string(value) {
         Ok(text) => Ok(StateDraft::new(key, text)),
-        Err(error) => Err(Error::Internal { message: format!("the state {key:?} cannot be serialized: {error}") }),
+        Err(error) => Err(Error::internal(format!("the state {key:?} cannot be serialized")).caused_by(error)),
     }
 }
 
 /// Reads a state from the log.
 pub(crate) fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(value).map_err(|error| Error::storage(format!("the state {key:?} cannot be read: {error}")))
+    serde_json::from_slice(value)
+        .map_err(|error| Error::storage(format!("the state {key:?} cannot be read")).caused_by(error))
 }
 
 /// The text with secrets redacted.

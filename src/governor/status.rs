@@ -7,7 +7,8 @@ use serde_json::Map;
 
 use crate::governor::{Governor, Log};
 use crate::model::{
-    Components, Decision, Error, Health, IntentId, JournalStatus, KillSwitchEntry, Metrics, SystemStatus, Timestamp,
+    Components, Decision, Error, Health, IntentId, JournalStatus, KillSwitchEntry, LogProgress, Metrics, SystemStatus,
+    Timestamp, VerificationState,
 };
 use crate::parse::ParseRequest;
 use crate::proof::{LogState, Probe, ProofQuery};
@@ -68,8 +69,8 @@ impl Governor {
             warnings.push(format!("alert rules on denials, attempts and lost tiers are not evaluated: {why}"));
         }
         warnings.extend(self.inner.extensions.running().iter().flat_map(|follower| follower.problems()));
-        let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(ToString::to_string));
-        let refusing = refusing.or_else(|| self.inner.base.clock.check().err().map(|error| error.to_string()));
+        let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(Error::message));
+        let refusing = refusing.or_else(|| self.inner.base.clock.check().err().map(|error| error.message()));
         match (refusing, probe) {
             (Some(refusing), _) => {
                 warnings.push(format!("no decision can be made: {refusing}"));
@@ -120,15 +121,11 @@ impl Governor {
     }
 
     fn proof_chain(&self, log: &LogState, warnings: &mut Vec<String>) -> Health {
-        #[cfg(feature = "checkpoints")]
-        let failure = self.inner.checkpoints.failure();
-        #[cfg(not(feature = "checkpoints"))]
-        let failure: Option<String> = None;
-        let has_failed = failure.is_some();
-        warnings.extend(failure.map(|failure| format!("the last checkpoint could not be made: {failure}")));
+        let verification = self.inner.base.log.verification_state();
+        warnings.extend(told_verification(&verification));
         warnings.extend(log.overdue.iter().cloned());
         let clock = self.inner.base.clock.warnings();
-        let is_degraded = has_failed || !log.overdue.is_empty() || clock.iter().any(|(_, degrades)| *degrades);
+        let is_degraded = !log.overdue.is_empty() || clock.iter().any(|(_, degrades)| *degrades);
         warnings.extend(clock.into_iter().map(|(warning, _)| warning));
         if log.erased_evidence > 0 {
             warnings.push(format!(
@@ -136,7 +133,10 @@ impl Governor {
                 log.erased_evidence
             ));
         }
-        if log.breakage.is_some() { Health::Unhealthy } else { degraded_if(is_degraded) }
+        match verification {
+            VerificationState::Broken(_) | VerificationState::Failed(_) => Health::Unhealthy,
+            _ => degraded_if(is_degraded),
+        }
     }
 
     fn database(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {
@@ -191,6 +191,17 @@ impl Governor {
     }
 }
 
+/// Returns a warning if the verification is running or failed; a break shows as the refusal of decisions.
+fn told_verification(state: &VerificationState) -> Option<String> {
+    match state {
+        VerificationState::Running(LogProgress { done, of, .. }) => Some(format!(
+            "the log is being verified, {done} of {of} entries so far: outcomes, approvals and changes wait for it"
+        )),
+        VerificationState::Failed(why) => Some(format!("the log could not be verified: {why}")),
+        _ => None,
+    }
+}
+
 const fn degraded_if(something: bool) -> Health {
     if something { Health::Degraded } else { Health::Healthy }
 }
@@ -230,6 +241,14 @@ mod tests {
         *cell.write() = whole;
         cell.write().trust.last = None;
         assert_eq!(governor.status().components.trust_engine, Health::Unhealthy, "a change that no entry has");
+    }
+
+    #[test]
+    fn a_verification_is_told_while_it_runs_and_when_it_fails() {
+        let told = |state: VerificationState| told_verification(&state).unwrap_or_default();
+        assert!(told(VerificationState::Running(LogProgress::new(3, 9))).contains("3 of 9 entries"));
+        assert!(told(VerificationState::Failed("no disk".to_owned())).ends_with("no disk"));
+        assert_eq!(told(VerificationState::Verified), "");
     }
 
     #[test]

@@ -41,28 +41,6 @@ pub(crate) struct Deed<'a> {
     pub(crate) offers: &'a dyn Fn(&str, &str) -> bool,
 }
 
-#[cfg(any(test, fuzzing))]
-impl<'a> Deed<'a> {
-    /// Creates a call without arguments that serves the request.
-    pub(super) fn of(tool: &'a str, capabilities: &'a [Capability]) -> Self {
-        Self {
-            tool,
-            capabilities,
-            is_read: false,
-            risk: RiskLevel::Low,
-            fit: None,
-            arguments: None,
-            text: None,
-            targets: Vec::new(),
-            is_poisoned: false,
-            is_unread: false,
-            is_repeated: false,
-            known: &|_| None,
-            offers: &|_, _| false,
-        }
-    }
-}
-
 /// A reason against a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -365,5 +343,31 @@ impl Checking<'_> {
             value: argument.map(|argument| argument.value.clone().into_owned()),
             origin,
         });
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+mod tests {
+    use super::*;
+
+    impl<'a> Deed<'a> {
+        /// Creates a call without arguments that serves the request.
+        pub(in crate::mandate) fn of(tool: &'a str, capabilities: &'a [Capability]) -> Self {
+            Self {
+                tool,
+                capabilities,
+                is_read: false,
+                risk: RiskLevel::Low,
+                fit: None,
+                arguments: None,
+                text: None,
+                targets: Vec::new(),
+                is_poisoned: false,
+                is_unread: false,
+                is_repeated: false,
+                known: &|_| None,
+                offers: &|_, _| false,
+            }
+        }
     }
 }

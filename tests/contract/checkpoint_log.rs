@@ -6,8 +6,6 @@ use crate::common;
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
 
 use common::{code, copy_folder, decide, error, journal, open_with};
 use rulekeep::checkpoint::{
@@ -15,7 +13,6 @@ use rulekeep::checkpoint::{
 };
 use rulekeep::extension::Extension;
 use rulekeep::proof::{BrokenKind, VerifyOptions};
-use rulekeep::status::Health;
 use rulekeep::{Durability, Error, Governor, GovernorBuilder, Outcome, ProofRecord};
 
 const ORIGIN: &str = "example.com/agents";
@@ -127,96 +124,6 @@ fn a_checkpoint_covers_earlier_decisions_at_any_durability() {
             assert_eq!(governor.log().checkpoint().unwrap(), note, "nothing was added");
         }
     }
-}
-
-#[test]
-fn each_new_checkpoint_is_handed_out_once() {
-    let handed = Arc::new(Mutex::new(Vec::new()));
-    let hook = {
-        let handed = Arc::clone(&handed);
-        move |note: &str| handed.lock().unwrap().push(note.to_owned())
-    };
-    let dir = tempfile::tempdir().unwrap();
-    let governor = open_with(builder().on_checkpoint(hook), dir.path());
-    let first = governor.log().checkpoint().unwrap();
-    governor.log().checkpoint().unwrap();
-    let id = decide(&governor, "a");
-    let proof = governor.log().prove(&id).unwrap();
-    let handed = handed.lock().unwrap();
-    assert_eq!(handed.len(), 2);
-    assert_eq!(handed[0], first);
-    assert!(proof.ends_with(&handed[1]));
-}
-
-#[test]
-fn checkpoints_are_made_as_the_log_grows_and_at_its_close() {
-    let (tell, handed) = mpsc::channel();
-    let hook = move |note: &str| {
-        let _ = tell.send(size_of(note));
-    };
-    let dir = tempfile::tempdir().unwrap();
-    let builder = builder().checkpoint_every(Duration::from_millis(5)).on_checkpoint(hook);
-    let governor = open_with(builder, dir.path());
-    for _ in 0..3 {
-        let entries = decide(&governor, "a").sequence().get() + 1;
-        // Some may come for what was there before.
-        assert!(handed.iter().any(|size| size == entries));
-    }
-    let entries = decide(&governor, "a").sequence().get() + 1;
-    governor.close().unwrap();
-    assert_eq!(handed.try_iter().last(), Some(entries));
-    drop(governor);
-    assert_eq!(handed.recv(), Err(mpsc::RecvError), "the thread is gone with its hook");
-    let note = fs::read_to_string(dir.path().join("CHECKPOINT")).unwrap();
-    assert_eq!(size_of(&note), entries);
-}
-
-#[test]
-fn an_automatic_checkpoint_that_fails_shows_in_the_status() {
-    let dir = tempfile::tempdir().unwrap();
-    let governor = open_with(builder().checkpoint_every(Duration::from_millis(5)), dir.path());
-    let wait_until = |degraded: bool| {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while (governor.status().components.proof_chain == Health::Degraded) != degraded {
-            assert!(Instant::now() < deadline, "the status never says so");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    };
-    wait_until(false);
-    let in_the_way = dir.path().join("CHECKPOINT.next");
-    // One may be being made right now.
-    while fs::create_dir(&in_the_way).is_err() {}
-    decide(&governor, "a");
-    wait_until(true);
-    let warnings = governor.status().warnings;
-    assert!(warnings.iter().any(|warning| warning.contains("checkpoint could not be made")), "{warnings:?}");
-    fs::remove_dir(&in_the_way).unwrap();
-    wait_until(false);
-    assert!(governor.status().warnings.is_empty());
-}
-
-#[test]
-fn checkpoints_by_themselves_need_a_key() {
-    let error = Governor::builder().checkpoint_every(Duration::from_secs(1)).open_in_memory().unwrap_err();
-    assert_eq!(error.code(), "CONFLICT");
-}
-
-/// Nothing is held while the note is handed out.
-#[test]
-fn who_is_handed_a_checkpoint_may_decide_and_ask_for_another() {
-    static GOVERNOR: std::sync::OnceLock<Governor> = std::sync::OnceLock::new();
-    let hook = |note: &str| {
-        let governor = GOVERNOR.get().unwrap();
-        if size_of(note) < 10 {
-            decide(governor, "a");
-            assert!(size_of(&governor.log().checkpoint().unwrap()) > size_of(note));
-        }
-    };
-    let dir = tempfile::tempdir().unwrap();
-    let governor = GOVERNOR.get_or_init(|| open_with(builder().on_checkpoint(hook), dir.path()));
-    governor.log().checkpoint().unwrap();
-    assert_eq!(size_of(&governor.log().checkpoint().unwrap()), 10);
-    governor.close().unwrap();
 }
 
 #[test]

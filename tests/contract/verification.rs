@@ -159,26 +159,6 @@ fn the_view_of_an_intact_store_agrees() {
 }
 
 #[test]
-fn opening_tells_how_far_it_is_with_and_without_a_view() {
-    let sample = Sample::new(40);
-    for has_view in [true, false] {
-        if !has_view {
-            fs::remove_dir_all(sample.folder().join("view")).unwrap();
-        }
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&seen);
-        let builder = Sample::builder().on_open_progress(move |progress| told.lock().unwrap().push(progress));
-        let governor = builder.open(sample.folder()).unwrap();
-        let entries = governor.verify().unwrap().checked.until.unwrap().entries;
-        let seen = seen.lock().unwrap();
-        assert!(seen.windows(2).all(|pair| pair[0].done < pair[1].done), "{seen:?}");
-        // Once over, not twice.
-        assert_eq!(seen.last().map(|progress| (progress.done, progress.of)), Some((entries, entries)));
-        governor.close().unwrap();
-    }
-}
-
-#[test]
 fn a_log_verified_behind_knows_agents_policies_and_outcomes() {
     let sample = Sample::new(60);
     let governor = Sample::builder().verification(OpenVerification::Behind).open(sample.folder()).unwrap();

@@ -56,7 +56,7 @@ fn content(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 
 fn assert_names_the_cause(error: &Error, folder: &Path) {
     assert_eq!((error.code(), error.http_status()), ("STORAGE_UNAVAILABLE", 503), "{error}");
-    let message = error.to_string();
+    let message = error.message();
     assert!(message.contains(folder.to_str().unwrap()), "the folder is not named: {message}");
     assert!(message.contains("cannot be written to"), "the cause is not named: {message}");
 }

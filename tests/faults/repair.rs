@@ -342,7 +342,7 @@ fn a_half_repaired_store_opens_for_nobody_until_finished() {
     fs::write(store.path().join("REPAIR"), format!("{lines}\ncrc32:{:08x}\n", crc32fast::hash(lines.as_bytes())))
         .unwrap();
     let refused = error(Sample::builder().open(store.path()));
-    assert!(refused.to_string().contains("repair"), "{refused}");
+    assert!(refused.message().contains("repair"), "{refused}");
     assert_eq!(repaired(store.path()), report);
     assert!(reopened(store.path()).verify().unwrap().valid);
     fs::write(store.path().join("REPAIR"), "nonsense").unwrap();

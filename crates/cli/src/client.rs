@@ -46,7 +46,7 @@ impl From<Failure> for String {
 
 impl From<rulekeep::Error> for Failure {
     fn from(error: rulekeep::Error) -> Self {
-        Self { code: error.code().to_owned(), message: error.to_string(), details: error.details().unwrap_or_default() }
+        Self { code: error.code().to_owned(), message: error.message(), details: error.details().unwrap_or_default() }
     }
 }
 

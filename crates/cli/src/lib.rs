@@ -12,7 +12,7 @@
 //! | `output` | printing answers for people and programs |
 //! | `manual` | completions and manual pages |
 //! | `mcp` | the gateway between MCP clients and servers |
-//! | `policy`, `log`, `tasks`, `soak` | the commands of these names |
+//! | `policy`, `log` | the commands of these names |
 //! | `serve`, `sidecar` | a governor for programs, over HTTP and over standard input and output |
 
 mod client;
@@ -32,9 +32,7 @@ pub mod report;
 mod serve;
 mod sidecar;
 mod signals;
-mod soak;
 mod store;
-mod tasks;
 pub mod watch;
 
 use std::process::ExitCode;
@@ -93,9 +91,9 @@ enum Command {
     /// Tests, checks and explains policies, and prints their JSON Schema
     #[command(subcommand)]
     Policy(policy::Command),
-    /// Opens, shows and closes tasks, and replays recorded ones
+    /// Opens, shows and closes tasks
     #[command(subcommand)]
-    Tasks(tasks::Command),
+    Tasks(operate::Tasks),
     /// Runs an organisation of governors: its hub, its orders and its log
     #[command(subcommand)]
     Fleet(fleet::Command),
@@ -103,8 +101,6 @@ enum Command {
     Report(report::Options),
     /// Shows decisions as they come, and lets you answer escalations
     Watch(watch::Options),
-    /// Measures a log of many records: writing, reopening, querying and verifying
-    Soak(soak::Options),
     /// Prints the completions for a shell
     Completions(manual::CompletionOptions),
     /// Prints a manual page
@@ -147,11 +143,9 @@ pub fn main() -> ExitCode {
         Command::Webhooks(command) => return finish("webhooks", operate::webhooks(command)),
         Command::Fleet(command) => return fleet::run(command),
         Command::Policy(command) => return policy::main(command),
-        Command::Tasks(tasks::Command::Call(command)) => return finish("tasks", operate::tasks(command)),
-        Command::Tasks(tasks::Command::Replay(options)) => ("tasks", tasks::replay(&options)),
+        Command::Tasks(command) => return finish("tasks", operate::tasks(command)),
         Command::Report(options) => ("report", report::run(&options)),
         Command::Watch(options) => ("watch", watch::main(&options)),
-        Command::Soak(options) => ("soak", soak::run(&options)),
         Command::Completions(options) => ("completions", manual::completions(&options)),
         Command::Man(options) => ("man", manual::man(&options)),
     };

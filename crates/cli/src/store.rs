@@ -1,10 +1,13 @@
 //! The options with which commands that serve others open a store.
 
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use rulekeep::checkpoint::CheckpointKey;
+use rulekeep::extension::Extension;
 use rulekeep::intent::InputText;
+use rulekeep::proof::{OpenVerification, VerificationState};
 use rulekeep::{Durability, Error, Governor, PolicySet};
 use rulekeep_server::gateway::Gateway;
 use rulekeep_server::webhooks::Settings;
@@ -62,8 +65,8 @@ impl StoreOptions {
             eprintln!("temporary store in {}", made.path().display());
             (made.path().to_owned(), Some(made))
         };
-        let mut builder =
-            Governor::builder().durability(self.durability).input_text(self.input_text.unwrap_or_default());
+        let builder = Governor::builder().durability(self.durability).input_text(self.input_text.unwrap_or_default());
+        let mut builder = builder.verification(OpenVerification::Behind);
         if let Some(policies) = self.policies {
             builder = builder.policies(PolicySet::from_file(policies).map_err(describe)?);
         }
@@ -86,17 +89,25 @@ impl StoreOptions {
         if erased > 0 {
             eprintln!("erased evidence of {erased} records was found in files and was erased again");
         }
-        let verification = governor.verify().map_err(describe)?;
-        if let Some(broken) = verification.first_broken {
-            eprintln!("the log is broken and read-only: {broken}");
-        }
         let settings = Settings {
             schedule: self.webhook_retry_seconds.map(|waits| waits.to_vec()),
             allow_private: self.allow_private_webhooks,
         };
         let gateway = Gateway::with_webhooks(&governor, settings).map_err(describe)?;
+        thread::spawn(move || is_sound(&governor));
         Ok(Opened { gateway, _temporary: temporary })
     }
+}
+
+/// Waits until the log is verified. Returns whether it is sound; standard error has the reason if not.
+pub(crate) fn is_sound(governor: &Governor) -> bool {
+    let verified = Extension::of(governor).wait_until_verified();
+    match governor.log().verification() {
+        VerificationState::Broken(broken) => eprintln!("the log is broken and read-only: {broken}"),
+        VerificationState::Failed(why) => eprintln!("the log could not be verified: {why}"),
+        _ => {}
+    }
+    verified.is_ok()
 }
 
 /// Reads the key that signs checkpoints, given its name and the file with its secret bytes.
@@ -115,5 +126,5 @@ fn seconds(text: &str) -> Result<Waits, String> {
 
 #[allow(clippy::needless_pass_by_value)] // it is handed to `map_err`
 pub(crate) fn describe(error: Error) -> String {
-    format!("{}: {error}", error.code())
+    format!("{}: {}", error.code(), error.message())
 }

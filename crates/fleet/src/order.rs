@@ -523,7 +523,7 @@ impl Policies {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] with every problem in it.
+    /// [`Error::InvalidPolicy`] with every problem in it.
     pub fn set(&self) -> Result<PolicySet, Error> {
         PolicySet::parse(&self.document, PolicyFormat::Toml, "organisation")
     }

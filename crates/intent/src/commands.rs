@@ -38,7 +38,7 @@ fn table() -> Result<&'static Map, Error> {
     static TABLE: OnceLock<Result<Map, Error>> = OnceLock::new();
     let read = || {
         fst::Map::new(include_bytes!("data/commands.table").as_slice())
-            .map_err(|error| Error::Internal { message: format!("the table of commands: {error}") })
+            .map_err(|error| Error::internal("the table of commands").caused_by(error))
     };
     TABLE.get_or_init(read).as_ref().map_err(Clone::clone)
 }

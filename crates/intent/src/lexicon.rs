@@ -47,7 +47,7 @@ impl Lexicon {
     /// Builds the built-in lexicon without the word table.
     pub(crate) fn untrained() -> Result<Self, Error> {
         let read = DATA.iter().try_fold(Self::default(), |lexicon, text| lexicon.with(text));
-        read.map_err(|error| Error::Internal { message: format!("the built-in lexicon does not read: {error}") })
+        read.map_err(|error| Error::internal("the built-in lexicon does not read").caused_by(error))
     }
 
     /// The word table that English requests are read by.

@@ -48,28 +48,26 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-#[doc(hidden)]
-pub use catalogue::{Catalogue, RatedTool, Ruled, ToolRuling};
-#[doc(hidden)]
-pub use classification::{Concealer, Redaction, conceal_text, has_secrets, prepare};
 use format::ToolTurn;
-#[doc(hidden)]
-pub use format::{Role as ArgumentRole, argument_role};
 #[cfg(feature = "training")]
 pub use learned::training;
 use lexicon::Lexicon;
 use normalize::Normalized;
-#[doc(hidden)]
-pub use normalize::seen_as;
 use reading::Reading;
 use rulekeep_types::{
     Action, AgentId, CatalogueReport, Classification, Error, IntentId, MAX_INPUT_BYTES, ParseExplanation, ParseResult,
     RiskLevel, Timestamp, check_context, names_production,
 };
 use sign::{Sign, Signs};
-#[doc(hidden)]
-pub use verdict::ParseRequest;
 use verdict::Verdict;
+#[doc(hidden)]
+pub use {
+    catalogue::{Catalogue, RatedTool, Ruled, ToolRuling},
+    classification::{Concealer, Redaction, conceal_text, has_secrets, prepare},
+    format::{Role as ArgumentRole, argument_role},
+    normalize::seen_as,
+    verdict::ParseRequest,
+};
 
 /// Parses requests into intents.
 ///

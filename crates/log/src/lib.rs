@@ -52,27 +52,19 @@ pub use rulekeep_types::{
 };
 
 #[doc(hidden)]
-pub use follow::moves::TrustStep;
-#[doc(hidden)]
-pub use follow::past::PastRange;
-#[doc(hidden)]
-pub use follow::{Details, Fed, Feed, Happened, Seen, events_of_entry};
-#[doc(hidden)]
-pub use index::recent::DecisionFacts;
-#[doc(hidden)]
-pub use journal::erase::Kept;
-#[doc(hidden)]
-pub use journal::evidence::{KeptInput, encode as encode_evidence};
-#[doc(hidden)]
-pub use journal::used::UsedLimit;
-#[doc(hidden)]
-pub use log::{LogOptions, LogState, OpenLogError, Place, Probe, ProofLog, Startup};
-#[doc(hidden)]
-pub use maintenance::{FoundStates, RepairStates, import, repair, verify_archive};
-#[doc(hidden)]
-pub use queue::{ChangeDraft, Committed, DecisionDraft, OutcomeBasis, OutcomeDraft, StateDraft, TrustMove};
-#[doc(hidden)]
-pub use ticket::Ticket;
+pub use {
+    follow::moves::TrustStep,
+    follow::past::PastRange,
+    follow::{Details, Fed, Feed, Happened, Seen, events_of_entry},
+    index::recent::DecisionFacts,
+    journal::erase::Kept,
+    journal::evidence::{KeptInput, encode as encode_evidence},
+    journal::used::UsedLimit,
+    log::{LogOptions, LogState, OpenLogError, Place, Probe, ProofLog, Startup},
+    maintenance::{FoundStates, RepairStates, import, repair, verify_archive},
+    queue::{ChangeDraft, Committed, DecisionDraft, OutcomeBasis, OutcomeDraft, StateDraft, TrustMove},
+    ticket::Ticket,
+};
 
 #[cfg(test)]
 mod tests;

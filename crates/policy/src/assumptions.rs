@@ -32,7 +32,7 @@ impl Undecided {
              fix the rule",
             told.join("; ")
         );
-        Error::Policy { message, problems: Vec::new(), proof_id: None }
+        Error::PolicyFailed { message, proof_id: None }
     }
 }
 

@@ -193,7 +193,7 @@ fn warn_of_idle_remains(
 fn warn_of_keys(matches: &Match, conditions: &Conditions, at: usize, report: &mut Report<'_>) {
     let clauses = || matches.context.iter().map(|clause| &*clause.key).filter(|key| Fact::of_key(key).is_none());
     for key in clauses().chain(conditions.keys().map(|(key, _)| key)).collect::<BTreeSet<_>>() {
-        if let Some(meant) = value::slip(key, &[PARSED_KEYS, CALLERS_KEYS].concat()) {
+        if let Some(meant) = value::slip(key, PARSED_KEYS.iter().chain(CALLERS_KEYS).copied()) {
             report.warn(at, "", format!("context.{key} is a key of your own; did you mean {meant:?}?"));
         }
     }

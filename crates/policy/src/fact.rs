@@ -30,22 +30,6 @@ impl Fact {
         ("accounts", "facts.accounts", Self::Accounts),
     ];
 
-    /// The values that a clause over the fact compares, for the page `docs/reference/context.md`.
-    #[cfg(test)]
-    pub(super) const fn meaning(self) -> &'static str {
-        match self {
-            Self::Tool => "the tool",
-            Self::Server => "the server of the tool",
-            Self::Formats => "the forms that were read",
-            Self::Targets => "every target",
-            Self::Recipients => "targets of the kind `recipient`",
-            Self::Paths => "targets of the kind `path`",
-            Self::Hosts => "targets of the kind `host`",
-            Self::Tables => "targets of the kind `table`",
-            Self::Accounts => "targets of the kind `account`",
-        }
-    }
-
     /// The fact of a context key. `target` shows people the first target only; a rule on it checks all targets.
     pub(super) fn of_key(key: &str) -> Option<Self> {
         if key == "target" {

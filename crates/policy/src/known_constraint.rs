@@ -39,78 +39,18 @@ impl ConstraintKind {
     }
 }
 
-/// A constraint whose meaning is known.
-pub(super) struct KnownConstraint {
-    pub(super) name: &'static str,
-    pub(super) kind: ConstraintKind,
-    /// The quantity that the constraint limits, with its unit.
-    #[cfg(test)]
-    pub(super) meaning: &'static str,
-    /// The part that refuses an action beyond the constraint.
-    #[cfg(test)]
-    pub(super) enforced_by: &'static str,
-    /// The value that stands where two rules set it.
-    #[cfg(test)]
-    pub(super) merged: &'static str,
-}
-
-/// Defines the constraints; their descriptions are for the page `docs/reference/constraints.md` alone.
-macro_rules! constraints {
-    ($($name:literal $kind:ident: $meaning:literal, $enforced_by:literal, $merged:literal;)+) => {
-        pub(super) const KNOWN: &[KnownConstraint] = &[$(KnownConstraint {
-            name: $name,
-            kind: ConstraintKind::$kind,
-            #[cfg(test)]
-            meaning: $meaning,
-            #[cfg(test)]
-            enforced_by: $enforced_by,
-            #[cfg(test)]
-            merged: $merged,
-        }),+];
-
-        /// The names of [`KNOWN`].
-        pub(super) const NAMES: &[&str] = &[$($name),+];
-    };
-}
-
-constraints! {
-    "maxRecords" Whole:
-        "Records that the action may touch, over all uses of the decision.",
-        "`Grant::take_records`",
-        "the smaller";
-    "maxUses" Whole:
-        "Grants that the decision may be turned into; 1 where it is not set.",
-        "`Enforcement::grant`",
-        "the smaller";
-    "timeoutMs" Whole:
-        "Milliseconds that the action may take, from when the grant is made.",
-        "every method of `Grant`; `Governor::guard`; the MCP gateway, which cancels the call",
-        "the smaller";
-    "maxAmount" Number:
-        "Money that may be moved over all uses of the decision, in the currency that the policy means.",
-        "`Grant::take_amount`",
-        "the smaller";
-    "readOnly" Flag:
-        "Whether the action may only read.",
-        "the caller",
-        "`true`";
-    "allowedTargets" Texts:
-        "Targets that the action may have: exact, or what a target begins with and `*`. What stands for `*` has no `..`.",
-        "`Grant::check_target`",
-        "what both lists have";
-    "allowedHosts" Texts:
-        "Hosts that the action may reach.",
-        "the caller",
-        "what both lists have";
-    "redactFields" Texts:
-        "Fields that the caller leaves out or hides in what it returns.",
-        "the caller",
-        "all that either list has";
-    "expiresAt" Time:
-        "The end of the grant. A document's time is rewritten in UTC.",
-        "every method of `Grant`; `Enforcement::grant`; `Governor::guard`",
-        "the earlier";
-}
+/// The name and the type of each constraint.
+pub(super) const KNOWN: &[(&str, ConstraintKind)] = &[
+    ("maxRecords", ConstraintKind::Whole),
+    ("maxUses", ConstraintKind::Whole),
+    ("timeoutMs", ConstraintKind::Whole),
+    ("maxAmount", ConstraintKind::Number),
+    ("readOnly", ConstraintKind::Flag),
+    ("allowedTargets", ConstraintKind::Texts),
+    ("allowedHosts", ConstraintKind::Texts),
+    ("redactFields", ConstraintKind::Texts),
+    ("expiresAt", ConstraintKind::Time),
+];
 
 #[cfg(test)]
 mod tests {
@@ -120,10 +60,12 @@ mod tests {
 
     #[test]
     fn the_page_lists_every_constraint() {
-        let rows = KNOWN.iter().map(|known| {
-            let texts = [known.kind.expected(), known.meaning, known.enforced_by, known.merged].map(str::to_owned);
-            let [kind, meaning, enforced_by, merged] = texts;
-            [format!("`{}`", known.name), kind, meaning, enforced_by, merged]
+        assert_eq!(DESCRIBED.len(), KNOWN.len());
+        let rows = KNOWN.iter().zip(DESCRIBED).map(|((name, kind), [described, meaning, enforced_by, merged])| {
+            assert_eq!(name, described);
+            let [kind, meaning, enforced_by, merged] =
+                [kind.expected(), meaning, enforced_by, merged].map(str::to_owned);
+            [format!("`{name}`"), kind, meaning, enforced_by, merged]
         });
         let rule = EXAMPLE.trim().trim_start_matches("```toml").trim_end_matches("```");
         assert_eq!(PolicySet::from_toml(&format!("name = \"page\"{rule}")).unwrap().warnings(), &[]);
@@ -136,6 +78,55 @@ mod tests {
             "cargo test --lib the_page_lists_every_constraint",
         );
     }
+
+    /// Of each constraint: its name, the quantity that it limits with its unit, the part that refuses an action beyond
+    /// it, and the value that stands where two rules set it.
+    const DESCRIBED: &[[&str; 4]] = &[
+        [
+            "maxRecords",
+            "Records that the action may touch, over all uses of the decision.",
+            "`Grant::take_records`",
+            "the smaller",
+        ],
+        [
+            "maxUses",
+            "Grants that the decision may be turned into; 1 where it is not set.",
+            "`Enforcement::grant`",
+            "the smaller",
+        ],
+        [
+            "timeoutMs",
+            "Milliseconds that the action may take, from when the grant is made.",
+            "every method of `Grant`; `Governor::guard`; the MCP gateway, which cancels the call",
+            "the smaller",
+        ],
+        [
+            "maxAmount",
+            "Money that may be moved over all uses of the decision, in the currency that the policy means.",
+            "`Grant::take_amount`",
+            "the smaller",
+        ],
+        ["readOnly", "Whether the action may only read.", "the caller", "`true`"],
+        [
+            "allowedTargets",
+            "Targets that the action may have: exact, or what a target begins with and `*`. What stands for `*` has no `..`.",
+            "`Grant::check_target`",
+            "what both lists have",
+        ],
+        ["allowedHosts", "Hosts that the action may reach.", "the caller", "what both lists have"],
+        [
+            "redactFields",
+            "Fields that the caller leaves out or hides in what it returns.",
+            "the caller",
+            "all that either list has",
+        ],
+        [
+            "expiresAt",
+            "The end of the grant. A document's time is rewritten in UTC.",
+            "every method of `Grant`; `Enforcement::grant`; `Governor::guard`",
+            "the earlier",
+        ],
+    ];
 
     const EXAMPLE: &str = r#"```toml
 [[rule]]

@@ -103,7 +103,7 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] with every problem found.
+    /// [`Error::InvalidPolicy`] with every problem found.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         Self::parse(text, PolicyFormat::Toml, "toml")
     }
@@ -112,7 +112,7 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] with every problem found.
+    /// [`Error::InvalidPolicy`] with every problem found.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         Self::parse(text, PolicyFormat::Json, "json")
     }
@@ -121,7 +121,7 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] with every problem found.
+    /// [`Error::InvalidPolicy`] with every problem found.
     pub fn parse(text: &str, format: PolicyFormat, name: &str) -> Result<Self, Error> {
         Self::of(vec![PolicySource { name: name.to_owned(), format, text: text.to_owned() }])
     }
@@ -149,7 +149,7 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] if two rules have the same id, if the list is empty, or if a later set leaves nobody to
+    /// [`Error::InvalidPolicy`] if two rules have the same id, if the list is empty, or if a later set leaves nobody to
     /// answer for a reviewer.
     pub fn layered(sets: &[Self]) -> Result<Self, Error> {
         Self::of(sets.iter().flat_map(|set| set.0.sources.iter().cloned()).collect())
@@ -183,11 +183,8 @@ impl PolicySet {
             return Err(refusal("policy", &names.join(" + "), vec![problem]));
         }
         if sources.is_empty() {
-            return Err(Error::Policy {
-                message: "no policy set was given".to_owned(),
-                problems: Vec::new(),
-                proof_id: None,
-            });
+            let message = "no policy set was given".to_owned();
+            return Err(Error::InvalidPolicy { message, problems: Vec::new(), cause: None });
         }
         let mut warnings = in_document_order(warnings, &called);
         if sources.len() > 1 {
@@ -221,7 +218,7 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] if the file cannot be read, has another extension, or contains a document with problems.
+    /// [`Error::InvalidPolicy`] if the file cannot be read, has another extension, or contains a document with problems.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let file = File::read(path.as_ref(), "policy", Self::MAX_BYTES, too_large)?;
         Self::parse(&file.text, file.format, &file.name)
@@ -327,7 +324,7 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// * [`Error::Policy`] if a condition fails and the verdict depends on it.
+    /// * [`Error::PolicyFailed`] if a condition fails and the verdict depends on it.
     /// * [`Error::InvalidIntent`] if a rule has an `environment` clause and the context's `environment` is not a
     ///   string.
     pub fn evaluate(&self, request: &PolicyRequest<'_>) -> Result<PolicyVerdict, Error> {
@@ -342,7 +339,7 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] if a condition fails and the verdict depends on it.
+    /// [`Error::PolicyFailed`] if a condition fails and the verdict depends on it.
     pub fn evaluate_with(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Result<PolicyVerdict, Error> {
         let evaluate = |request: &PolicyRequest<'_>, meter: &mut dyn Meter| {
             self.0.engine.evaluate(request, meter).map_err(|undecided| undecided.into_error(self.name()))

@@ -4,7 +4,7 @@
 use serde_json::{Map, Number, Value as Json};
 use strsim::osa_distance;
 
-use super::known_constraint::{KNOWN, NAMES};
+use super::known_constraint::KNOWN;
 use rulekeep_types::document::{Node, Report, Value};
 use rulekeep_types::hides_or_breaks;
 use rulekeep_types::{Constraints, Timestamp, excerpt};
@@ -25,7 +25,7 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
         if field.name == "expiresAt" {
             value = in_utc(&value);
         }
-        if let Some(meant) = slip(&field.name, NAMES) {
+        if let Some(meant) = slip(&field.name, KNOWN.iter().map(|(known, _)| *known)) {
             let name = excerpt(&field.name);
             report.warn(field.at, &path, format!("{name:?} is a key of your own; did you mean {meant:?}?"));
         }
@@ -40,22 +40,22 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
 /// Returns whether it is known which of two values of a constraint is tighter. Unknown for a document's own keys,
 /// where a smaller number may be the looser one.
 pub(super) fn has_direction(name: &str) -> bool {
-    KNOWN.iter().any(|known| known.name == name)
+    KNOWN.iter().any(|(known, _)| *known == name)
 }
 
 /// The value that a known constraint expects, if the given value is not valid for it.
 fn misfit(name: &str, value: &Json) -> Option<&'static str> {
-    let known = KNOWN.iter().find(|known| known.name == name)?;
-    (!known.kind.fits(value)).then(|| known.kind.expected())
+    let (_, kind) = KNOWN.iter().find(|(known, _)| *known == name)?;
+    (!kind.fits(value)).then(|| kind.expected())
 }
 
 /// The known key that another one differs from by a letter, by case or by underscores only.
-pub(super) fn slip(name: &str, known: &[&'static str]) -> Option<&'static str> {
-    if name.len() > LONGEST_SLIP || known.contains(&name) {
+pub(super) fn slip(name: &str, mut known: impl Iterator<Item = &'static str> + Clone) -> Option<&'static str> {
+    if name.len() > LONGEST_SLIP || known.clone().any(|known| known == name) {
         return None;
     }
     let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
-    known.iter().copied().find(|known| osa_distance(&plain(name), &plain(known)) <= 1)
+    known.find(|known| osa_distance(&plain(name), &plain(known)) <= 1)
 }
 
 /// A timestamp in the form in which an earlier time is the lesser text; `null` if the value is no timestamp.

@@ -69,7 +69,7 @@ impl Gateway {
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let details = error.details().map(|details| details.to_string());
     let made = py.import("rulekeep.errors").and_then(|errors| {
-        errors.getattr("from_native")?.call1((error.code(), error.to_string(), details, error.http_status()))
+        errors.getattr("from_native")?.call1((error.code(), error.message(), details, error.http_status()))
     });
     made.map_or_else(|failed| failed, PyErr::from_value)
 }

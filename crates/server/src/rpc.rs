@@ -88,7 +88,7 @@ impl From<Error> for Fault {
         if let (Value::Object(data), Some(details)) = (&mut data, error.details()) {
             data.insert("details".to_owned(), details);
         }
-        Self { code: -32000, message: error.to_string(), data: Some(data) }
+        Self { code: -32000, message: error.message(), data: Some(data) }
     }
 }
 

@@ -302,7 +302,7 @@ pub struct AgentProfile {
 
 crate::parts::outward! {
     /// The properties of an agent that policies match.
-    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Default, Eq, Deserialize)]
     pub struct AgentTraits from AgentTraitsParts {
         /// The labels of the agent, sorted.
         #[serde(default)]

@@ -34,18 +34,6 @@ impl Constraints {
         self.0.as_ref()?.get(key)
     }
 
-    /// `maxRecords`: the maximum number of records the action may touch; `None` without the constraint. A value that is
-    /// not a whole number allows 0.
-    pub fn max_records(&self) -> Option<u64> {
-        self.get("maxRecords").map(|value| value.as_u64().unwrap_or(0))
-    }
-
-    /// `maxAmount`: the maximum sum of money the action may move; `None` without the constraint. A value that is not a
-    /// number allows 0.
-    pub fn max_amount(&self) -> Option<f64> {
-        self.get("maxAmount").map(|value| value.as_f64().unwrap_or(0.0))
-    }
-
     /// `timeoutMs`: the maximum duration of the action; `None` without the constraint. A value that is not a whole
     /// number of milliseconds allows no time.
     pub fn timeout(&self) -> Option<Duration> {

@@ -1,6 +1,6 @@
 //! Enforcements: the result of a request, with its decision and proof record.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{
     Capability, Constraints, Decision, Grant, GrantError, GrantSource, ParseResult, ProofId, TrustSnapshot,
@@ -59,9 +59,7 @@ crate::parts::outward! {
     /// grant.check_capability("document:read")?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Deserialize)]
     pub struct Enforcement from EnforcementParts {
         /// The decision on the intent.
         pub decision: Decision,
@@ -137,7 +135,6 @@ impl Enforcement {
 
 crate::parts::outward! {
     /// The result of parsing and enforcing a request in one call: the decision and the parse it rests on.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
     pub struct InputEnforcement from InputEnforcementParts {
         /// The decision and its proof record.
         #[serde(flatten)]

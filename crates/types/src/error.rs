@@ -1,5 +1,6 @@
 //! The public error type, and the error of values that fail to parse.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -73,10 +74,14 @@ impl Problem {
     }
 }
 
+/// The error that caused an [`Error`].
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
 /// The error of every fallible call of the governor.
 ///
-/// [`Error::code`] and [`Error::http_status`] are those of the service contract. The message is one line that names the
-/// problem, its place and the expected value. No variant contains a secret.
+/// [`Error::code`], [`Error::http_status`] and [`Error::message`] are those of the service contract. The message is one
+/// line that names the problem, its place and the expected value. `Display` leaves out the causes, which `source` has.
+/// No variant contains a secret.
 ///
 /// ```
 /// use rulekeep::{Error, Governor};
@@ -112,14 +117,23 @@ pub enum Error {
         /// The requested id.
         agent_id: String,
     },
-    /// A policy set does not load, or evaluating it failed.
+    /// A policy set or another document does not load.
     #[error("{message}")]
-    Policy {
-        /// The first problem, or the evaluation error.
+    InvalidPolicy {
+        /// The first problem.
         message: String,
         /// Every problem in the document, with its position.
         problems: Vec<Problem>,
-        /// The record of the DENY that a failed evaluation results in.
+        /// The reason the file cannot be read.
+        #[source]
+        cause: Option<Cause>,
+    },
+    /// The evaluation of a policy set failed: a condition that the decision depends on.
+    #[error("{message}")]
+    PolicyFailed {
+        /// The condition, and the reason.
+        message: String,
+        /// The record of the DENY that results, if the request was to be decided.
         proof_id: Option<ProofId>,
     },
     /// A parameter of a query is out of range.
@@ -235,20 +249,20 @@ pub enum Error {
     /// The store cannot be used, or can no longer be used.
     #[error("the store is unavailable: {message}")]
     StorageUnavailable {
-        /// The cause and the remedy.
+        /// The problem and the remedy.
         message: String,
-    },
-    /// The call needs a Cargo feature that this program was built without.
-    #[error("this program was built without {feature}: build it with the feature `{feature}` of rulekeep")]
-    NotBuilt {
-        /// The feature's name in `Cargo.toml`.
-        feature: &'static str,
+        /// The error that led to it.
+        #[source]
+        cause: Option<Cause>,
     },
     /// A bug in this library.
     #[error("internal error: {message}")]
     Internal {
         /// The violated assumption.
         message: String,
+        /// The error that showed it.
+        #[source]
+        cause: Option<Cause>,
     },
 }
 
@@ -286,10 +300,9 @@ impl Error {
             Self::NotFound { .. } => error_code::NOT_FOUND,
             Self::Conflict { .. } => error_code::CONFLICT,
             Self::PayloadTooLarge { .. } => error_code::PAYLOAD_TOO_LARGE,
-            Self::Policy { .. } => error_code::POLICY_ERROR,
+            Self::InvalidPolicy { .. } | Self::PolicyFailed { .. } => error_code::POLICY_ERROR,
             Self::RateLimited { .. } => error_code::RATE_LIMITED,
             Self::Internal { .. } => error_code::INTERNAL,
-            Self::NotBuilt { .. } => error_code::NOT_IMPLEMENTED,
             Self::ChainBroken { .. } | Self::Contradicted { .. } => error_code::CHAIN_BROKEN,
             Self::StorageUnavailable { .. } => error_code::STORAGE_UNAVAILABLE,
         }
@@ -300,10 +313,10 @@ impl Error {
         match self {
             Self::InvalidInput { field, .. } | Self::InvalidIntent { field, .. } => Some(json!({ "field": field })),
             Self::AgentNotFound { agent_id } => Some(json!({ "agentId": agent_id })),
-            Self::Policy { proof_id: Some(proof_id), .. } => {
+            Self::PolicyFailed { proof_id: Some(proof_id), .. } => {
                 Some(json!({ "proofId": proof_id, "denialClass": DenialClass::Error, "retryable": false }))
             }
-            Self::Policy { problems, .. } if !problems.is_empty() => Some(json!({ "problems": problems })),
+            Self::InvalidPolicy { problems, .. } if !problems.is_empty() => Some(json!({ "problems": problems })),
             Self::InvalidQuery { parameter, .. } => Some(json!({ "parameter": parameter })),
             Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
@@ -313,7 +326,6 @@ impl Error {
             Self::EvidenceErased { proof_id } => Some(json!({ "proofId": proof_id, "erased": true })),
             Self::RateLimited { .. } => Some(json!({ "retryAfter": self.retry_after() })),
             Self::PayloadTooLarge { size, limit, .. } => Some(json!({ "size": size, "limit": limit })),
-            Self::NotBuilt { feature } => Some(json!({ "feature": feature })),
             Self::ExportBroken { line, expected, found } => {
                 Some(json!({ "line": line, "expected": expected, "found": found }))
             }
@@ -371,8 +383,55 @@ impl Error {
         Self::ProofNotFound { proof_id: excerpt(text) }
     }
 
-    /// Creates [`Error::StorageUnavailable`] with its cause.
+    /// Creates [`Error::StorageUnavailable`].
     pub fn storage(message: impl Into<String>) -> Self {
-        Self::StorageUnavailable { message: message.into() }
+        Self::StorageUnavailable { message: message.into(), cause: None }
+    }
+
+    /// Creates [`Error::Internal`].
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::Internal { message: message.into(), cause: None }
+    }
+
+    /// Adds the cause, if the variant keeps one.
+    #[must_use]
+    pub fn caused_by(mut self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        if let Self::InvalidPolicy { cause, .. }
+        | Self::StorageUnavailable { cause, .. }
+        | Self::Internal { cause, .. } = &mut self
+        {
+            *cause = Some(Arc::from(error.into()));
+        }
+        self
+    }
+
+    /// The text of this error and of its causes, on one line.
+    pub fn message(&self) -> String {
+        let (mut text, mut source) = (self.to_string(), std::error::Error::source(self));
+        while let Some(cause) = source {
+            text = format!("{text}: {cause}");
+            source = cause.source();
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn an_error_with_a_cause_tells_each_text_once() {
+        let disk = || std::io::Error::other("the disk is full");
+        let load = Error::InvalidPolicy { message: "policy \"a.toml\"".to_owned(), problems: Vec::new(), cause: None };
+        for error in [Error::storage("cannot write HEAD"), Error::internal("cannot write HEAD"), load] {
+            let (alone, told) = (error.to_string(), error.clone().caused_by(disk()));
+            assert_eq!((told.to_string(), told.message()), (alone.clone(), format!("{alone}: the disk is full")));
+            assert!(told.source().is_some() && error.source().is_none() && told.details() == error.details());
+            let outer = Error::storage("restored").caused_by(told);
+            assert_eq!(outer.message(), format!("the store is unavailable: restored: {alone}: the disk is full"));
+        }
+        assert!(Error::input("a", "b").caused_by(disk()).source().is_none());
     }
 }

@@ -98,9 +98,7 @@ pub struct Escalation {
 
 crate::parts::outward! {
     /// A reviewer, or a group of reviewers, that must approve.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Eq, Deserialize)]
     pub struct ReviewNeed from ReviewNeedParts {
         /// The reviewer named by a rule: one person, or a name that stands for several. Absent if anybody but the
         /// requesters may answer.
@@ -116,9 +114,7 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// The vote of one reviewer.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Eq, Deserialize)]
     pub struct Vote from VoteParts {
         /// The reviewer's name.
         pub reviewer: String,
@@ -134,9 +130,7 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// The permission that an approval grants.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Default, Deserialize)]
     pub struct ApprovalOffer from ApprovalOfferParts {
         /// The capabilities that are granted.
         pub granted: Vec<Capability>,
@@ -255,9 +249,7 @@ impl EscalationQuery {
 
 crate::parts::outward! {
     /// One page of escalations.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Deserialize)]
     pub struct EscalationPage from EscalationPageParts {
         /// The escalations on this page.
         pub items: Vec<Escalation>,

@@ -98,8 +98,6 @@ pub enum EventData {
 
 crate::parts::outward! {
     /// A decision, as an event reports it.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
-    #[serde(rename_all = "camelCase")]
     pub struct DecisionRendered from DecisionRenderedParts {
         /// The proof record of the decision.
         pub proof_id: ProofId,
@@ -126,8 +124,7 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// The details of a decision that its evidence holds.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Deserialize)]
     pub struct DecisionDetail from DecisionDetailParts {
         /// The granted capabilities.
         pub granted_capabilities: Vec<Capability>,
@@ -147,8 +144,6 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// A change of an agent's trust, as an event reports it.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
-    #[serde(rename_all = "camelCase")]
     pub struct TrustChanged from TrustChangedParts {
         /// The agent whose trust changed.
         pub agent_id: AgentId,
@@ -165,9 +160,7 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// An agent's trust before and after a change.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Copy, Eq, Deserialize)]
     pub struct TrustChange from TrustChangeParts {
         /// The score before the change.
         pub from: Score,

@@ -74,9 +74,8 @@ closed_words! {
 
 crate::parts::outward! {
     /// The facts that a request names and decisions rely on.
-    #[derive(Debug, Clone, Default, PartialEq, Hash, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase", default)]
+    #[derive(Default, Hash, Deserialize)]
+    #[serde(default)]
     // The fields here and below stand in the order of the JSON, which is that of their names.
     pub struct Facts from FactsParts {
         /// The amounts of money; at most 32.

@@ -59,7 +59,7 @@ impl<'a> From<&'a String> for Input<'a> {
     }
 }
 
-crate::parts::outward! {
+crate::parts::with_parts! {
     /// An agent's request: the action, its risk, and the capabilities it requires.
     ///
     /// `Governor::parse` creates intents from text and tool calls. A runtime that knows what a
@@ -423,7 +423,7 @@ const MAX_CALL_ID_CHARS: usize = 256;
 fn json_size(value: &impl Serialize) -> Result<usize, Error> {
     serde_json::to_vec(value)
         .map(|json| json.len())
-        .map_err(|error| Error::Internal { message: format!("context cannot be serialized: {error}") })
+        .map_err(|error| Error::internal("context cannot be serialized").caused_by(error))
 }
 
 /// An upper bound of [`json_size`], computed without serializing.

@@ -8,8 +8,7 @@ mod agent;
 mod capability;
 mod classification;
 mod constraints;
-#[doc(hidden)]
-pub mod context_key;
+mod context_key;
 mod cursor;
 mod decision;
 pub mod document;
@@ -55,7 +54,7 @@ pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
 pub use decision::{Decision, Outcome, OutcomeReport};
 pub use enforcement::{DenialClass, Enforcement, InputEnforcement};
-pub use error::{Error, InvalidValue, Problem, Severity, excerpt};
+pub use error::{Cause, Error, InvalidValue, Problem, Severity, excerpt};
 pub use error_code::{ERROR_CODES, ErrorCode};
 pub use escalation::{
     ApprovalOffer, Escalation, EscalationPage, EscalationQuery, EscalationState, Resolved, Review, ReviewNeed, Vote,
@@ -65,8 +64,6 @@ pub use event::{
 };
 pub use facts::{Amount, Facts, Target, TargetKind, TargetRole, Unread, UnreadKind};
 pub use grant::{Grant, GrantError};
-#[doc(hidden)]
-pub use grant::{GrantAuthority, GrantOrigin, GrantSource, GrantTerms};
 pub use id::{
     AgentId, EscalationId, EventId, IntentId, KeyId, KillSwitchId, PreApprovalId, ProofId, Sequence, TaskId, WebhookId,
 };
@@ -76,15 +73,11 @@ pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation, WordE
 pub use preapproval::PreApprovalState;
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};
-#[doc(hidden)]
-pub use risk::usual_risk;
 pub use risk::{RiskLevel, risk_floor};
 pub use share::Share;
 pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus};
 pub use task::{Mandate, OpenedTask, TaskInfo, TaskRequest, TaskState, ToolCall};
 pub use time::{ClockReport, Timestamp};
-#[doc(hidden)]
-pub use tool::ToolAct;
 pub use tool::{
     CatalogueReport, ToolChange, ToolClassification, ToolEvidence, ToolLikeness, ToolOverride, ToolResemblance,
 };
@@ -95,33 +88,27 @@ pub use verification::{
     ChainPosition, Checked, LogProgress, OpenVerification, VerificationState, VerifyOptions, VerifySince, VerifyView,
     ViewFinding,
 };
+#[doc(hidden)]
+pub use {
+    agent::{AgentProfile, checked_person},
+    context_key::{CALLERS_KEYS, PARSED_KEYS},
+    cursor::CursorPlace,
+    escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE, EscalationRecord, LimitCharge},
+    facts::{FACTS_KEY, MAX_FACTS_BYTES, Member, Members, ParsedFacts},
+    grant::{GrantAuthority, GrantOrigin, GrantSource, GrantTerms},
+    intent::{IntentStamp, check_context},
+    preapproval::{GRANT_PREFIX, is_grant_counter},
+    risk::names_production,
+    risk::usual_risk,
+    share::{ORGANISATION, is_shared_counter},
+    time::LONGEST_LIMIT_WINDOW,
+    tool::ToolAct,
+    unseen::{hides_or_breaks, is_invisible, turns_direction},
+    verification::OnProgress,
+};
 
-#[doc(hidden)]
-pub use agent::{AgentProfile, checked_person};
-#[doc(hidden)]
-pub use context_key::{CALLERS_KEYS, PARSED_KEYS};
-#[doc(hidden)]
-pub use cursor::CursorPlace;
-#[doc(hidden)]
-pub use escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE, EscalationRecord, LimitCharge};
-#[doc(hidden)]
-pub use facts::{FACTS_KEY, MAX_FACTS_BYTES, Member, Members, ParsedFacts};
 pub use intent::json_depth;
-#[doc(hidden)]
-pub use intent::{IntentStamp, check_context};
-#[doc(hidden)]
-pub use preapproval::{GRANT_PREFIX, is_grant_counter};
 pub use reserved::{RESERVED, is_reserved};
-#[doc(hidden)]
-pub use risk::names_production;
-#[doc(hidden)]
-pub use share::{ORGANISATION, is_shared_counter};
-#[doc(hidden)]
-pub use time::LONGEST_LIMIT_WINDOW;
-#[doc(hidden)]
-pub use unseen::{hides_or_breaks, is_invisible, turns_direction};
 #[cfg(feature = "schema")]
 #[doc(hidden)]
 pub use utoipa;
-#[doc(hidden)]
-pub use verification::OnProgress;

@@ -1,12 +1,9 @@
 //! Explanations of a parse: the evidence for each act found in a request.
 
-use serde::Serialize;
-
 use super::{Action, Capability, ParseResult, RiskLevel};
 
 crate::parts::outward! {
     /// A parse result with the evidence for it. Its JSON is that of the parse result plus `evidence`.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
     pub struct ParseExplanation from ParseExplanationParts {
         /// The result that `Governor::parse` returns for the same request.
         #[serde(flatten)]
@@ -18,9 +15,7 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// The evidence for one act: the words or arguments that led to its capability and its risk.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Eq)]
     pub struct ActEvidence from ActEvidenceParts {
         /// The normalized name of the act.
         pub action: Action,
@@ -47,9 +42,7 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// A word or pair of words and the meaning it supports: "remit" for transfer, "payroll" for payment.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Eq)]
     pub struct WordEvidence from WordEvidenceParts {
         /// One word, or two adjacent ones. A value of a known shape appears as a placeholder: `0` for a number, `filepath`,
         /// `quotation`.
@@ -61,8 +54,7 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// The evidence for one risk factor.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    #[derive(Eq)]
     pub struct FactorEvidence from FactorEvidenceParts {
         /// The factor, as named in `riskFactors`.
         pub factor: &'static str,

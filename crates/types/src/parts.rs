@@ -4,7 +4,7 @@
 //! other crates, build it from its parts: a struct with the same fields that is not part of the public API.
 
 /// Defines a non-exhaustive struct and its parts.
-macro_rules! outward {
+macro_rules! with_parts {
     (
         $(#[$meta:meta])*
         pub struct $name:ident from $parts:ident {
@@ -28,6 +28,20 @@ macro_rules! outward {
             fn from($parts { $( $field, )+ }: $parts) -> Self {
                 Self { $( $field, )+ }
             }
+        }
+    };
+}
+pub(crate) use with_parts;
+
+/// Defines a non-exhaustive struct of the contract's JSON and its parts.
+macro_rules! outward {
+    ($(#[$meta:meta])* pub struct $name:ident from $parts:ident $fields:tt) => {
+        $crate::parts::with_parts! {
+            $(#[$meta])*
+            #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+            #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+            #[serde(rename_all = "camelCase")]
+            pub struct $name from $parts $fields
         }
     };
 }

@@ -140,9 +140,7 @@ crate::parts::outward! {
     /// assert_eq!(b.previous_hash, a.hash);
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Deserialize)]
     pub struct ProofRecord from ProofRecordParts {
         /// The identifier of this proof record.
         pub id: ProofId,
@@ -356,9 +354,7 @@ super::closed_words! {
 
 crate::parts::outward! {
     /// The place and kind of a break in the log.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Eq, Deserialize)]
     pub struct Breakage from BreakageParts {
         /// The position of the entry in the journal.
         pub sequence: Sequence,

@@ -1,13 +1,12 @@
 //! Reports of repairing a log and of verifying an archive.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Breakage, Digest, Sequence, Timestamp};
 
 crate::parts::outward! {
     /// The result of a repair.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Eq, Deserialize)]
     pub struct RepairReport from RepairReportParts {
         /// The folder inside the store that keeps the broken log unchanged.
         pub kept: String,
@@ -41,8 +40,7 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// The contents of an archive.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Eq)]
     pub struct ArchiveReport from ArchiveReportParts {
         /// The file's name.
         pub file: String,

@@ -63,9 +63,7 @@ crate::parts::outward! {
     /// The duration of recent enforcements that reached a decision, in milliseconds.
     ///
     /// A percentile is accurate to 3 % between half a microsecond and four seconds.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Copy, Deserialize)]
     pub struct LatencyMetrics from LatencyMetricsParts {
         /// The length of the window in seconds, including the current unfinished ten seconds.
         pub window_seconds: u64,

@@ -141,9 +141,6 @@ impl TaskRequest {
 
 crate::parts::outward! {
     /// The mandate of a task: the limits that follow from the user's words.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
     pub struct Mandate from MandateParts {
         /// The user's texts with secrets redacted, the first one first.
         pub words: Vec<String>,
@@ -161,9 +158,6 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// A newly opened task.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
     pub struct OpenedTask from OpenedTaskParts {
         /// The identifier of the task.
         pub task_id: TaskId,
@@ -178,9 +172,6 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// A task and its current state.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
     pub struct TaskInfo from TaskInfoParts {
         /// The identifier of the task.
         pub task_id: TaskId,

@@ -18,8 +18,7 @@ pub struct Timestamp(i64);
 
 crate::parts::outward! {
     /// The result of confirming the clock after it was set back: the log's old and new time.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    #[derive(Copy, Eq)]
     pub struct ClockReport from ClockReportParts {
         /// The time of the last log entry before.
         pub from: Timestamp,

@@ -6,9 +6,6 @@ use super::{Action, Capability, Digest, RiskLevel, closed_words};
 
 crate::parts::outward! {
     /// The classification of a tool: its action, capabilities and risk.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
     pub struct ToolClassification from ToolClassificationParts {
         /// The tool's name, as loaded.
         pub name: String,
@@ -69,9 +66,6 @@ const LONGEST_FOUND: usize = 120;
 
 crate::parts::outward! {
     /// The result of loading tools.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
     pub struct CatalogueReport from CatalogueReportParts {
         /// The loaded tools, in the order of the load.
         pub tools: Vec<ToolClassification>,
@@ -91,9 +85,7 @@ crate::parts::outward! {
 
 crate::parts::outward! {
     /// A tool that looks like another one.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Eq)]
     pub struct ToolResemblance from ToolResemblanceParts {
         /// The name of the loaded tool.
         pub name: String,

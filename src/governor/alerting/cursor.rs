@@ -104,9 +104,9 @@ impl Kept {
         Self { place, unwritten: 0, written: Instant::now() }
     }
 
-    /// Enqueues the position if the journal does not have it yet.
+    /// Enqueues the position if the journal does not have it yet, and its events are verified.
     fn write(&mut self, name: &str, base: &Base) -> Result<(), Error> {
-        if self.unwritten > 0 {
+        if self.unwritten > 0 && base.log.is_verified() {
             base.log.queue().note(base.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
             (self.unwritten, self.written) = (0, Instant::now());
         }

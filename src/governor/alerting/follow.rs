@@ -99,7 +99,7 @@ impl Alerting {
         started.map(drop).map_err(|error| {
             let mut state = self.following.state.hold();
             (state.works, state.failure) = (false, Some(error.to_string()));
-            Error::storage(format!("alert rules cannot be evaluated: {error}"))
+            Error::storage("alert rules cannot be evaluated").caused_by(error)
         })
     }
 
@@ -188,14 +188,14 @@ impl Follower {
         loop {
             let error = match self.read_on() {
                 Ok(over) => return over,
-                Err(error @ Error::ChainBroken { .. }) => return Over::Failed(error.to_string()),
+                Err(error @ Error::ChainBroken { .. }) => return Over::Failed(error.message()),
                 Err(error) => error,
             };
             let Some(alerting) = self.alerting.upgrade() else { return Over::Log };
             if is_over(&alerting, &alerting.rules.policies.load()) {
                 return Over::Noted;
             }
-            alerting.following.state.hold().failure = Some(error.to_string());
+            alerting.following.state.hold().failure = Some(error.message());
             self.is_held_up = true;
             // Entries archived meanwhile cannot raise alerts any more.
             let place = self.feed.place().max(alerting.base.log.begins().entries);

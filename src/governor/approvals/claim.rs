@@ -173,7 +173,7 @@ impl Approvals {
             return Err(evidence_conflict(&record, "claimed", &why));
         }
         let (Some(resolution), Some(grant)) = (record.resolution, record.grant.clone()) else {
-            return Err(Error::Internal { message: format!("{id} is approved without a record") });
+            return Err(Error::internal(format!("{id} is approved without a record")));
         };
         let answer = self.base.log.record(&resolution)?;
         if let Some(why) = self.roster.unpermitted(record.risk, &intent.required_capabilities, now) {
@@ -219,7 +219,7 @@ impl Approvals {
             return Err(self
                 .open_escalation(id)
                 .err()
-                .unwrap_or_else(|| Error::Internal { message: format!("{id} is open and has ended") }));
+                .unwrap_or_else(|| Error::internal(format!("{id} is open and has ended"))));
         };
         let answer = self.base.log.record(&resolution)?;
         let ApprovalOffer { granted, denied, .. } = record.on_approval;

@@ -25,7 +25,7 @@ impl Bound<'_> {
     /// the same intent twice.
     pub(super) fn digest(&self, salt: Digest) -> Result<Digest, Error> {
         let json = |part: serde_json::Result<Vec<u8>>| {
-            part.map_err(|error| Error::Internal { message: format!("an intent cannot be serialized: {error}") })
+            part.map_err(|error| Error::internal("an intent cannot be serialized").caused_by(error))
         };
         let parts = [
             self.intent.agent_id.as_str().as_bytes().to_vec(),

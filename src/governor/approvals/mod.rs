@@ -60,6 +60,8 @@ pub(crate) struct Approvals {
     pub(crate) given: PreApprovals,
     /// The thread that ends expired escalations; started with the first one.
     pub(crate) watch: OnceLock<Option<Background>>,
+    /// Called once the log is verified and repaired after a crash, if it was not when it was opened.
+    pub(crate) mended: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Approvals {

@@ -71,6 +71,10 @@ impl Approvals {
             let _ = self.write_taken_back();
             self.mend_escalations(last_answer)?;
             *unmended = None;
+            drop(unmended);
+            if let Some(tell) = self.mended.get() {
+                tell();
+            }
         }
         Ok(())
     }
@@ -104,7 +108,7 @@ impl Approvals {
         let evidence = self.base.log.evidence(&answer)?;
         let resolution = evidence.detail.get("resolution").cloned().unwrap_or_default();
         let part = |name: &str| resolution.get(name).cloned().unwrap_or_default();
-        let unreadable = |error: serde_json::Error| Error::storage(format!("{answer} cannot be read: {error}"));
+        let unreadable = |error: serde_json::Error| Error::storage(format!("{answer} cannot be read")).caused_by(error);
         let mut next = record.clone();
         next.state = serde_json::from_value(part("state")).map_err(unreadable)?;
         next.votes = serde_json::from_value(part("votes")).map_err(unreadable)?;

@@ -107,7 +107,7 @@ impl Decider {
         let mut bare = intent.clone();
         (bare.id, bare.timestamp) = (None, None);
         let json = serde_json::to_vec(&bare)
-            .map_err(|error| Error::Internal { message: format!("an intent cannot be serialized: {error}") })?;
+            .map_err(|error| Error::internal("an intent cannot be serialized").caused_by(error))?;
         let text = self.intake.inputs.digest_of(intent).unwrap_or(Digest::ZERO);
         Ok(Digest::new(Sha256::new().chain_update(text.as_bytes()).chain_update(json).finalize().into()))
     }

@@ -41,7 +41,7 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::InvalidIntent`], [`Error::AgentNotFound`], [`Error::PayloadTooLarge`]; [`Error::Conflict`] when another
-    /// request had the same `callId`; [`Error::Policy`] when the decision depends on a condition that failed;
+    /// request had the same `callId`; [`Error::PolicyFailed`] when the decision depends on a condition that failed;
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the decision cannot be recorded. After any error
     /// the action is not allowed.
     pub fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
@@ -131,7 +131,7 @@ impl Decider {
         under: Under<'_>,
     ) -> Result<(Enforcement, Committed), Error> {
         let decided = self.decide_and_record(intent, source, under);
-        if let Err(Error::Policy { message, proof_id, .. }) = &decided {
+        if let Err(Error::PolicyFailed { message, proof_id }) = &decided {
             let alert =
                 Alert::new(AlertKind::PolicyError, RiskLevel::High, Some(intent.agent_id.clone()), message.clone())
                     .about(proof_id.iter().copied().collect());
@@ -207,7 +207,7 @@ impl Decider {
         };
         let (mut verdict, failure) = match judged {
             // Recorded as a denial, so that the list of denials is complete.
-            Err(Error::Policy { message, .. }) => {
+            Err(Error::PolicyFailed { message, .. }) => {
                 let why = format!("Denied: POLICY_ERROR: {message}.");
                 (PolicyVerdict::of_no_rule(&intent.required_capabilities, why), Some(message))
             }
@@ -274,7 +274,7 @@ impl Decider {
         if let Some(message) = failure {
             drop(agent);
             self.base.log.settle_decision(committed.sequence, committed.risk)?;
-            return Err(Error::Policy { message, problems: Vec::new(), proof_id: Some(committed.proof_id) });
+            return Err(Error::PolicyFailed { message, proof_id: Some(committed.proof_id) });
         }
         let shadow = self.rules.policies.shadow.load();
         let difference = shadow

@@ -171,7 +171,7 @@ impl Tools<'_> {
 
     fn change_one(self, change: ToolChange) -> Result<ToolClassification, Error> {
         let mut tools = self.change(&[change])?;
-        tools.pop().ok_or_else(|| Error::Internal { message: "a tool change returned no tool".to_owned() })
+        tools.pop().ok_or_else(|| Error::internal("a tool change returned no tool"))
     }
 
     /// Replaces the catalogue once the operator's changes are recorded.

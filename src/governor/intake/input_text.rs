@@ -116,7 +116,7 @@ impl Bound {
     /// Adds to an intent the parts of this result that it lacks.
     fn put_into(&self, intent: &mut Intent) -> Result<(), Error> {
         let context: Map<String, Value> = serde_json::from_slice(&self.context)
-            .map_err(|error| Error::Internal { message: format!("what was parsed cannot be read: {error}") })?;
+            .map_err(|error| Error::internal("what was parsed cannot be read").caused_by(error))?;
         intent.risk_level = intent.risk_level.max(self.risk);
         let missing = self.capabilities.iter().filter(|one| !intent.required_capabilities.contains(one));
         let mut capabilities: Vec<Capability> = missing.cloned().collect();
@@ -155,7 +155,7 @@ impl Inputs {
             }
         };
         let bound = Bound::of(intent, of_parsed)
-            .map_err(|error| Error::Internal { message: format!("an intent cannot be serialized: {error}") })?;
+            .map_err(|error| Error::internal("an intent cannot be serialized").caused_by(error))?;
         self.lock().keep(id, parsed, Kept { text, bound: Arc::new(bound) });
         Ok(())
     }
@@ -373,8 +373,8 @@ impl Inputs {
         if has_secrets(intent) {
             let mut stamped = intent.clone();
             (stamped.id, stamped.timestamp) = (stamp.id, stamp.timestamp);
-            let mut value = serde_json::to_value(stamped)
-                .map_err(|_| Error::Internal { message: "the intent cannot be serialized".to_owned() })?;
+            let mut value =
+                serde_json::to_value(stamped).map_err(|_| Error::internal("the intent cannot be serialized"))?;
             if let Some(context) = value.get_mut("context") {
                 concealer.conceal(context);
             }

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
 };
-use crate::governor::background::Background;
 use crate::governor::{Governor, GovernorBuilder, Hold as _, Log};
 use crate::model::parts::BreakageParts;
 use crate::model::{
@@ -19,22 +17,9 @@ use crate::proof::ProofLog;
 #[derive(Default)]
 pub(crate) struct Checkpoints {
     key: Option<CheckpointKey>,
-    hook: Option<Hook>,
     // Held while a checkpoint is made and stored, so that the stored one is the newest.
     newest: Mutex<Option<Made>>,
-    every: Option<Duration>,
-    // Held to start or stop the thread, and to record its result.
-    regular: Mutex<Regular>,
 }
-
-/// The thread that makes checkpoints periodically.
-#[derive(Default)]
-struct Regular {
-    background: Option<Background>,
-    failed: Option<String>,
-}
-
-type Hook = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A checkpoint that was made.
 #[derive(Clone)]
@@ -63,13 +48,6 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Why the last periodic checkpoint failed, if it did.
-    pub(crate) fn failure(&self) -> Option<String> {
-        let regular = self.regular.hold();
-        let has_ended = regular.background.as_ref().is_some_and(|background| !background.is_alive());
-        regular.failed.clone().or_else(|| has_ended.then(|| "the checkpoint thread has ended".to_owned()))
-    }
-
     fn key(&self) -> Result<&CheckpointKey, Error> {
         self.key.as_ref().ok_or_else(|| Error::Conflict {
             message: "no checkpoint key is configured, which checkpoints and proofs are signed with".to_owned(),
@@ -81,39 +59,6 @@ impl GovernorBuilder {
     /// Sets the key that signs checkpoints of the log. A key and its name belong to one log.
     pub fn checkpoints(mut self, key: CheckpointKey) -> Self {
         self.checkpoints.key = Some(key);
-        self
-    }
-
-    /// Makes a checkpoint at each interval in which entries were added, and one at [`Governor::close`]. It requires a
-    /// key. While checkpoints fail, [`Governor::status`] reports it.
-    pub fn checkpoint_every(mut self, every: Duration) -> Self {
-        self.checkpoints.every = Some(every);
-        self
-    }
-
-    /// Sets a callback that receives each new checkpoint, to store it where a person with write access to the store's
-    /// folder cannot change it. It is called with the signed note, once the note is on disk, on the thread that made
-    /// the checkpoint.
-    ///
-    /// ```
-    /// use rulekeep::checkpoint::CheckpointKey;
-    /// use rulekeep::system::SystemEntropy;
-    /// use rulekeep::Governor;
-    /// # let dir = tempfile::tempdir()?;
-    /// # let elsewhere = dir.path().join("elsewhere");
-    ///
-    /// let key = CheckpointKey::generate("example.com/agents", &SystemEntropy)?;
-    /// let governor = Governor::builder()
-    ///     .checkpoints(key.clone())
-    ///     .on_checkpoint(move |note| drop(std::fs::write(&elsewhere, note)))
-    ///     .open_in_memory()?;
-    /// let note = governor.log().checkpoint()?;
-    /// governor.log().verify_checkpoint(&note, &key.verifier())?;
-    /// # assert_eq!(std::fs::read_to_string(dir.path().join("elsewhere"))?, note);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn on_checkpoint(mut self, hook: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.checkpoints.hook = Some(Arc::new(hook));
         self
     }
 }
@@ -281,7 +226,7 @@ pub(crate) fn opened(note: &str, key: &VerifierKey) -> Result<Checkpoint, Error>
 
 fn sign(key: &CheckpointKey, entries: u64, root: Digest) -> Result<String, Error> {
     let signed = Checkpoint::new(key.name(), entries, root).and_then(|checkpoint| checkpoint.sign(key));
-    signed.map_err(|error| Error::Internal { message: error.to_string() })
+    signed.map_err(|error| Error::internal(error.to_string()))
 }
 
 impl Governor {
@@ -296,53 +241,19 @@ impl Governor {
         sign(key, entries, root).map(Some)
     }
 
-    /// Starts periodic checkpoints, if configured.
-    pub(crate) fn start_checkpoints(&self) -> Result<(), Error> {
-        let checkpoints = &self.inner.checkpoints;
-        let Some(every) = checkpoints.every else { return Ok(()) };
-        checkpoints.key()?;
-        let inner = Arc::downgrade(&self.inner);
-        let work = move || {
-            let Some(inner) = inner.upgrade() else { return false };
-            let failed = Self { inner: Arc::clone(&inner) }.made_checkpoint().err().map(|error| error.to_string());
-            inner.checkpoints.regular.hold().failed = failed;
-            true
-        };
-        let background = Background::start("rulekeep-checkpoint", every, work)
-            .map_err(|error| Error::storage(format!("cannot start a thread: {error}")))?;
-        checkpoints.regular.hold().background = Some(background);
-        Ok(())
-    }
-
-    /// Stops periodic checkpoints after a final one.
-    pub(crate) fn stop_checkpoints(&self) -> Result<(), Error> {
-        let background = self.inner.checkpoints.regular.hold().background.take();
-        let Some(background) = background else { return Ok(()) };
-        background.stop();
-        // A log that accepts no entries is not signed; it reports the reason itself.
-        if self.inner.base.log.refusal().is_some() { Ok(()) } else { self.made_checkpoint().map(drop) }
-    }
-
     fn made_checkpoint(&self) -> Result<Made, Error> {
-        let Checkpoints { hook, newest, .. } = &self.inner.checkpoints;
         let key = self.inner.checkpoints.key()?;
         // Only what the journal says is signed.
         self.inner.base.log.wait_verified()?;
-        let made = {
-            let mut newest = newest.hold();
-            let (size, root) = self.inner.base.log.tree_head()?;
-            if let Some(same) = newest.as_ref().filter(|made| made.size == size) {
-                return Ok(same.clone());
-            }
-            let note = sign(key, size, root)?;
-            self.inner.base.log.keep_checkpoint(&note)?;
-            let made = Made { size, note: note.into() };
-            *newest = Some(made.clone());
-            made
-        };
-        if let Some(hook) = hook {
-            hook(&made.note);
+        let mut newest = self.inner.checkpoints.newest.hold();
+        let (size, root) = self.inner.base.log.tree_head()?;
+        if let Some(same) = newest.as_ref().filter(|made| made.size == size) {
+            return Ok(same.clone());
         }
+        let note = sign(key, size, root)?;
+        self.inner.base.log.keep_checkpoint(&note)?;
+        let made = Made { size, note: note.into() };
+        *newest = Some(made.clone());
         Ok(made)
     }
 }

@@ -210,7 +210,8 @@ fn placed(file: &Path) -> Result<(RealFiles, String), Error> {
     let name = file.file_name().and_then(std::ffi::OsStr::to_str);
     let name = name.ok_or_else(|| Error::input("file", "expected a path that ends in a file's name, in UTF-8"))?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = RealFiles::open(folder).map_err(|error| Error::storage(format!("{}: {error}", folder.display())))?;
+    let folder =
+        RealFiles::open(folder).map_err(|error| Error::storage(folder.display().to_string()).caused_by(error))?;
     Ok((folder, name.to_owned()))
 }
 

@@ -160,12 +160,12 @@ impl Policies<'_> {
 
     /// Like [`Policies::preview`], and explains for every rule why it matched or did not.
     ///
-    /// If the decision would fail with [`Error::Policy`] because a condition failed, the explanation is returned all
+    /// If the decision would fail with [`Error::PolicyFailed`] because a condition failed, the explanation is returned all
     /// the same: nothing is granted, and [`Preview::error`] holds the error.
     ///
     /// # Errors
     ///
-    /// The errors of [`Policies::preview`], except [`Error::Policy`].
+    /// The errors of [`Policies::preview`], except [`Error::PolicyFailed`].
     pub fn explain<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Explanation, Error> {
         let mut rules = Vec::new();
         let preview = self.inner.past.looking_at(request.into(), |intent, source| {
@@ -199,7 +199,7 @@ impl Past {
 
     fn explained(&self, intent: &Intent, source: RiskSource) -> Result<Explanation, Error> {
         let Ahead { preview, agent, now, policies, .. } = match self.look_ahead(intent, source) {
-            Err(error @ Error::Policy { .. }) => self.undecided(intent, source, &error)?,
+            Err(error @ Error::PolicyFailed { .. }) => self.undecided(intent, source, &error)?,
             ahead => ahead?,
         };
         let request = self.0.intake.request(intent, &agent, source, now);
@@ -215,7 +215,7 @@ impl Past {
     }
 
     fn undecided(&self, intent: &Intent, source: RiskSource, error: &Error) -> Result<Ahead, Error> {
-        let (code, message) = (error.code(), error.to_string());
+        let (code, message) = (error.code(), error.message());
         let verdict = PolicyVerdict::of_no_rule(&intent.required_capabilities, format!("No decision: {message}."));
         let mut ahead = self.ahead(intent, source, |_, _, _| Ok(verdict))?;
         ahead.preview.error = Some(PreviewError { code, message });

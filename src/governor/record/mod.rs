@@ -50,7 +50,7 @@ impl Recording<'_> {
     /// The record to write, with its evidence.
     pub(crate) fn draft(&self, base: &Base, inputs: &Inputs) -> Result<DecisionDraft, Error> {
         let &Self { request, verdict, policy_digest, agent, origin, stored, .. } = self;
-        let internal = |what: &str| Error::Internal { message: what.to_owned() };
+        let internal = |what: &str| Error::internal(what);
         let mut kept = match stored {
             Some(stored) => stored.kept(),
             None => inputs.kept(request.intent, origin.stamp, verdict.decision == Decision::Escalate)?,

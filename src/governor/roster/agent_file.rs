@@ -37,9 +37,8 @@ impl Agents<'_> {
         let cells = self.inner.roster.ledger.all();
         let count = cells.len() as u64;
         let mut write = |line: Result<String, serde_json::Error>| {
-            let line =
-                line.map_err(|error| Error::Internal { message: format!("an agent cannot be serialized: {error}") })?;
-            writeln!(out, "{line}").map_err(|error| Error::storage(format!("cannot write the agents: {error}")))
+            let line = line.map_err(|error| Error::internal("an agent cannot be serialized").caused_by(error))?;
+            writeln!(out, "{line}").map_err(|error| Error::storage("cannot write the agents").caused_by(error))
         };
         let manifest = Manifest { rulekeep_agents: FORMAT, agents: Some(count), exported_at: Some(now) };
         write(serde_json::to_string(&manifest))?;

@@ -242,6 +242,9 @@ impl Roster {
     /// Enqueues an agent's registration, adds it to the ledger, and waits for the commit.
     fn insert_agent(&self, record: AgentRecord, cause: &str, at: Timestamp) -> Result<(Arc<AgentCell>, bool), Error> {
         record.agent_id.check_new().map_err(|error| Error::input("agentId", error.to_string()))?;
+        if let Some(known) = self.ledger.get(&record.agent_id) {
+            return Ok((known, false));
+        }
         self.base.log.wait_verified()?;
         let (cell, ordered) = self.put_in(record, cause, at)?;
         if let Some(sequence) = ordered {

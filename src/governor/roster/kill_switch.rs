@@ -329,7 +329,7 @@ pub(crate) fn read(key: &str, value: &[u8]) -> Result<Option<KillSwitchEntry>, E
     let id = key.strip_prefix(Stops::PREFIX).unwrap_or(key);
     let id = id
         .parse()
-        .map_err(|error: InvalidValue| Error::storage(format!("the state {key:?} cannot be read: {error}")))?;
+        .map_err(|error: InvalidValue| Error::storage(format!("the state {key:?} cannot be read")).caused_by(error))?;
     let KillSwitchState { scope, on, by, note, timestamp } = states::read(key, value)?;
     Ok(on.then(|| KillSwitchEntry::new(id, scope, by, note, timestamp)))
 }
@@ -370,7 +370,7 @@ pub fn with_context(error: Error, standing: &str) -> Error {
     match error {
         Error::ChainBroken { message } => Error::ChainBroken { message: format!("{standing}: {message}") },
         Error::Conflict { message } => Error::Conflict { message: format!("{standing}: {message}") },
-        error => Error::storage(format!("{standing}: {error}")),
+        error => Error::storage(standing).caused_by(error),
     }
 }
 

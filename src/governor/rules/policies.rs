@@ -72,7 +72,7 @@ impl PolicyState {
         // A set with the recommended rules but other alerts counts as different.
         let recommended = PolicySet::recommended()?.content() == set.content();
         let Some((base, later)) = set.documents().split_first() else {
-            return Err(Error::Internal { message: "a policy set without a document".to_owned() });
+            return Err(Error::internal("a policy set without a document"));
         };
         let PolicySource { name, format, text } = base.clone();
         Ok(Self {

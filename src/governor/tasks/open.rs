@@ -22,6 +22,9 @@ impl TaskBook {
     pub(super) fn open_task(&self, request: TaskRequest, parent: Option<TaskId>) -> Result<TaskId, Error> {
         let agent_id = checked_agent_id(&request.agent_id)?;
         self.decider.roster.acting(&agent_id)?;
+        if parent.is_some() {
+            self.base.log.wait_verified()?;
+        }
         let parent = parent.map(|parent| self.live_task(parent)).transpose()?;
         if parent.as_ref().is_some_and(|parent| parent.chain().count() >= DEEPEST_CHAIN) {
             return conflict(format!("a task is delegated at most {DEEPEST_CHAIN} times deep"));
@@ -126,6 +129,7 @@ impl TaskBook {
         values: &[String],
         acts: &[Capability],
     ) -> Result<Mandate, Error> {
+        self.base.log.wait_verified()?;
         let task = self.live_task(id)?;
         let (said_acts, risk) =
             if said.is_empty() { (Vec::new(), RiskLevel::Low) } else { self.asked_by(task.agent_id.as_str(), said)? };
@@ -198,6 +202,7 @@ impl TaskBook {
                 .end_escalations(|record| asked.contains(&record.proof_id), &format!("the task {id} is {state}"));
         }
         if let Some(record) = record {
+            self.base.log.wait_verified()?;
             let sequence = self.base.set_state(record.draft(id)?, state.as_str())?;
             self.base.log.settle(sequence)?;
         }

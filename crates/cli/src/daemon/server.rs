@@ -28,6 +28,7 @@ use serde_json::json;
 use super::pins::Pins;
 use crate::home::Home;
 use crate::hook::engine::{Engine, HOST_USER};
+use crate::store::is_sound;
 
 /// Largest number of connections at a time, over both sockets.
 const MOST_CONNECTIONS: usize = 1024;
@@ -102,6 +103,13 @@ impl Server {
             fs::remove_file(&socket).map_err(|error| format!("{}: {error}", socket.display()))?;
         }
         Ok(())
+    }
+
+    /// Waits until the log is verified, then forgets the conversations that are over.
+    pub(super) fn tidy_up(&self) {
+        if is_sound(self.gateway.governor()) {
+            self.engine.forget_ended();
+        }
     }
 
     /// Makes [`Server::run`] return.

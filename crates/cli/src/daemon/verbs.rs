@@ -164,8 +164,9 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
         wait: Duration::from_secs(hooks.wait_seconds),
         home: home.root().to_owned(),
     };
-    let engine = Engine::new(gateway.clone(), settings).map_err(describe)?;
-    let server = Arc::new(Server::new(gateway.clone(), engine, hooks.tier));
+    let server = Arc::new(Server::new(gateway.clone(), Engine::new(gateway.clone(), settings), hooks.tier));
+    let opened = Arc::clone(&server);
+    thread::spawn(move || opened.tidy_up());
     let asked = Arc::clone(&server);
     signals::on_end(move || asked.end())?;
     let console = config.listen.as_deref().map(|listen| Console::start(listen, &gateway)).transpose()?;

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rulekeep::proof::OpenVerification;
 use rulekeep::{Durability, Governor, GovernorBuilder, PolicySet, Tier};
 use serde::Deserialize;
 
@@ -161,8 +162,9 @@ impl Home {
 
     /// Creates a governor's settings from the configuration and the policies of the home.
     pub(crate) fn builder(&self, config: &Config) -> Result<GovernorBuilder, String> {
-        let policies = PolicySet::from_file(self.policy()).map_err(|error| error.to_string())?;
+        let policies = PolicySet::from_file(self.policy()).map_err(|error| error.message())?;
         let builder = Governor::builder().durability(config.durability).policies(policies);
+        let builder = builder.verification(OpenVerification::Behind);
         Ok(match &config.checkpoints {
             Some(key) => builder.checkpoints(checkpoint_key(&key.name, &self.root.join(&key.seed))?),
             None => builder,

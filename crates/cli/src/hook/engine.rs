@@ -52,26 +52,32 @@ pub struct Settings {
 
 impl Engine {
     /// Creates an engine on a gateway, with the conversations that its store knows.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the store cannot be read or written.
-    pub fn new(gateway: Gateway, settings: Settings) -> Result<Self, Error> {
-        let mut conversations = HashMap::new();
-        for (key, value) in Extension::of(gateway.governor()).states(&[CONVERSATION]) {
-            let task = value.trim_matches('"').parse::<TaskId>().ok();
-            let is_open = |task: &TaskId| {
-                let info = gateway.governor().tasks().get(*task).and_then(|task| task.info());
-                info.is_ok_and(|info| info.state == TaskState::Open)
-            };
-            match task.filter(is_open) {
-                Some(task) => drop(conversations.insert(key, task)),
-                None => Extension::of(gateway.governor()).forget(&key, "its task is over")?,
-            }
-        }
+    pub fn new(gateway: Gateway, settings: Settings) -> Self {
+        let states = Extension::of(gateway.governor()).states(&[CONVERSATION]);
+        let read = |(key, value): (String, String)| Some((key, value.trim_matches('"').parse().ok()?));
+        let conversations = Mutex::new(states.into_iter().filter_map(read).collect());
         let (calls, written) = (Mutex::default(), Written::default());
         let (hashers, own) = (Default::default(), Own::new(&settings.home));
-        Ok(Self { gateway, settings, conversations: Mutex::new(conversations), calls, hashers, written, own })
+        Self { gateway, settings, conversations, calls, hashers, written, own }
+    }
+
+    /// Forgets the conversations whose tasks are over. The log must be verified.
+    pub fn forget_ended(&self) {
+        let governor = self.gateway.governor();
+        let known: Vec<(String, TaskId)> =
+            self.conversations().iter().map(|(key, task)| (key.clone(), *task)).collect();
+        for (key, id) in known {
+            let is_over = match governor.tasks().get(id).and_then(|task| task.info()) {
+                Ok(info) => info.state != TaskState::Open,
+                Err(error) => matches!(error, Error::TaskNotFound { .. }),
+            };
+            let mut conversations = self.conversations();
+            if is_over && conversations.get(&key) == Some(&id) {
+                conversations.remove(&key);
+                // If the log accepts no entries, it stays until the next start.
+                let _ = Extension::of(governor).forget(&key, "its task is over");
+            }
+        }
     }
 
     /// Answers an event. Any problem with it is a refusal.
@@ -86,7 +92,8 @@ impl Engine {
         let host = dialect.host();
         let agent = agent.unwrap_or_else(|| host.name().to_owned());
         let hearing = Hearing { engine: self, dialect, agent: &agent, host, event: &event, started };
-        let ruling = hearing.rule().unwrap_or_else(|error| Ruling::Deny(format!("rulekeep refuses: {error}")));
+        let ruling =
+            hearing.rule().unwrap_or_else(|error| Ruling::Deny(format!("rulekeep refuses: {}", error.message())));
         dialect.answer(&event, &ruling)
     }
 
@@ -150,8 +157,9 @@ impl Hearing<'_> {
         let task = self.governor().tasks().open(request)?.opened()?.task_id;
         let key = self.conversation();
         let kept = json!(task).to_string();
+        let mut conversations = self.engine.conversations();
         Extension::of(self.governor()).keep(key.clone(), kept, "a host's user spoke", Wait::Enqueued)?;
-        self.engine.conversations().insert(key, task);
+        conversations.insert(key, task);
         Ok(())
     }
 
@@ -394,3 +402,29 @@ fn within(text: &str, most: usize) -> &str {
 
 /// The reviewer that stands for the user whom a host asked.
 pub(crate) const HOST_USER: &str = "host-user";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rulekeep::Governor;
+
+    #[test]
+    fn conversations_whose_tasks_are_over_are_forgotten() {
+        let governor = Governor::builder().open_in_memory().unwrap();
+        let settings =
+            Settings { tier: Tier::T3, mandates: true, wait: Duration::ZERO, home: PathBuf::from("/home/u/.rulekeep") };
+        let engine = Engine::new(Gateway::new(&governor).unwrap(), settings);
+        for session in ["s1", "s2"] {
+            let event = json!({
+                "hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": "/home/u/shop",
+                "prompt": "Run the test suite",
+            });
+            engine.answer(HookRequest { host: Host::Claude, agent: None, event });
+        }
+        let known = || Extension::of(&governor).states(&[CONVERSATION]);
+        let [over, open] = [&known()[0], &known()[1]].map(Clone::clone);
+        governor.tasks().get(over.1.trim_matches('"').parse().unwrap()).unwrap().close(None).unwrap();
+        engine.forget_ended();
+        assert_eq!(known(), [open]);
+    }
+}

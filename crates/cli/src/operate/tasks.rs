@@ -8,7 +8,7 @@ use rulekeep_server::calls::tasks::{Close, Get, Open};
 
 use super::{Failed, Reading, Writing};
 
-/// A subcommand of `rulekeep tasks` that is one call.
+/// A subcommand of `rulekeep tasks`.
 #[derive(Subcommand)]
 pub(crate) enum Tasks {
     /// Opens a task: the user's own words limit what is done under it

@@ -25,9 +25,6 @@ pub(super) struct Asked {
     /// `"requiredCapabilities": ["email:send"], "context": {}}`
     #[arg(long, value_name = "FILE")]
     intent: Option<PathBuf>,
-    /// A policy document and a file with an intent, as in `policy explain POLICY INTENT`
-    #[arg(hide = true, num_args = 2, value_names = ["POLICY", "INTENT"])]
-    pub(super) files: Vec<PathBuf>,
 }
 
 /// A request in the form that a governor accepts.
@@ -46,7 +43,7 @@ impl Asked {
             check_call(&text)?;
             return Ok(Request::Text(text));
         }
-        let file = self.intent.or_else(|| self.files.into_iter().nth(1)).ok_or("expected a request")?;
+        let file = self.intent.ok_or("expected a request")?;
         let told = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
         let text = std::fs::read_to_string(&file).map_err(|error| told(&error))?;
         let value: Value = serde_json::from_str(&text).map_err(|error| told(&error))?;

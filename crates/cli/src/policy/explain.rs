@@ -23,7 +23,7 @@ pub struct Arguments {
     #[command(flatten)]
     asked: Asked,
     /// The policy document: .toml or .json (default: the one in the home, or the recommended policies without a home)
-    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// A key of the request's context; the value is JSON, otherwise text
     #[arg(long, value_name = "KEY=VALUE", value_parser = attribute)]
@@ -65,7 +65,7 @@ struct Explained {
 }
 
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
-    let policies = match arguments.policy.take().or_else(|| arguments.asked.files.first().cloned()) {
+    let policies = match arguments.policy.take() {
         Some(file) => PolicySet::from_file(file)?,
         None => super::default_policy()?,
     };

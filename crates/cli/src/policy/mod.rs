@@ -138,12 +138,15 @@ pub fn main(command: Command) -> ExitCode {
         Ok(false) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            let code = error.downcast_ref().map_or("INVALID_USE", rulekeep::Error::code);
+            let (code, message) = match error.downcast_ref::<rulekeep::Error>() {
+                Some(error) => (error.code(), error.message()),
+                None => ("INVALID_USE", error.to_string()),
+            };
             if as_json {
                 // If this fails too, the error on standard error still tells the cause.
-                let _ = print_json(&json!({ "error": { "code": code, "message": error.to_string() } }));
+                let _ = print_json(&json!({ "error": { "code": code, "message": message } }));
             }
-            eprintln!("{code}: {error}");
+            eprintln!("{code}: {message}");
             ExitCode::from(2)
         }
     }

@@ -122,7 +122,7 @@ impl Options {
         let mut tally = Tally::new(self.span(governor));
         match governor.log().export(&range, &mut tally, &mut |_, _| {}) {
             Ok(_) => Ok((tally, None)),
-            Err(error @ Error::ChainBroken { .. }) => Ok((tally, Some(error.to_string()))),
+            Err(error @ Error::ChainBroken { .. }) => Ok((tally, Some(error.message()))),
             Err(error) => Err(describe(error)),
         }
     }

@@ -303,7 +303,8 @@ fn a_malformed_document_is_refused_with_its_place() {
         ),
         ("[[case]]\nname = ", "line 2 column 8: this is not TOML"),
     ] {
-        let Err(Error::Policy { message, problems, .. }) = PolicyCases::parse(text, PolicyFormat::Toml, "c.toml")
+        let Err(Error::InvalidPolicy { message, problems, .. }) =
+            PolicyCases::parse(text, PolicyFormat::Toml, "c.toml")
         else {
             panic!("{text} loads")
         };

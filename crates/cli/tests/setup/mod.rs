@@ -35,6 +35,14 @@ impl Setup {
         setup
     }
 
+    /// Creates a home with the same content, in another folder.
+    pub(crate) fn copied(&self) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let copied = Command::new("cp").arg("-a").arg(&self.home).arg(folder.path()).status().unwrap();
+        assert!(copied.success());
+        Self { home: folder.path().join("home"), folder, key: self.key.clone() }
+    }
+
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
@@ -112,16 +120,29 @@ impl Setup {
         self.calls(&[("session/authenticate", &json!({ "key": self.key })), (method, params)]).pop().unwrap()
     }
 
+    /// Makes a call that must fail, with the operator's key. Returns the error's code.
+    pub(crate) fn fails(&self, method: &str, params: &Value) -> String {
+        let calls = [("session/authenticate", &json!({ "key": self.key })), (method, params)];
+        let answer = self.answers(&calls).pop().unwrap();
+        answer["error"]["data"]["code"].as_str().unwrap_or_else(|| panic!("{method}: {answer}")).to_owned()
+    }
+
     fn calls(&self, calls: &[(&str, &Value)]) -> Vec<Value> {
+        let result = |mut answer: Value| {
+            assert!(answer.get("error").is_none(), "{calls:?}: {answer}");
+            answer["result"].take()
+        };
+        self.answers(calls).into_iter().map(result).collect()
+    }
+
+    fn answers(&self, calls: &[(&str, &Value)]) -> Vec<Value> {
         let mut stream = UnixStream::connect(self.home().join("operator.sock")).unwrap();
         let mut answers = BufReader::new(stream.try_clone().unwrap());
         let each = calls.iter().map(|(method, params)| {
             writeln!(stream, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).unwrap();
             let mut line = String::new();
             answers.read_line(&mut line).unwrap();
-            let mut answer: Value = serde_json::from_str(&line).unwrap();
-            assert!(answer.get("error").is_none(), "{method}: {answer}");
-            answer["result"].take()
+            serde_json::from_str(&line).unwrap()
         });
         each.collect()
     }

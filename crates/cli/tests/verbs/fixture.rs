@@ -146,8 +146,6 @@ impl Made {
             fs::copy(home.join("policies").join(name), work.join(name)).unwrap();
         }
         fs::write(work.join("settings.json"), r#"{"permissions": {"allow": ["Bash(npm run test:*)"]}}"#).unwrap();
-        let suites = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tasks/suites.json");
-        fs::copy(suites, work.join("suites.json")).unwrap();
         world::write(&work);
         fs::write(work.join("token"), world::TOKEN).unwrap();
         Self { folder, key, ids: ids(&answers), hub: world::Hub::start(world::orders(), false) }

@@ -47,7 +47,7 @@ fn schema_and_loader_name_the_same_fields_and_refuse_another() {
     }
     let schema = cases_schema();
     for (table, document) in CASES_TABLES {
-        let Err(Error::Policy { problems, .. }) = PolicyCases::from_toml(document) else { panic!("{table}") };
+        let Err(Error::InvalidPolicy { problems, .. }) = PolicyCases::from_toml(document) else { panic!("{table}") };
         assert_eq!(known(problems.iter().map(|one| one.message.as_str())), fields(&schema, table), "{table}");
         let refusal = toml::from_str::<CasesDocument>(document).unwrap_err().to_string();
         assert!(refusal.contains("unknown field `qqqqqqqq`"), "{table}: {refusal}");

@@ -103,7 +103,7 @@ impl Shared {
 
     fn carry_out(&self, governor: &Governor, task: &Task) -> Result<(), String> {
         let extension = Extension::of(governor);
-        let told = |error: rulekeep::Error| error.to_string();
+        let told = |error: rulekeep::Error| error.message();
         match task {
             Task::Stop(order, stop) => {
                 let by: String = format!("{ORDER}{order} by {}", stop.by).chars().take(MAX_BY_CHARS).collect();
@@ -164,7 +164,7 @@ impl Shared {
 
     /// A checkpoint of the log, with the proof that it continues the anchored one.
     fn anchor(&self, governor: &Governor, anchored: u64) -> Result<Anchor, String> {
-        let told = |error: rulekeep::Error| error.to_string();
+        let told = |error: rulekeep::Error| error.message();
         let (size, root) = Extension::of(governor).tree_head().map_err(told)?;
         let note = Checkpoint::new(self.key.name(), size, root).and_then(|checkpoint| checkpoint.sign(&self.key));
         let note = note.map_err(|error| error.to_string())?;
@@ -189,7 +189,7 @@ impl Shared {
             return Ok(());
         }
         let cause = format!("order {seq} of the organisation is in force");
-        extension.keep(LEAST.to_owned(), value, &cause, Wait::Committed).map_err(|error| error.to_string())
+        extension.keep(LEAST.to_owned(), value, &cause, Wait::Committed).map_err(|error| error.message())
     }
 
     /// Gives leases back and anchors the log a last time.

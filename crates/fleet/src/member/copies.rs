@@ -61,7 +61,7 @@ impl Shared {
         let mut batch =
             Records { governor: self.key.name().to_owned(), size: anchored, until: from, records: Vec::new() };
         loop {
-            let event = events.poll().map_err(|error| error.to_string())?;
+            let event = events.poll().map_err(|error| error.message())?;
             let next = event.filter(|event| event.id.sequence().get() < anchored);
             let is_last = next.is_none();
             if let Some(event) = next {
@@ -70,7 +70,7 @@ impl Shared {
                 if let EventData::Recorded(record) = &event.data
                     && self.settings.copies.wants(record)
                 {
-                    let path = extension.inclusion(index, anchored).map_err(|error| error.to_string())?;
+                    let path = extension.inclusion(index, anchored).map_err(|error| error.message())?;
                     let path = path.iter().map(|hash| STANDARD.encode(hash.as_bytes())).collect();
                     let record = to_raw_value(record).map_err(|error| error.to_string())?;
                     batch.records.push(Copy { record, path });

@@ -105,7 +105,7 @@ impl IntentTable {
     ///
     /// [`Error::Internal`] if the bytes are not a table of this version, or were changed.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Error> {
-        let broken = |what: &str| Error::Internal { message: format!("the table of intents: {what}") };
+        let broken = |what: &str| Error::internal(format!("the table of intents: {what}"));
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| broken("its first bytes are others than expected"))?;
         let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(|| broken("it ends within its header"))?;
         let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);

@@ -70,7 +70,7 @@ impl Feed {
         if claimed_size(rest).is_none_or(|size| size > rest.len()) {
             let read = self.parts.journal.reader.read_run(sequence, RUN_BYTES);
             self.run =
-                read.map_err(|error| Error::storage(format!("cannot read the journal: {error}")))?.unwrap_or_default();
+                read.map_err(|error| Error::storage("cannot read the journal").caused_by(error))?.unwrap_or_default();
             self.at = 0;
         }
         let Some(frame) = self.in_run(sequence) else {

@@ -134,7 +134,7 @@ impl IndexPart {
         if self.is_incomplete() {
             return Err(Error::storage("the index failed and the journal cannot be read"));
         }
-        ask(&index).map_err(|error| Error::storage(format!("the index cannot be rebuilt: {error}")))
+        ask(&index).map_err(|error| Error::storage("the index cannot be rebuilt").caused_by(error))
     }
 
     /// Returns the outcome of an entity's record.

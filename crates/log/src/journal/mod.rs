@@ -90,7 +90,7 @@ impl JournalPart {
         sequence: Sequence,
         look: impl FnOnce(&Frame<'_>) -> Option<T>,
     ) -> Result<Option<T>, Error> {
-        let bytes = self.reader.read(sequence).map_err(|error| read_error(&error))?;
+        let bytes = self.reader.read(sequence).map_err(read_error)?;
         let frame = bytes.as_deref().and_then(|bytes| Frame::decode(bytes).ok());
         Ok(frame.filter(|frame| frame.sequence == sequence).and_then(|frame| look(&frame)))
     }
@@ -111,6 +111,6 @@ impl JournalPart {
     }
 }
 
-pub(super) fn read_error(error: &std::io::Error) -> Error {
-    Error::storage(format!("cannot read the journal: {error}"))
+pub(super) fn read_error(error: std::io::Error) -> Error {
+    Error::storage("cannot read the journal").caused_by(error)
 }

@@ -139,7 +139,7 @@ impl ProofLog {
     /// Walks all applied entries. Fails if the log is broken.
     fn walk_all(&self, visitor: &mut dyn Visitor) -> Result<(), Error> {
         let until = self.parts.index.applied();
-        let found = self.parts.journal.reader.verify(visitor, until).map_err(|error| read_error(&error))?;
+        let found = self.parts.journal.reader.verify(visitor, until).map_err(read_error)?;
         self.parts.note_breakage(found);
         self.parts.journal.check_integrity()
     }

@@ -188,9 +188,11 @@ impl ProofLog {
         if self.parts.queue.durability.awaits_changes() { self.settle_in_any_case(sequence) } else { Ok(()) }
     }
 
-    /// Returns whether a decision can be enqueued without waiting, neither for the disk nor for room in the queue.
+    /// Returns whether a decision can be enqueued without waiting: for the verification, the disk, or room in the queue.
     pub fn takes_at_once(&self) -> bool {
-        !self.parts.queue.durability.awaits(RiskLevel::Critical) && self.parts.queue.has_ample_room()
+        self.is_verified()
+            && !self.parts.queue.durability.awaits(RiskLevel::Critical)
+            && self.parts.queue.has_ample_room()
     }
 
     /// Returns a ticket for an entry that must be on disk, whatever the configured durability.
@@ -230,6 +232,11 @@ impl ProofLog {
             VerificationState::Broken(broken) => Err(Error::ChainBroken { message: broken.to_string() }),
             _ => Err(self.parts.queue.refused("the log could not be verified behind its opening")),
         }
+    }
+
+    /// Stops the background verification; callers that wait for it get an error.
+    pub fn stop_verifying(&self) {
+        self.behind.stop();
     }
 
     /// The state of the verification.
@@ -316,7 +323,7 @@ impl ProofLog {
         // The index's folder is free once sled is dropped; then the store's folder is.
         self.parts.index.close();
         match self.parts.queue.refusal() {
-            _ if joined.is_err() => Err(Error::Internal { message: "the writer panicked".to_owned() }),
+            _ if joined.is_err() => Err(Error::internal("the writer panicked")),
             Some(refusal @ Refusal::Failed(_)) => Err(refusal.error()),
             _ => Ok(()),
         }
@@ -329,7 +336,7 @@ impl ProofLog {
         if open.is_none() || self.parts.queue.has_failed() {
             return Err(self.parts.queue.refused("the log is closed"));
         }
-        write(&self.parts.journal).map_err(|error| Error::storage(format!("cannot write {name}: {error}")))
+        write(&self.parts.journal).map_err(|error| Error::storage(format!("cannot write {name}")).caused_by(error))
     }
 
     #[cfg(test)]

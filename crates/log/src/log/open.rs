@@ -24,9 +24,7 @@ use crate::store::{
     self, Blocks, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles,
     OverlayFiles, Position, Reader, RealFiles, StoreId, ViewError,
 };
-use rulekeep_types::{
-    Breakage, ChainPosition, LogProgress, OnProgress, OpenVerification, Recovered, Sequence, Timestamp,
-};
+use rulekeep_types::{Breakage, ChainPosition, OpenVerification, Recovered, Sequence, Timestamp};
 
 /// The place where a log is stored.
 #[derive(Debug, Clone)]
@@ -52,8 +50,6 @@ pub struct LogOptions {
     pub journal: JournalOptions,
     /// The time at which the whole journal is verified.
     pub verifying: OpenVerification,
-    /// Receives the progress of opening.
-    pub progress: Option<OnProgress>,
     /// The log accepts no entries.
     pub is_read_only: bool,
 }
@@ -67,7 +63,6 @@ impl Default for LogOptions {
             lateness: Lateness::DEFAULT,
             journal: JournalOptions::default(),
             verifying: OpenVerification::default(),
-            progress: None,
             is_read_only: false,
         }
     }
@@ -95,7 +90,7 @@ pub enum OpenLogError {
     Lock(#[from] LockError),
     #[error(transparent)]
     Store(#[from] store::OpenError),
-    #[error("cannot {0}: {1}")]
+    #[error("cannot {0}")]
     Io(&'static str, #[source] std::io::Error),
     #[error("{0} is a file, not a folder")]
     NotAFolder(PathBuf),
@@ -115,7 +110,7 @@ impl ProofLog {
                 if folder.exists() && !folder.is_dir() {
                     return Err(OpenLogError::NotAFolder(folder.clone()));
                 }
-                make_folder(folder)?;
+                make_folder(folder).map_err(|error| OpenLogError::Io("make the folder", error))?;
                 let files = RealFiles::open(folder).map_err(|error| OpenLogError::Io("open the folder", error))?;
                 store::refuse_foreign(&files)?;
                 let lock = FolderLock::acquire(&files)?;
@@ -345,13 +340,11 @@ fn read(
         (index, load_error, persisting) = (fresh, None, Some(store));
     }
     let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
-    let tell = options.progress.as_ref().map(|told| |done, of| (told.0)(LogProgress::new(done, of)));
     let opening = store::Opening {
         view: view_entries,
         known: None,
         fresh,
         options: JournalOptions { nonce: fresh.0, ..options.journal },
-        progress: tell.as_ref().map(|tell| tell as &dyn Fn(u64, u64)),
     };
     let behind = match mark.filter(|_| options.verifying == OpenVerification::Behind) {
         Some(mark) => open_known(files, &mut index, &mark, &opening)?,
@@ -495,8 +488,7 @@ fn carry_out(
 /// Number of attempts to read a log that another process writes to.
 const READ_TRIES: u32 = 5;
 
-pub(crate) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
-    let error = |error| OpenLogError::Io("make the folder", error);
+pub(crate) fn make_folder(folder: &Path) -> std::io::Result<()> {
     let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let made: Vec<&Path> = folder.ancestors().take_while(is_new).collect();
     let mut builder = std::fs::DirBuilder::new();
@@ -505,11 +497,11 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     // changed.
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(error)?;
+    builder.create(folder)?;
     // A folder whose name is not on disk is lost with its content in a power failure.
     for parent in made.iter().filter_map(|made| made.parent()) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        RealFiles::open(parent).and_then(|parent| parent.sync_dir(Path::new(""))).map_err(error)?;
+        RealFiles::open(parent).and_then(|parent| parent.sync_dir(Path::new("")))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ impl ProofLog {
     /// Returns the stored secrets.
     pub fn kept_secrets(&self) -> Result<Option<Vec<u8>>, Error> {
         store::read_secrets(&*self.parts.journal.files)
-            .map_err(|error| Error::storage(format!("cannot read SECRETS: {error}")))
+            .map_err(|error| Error::storage("cannot read SECRETS").caused_by(error))
     }
 
     /// Replaces the stored secrets; they are on disk when this returns.

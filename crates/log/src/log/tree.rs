@@ -42,7 +42,7 @@ impl ProofLog {
     /// Returns the newest stored checkpoint.
     pub fn kept_checkpoint(&self) -> Result<Option<String>, Error> {
         let note = store::read_checkpoint(&*self.parts.journal.files)
-            .map_err(|error| Error::storage(format!("cannot read CHECKPOINT: {error}")))?;
+            .map_err(|error| Error::storage("cannot read CHECKPOINT").caused_by(error))?;
         Ok(note.and_then(|note| String::from_utf8(note).ok()))
     }
 
@@ -73,8 +73,8 @@ impl ProofLog {
 
 fn tree_error(error: TreeError<io::Error>) -> Error {
     match error {
-        TreeError::Leaves(Some(error)) => read_error(&error),
+        TreeError::Leaves(Some(error)) => read_error(error),
         TreeError::Leaves(None) => Error::ChainBroken { message: format!("{error}; verify the log") },
-        TreeError::OutOfRange { .. } | TreeError::Missing { .. } => Error::Internal { message: error.to_string() },
+        TreeError::OutOfRange { .. } | TreeError::Missing { .. } => Error::internal(error.to_string()),
     }
 }

@@ -23,9 +23,9 @@ impl ProofLog {
         let verifying = Verifying {
             since: since.as_ref(),
             held: held.as_ref().and_then(|held| held.as_ref().ok()),
-            manner: Manner { threads: options.threads, progress, pace: None },
+            manner: Manner { threads: options.threads, progress, stop: None },
         };
-        let (mut found, differs) = verify::verify(&self.parts, &verifying).map_err(|error| read_error(&error))?;
+        let (mut found, differs) = verify::verify(&self.parts, &verifying).map_err(read_error)?;
         if found.valid {
             found.checked.view = match (held, differs) {
                 (None, _) => ViewFinding::NotCompared,

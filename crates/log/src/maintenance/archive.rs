@@ -29,13 +29,8 @@ impl ProofLog {
         Ok(())
     }
 
-    /// Number of segments, from the first on, that hold only entries before that time.
-    #[cfg(test)]
-    pub(crate) fn archivable(&self, before: Timestamp) -> Result<usize, Error> {
-        self.archivable_up_to(before, u64::MAX)
-    }
-
-    /// Like `archivable`, but counts no segment that holds the entry `wanted` or a later one.
+    /// Number of segments, from the first on, that hold only entries before that time, and neither the entry `wanted`
+    /// nor a later one.
     pub fn archivable_up_to(&self, before: Timestamp, wanted: u64) -> Result<usize, Error> {
         self.flush()?;
         let mut count = 0;
@@ -81,7 +76,7 @@ impl ProofLog {
         let survey = Archiving::survey(files, &parts.journal.reader, count, &mut reading).map_err(not_archived)?;
         // The entries about the log's own past are covered by the archive entry.
         if let Some(key) = reading.states.keys().find(|key| !is_kept(key) && !may_leave(key)) {
-            return Err(Error::Internal { message: format!("the state {key:?} would go with the archive") });
+            return Err(Error::internal(format!("the state {key:?} would go with the archive")));
         }
         let note = sign(survey.entries, survey.root)?;
         let counted = counted(&reading);
@@ -91,7 +86,7 @@ impl ProofLog {
             std::io::ErrorKind::AlreadyExists => Error::Conflict {
                 message: format!("the file {name:?} exists already; choose another name for the archive"),
             },
-            _ => Error::storage(format!("cannot write the archive: {error}")),
+            _ => Error::storage("cannot write the archive").caused_by(error),
         })?;
         // Verifies what is in the file, not what was meant to be written.
         let report = verify_archive(&**to, path)?;
@@ -132,7 +127,7 @@ impl ProofLog {
         }
         // If this fails the log keeps working; the next open deletes the segments.
         store::remove_archived(&*parts.journal.files, &parts.journal.reader).map_err(|error| {
-            Error::storage(format!("the archive is complete, but its segments cannot be removed: {error}"))
+            Error::storage("the archive is complete, but its segments cannot be removed").caused_by(error)
         })
     }
 
@@ -154,11 +149,11 @@ impl ProofLog {
 pub fn verify_archive(files: &dyn Files, name: &Path) -> Result<ArchiveReport, Error> {
     let file = files
         .open(name, OpenMode::Read)
-        .map_err(|error| Error::storage(format!("cannot read the archive {}: {error}", name.display())))?;
+        .map_err(|error| Error::storage(format!("cannot read the archive {}", name.display())).caused_by(error))?;
     let mut reading = counting(Reading::learning());
     let Archived { manifest, root_before, note, sha256 } = store::verify_archive(&file, &mut reading, counted)
         .map_err(|error| match error {
-            ArchiveError::Io(error) => Error::storage(format!("cannot read the archive: {error}")),
+            ArchiveError::Io(error) => Error::storage("cannot read the archive").caused_by(error),
             broken @ ArchiveError::Broken { .. } => Error::ArchiveBroken { message: broken.to_string() },
         })?;
     Ok(ArchiveReport::from(ArchiveReportParts {
@@ -194,20 +189,29 @@ fn counted(reading: &Reading<'_>) -> Counted {
 
 fn not_archived(error: ArchiveError) -> Error {
     match error {
-        ArchiveError::Io(error) => read_error(&error),
+        ArchiveError::Io(error) => read_error(error),
         broken @ ArchiveError::Broken { .. } => Error::ChainBroken { message: broken.to_string() },
     }
 }
 
 #[cfg(test)]
-impl ProofLog {
-    /// Returns the number of entries and the root over them.
-    pub(crate) fn shared_root(&self) -> (u64, Digest) {
-        self.parts.journal.reader.tree_head()
-    }
+mod tests {
+    use super::*;
 
-    /// Returns the root over the first `size` entries.
-    pub(crate) fn root_of(&self, size: u64) -> Digest {
-        self.parts.journal.reader.root_at(size).unwrap()
+    impl ProofLog {
+        /// Number of segments, from the first on, that hold only entries before that time.
+        pub(crate) fn archivable(&self, before: Timestamp) -> Result<usize, Error> {
+            self.archivable_up_to(before, u64::MAX)
+        }
+
+        /// Returns the number of entries and the root over them.
+        pub(crate) fn shared_root(&self) -> (u64, Digest) {
+            self.parts.journal.reader.tree_head()
+        }
+
+        /// Returns the root over the first `size` entries.
+        pub(crate) fn root_of(&self, size: u64) -> Digest {
+            self.parts.journal.reader.root_at(size).unwrap()
+        }
     }
 }

@@ -49,11 +49,11 @@ impl ProofLog {
                 counting.add(still_counts);
             }
         });
-        looked.map_err(|error| read_error(&error))?;
+        looked.map_err(read_error)?;
         young.refuse("must be kept")?;
         counting.refuse("counts in limits and is needed")?;
         // Copies made after a crash may hold evidence that belongs to no record.
-        let copies = self.parts.journal.files.list(Path::new(store::RECOVERED)).map_err(|error| read_error(&error))?;
+        let copies = self.parts.journal.files.list(Path::new(store::RECOVERED)).map_err(read_error)?;
         if count == 0 && copies.is_empty() {
             return Ok(0);
         }

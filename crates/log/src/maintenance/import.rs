@@ -21,7 +21,7 @@ pub fn import(
     export: &mut dyn BufRead,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ExportReport, Error> {
-    let failed = |error: io::Error| Error::storage(format!("{}: {error}", folder.display()));
+    let failed = |error: io::Error| Error::storage(folder.display().to_string()).caused_by(error);
     if folder.exists() && fs::read_dir(folder).map_err(failed)?.next().is_some() {
         return Err(Error::Conflict {
             message: format!("{} is not empty; import into a new folder", folder.display()),
@@ -32,7 +32,7 @@ pub fn import(
         let message = format!("{} exists: an import is running or was interrupted; remove it", aside.display());
         return Err(Error::Conflict { message });
     }
-    make_folder(&aside).map_err(|error| Error::storage(error.to_string()))?;
+    make_folder(&aside).map_err(|error| Error::storage("cannot make the folder").caused_by(error))?;
     let imported = fill(&aside, export, progress).and_then(|report| {
         put_in_place(&aside, folder).map_err(failed)?;
         Ok(report)
@@ -61,20 +61,20 @@ fn put_in_place(aside: &Path, folder: &Path) -> io::Result<()> {
 }
 
 fn fill(folder: &Path, export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u64)) -> Result<ExportReport, Error> {
-    let files = RealFiles::open(folder).map_err(|error| unwritable(&error))?;
+    let files = RealFiles::open(folder).map_err(unwritable)?;
     let files: Arc<dyn Files> = Arc::new(files);
     let mut journal: Option<Journal> = None;
     let report = read_whole(export, progress, &mut |item| match (item, &mut journal) {
         (Item::Start(start), journal) => {
             let made = Journal::create(Arc::clone(&files), store_of(start)?, JournalOptions::default());
-            *journal = Some(made.map_err(|error| unwritable(&error))?);
+            *journal = Some(made.map_err(unwritable)?);
             Ok(())
         }
         (Item::Entry { kind, body, evidence }, Some(journal)) => add(journal, kind, body, evidence),
         (Item::Entry { .. }, None) => Ok(()),
     })?;
     let Some(mut journal) = journal else { return Err(unimportable("it has no lines")) };
-    journal.write().and_then(|()| journal.sync()).map_err(|error| unwritable(&error))?;
+    journal.write().and_then(|()| journal.sync()).map_err(unwritable)?;
     // Verifies what is in the files, like opening a log does.
     let (reader, position) = (journal.reader(), journal.position());
     let mut reading = Reading::learning();
@@ -82,10 +82,10 @@ fn fill(folder: &Path, export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u
         Ok(None) => reading.unexplained(&reader, position),
         found => found,
     };
-    if let Some(breakage) = found.map_err(|error| unwritable(&error))? {
+    if let Some(breakage) = found.map_err(unwritable)? {
         return Err(unimportable(&breakage.to_string()));
     }
-    journal.close().map_err(|error| unwritable(&error))?;
+    journal.close().map_err(unwritable)?;
     Ok(report)
 }
 
@@ -118,7 +118,7 @@ fn add(journal: &mut Journal, kind: Kind, body: &[u8], evidence: &[u8]) -> Resul
     }
     let staged = journal.stage(&FrameDraft { kind, body, evidence }).map(|_| journal.staged_bytes());
     let written = staged.and_then(|bytes| if bytes < MOST_STAGED { Ok(()) } else { journal.write() });
-    written.map_err(|error| unwritable(&error))
+    written.map_err(unwritable)
 }
 
 const MOST_STAGED: usize = 4 << 20;
@@ -127,6 +127,6 @@ fn unimportable(why: &str) -> Error {
     Error::input("export", format!("it cannot be imported: {why}"))
 }
 
-fn unwritable(error: &io::Error) -> Error {
-    Error::storage(format!("cannot write the import: {error}"))
+fn unwritable(error: io::Error) -> Error {
+    Error::storage("cannot write the import").caused_by(error)
 }

@@ -11,7 +11,6 @@ use crate::index::load_view;
 use crate::index::reading::{Chain, Reading};
 use crate::journal::entry::{Entry, NewState, RepairEntry, StateEntry, StoreEntry};
 use crate::journal::erase::Erasures;
-use crate::log::OpenLogError;
 use crate::queue::StateDraft;
 use crate::store::{
     self, Below, Exchange, Files, FolderLock, Frame, FrameDraft, Inspection, Journal, JournalOptions, KeptCheckpoint,
@@ -68,25 +67,26 @@ pub fn repair(
     checkpoint: Option<KeptCheckpoint>,
     carry: Carry<'_>,
 ) -> Result<RepairReport, Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::storage(format!("{}: {error}", folder.display()));
+    let failed = || Error::storage(folder.display().to_string());
     if !folder.is_dir() {
-        return Err(failed(&"there is no such folder"));
+        return Err(failed().caused_by("there is no such folder"));
     }
-    let real = RealFiles::open(folder).map_err(|error| failed(&error))?;
+    let real = RealFiles::open(folder).map_err(|error| failed().caused_by(error))?;
     let is_under_way = match store::refuse_foreign(&real) {
         Ok(()) => false,
         Err(store::OpenError::RepairUnfinished) => true,
-        Err(error) => return Err(failed(&error)),
+        Err(error) => return Err(failed().caused_by(error)),
     };
-    let _lock = FolderLock::acquire(&real).map_err(|error| failed(&OpenLogError::from(error)))?;
+    let _lock = FolderLock::acquire(&real).map_err(|error| failed().caused_by(error))?;
     let next = real.path_to(store::REPAIRED);
     let mut outside = Outside { index: None, checkpoint };
     if !is_under_way {
         // Removes the remains of a repair that had not changed anything yet.
         if next.exists() {
-            fs::remove_dir_all(&next).map_err(|error| failed(&error))?;
+            fs::remove_dir_all(&next).map_err(|error| failed().caused_by(error))?;
         }
-        outside.index = known_of_view(&real.path_to(store::VIEW_FOLDER), &next).map_err(|error| failed(&error))?;
+        outside.index =
+            known_of_view(&real.path_to(store::VIEW_FOLDER), &next).map_err(|error| failed().caused_by(error))?;
     }
     let real: Arc<dyn Files> = Arc::new(real);
     let report = repair_files(&real, &outside, now, fresh, carry)?;
@@ -133,14 +133,14 @@ pub(crate) fn repair_files(
     fresh: StoreId,
     carry: Carry<'_>,
 ) -> Result<RepairReport, Error> {
-    let failed = |error: io::Error| Error::storage(format!("cannot repair the store: {error}"));
+    let failed = |error: io::Error| Error::storage("cannot repair the store").caused_by(error);
     let unfinished = Exchange::unfinished(&**files).map_err(failed)?;
     let exchange = match unfinished {
         Some(unfinished) => unfinished,
         None => prepare(files, outside, now, fresh, carry)?,
     };
     let report = exchange.finish(&**files).map_err(failed)?;
-    serde_json::from_str(&report).map_err(|error| Error::storage(format!("the repair's report: {error}")))
+    serde_json::from_str(&report).map_err(|error| Error::storage("the repair's report").caused_by(error))
 }
 
 /// Creates the complete new store beside the broken one, so that only renaming is left.
@@ -189,7 +189,7 @@ fn prepare(
     for (place, (state, _)) in (2..).zip(&mut carried.states) {
         state.stand_at(Sequence::new(place));
     }
-    let failed = |error: io::Error| Error::storage(format!("cannot write the new store: {error}"));
+    let failed = |error: io::Error| Error::storage("cannot write the new store").caused_by(error);
     let names = files.list(Path::new("")).map_err(failed)?;
     let kept = store::kept_name(&compact(now), &names);
     let entry = RepairEntry {

@@ -142,7 +142,7 @@ impl Queue {
         make: impl FnOnce(Timestamp) -> T,
     ) -> Result<(Sequence, Timestamp), Error> {
         let body = serde_json::to_vec(&make(state.time(now)))
-            .map_err(|error| Error::Internal { message: format!("an entry cannot be written: {error}") })?;
+            .map_err(|error| Error::internal("an entry cannot be written").caused_by(error))?;
         let (sequence, at) = self.number(state, now);
         let draft = Draft::Entry(EntryDraft { kind, body, begins });
         self.push(state, Pending { sequence, at, draft }, false);
@@ -159,7 +159,7 @@ impl Queue {
         let from = state.last_time;
         state.stepped_back = None;
         let body = serde_json::to_vec(&make(from))
-            .map_err(|error| Error::Internal { message: format!("an entry cannot be written: {error}") })?;
+            .map_err(|error| Error::internal("an entry cannot be written").caused_by(error))?;
         if shown < from {
             // Calls in flight have read the earlier time, or one almost as late.
             let least = from.as_millis().saturating_sub(LONGEST_CALL_MILLIS);

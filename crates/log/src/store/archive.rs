@@ -97,7 +97,7 @@ pub struct Archived {
 /// The reason an archive could not be written or did not verify.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     #[error("expected {expected}, found {found}")]
     Broken { expected: String, found: String },

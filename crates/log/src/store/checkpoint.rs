@@ -4,6 +4,9 @@
 use std::io;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::files::{self, Files};
 use rulekeep_types::Digest;
 
@@ -39,12 +42,12 @@ impl Found {
 impl Kept {
     /// A checkpoint supplied by the caller.
     pub fn handed_in(entries: u64, root: &Digest) -> Self {
-        Self { name: HANDED_IN, entries, root: base64(root.as_bytes()) }
+        Self { name: HANDED_IN, entries, root: STANDARD.encode(root.as_bytes()) }
     }
 
     /// Returns whether the checkpoint names this root.
     pub(super) fn has_root(&self, root: &Digest) -> bool {
-        self.root == base64(root.as_bytes())
+        self.root == STANDARD.encode(root.as_bytes())
     }
 
     /// The root in base 64, for messages.
@@ -88,39 +91,13 @@ const HANDED_IN: &str = "the checkpoint";
 /// Length of 32 bytes in base 64.
 const ROOT_CHARS: usize = 44;
 
-/// Encodes base 64 with padding (RFC 4648, section 4). Written by hand so that builds without `checkpoints` have it.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits = (0..3).fold(0_u32, |bits, place| bits << 8 | u32::from(chunk.get(place).copied().unwrap_or(0)));
-        for place in 0..4 {
-            let letter = LETTERS.get((bits >> (18 - 6 * place) & 63) as usize).copied().unwrap_or(b'=');
-            text.push(char::from(if place > chunk.len() { b'=' } else { letter }));
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_that_of_the_rfc() {
-        // SOURCE: RFC 4648, section 10.
-        let known =
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE=")];
-        for (bytes, text) in known {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(base64(&[0xfb, 0xff, 0xbf]), "+/+/");
-        assert_eq!(base64(&[0; 32]).len(), ROOT_CHARS);
-    }
-
-    #[test]
     fn what_is_no_checkpoint_says_nothing() {
-        let root = base64(&[7; 32]);
+        let root = STANDARD.encode([7; 32]);
         let kept = Kept::parse(format!("example.com/log\n12\n{root}\n\n— x y\n").as_bytes()).unwrap();
         assert_eq!(kept.entries, 12);
         assert!(kept.has_root(&Digest::new([7; 32])) && !kept.has_root(&Digest::new([8; 32])));

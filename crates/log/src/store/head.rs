@@ -78,7 +78,7 @@ pub(crate) const NAME: &str = "HEAD";
 /// The reason `HEAD` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HeadError {
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     #[error("its content is invalid")]
     Malformed,

@@ -654,8 +654,7 @@ impl Reader {
             // The end in memory is at or after `until`, and always between two entries. Bytes appended while the file
             // is read lie after it.
             let end = usize::try_from(segment.end()?).map_err(io::Error::other)?;
-            // The walk obeys a stop but not a pace: a break must be reported soon.
-            if !manner.allows(0) {
+            if manner.is_stopped() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             let mut bytes = segment.file.read_stored()?;

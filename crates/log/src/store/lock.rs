@@ -20,8 +20,8 @@ pub enum LockError {
     #[error("another governor holds this folder; close it first, or use another folder")]
     Held,
     #[error("the folder cannot be written to ({0}); open it to read it, or open a copy elsewhere")]
-    ReadOnly(#[source] io::Error),
-    #[error("cannot lock the folder: {0}")]
+    ReadOnly(io::Error),
+    #[error("cannot lock the folder")]
     Io(#[from] io::Error),
 }
 

@@ -117,29 +117,33 @@ impl StoreFile for MemoryFile {
 }
 
 #[cfg(test)]
-impl MemoryFiles {
-    /// Creates another file system with the same content.
-    pub(crate) fn fork(&self) -> Self {
-        let copy = Self::new();
-        for (path, file) in self.table().iter() {
-            let content = RwLock::new(file.content.read().unwrap().clone());
-            copy.table().insert(path.clone(), Arc::new(MemoryFile { content }));
+mod tests {
+    use super::*;
+
+    impl MemoryFiles {
+        /// Creates another file system with the same content.
+        pub(crate) fn fork(&self) -> Self {
+            let copy = Self::new();
+            for (path, file) in self.table().iter() {
+                let content = RwLock::new(file.content.read().unwrap().clone());
+                copy.table().insert(path.clone(), Arc::new(MemoryFile { content }));
+            }
+            copy
         }
-        copy
-    }
 
-    /// Returns the content of a file; `None` if it does not exist at the moment.
-    pub(crate) fn content_if_there(&self, path: &Path) -> Option<Vec<u8>> {
-        self.table().get(path).map(|file| file.content.read().unwrap().clone())
-    }
+        /// Returns the content of a file; `None` if it does not exist at the moment.
+        pub(crate) fn content_if_there(&self, path: &Path) -> Option<Vec<u8>> {
+            self.table().get(path).map(|file| file.content.read().unwrap().clone())
+        }
 
-    /// Returns the content of a file.
-    pub(crate) fn content(&self, path: &Path) -> Vec<u8> {
-        self.table()[path].content.read().unwrap().clone()
-    }
+        /// Returns the content of a file.
+        pub(crate) fn content(&self, path: &Path) -> Vec<u8> {
+            self.table()[path].content.read().unwrap().clone()
+        }
 
-    /// Changes a file without its users noticing, to simulate damage or tampering.
-    pub(crate) fn change(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
-        change(&mut self.table()[path].content.write().unwrap());
+        /// Changes a file without its users noticing, to simulate damage or tampering.
+        pub(crate) fn change(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+            change(&mut self.table()[path].content.write().unwrap());
+        }
     }
 }

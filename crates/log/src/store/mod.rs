@@ -59,46 +59,26 @@ mod view;
 mod walk;
 mod witness;
 
-#[doc(hidden)]
 pub use archive::{ArchiveError, Archived, Archiving, Counted, remove_archived, verify as verify_archive};
-#[doc(hidden)]
 pub use checkpoint::Kept as KeptCheckpoint;
-#[doc(hidden)]
 pub use erase::{carried_out, note_carried_out};
-#[doc(hidden)]
 pub use files::{Files, OpenMode};
-#[doc(hidden)]
 pub use frame::{Frame, FrameDraft, GONE, Kind, claimed_size, digest};
-#[doc(hidden)]
 pub use head::{FORMAT, Start};
-#[doc(hidden)]
 pub use journal::{Journal, JournalOptions, Position, Reader, Staged};
-#[doc(hidden)]
 pub use known::Known;
-#[doc(hidden)]
 pub use lock::{FolderLock, LockError};
-#[doc(hidden)]
 pub use memory::MemoryFiles;
-#[doc(hidden)]
 pub use overlay::OverlayFiles;
-#[doc(hidden)]
 pub use parallel::{Manner, Parts};
-#[doc(hidden)]
 pub use real::RealFiles;
-#[doc(hidden)]
 pub use recovery::{OpenError, Opened, Opening, RECOVERED, VIEW as VIEW_FOLDER, open, refuse_foreign, store_of};
-#[doc(hidden)]
 pub use repair::{Below, Exchange, Inspection, NEXT as REPAIRED, clear_next, inspect, kept_name};
-#[doc(hidden)]
 pub use secrets::{read as read_secrets, write as write_secrets};
-#[doc(hidden)]
 pub use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
-#[doc(hidden)]
 pub use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
-#[doc(hidden)]
 pub use walk::{Finding, Visitor};
 #[cfg(feature = "checkpoints")]
-#[doc(hidden)]
 pub use {
     checkpoint::{NAME as CHECKPOINT, read_note as read_checkpoint, write_note as write_checkpoint},
     merkle::TreeError,
@@ -107,7 +87,6 @@ pub use {
 #[cfg(test)]
 pub(crate) mod crash;
 #[cfg(any(test, feature = "testing"))]
-#[doc(hidden)]
 pub use {files::StoreFile, sealer::Sealing};
 #[cfg(any(test, feature = "testing"))]
 pub mod faulty;

@@ -1,7 +1,7 @@
 //! Verifying many segments in parallel. Each segment is verified against its own header, and the results are joined
 //! in order, as links of one chain. Describing a break is left to a walk from front to back.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -66,15 +66,13 @@ pub struct Manner<'a> {
     pub(crate) threads: usize,
     /// Called with the number of entries verified so far, counted from the first of the journal.
     pub(crate) progress: Option<&'a dyn Fn(u64)>,
-    /// Called with the number of bytes to be read next, or 0 for work that must not be delayed. Returns false to
-    /// stop.
-    pub(crate) pace: Option<&'a (dyn Fn(u64) -> bool + Sync)>,
+    /// Set to stop before the next segment.
+    pub(crate) stop: Option<&'a AtomicBool>,
 }
 
 impl Manner<'_> {
-    /// Returns whether `bytes` more bytes may be read; may block to keep the pace.
-    pub(super) fn allows(&self, bytes: u64) -> bool {
-        self.pace.is_none_or(|pace| pace(bytes))
+    pub(crate) fn is_stopped(&self) -> bool {
+        is_set(self.stop)
     }
 
     fn tell(&self, entries: u64) {
@@ -102,7 +100,7 @@ pub(super) fn check<V: Parts>(
         threads => threads,
     };
     let threads = wanted.min(MOST_THREADS).min(parts.len());
-    let (plan, pace) = (visitor.plan(), manner.pace);
+    let (plan, stop) = (visitor.plan(), manner.stop);
     let checked = thread::scope(|scope| {
         // Bounded to one result per thread, so that no thread runs far ahead of the join.
         let (done, results) = mpsc::sync_channel::<(usize, Option<CheckedPart<V::Part>>)>(threads);
@@ -110,8 +108,8 @@ pub(super) fn check<V: Parts>(
             let (done, next, plan) = (done.clone(), &next, &plan);
             scope.spawn(move || {
                 while let Some((place, part)) = take(next, parts) {
-                    let goes_on = pace.is_none_or(|pace| pace(part.size()));
-                    let result = if goes_on { check_one::<V>(part, plan, watch, until) } else { None };
+                    let is_stopped = is_set(stop);
+                    let result = if is_stopped { None } else { check_one::<V>(part, plan, watch, until) };
                     let failed = result.is_none();
                     if done.send((place, result)).is_err() || failed {
                         break;
@@ -126,6 +124,10 @@ pub(super) fn check<V: Parts>(
         visitor.reset();
     }
     checked
+}
+
+fn is_set(stop: Option<&AtomicBool>) -> bool {
+    stop.is_some_and(|stop| stop.load(Ordering::Acquire))
 }
 
 fn take<'a>(next: &AtomicUsize, parts: &'a [Part]) -> Option<(usize, &'a Part)> {
@@ -290,10 +292,6 @@ impl Part {
     pub(super) fn of(segment: &Segment) -> std::io::Result<Self> {
         let end = usize::try_from(segment.end()?).map_err(std::io::Error::other)?;
         Ok(Self { number: segment.header.number, file: Arc::clone(&segment.file), end: Some(end) })
-    }
-
-    fn size(&self) -> u64 {
-        self.end.map_or_else(|| self.file.len().unwrap_or(0), |end| end as u64)
     }
 }
 

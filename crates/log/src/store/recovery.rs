@@ -56,7 +56,7 @@ pub enum OpenError {
     Older(u32),
     #[error("the journal is not the one that was verified before")]
     NotAsKnown,
-    #[error("cannot {0}: {1}")]
+    #[error("cannot {0}")]
     Io(&'static str, #[source] io::Error),
 }
 
@@ -69,14 +69,12 @@ pub struct Opening<'a> {
     /// The ID to use if a store is created.
     pub(crate) fresh: StoreId,
     pub(crate) options: JournalOptions,
-    /// Called with the number of entries read, and the least number there must be.
-    pub(crate) progress: Option<&'a dyn Fn(u64, u64)>,
 }
 
 /// Opens the journal in `files`, calling `visitor` for each entry that is read.
 #[allow(clippy::too_many_lines)] // one step after the other, each of which stands on what the ones before have found
 pub fn open<V: Parts>(files: Arc<dyn Files>, visitor: &mut V, opening: &Opening<'_>) -> Result<Opened, OpenError> {
-    let Opening { view, known, fresh, options, progress } = *opening;
+    let Opening { view, known, fresh, options } = *opening;
     let mut survey = Survey::of(&*files)?;
     refuse_unfinished_repair(&survey.names)?;
     let (has_head, head_entries) = (survey.has_head(), survey.head_entries());
@@ -90,16 +88,13 @@ pub fn open<V: Parts>(files: Arc<dyn Files>, visitor: &mut V, opening: &Opening<
     let Survey { head, head_broken, kept, start, before, mut segments, .. } = survey;
     let frozen = head.as_ref().is_some_and(|head| head.frozen);
     let watch = [head_entries, view_entries];
-    let tell = progress.map(|progress| move |done: u64| progress(done, least.max(done)));
-    let progress = tell.as_ref().map(|tell| tell as &dyn Fn(u64));
     let before_root = before.root();
     let (tree, ahead) = if let Some(known) = known {
         let ahead = known.ahead(&segments, head.as_ref(), &watch).ok_or(OpenError::NotAsKnown)?;
         (Tree::over(known.whole_nodes()), Some(ahead))
     } else {
         let mut tree = before.clone();
-        let manner = Manner { progress, ..Manner::default() };
-        let ahead = check_ahead((visitor, &mut tree), &segments, &start, view_entries, &watch, manner);
+        let ahead = check_ahead((visitor, &mut tree), &segments, &start, view_entries, &watch);
         (if ahead.is_some() { tree } else { before }, ahead)
     };
     let mut opened = Vec::with_capacity(segments.len());
@@ -130,7 +125,7 @@ pub fn open<V: Parts>(files: Arc<dyn Files>, visitor: &mut V, opening: &Opening<
     let mut last_bytes = Vec::new();
     let last_number = segments.last().map_or(0, |source| source.number);
     let is_full = segments.last().is_some_and(|source| source.is_sealed);
-    walk_segments(&mut walk, segments, expected, progress, &mut |source, first, walked, bytes| {
+    walk_segments(&mut walk, segments, expected, &mut |source, first, walked, bytes| {
         let Source { number, file, is_sealed } = source;
         (torn, last_bytes) = (walked.torn, bytes);
         let store = first_store.unwrap_or(fresh);
@@ -238,7 +233,6 @@ pub(super) fn walk_segments(
     walk: &mut Walk<'_>,
     segments: Vec<Source>,
     mut expected: u32,
-    progress: Option<&dyn Fn(u64)>,
     take: &mut dyn FnMut(Source, Sequence, SegmentWalk, Vec<u8>),
 ) -> Result<(), OpenError> {
     let last = segments.last().map(|source| source.number);
@@ -251,9 +245,6 @@ pub(super) fn walk_segments(
         let first = Sequence::new(walk.entries());
         let walked = walk.segment(source.number, &bytes, Some(source.number) == last);
         take(source, first, walked, bytes);
-        if let Some(progress) = progress {
-            progress(walk.entries());
-        }
     }
     Ok(())
 }
@@ -322,7 +313,6 @@ fn check_ahead<V: Parts>(
     start: &Start,
     view_entries: u64,
     watch: &[u64],
-    manner: Manner<'_>,
 ) -> Option<CheckedParts> {
     let first = |source: &Source| header_of(&*source.file).map(|header| header.first.get());
     let is_seen = |pair: &[Source]| pair.get(1).and_then(first).is_some_and(|first| first <= view_entries);
@@ -333,7 +323,7 @@ fn check_ahead<V: Parts>(
     if parts.is_empty() {
         return None;
     }
-    parallel::check(visitor, &parts, start.reached(), watch, manner, Some((tree, u64::MAX)))
+    parallel::check(visitor, &parts, start.reached(), watch, Manner::default(), Some((tree, u64::MAX)))
 }
 
 /// Refuses a folder that holds other files but no store, before anything is created in it.

@@ -70,7 +70,7 @@ pub fn inspect(
             walk.broken(segment::FOLDER, BrokenKind::Missing, "the journal's segments", "none");
         }
     }
-    recovery::walk_segments(&mut walk, segments, start.segment, None, &mut |_, _, _, _| {})?;
+    recovery::walk_segments(&mut walk, segments, start.segment, &mut |_, _, _, _| {})?;
     walk.end();
     recovery::compare_with_head(&mut walk, head.as_ref(), head_broken);
     recovery::compare_with_view(&mut walk, view_entries);

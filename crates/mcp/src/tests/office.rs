@@ -94,7 +94,7 @@ impl Calls for Office {
             return Err(CallError::new("STORAGE_UNAVAILABLE", "a test took it away"));
         }
         let answer = self.key.call(&self.gateway, method, &params.to_string()).map_err(|error| {
-            CallError::new(error.code(), error.to_string()).with_details(error.details().unwrap_or_default())
+            CallError::new(error.code(), error.message()).with_details(error.details().unwrap_or_default())
         })?;
         Ok(serde_json::from_str(answer.get()).unwrap())
     }

@@ -31,7 +31,7 @@ pub(crate) use error::{ConditionError, EvaluationError};
 use evaluate::Run;
 use facts::Facts;
 #[cfg(all(test, not(conformance)))]
-pub(super) use names::described;
+pub(super) use names::tests::described;
 use tree::{Kind, Node};
 use types::Type;
 use value::Value;

@@ -37,36 +37,6 @@ impl Root {
     }
 }
 
-/// The names, the type and the meaning of each root, for the page `docs/reference/context.md`.
-#[cfg(test)]
-pub(crate) fn described() -> Vec<[String; 3]> {
-    let of = |name: String, root: Root| [format!("`{name}`"), format!("`{}`", root.kind()), root.meaning().to_owned()];
-    let each = |(name, named): &(&str, Named)| match named {
-        Named::Value(root) => vec![of((*name).to_owned(), *root)],
-        Named::Group(fields) => fields.iter().map(|(field, root)| of(format!("{name}.{field}"), *root)).collect(),
-    };
-    ROOTS.iter().flat_map(each).collect()
-}
-
-#[cfg(test)]
-impl Root {
-    const fn meaning(self) -> &'static str {
-        match self {
-            Self::Action => "The action of the intent.",
-            Self::Risk => "The effective risk: `LOW`, `MEDIUM`, `HIGH` or `CRITICAL`. Compare it with `==` or `in`.",
-            Self::Capabilities => "The capabilities that the action requires.",
-            Self::Context => "The context of the intent, with the keys above.",
-            Self::AgentId => "The id of the agent.",
-            Self::Labels => "The labels of the agent.",
-            Self::Groups => "The groups of the agent.",
-            Self::Attributes => "The attributes of the agent.",
-            Self::Score => "The trust score in force, 0 to 1000.",
-            Self::Tier => "The trust tier in force, `T0` to `T5`, which compare in that order.",
-            Self::Now => "The time of the decision.",
-        }
-    }
-}
-
 /// A method: a name after a dot that takes arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Method {
@@ -142,4 +112,40 @@ pub(super) fn names<'t, T>(table: &'t [(&'t str, T)]) -> impl Iterator<Item = &'
 pub(super) fn sign_for(word: &str) -> Option<&'static str> {
     let signs = [("and", "&&"), ("or", "||"), ("not", "!")];
     signs.into_iter().find_map(|(known, sign)| word.eq_ignore_ascii_case(known).then_some(sign))
+}
+
+#[cfg(all(test, not(conformance)))]
+pub(super) mod tests {
+    use super::*;
+
+    /// The names, the type and the meaning of each root.
+    pub(crate) fn described() -> Vec<[String; 3]> {
+        let of =
+            |name: String, root: Root| [format!("`{name}`"), format!("`{}`", root.kind()), root.meaning().to_owned()];
+        let each = |(name, named): &(&str, Named)| match named {
+            Named::Value(root) => vec![of((*name).to_owned(), *root)],
+            Named::Group(fields) => fields.iter().map(|(field, root)| of(format!("{name}.{field}"), *root)).collect(),
+        };
+        ROOTS.iter().flat_map(each).collect()
+    }
+
+    impl Root {
+        const fn meaning(self) -> &'static str {
+            match self {
+                Self::Action => "The action of the intent.",
+                Self::Risk => {
+                    "The effective risk: `LOW`, `MEDIUM`, `HIGH` or `CRITICAL`. Compare it with `==` or `in`."
+                }
+                Self::Capabilities => "The capabilities that the action requires.",
+                Self::Context => "The context of the intent, with the keys above.",
+                Self::AgentId => "The id of the agent.",
+                Self::Labels => "The labels of the agent.",
+                Self::Groups => "The groups of the agent.",
+                Self::Attributes => "The attributes of the agent.",
+                Self::Score => "The trust score in force, 0 to 1000.",
+                Self::Tier => "The trust tier in force, `T0` to `T5`, which compare in that order.",
+                Self::Now => "The time of the decision.",
+            }
+        }
+    }
 }

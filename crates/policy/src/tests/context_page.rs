@@ -3,7 +3,7 @@
 use crate::fact::Fact;
 use crate::generated::{check_page, table};
 use crate::{PolicySet, condition};
-use rulekeep_types::context_key::{CALLERS, FACTS, PARSED};
+use rulekeep_types::{Amount, CALLERS_KEYS, Facts, PARSED_KEYS, Target, TargetKind, TargetRole, Unread, UnreadKind};
 
 #[test]
 fn the_page_lists_every_key_and_every_name() {
@@ -13,7 +13,7 @@ fn the_page_lists_every_key_and_every_name() {
     };
     let clauses = Fact::CLAUSES
         .iter()
-        .map(|(clause, key, fact)| [format!("`{clause}`"), format!("`{key}`"), fact.meaning().to_owned()]);
+        .map(|(clause, key, fact)| [format!("`{clause}`"), format!("`{key}`"), meaning(*fact).to_owned()]);
     let rest = [
         EXAMPLE,
         "## Keys that a caller sets\n\n",
@@ -42,6 +42,125 @@ fn the_page_lists_every_key_and_every_name() {
         "cargo test --lib the_page_lists_every_key_and_every_name",
     );
 }
+
+#[test]
+fn every_key_is_described() {
+    let names = |known: &[[&'static str; 3]]| known.iter().map(|[name, ..]| *name).collect::<Vec<_>>();
+    assert_eq!((names(CALLERS), names(PARSED)), (CALLERS_KEYS.to_vec(), PARSED_KEYS.to_vec()));
+}
+
+#[test]
+fn every_fact_is_described() {
+    let mut facts = Facts::default();
+    facts.tool = Some("t".to_owned());
+    facts.server = Some("s".to_owned());
+    facts.formats = vec!["text".to_owned()];
+    facts.targets = vec![Target::new(TargetKind::Path, TargetRole::Read, "a".to_owned(), "a")];
+    facts.amounts = vec![Amount::new(1.0, None, 1)];
+    facts.unread = vec![Unread::new(UnreadKind::Text, "x".to_owned())];
+    facts.readings = vec!["file:read".parse().unwrap()];
+    facts.table = Some("0".to_owned());
+    facts.rows = Some("0".to_owned());
+    let written = serde_json::to_value(facts).unwrap();
+    let names: Vec<&str> = FACTS.iter().map(|[name, ..]| *name).collect();
+    assert!(written.as_object().unwrap().keys().all(|name| names.contains(&name.as_str())), "{written}");
+    assert_eq!(written.as_object().unwrap().len(), names.len());
+}
+
+/// The values that a clause over the fact compares.
+const fn meaning(fact: Fact) -> &'static str {
+    match fact {
+        Fact::Tool => "the tool",
+        Fact::Server => "the server of the tool",
+        Fact::Formats => "the forms that were read",
+        Fact::Targets => "every target",
+        Fact::Recipients => "targets of the kind `recipient`",
+        Fact::Paths => "targets of the kind `path`",
+        Fact::Hosts => "targets of the kind `host`",
+        Fact::Tables => "targets of the kind `table`",
+        Fact::Accounts => "targets of the kind `account`",
+    }
+}
+
+/// The keys that a caller sets: the name, the type and the meaning of each.
+const CALLERS: &[[&str; 3]] = &[
+    [
+        "environment",
+        "string",
+        "Where the action takes place. `match.environment` reads it; a name for production raises the risk of everything but reads by one level.",
+    ],
+    [
+        "requestedBy",
+        "string, or list of strings",
+        "People on whose behalf the agent asks. None of them can answer the escalation.",
+    ],
+    ["retryOf", "string", "Id of the proof record of this agent that the request repeats. The new record names it."],
+    ["callId", "string", "The caller's own id of the request, 1 to 256 characters. Records can be looked up by it."],
+];
+
+/// The keys that parsing adds.
+const PARSED: &[[&str; 3]] = &[
+    [
+        "dataClassification",
+        "string",
+        "Class of the data: `PUBLIC`, `INTERNAL`, `CONFIDENTIAL` or `RESTRICTED`. `match.classification` reads it, but never below what the action and the capabilities imply. A word that is none of these counts as `RESTRICTED`.",
+    ],
+    ["operation", "string", "Operation of the primary capability."],
+    ["resource", "string", "Resource of the primary capability."],
+    [
+        "target",
+        "string, or list of strings",
+        "The first recipient, path, host, table or account, as it was sent. Rules look at all of them (`facts.targets`). In a built intent it is the list of targets.",
+    ],
+    [
+        "recordCount",
+        "number",
+        "Largest number of records that the request names. More than 1,000 raise the risk by one level, unless the request only concerns `information`.",
+    ],
+    [
+        "amount",
+        "number",
+        "Sum of all amounts of money in the request; absent where one is unknown or their currencies differ. A transfer is at least MEDIUM up to 100, at least HIGH below 10,000, and CRITICAL otherwise. Without an amount a payment is at least HIGH, another transfer at least MEDIUM.",
+    ],
+    ["currency", "string", "Currency of the amount, as an ISO 4217 code."],
+    ["parseConfidence", "number", "How sure the parse is, from 0 to 1."],
+    ["riskFactors", "list of strings", "Reasons for the risk level, in words."],
+    ["inputFormat", "string", "Form of the input: `text`, `tool_call`, `shell`, `sql`, `http` or `code`."],
+    [
+        "facts",
+        "object",
+        "Everything that the request names (below). The parser writes it; a caller's own value is not used.",
+    ],
+];
+
+/// The facts of a request.
+const FACTS: &[[&str; 3]] = &[
+    ["tool", "string", "The tool that is called, as it was sent."],
+    ["server", "string", "The server that the tool belongs to, as it was sent."],
+    [
+        "formats",
+        "list of strings",
+        "Forms that were read, the outermost first: `tool_call` and `shell` for a tool that runs a command line.",
+    ],
+    [
+        "targets",
+        "list of objects",
+        "Every recipient, path, host, table and account as `{kind, role, value, original?}`, in the order of the request; at most 64. `value` is the plain form, `original` what was sent where it differs.",
+    ],
+    ["amounts", "list of objects", "Every amount of money as `{value, currency?, count}`; at most 32."],
+    [
+        "unread",
+        "list of objects",
+        "What could not be read, as `{kind, found}`; at most 32. `kind` is `target`, `amount`, `argument`, `text` or `code`. In a tool call an unread target or argument makes the risk at least MEDIUM.",
+    ],
+    [
+        "readings",
+        "list of strings",
+        "Other capabilities that an unsure reading may mean; at most 4. A decision is the strictest over all of them.",
+    ],
+    ["table", "string", "SHA-256 of the table of words that English was read by, in hex."],
+    ["rows", "string", "SHA-256 of the labeled rows that an operator adapted the table with, in hex."],
+];
 
 const EXAMPLE: &str = r#"```toml
 [[rule]]

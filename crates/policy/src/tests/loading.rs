@@ -243,7 +243,7 @@ fn a_set_that_does_not_load_tells_the_place_of_every_problem() {
         error.to_string(),
         "policy \"finance.toml\" line 5 column 10: unknown effect \"alow\"; did you mean \"allow\"? (rule \"a\", effect); and 1 more"
     );
-    let Error::Policy { problems, .. } = error else { panic!("another error") };
+    let Error::InvalidPolicy { problems, .. } = error else { panic!("another error") };
     let places: Vec<(usize, usize)> = problems.iter().map(|problem| (problem.line, problem.column)).collect();
     assert_eq!(places, [(5, 10), (12, 17)]);
 }

@@ -159,10 +159,10 @@ fn each_problem_of_reviewers_has_its_place() {
     }
     let many: Vec<String> = (0..101).map(|n| format!("p{n}")).collect();
     let text = json!({ "name": "t", "reviewers": { "x": many } }).to_string();
-    let Err(Error::Policy { message, .. }) = PolicySet::from_json(&text) else { panic!("it loads") };
+    let Err(Error::InvalidPolicy { message, .. }) = PolicySet::from_json(&text) else { panic!("it loads") };
     assert!(message.contains("expected from 1 to 100 people, found 101"), "{message}");
     let text = "{\"name\": \"t\", \"reviewers\": {\"x\": [\"a\"], \"x\": [\"b\"]}}";
-    let Err(Error::Policy { message, .. }) = PolicySet::from_json(text) else { panic!("it loads") };
+    let Err(Error::InvalidPolicy { message, .. }) = PolicySet::from_json(text) else { panic!("it loads") };
     assert!(message.contains("occurs twice"), "{message}");
 }
 

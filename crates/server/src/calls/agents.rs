@@ -1,11 +1,10 @@
 //! The calls on agents.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::call::Call;
-use super::spec::required_together;
 use super::spec::{Spec, Subject, Verb};
 use crate::gateway::Gateway;
 use rulekeep::agent::{AgentChange, AgentId, AgentImport, AgentInfo, AgentState, Label, Observability};
@@ -45,10 +44,6 @@ pub struct Register {
 impl Call for Register {
     const SPEC: Spec = Spec::post("agent/register", "/admin/agents", "Registers an agent").errors(&[409]);
     type Answer = AgentTrust;
-
-    fn together() -> Value {
-        json!({ "not": required_together(&["score", "tier"]) })
-    }
 
     fn run(self, gateway: &Gateway) -> Result<AgentTrust, Error> {
         let mut agent = Agent::new(self.agent_id);

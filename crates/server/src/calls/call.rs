@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::params::{Params, escalation_id, proof_id};
-use super::spec::{Shape, Spec, Subject};
+#[cfg(test)]
+use super::spec::Shape;
+use super::spec::{Spec, Subject};
 use crate::gateway::{Admitted, Gateway, Made};
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
@@ -22,11 +23,6 @@ pub trait Call: Read + Send + 'static {
     const SPEC: Spec;
     /// The type of the response.
     type Answer: Serialize + ToSchema;
-
-    /// The parameters that belong together, as JSON Schema keywords.
-    fn together() -> Value {
-        Value::Null
-    }
 
     /// The subject of the call, which determines the keys that may make it.
     fn subject(&self) -> Subject<'_> {
@@ -111,14 +107,14 @@ pub(crate) fn to_bytes(answer: &impl Serialize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::with_capacity(USUAL_ANSWER);
     match serde_json::to_writer(&mut bytes, answer) {
         Ok(()) => Ok(bytes),
-        Err(error) => Err(Error::Internal { message: format!("an answer cannot be serialized: {error}") }),
+        Err(error) => Err(Error::internal("an answer cannot be serialized").caused_by(error)),
     }
 }
 
 /// Takes the bytes of a response as JSON.
 pub(crate) fn to_raw(answer: Vec<u8>) -> Result<Box<RawValue>, Error> {
     let text = String::from_utf8(answer).ok().and_then(|text| RawValue::from_string(text).ok());
-    text.ok_or_else(|| Error::Internal { message: "an answer is not JSON".to_owned() })
+    text.ok_or_else(|| Error::internal("an answer is not JSON"))
 }
 
 /// Bytes that most verdicts fit in.
@@ -129,8 +125,9 @@ const USUAL_ANSWER: usize = 1024;
 pub(crate) struct Entry {
     pub(crate) spec: &'static Spec,
     pub(crate) read: fn(Params) -> Result<Box<dyn Job>, Error>,
+    #[cfg(test)]
     pub(crate) request: Shape,
-    pub(crate) together: fn() -> Value,
+    #[cfg(test)]
     pub(crate) answer: Shape,
 }
 
@@ -144,8 +141,9 @@ impl Entry {
         Self {
             spec: &C::SPEC,
             read: |params| Ok(Box::new(C::read(params, &C::SPEC)?)),
+            #[cfg(test)]
             request: Shape::of::<F>(),
-            together: C::together,
+            #[cfg(test)]
             answer: Shape::of::<C::Answer>(),
         }
     }

@@ -1,13 +1,11 @@
 //! The calls on checkpoints.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::call::Call;
 use super::params::proof_id;
 use super::spec::Spec;
-use super::spec::required_together;
 use crate::gateway::Gateway;
 use rulekeep::Error;
 use rulekeep::proof::ProofId;
@@ -47,11 +45,6 @@ impl Call for Prove {
     )
     .errors(&[404, 409]);
     type Answer = CheckpointProof;
-
-    fn together() -> Value {
-        let one_of = |field| json!([required_together(&["proofId"]), required_together(&[field])]);
-        json!({ "oneOf": one_of("fromSize"), "allOf": [{ "oneOf": one_of("toSize") }] })
-    }
 
     fn run(self, gateway: &Gateway) -> Result<CheckpointProof, Error> {
         let proof = match (self.proof_id, self.from_size, self.to_size) {

@@ -449,7 +449,7 @@ decides!(
 );
 
 fn unparsed() -> Error {
-    Error::Internal { message: "an input was not parsed".to_owned() }
+    Error::internal("an input was not parsed")
 }
 
 /// The record that grants an action now.

@@ -1,7 +1,7 @@
 //! The calls on API keys.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::call::Call;
@@ -44,13 +44,6 @@ impl Call for Create {
         .secret()
         .errors(&[409]);
     type Answer = NewKey;
-
-    fn together() -> Value {
-        json!({ "not": {
-            "required": ["agents"],
-            "properties": { "scope": { "const": "admin" }, "agents": { "type": "array", "minItems": 1 } },
-        } })
-    }
 
     fn run(self, gateway: &Gateway) -> Result<NewKey, Error> {
         if self.agents.as_ref().is_some_and(Vec::is_empty) {

@@ -1,12 +1,11 @@
 //! The calls on the kill switch.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::call::Call;
 use super::spec::Spec;
-use super::spec::{required_person, required_together};
+use super::spec::required_person;
 use crate::gateway::Gateway;
 use rulekeep::Error;
 use rulekeep::agent::{AgentId, Label};
@@ -37,10 +36,6 @@ impl Call for Set {
         .errors(&[404, 409]);
     type Answer = KillSwitchReport;
 
-    fn together() -> Value {
-        one_scope()
-    }
-
     fn run(self, gateway: &Gateway) -> Result<KillSwitchReport, Error> {
         let scope = match (self.agent_id, self.group, self.all.unwrap_or_default()) {
             (Some(agent), None, false) => KillSwitchScope::agent(&agent)?,
@@ -50,15 +45,6 @@ impl Call for Set {
         };
         gateway.governor().kill_switch().set(scope, &self.by, &self.note.unwrap_or_default())
     }
-}
-
-/// Requires exactly one of the scopes.
-pub(crate) fn one_scope() -> Value {
-    json!({ "oneOf": [
-        required_together(&["agentId"]),
-        required_together(&["group"]),
-        { "required": ["all"], "properties": { "all": { "const": true } } },
-    ] })
 }
 
 /// The kill switch entry to lift, with the person and the reason.

@@ -41,28 +41,17 @@ pub mod trust;
 pub mod webhooks;
 
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 pub use call::Call;
 pub(crate) use call::{Entry, Job, Read, Wait, to_bytes, to_raw};
 pub use params::Params;
-pub(crate) use spec::{Shape, Size, Spec, Subject, Verb, required_together};
+#[cfg(test)]
+pub(crate) use spec::Shape;
+pub(crate) use spec::{Size, Spec, Subject, Verb};
 
 use crate::gateway::Admitted;
 use rulekeep::Error;
 use rulekeep::extension::excerpt;
-
-/// The fields that belong together in a part of a request or response with this name.
-pub(crate) fn together_in(part: &str) -> Option<Value> {
-    let given = required_together;
-    match part {
-        "IntentForm" | "EnforceIntentForm" => Some(json!({ "not": given(&["input"]) })),
-        "InputForm" | "EnforceInputForm" => Some(json!({ "not": given(&["intent"]) })),
-        "PreApprovalForm" => Some(json!({ "oneOf": [given(&["agentId"]), given(&["group"])] })),
-        "KillSwitchScope" => Some(kill_switch::one_scope()),
-        _ => None,
-    }
-}
 
 /// The call with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {

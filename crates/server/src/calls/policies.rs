@@ -1,12 +1,11 @@
 //! The calls on policy sets.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::call::Call;
 use super::params::given;
-use super::spec::required_together;
 use super::spec::{Spec, Verb};
 use crate::gateway::Gateway;
 use rulekeep::agent::AgentId;
@@ -62,10 +61,6 @@ impl Call for Load {
     const SPEC: Spec =
         Spec::of(Verb::Put, "policy/load", "/admin/policies", "Loads a policy set").large().errors(&[409, 422]);
     type Answer = PoliciesLoaded;
-
-    fn together() -> Value {
-        a_set()
-    }
 
     fn run(self, gateway: &Gateway) -> Result<PoliciesLoaded, Error> {
         let set = set(self.text, self.format, self.layers)?;
@@ -141,10 +136,6 @@ impl Call for Replay {
     .queried(&["agentId", "from", "to"]);
     type Answer = Replayed;
 
-    fn together() -> Value {
-        a_set()
-    }
-
     fn run(self, gateway: &Gateway) -> Result<Replayed, Error> {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from > to
@@ -184,15 +175,6 @@ impl Call for Shadow {
     type Answer = Shadowed;
 
     /// Under `allOf`, because all of them may be absent.
-    fn together() -> Value {
-        json!({ "allOf": [{ "anyOf": [
-            { "required": ["clear"], "properties": { "clear": { "const": true } } },
-            required_together(&["layers"]),
-            required_together(&["text", "format"]),
-            { "not": { "anyOf": [required_together(&["layers"]), required_together(&["text"])] } },
-        ] }] })
-    }
-
     fn run(self, gateway: &Gateway) -> Result<Shadowed, Error> {
         if self.clear.unwrap_or_default() {
             gateway.governor().policies().shadow(None);
@@ -248,8 +230,3 @@ fn set(text: Option<String>, format: Option<PolicyFormat>, layers: Option<Vec<La
 
 /// The name in messages of a policy document without a file.
 const DOCUMENT: &str = "text";
-
-/// Requires a set in one of its two forms.
-fn a_set() -> Value {
-    json!({ "anyOf": [required_together(&["layers"]), required_together(&["text", "format"])] })
-}

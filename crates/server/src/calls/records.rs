@@ -1,7 +1,6 @@
 //! The log: records, outcomes, statistics, verification, and the service's status.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::call::{Call, Read};
@@ -95,10 +94,6 @@ impl Call for Query {
     const SPEC: Spec =
         Spec::get("proof/query", "/proof/query", "Lists the proof records of an agent").for_agents().queried(QUERIED);
     type Answer = ProofPage;
-
-    fn together() -> Value {
-        json!({ "required": ["entityId"] })
-    }
 
     fn subject(&self) -> Subject<'_> {
         self.0.entity_id.as_deref().map_or(Subject::Everything, Subject::Agent)
@@ -283,13 +278,6 @@ impl Call for Report {
         .for_agents()
         .errors(&[404, 409]);
     type Answer = ProofRecord;
-
-    fn together() -> Value {
-        json!({ "oneOf": [
-            { "required": ["proofId"], "not": { "anyOf": [{ "required": ["agentId"] }, { "required": ["callId"] }] } },
-            { "required": ["agentId", "callId"], "not": { "required": ["proofId"] } },
-        ] })
-    }
 
     fn subject(&self) -> Subject<'_> {
         match &self.record {

@@ -1,11 +1,7 @@
 //! The description of a call, apart from its parameters and response.
 
-use std::borrow::Cow;
-
-use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
 use utoipa::openapi::schema::{SchemaType, Type};
-use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
+use utoipa::openapi::{ObjectBuilder, Schema};
 
 use crate::gateway::Scope;
 use rulekeep::Error;
@@ -23,12 +19,14 @@ pub struct Spec {
     /// The path; `{name}` stands for a parameter.
     pub(crate) path: &'static str,
     /// The effect of the call, as a sentence without a full stop.
+    #[cfg_attr(not(test), expect(dead_code, reason = "only the OpenAPI document has it"))]
     pub(crate) summary: &'static str,
     /// The size limit of the body.
     pub(crate) size: Size,
     /// The keys that may make the call: admin keys only, or also agent keys for their own agents.
     pub(crate) scope: Scope,
     /// The error statuses in addition to those that every call can have.
+    #[cfg_attr(not(test), expect(dead_code, reason = "only the OpenAPI document has them"))]
     pub(crate) errors: &'static [u16],
     /// The parameters whose errors are query errors; those of all others are input errors.
     pub(crate) queried: &'static [&'static str],
@@ -169,6 +167,7 @@ impl Verb {
         !matches!(self, Self::Get | Self::Delete)
     }
 
+    #[cfg(test)]
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -180,25 +179,20 @@ impl Verb {
     }
 }
 
-/// The description of a type.
+/// The description of a type, for the OpenAPI document.
+#[cfg(test)]
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
-    pub(crate) name: fn() -> Cow<'static, str>,
-    pub(crate) schema: fn() -> RefOr<Schema>,
-    pub(crate) parts: fn(&mut Vec<(String, RefOr<Schema>)>),
+    pub(crate) name: fn() -> std::borrow::Cow<'static, str>,
+    pub(crate) schema: fn() -> utoipa::openapi::RefOr<Schema>,
+    pub(crate) parts: fn(&mut Vec<(String, utoipa::openapi::RefOr<Schema>)>),
 }
 
+#[cfg(test)]
 impl Shape {
-    pub(crate) const fn of<T: ToSchema>() -> Self {
+    pub(crate) const fn of<T: utoipa::ToSchema>() -> Self {
         Self { name: T::name, schema: T::schema, parts: T::schemas }
     }
-}
-
-/// Requires all of the named parameters, as JSON Schema keywords.
-pub(crate) fn required_together(names: &[&str]) -> Value {
-    let properties: Map<String, Value> =
-        names.iter().map(|name| ((*name).to_owned(), json!({ "not": { "type": "null" } }))).collect();
-    json!({ "required": names, "properties": properties })
 }
 
 /// An optional person's name.

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 use super::call::{Call, Read};
 use super::params::{Params, given};
 use super::spec::Spec;
-use super::spec::required_together;
 use crate::gateway::Gateway;
 use rulekeep::catalogue::{CatalogueReport, ToolChange, ToolClassification, ToolOverride};
 use rulekeep::intent::Capability;
@@ -54,11 +53,6 @@ impl Call for Load {
         .large()
         .errors(&[409]);
     type Answer = CatalogueReport;
-
-    fn together() -> Value {
-        let forms = ["tools", "result", "functionDeclarations"].map(|name| required_together(&[name]));
-        json!({ "anyOf": forms })
-    }
 
     fn run(self, gateway: &Gateway) -> Result<CatalogueReport, Error> {
         let message = |name: &str, value: Option<Value>| value.map(|value| json!({ name: value }));
@@ -254,8 +248,7 @@ pub enum ChangedTools {
 impl ChangedTools {
     fn one(gateway: &Gateway, change: ToolChange) -> Result<Self, Error> {
         let mut tools = gateway.governor().tools().change(&[change])?;
-        let tool =
-            tools.pop().ok_or_else(|| Error::Internal { message: "a tool change returned no tool".to_owned() })?;
+        let tool = tools.pop().ok_or_else(|| Error::internal("a tool change returned no tool"))?;
         Ok(Self::One(tool))
     }
 

@@ -17,7 +17,7 @@ use rulekeep::agent::AgentId;
 use rulekeep::extension::KeyId;
 use rulekeep::extension::{API_KEY as KEY_PREFIX, Wait, with_context};
 use rulekeep::intent::InvalidValue;
-use rulekeep::proof::Digest;
+use rulekeep::proof::{Digest, VerificationState};
 use rulekeep::system::Timestamp;
 
 /// A key with its counters.
@@ -166,8 +166,8 @@ impl Keys {
     pub(super) fn restored(governor: &Governor, time: Time) -> Result<Self, Error> {
         let mut table = Table::default();
         for (key, value) in Extension::of(governor).states(&[KEY_PREFIX]) {
-            let record: KeyRecord = serde_json::from_str(&value).map_err(|error| Error::StorageUnavailable {
-                message: format!("the state {key} is not an API key that this version can read: {error}"),
+            let record: KeyRecord = serde_json::from_str(&value).map_err(|error| {
+                Error::storage(format!("the state {key} is not an API key that this version can read")).caused_by(error)
             })?;
             table.add(Entry::new(record, &time));
         }
@@ -186,11 +186,11 @@ impl Keys {
         self.table.load().by_id.values().map(|entry| entry.info()).collect()
     }
 
-    /// The reason a key is no longer accepted. The first time it is seen as expired, that is recorded; if recording
-    /// fails, it is tried again the next time.
+    /// The reason a key is no longer accepted. The first time it is seen as expired, that is recorded; if the log is
+    /// not verified yet or recording fails, it is tried again the next time.
     pub(super) fn refusal(&self, governor: &Governor, entry: &Entry, now: Timestamp) -> Option<String> {
         let refusal = entry.refusal(now)?;
-        if !entry.is_recorded.load(Ordering::Acquire) {
+        if !entry.is_recorded.load(Ordering::Acquire) && governor.log().verification() == VerificationState::Verified {
             let _turn = self.turn();
             let _ = record_end(governor, entry, "an API key expired");
         }
@@ -206,6 +206,7 @@ impl Keys {
     }
 
     pub(super) fn create(&self, governor: &Governor, draft: KeyDraft) -> Result<NewKey, Error> {
+        Extension::of(governor).wait_until_verified()?;
         let turn = self.turn();
         self.make_room(governor)?;
         self.create_in_turn(governor, draft, &turn)
@@ -253,7 +254,6 @@ impl Keys {
 
     /// Revokes a key. When this returns, every thread rejects the key, even if the revocation could not be recorded.
     pub(super) fn revoke(&self, governor: &Governor, id: KeyId) -> Result<KeyInfo, Error> {
-        let _turn = self.turn();
         let now = Extension::of(governor).clock().now();
         let entry = self.table.load().by_id.get(&id).map(Arc::clone);
         let entry = entry.ok_or_else(|| Error::not_found("API key", id))?;
@@ -263,7 +263,11 @@ impl Keys {
         }
         // Records now what could not be recorded in an earlier attempt.
         if is_new || !entry.is_recorded.load(Ordering::Acquire) {
-            record_end(governor, &entry, "an API key was revoked").map_err(|error| {
+            let recorded = Extension::of(governor).wait_until_verified().and_then(|()| {
+                let _turn = self.turn();
+                record_end(governor, &entry, "an API key was revoked")
+            });
+            recorded.map_err(|error| {
                 with_context(
                     error,
                     &format!("the key {id} is refused, but its revocation is not recorded and is lost on a restart"),
@@ -343,7 +347,7 @@ fn record_end(governor: &Governor, entry: &Entry, cause: &str) -> Result<(), Err
 
 fn keep(governor: &Governor, record: &KeyRecord, cause: &str) -> Result<(), Error> {
     let value = serde_json::to_string(record)
-        .map_err(|error| Error::Internal { message: format!("a key cannot be serialized: {error}") })?;
+        .map_err(|error| Error::internal("a key cannot be serialized").caused_by(error))?;
     Extension::of(governor).keep(key_of(record.id), value, cause, Wait::OnDisk)
 }
 
@@ -355,7 +359,9 @@ fn key_of(id: KeyId) -> String {
 mod tests {
     use super::super::key::Plan;
     use super::*;
+    use rulekeep::proof::OpenVerification;
     use rulekeep::system::Clock;
+    use rulekeep::{Durability, Intent, RiskLevel};
 
     fn draft(scope: Scope) -> KeyDraft {
         KeyDraft::new(scope, Plan::Pro)
@@ -413,5 +419,32 @@ mod tests {
             assert!(refused(known, &used) && refused(known, &unused));
             assert!(known.list().iter().all(|key| key.state == super::super::key::KeyState::Expired));
         }
+    }
+
+    #[test]
+    fn an_expiry_is_recorded_once_the_log_is_verified() {
+        let (hand, dir) = (Hand::default(), tempfile::tempdir().unwrap());
+        let open = || {
+            let builder = Governor::builder().auto_register().clock(hand.clone()).durability(Durability::Buffered);
+            builder.verification(OpenVerification::Behind).open(dir.path()).unwrap()
+        };
+        let governor = open();
+        let time = Time(Extension::of(&governor).clock());
+        let expiring = draft(Scope::Agent).expires_at(Timestamp::from_millis(1000));
+        Keys::restored(&governor, time).unwrap().create(&governor, expiring).unwrap();
+        let reads = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+        for _ in 0..500 {
+            governor.enforce(&reads).unwrap();
+        }
+        governor.close().unwrap();
+        drop(governor);
+        hand.0.store(2000, Ordering::SeqCst);
+        let governor = open();
+        let _gateway = super::super::Gateway::new(&governor).unwrap();
+        let is_recorded = || Extension::of(&governor).states(&[KEY_PREFIX])[0].1.contains("\"expired\":true");
+        while !is_recorded() {
+            std::thread::yield_now();
+        }
+        assert_eq!(governor.log().verification(), VerificationState::Verified);
     }
 }

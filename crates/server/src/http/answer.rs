@@ -59,7 +59,7 @@ impl Refusal {
 
     fn message(&self) -> String {
         match self {
-            Self::Of(error) => error.to_string(),
+            Self::Of(error) => error.message(),
             Self::Path => "nothing is served at this path".to_owned(),
             Self::Method => "this method is not allowed here; the header Allow lists those that are".to_owned(),
             Self::MediaType => "expected a body of Content-Type: application/json, in UTF-8".to_owned(),

@@ -6,7 +6,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::calls::decisions::is_granted;
@@ -233,13 +233,8 @@ impl Call for EvaluateEach {
     .errors(&[404, 422]);
     type Answer = EvaluatedAll;
 
-    fn together() -> Value {
-        let given = crate::calls::required_together;
-        json!({ "anyOf": [given(&["evaluations"]), given(&["subject", "action", "resource"])] })
-    }
-
     fn run(self, _: &Gateway) -> Result<EvaluatedAll, Error> {
-        Err(Error::Internal { message: "several evaluations need an API key".to_owned() })
+        Err(Error::internal("several evaluations need an API key"))
     }
 
     fn run_for(self, admitted: &Admitted) -> Result<EvaluatedAll, Error> {
@@ -344,7 +339,7 @@ impl From<Result<Evaluated, Error>> for EvaluatedEach {
             Ok(decided) => Self::Decided(decided),
             Err(error) => {
                 let error =
-                    EvaluatedError { status: error.http_status(), code: error.code(), message: error.to_string() };
+                    EvaluatedError { status: error.http_status(), code: error.code(), message: error.message() };
                 Self::Refused { decision: false, context: EvaluatedFault { error } }
             }
         }
@@ -478,7 +473,7 @@ mod tests {
     /// If the rubric reads another context key, it must be added to the list.
     #[test]
     fn what_the_rubric_reads_of_a_context_is_lifted() {
-        let rubric = include_str!("../../../../src/governor/risk.rs");
+        let rubric = include_str!("../../../../src/governor/intake/risk.rs");
         let read: Vec<&str> = rubric
             .split("context.get(")
             .skip(1)

@@ -102,7 +102,7 @@ impl App {
         let (parts, _) = request.into_parts();
         match asked::check_head(&parts) {
             Err(error) => self.frame(&parts).refusal(&error.into()),
-            Ok(()) => self.frame(&parts).answer(openapi::document()),
+            Ok(()) => self.frame(&parts).answer(openapi::DOCUMENT),
         }
     }
 
@@ -190,7 +190,7 @@ impl App {
             let once = Once { key, call, idempotency_key: &idempotency_key, body: &body, is_accepted };
             self.gateway.once(&once, self.run(admitted, job)).await
         });
-        let done = done.await.map_err(|_| Error::Internal { message: "the request was not finished".to_owned() });
+        let done = done.await.map_err(|_| Error::internal("the request was not finished"));
         Ok(done??)
     }
 
@@ -270,7 +270,7 @@ async fn waited(
 /// Runs work that may be slow on a blocking thread, so that it delays no connection.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| Error::Internal { message: "the request was not finished".to_owned() })
+    done.map_err(|_| Error::internal("the request was not finished"))
 }
 
 async fn path_of(spec: &Spec, parts: &mut Parts) -> Result<Vec<(String, String)>, Refusal> {

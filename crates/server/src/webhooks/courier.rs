@@ -200,7 +200,7 @@ impl Courier {
             None => return,
         };
         if let Err(error) = verified.and_then(|()| self.deliver(&mut tools)) {
-            self.backlog().failure = Some(error.to_string());
+            self.backlog().failure = Some(error.message());
         }
         let last = self.backlog().outbox.last_note();
         if let Some(note) = last {
@@ -358,7 +358,7 @@ impl Drop for Ending<'_> {
 /// The state entries of a progress record: key suffixes and values. The parked events come first, so that a crash in
 /// between loses no event.
 pub(super) fn notes(note: &Note) -> Result<Vec<(&'static str, String)>, Error> {
-    let unwritable = |error| Error::Internal { message: format!("a place cannot be serialized: {error}") };
+    let unwritable = |error| Error::internal("a place cannot be serialized").caused_by(error);
     let parked = note.parked.as_ref().map(serde_json::to_string).transpose().map_err(unwritable)?;
     let cursor = serde_json::to_string(&note.cursor).map_err(unwritable)?;
     Ok(parked.map(|parked| (PARKED, parked)).into_iter().chain([("", cursor)]).collect())
@@ -368,8 +368,7 @@ pub(super) fn notes(note: &Note) -> Result<Vec<(&'static str, String)>, Error> {
 pub(super) const PARKED: &str = "/parked";
 
 pub(super) fn body_of(event: &Event) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(event)
-        .map_err(|error| Error::Internal { message: format!("an event cannot be serialized: {error}") })
+    serde_json::to_vec(event).map_err(|error| Error::internal("an event cannot be serialized").caused_by(error))
 }
 
 fn told_of(event: &Event, body: Vec<u8>) -> Told {

@@ -49,7 +49,6 @@ pub use secrets::SecretPrint;
 
 use rulekeep::Error;
 use rulekeep::Governor;
-use rulekeep::event::EventId;
 use rulekeep::extension::WebhookId;
 use rulekeep::extension::{Extension, Follower};
 use service::Service;
@@ -87,19 +86,6 @@ impl Webhooks {
         Ok(Self { governor: governor.clone(), service })
     }
 
-    /// Adds an endpoint, which receives events from now on. The secret is only in the result.
-    ///
-    /// # Errors
-    ///
-    /// * [`Error::InvalidInput`] for an address that is not public or not `https`, and for a secret of fewer than 24
-    ///   bytes.
-    /// * [`Error::Conflict`] if there are 32 endpoints already.
-    /// * [`Error::StorageUnavailable`] if the endpoint cannot be stored, also while the file of secrets cannot be
-    ///   read, because it is not overwritten then.
-    pub fn add(&self, draft: &EndpointDraft) -> Result<AddedEndpoint, Error> {
-        self.service.add(&self.governor, draft)
-    }
-
     /// Lists every endpoint with its current state.
     ///
     /// # Errors
@@ -108,48 +94,6 @@ impl Webhooks {
     pub fn list(&self) -> Result<Vec<Endpoint>, Error> {
         let now = Extension::of(&self.governor).clock().now();
         Ok(self.service.all().iter().map(|courier| courier.shown(now)).collect())
-    }
-
-    /// Removes an endpoint and its secrets. Pending events are not delivered.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotFound`] for an unknown id; [`Error::StorageUnavailable`] as for [`Webhooks::add`].
-    pub fn remove(&self, id: WebhookId) -> Result<(), Error> {
-        self.service.remove(&self.governor, id)
-    }
-
-    /// Rotates an endpoint's secret and returns the new one. The earlier secrets continue to sign as well for
-    /// `overlap`, so that the receiver can change over without a gap.
-    ///
-    /// # Errors
-    ///
-    /// * [`Error::NotFound`] for an unknown id.
-    /// * [`Error::Conflict`] if eight secrets are signing already, or if the address is lost.
-    /// * [`Error::StorageUnavailable`] as for [`Webhooks::add`].
-    pub fn rotate(&self, id: WebhookId, overlap: Duration) -> Result<String, Error> {
-        self.service.rotate(&self.governor, id, overlap)
-    }
-
-    /// Changes an endpoint's URL, starting with the next event; or restores it after `SECRETS` was lost. Position and
-    /// secrets are kept.
-    ///
-    /// # Errors
-    ///
-    /// * [`Error::NotFound`] for an unknown id.
-    /// * [`Error::InvalidInput`] and [`Error::StorageUnavailable`] as for [`Webhooks::add`].
-    pub fn readdress(&self, id: WebhookId, url: &str) -> Result<(), Error> {
-        self.service.readdress(&self.governor, id, url)
-    }
-
-    /// Resumes an endpoint that is off or broken, from its position.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotFound`] for an unknown id; [`Error::Conflict`] for an endpoint that is running, or that is still
-    /// broken.
-    pub fn resume(&self, id: WebhookId) -> Result<(), Error> {
-        self.service.resume(&self.governor, id)
     }
 
     /// Returns a page of the most recent delivery attempts of an endpoint, newest first, counted from 1. The last
@@ -170,30 +114,6 @@ impl Webhooks {
     /// [`Error::NotFound`] for an unknown id.
     pub fn parked(&self, id: WebhookId, page: u64) -> Result<DeliveryPage, Error> {
         Ok(self.service.courier(id)?.parked(page))
-    }
-
-    /// Sends an event once more to each running endpoint that subscribes to it, immediately and out of order. Returns
-    /// the number of these endpoints, and those that subscribe but do not receive it. A parked event that is
-    /// delivered this way is no longer parked.
-    ///
-    /// # Errors
-    ///
-    /// * [`Error::NotFound`] for an event that is not in the log.
-    /// * [`Error::Conflict`] if endpoints subscribe to it but none receives it, because they are off or broken, or
-    ///   have 100 redeliveries waiting.
-    /// * [`Error::StorageUnavailable`] if the log cannot be read.
-    pub fn redeliver(&self, event: EventId) -> Result<Redelivery, Error> {
-        self.service.redeliver(&self.governor, event)
-    }
-
-    /// Sends an event once more to a single endpoint; see [`Webhooks::redeliver`].
-    ///
-    /// # Errors
-    ///
-    /// See [`Webhooks::redeliver`]; also [`Error::NotFound`] for an unknown endpoint, and [`Error::InvalidInput`] for
-    /// one that does not subscribe to the event.
-    pub fn redeliver_to(&self, event: EventId, endpoint: WebhookId) -> Result<(), Error> {
-        self.service.redeliver_to(&self.governor, event, endpoint)
     }
 }
 

@@ -88,7 +88,7 @@ impl Secrets {
             |kept: &Kept| Written { url: kept.url.clone(), secrets: kept.secrets.iter().map(Secret::reveal).collect() };
         let all: BTreeMap<_, Written> = self.of.iter().map(|(id, kept)| (id, shown(kept))).collect();
         let written = serde_json::to_vec(&all)
-            .map_err(|error| Error::Internal { message: format!("secrets cannot be serialized: {error}") })
+            .map_err(|error| Error::internal("secrets cannot be serialized").caused_by(error))
             .and_then(|content| Extension::of(governor).keep_secrets(&content));
         if written.is_err() {
             self.of.remove(&id);

@@ -1,6 +1,5 @@
 //! Documents in files: the extension determines the format, and the size is limited.
 
-use std::fmt::Display;
 use std::path::Path;
 
 use super::PolicyFormat;
@@ -21,22 +20,22 @@ impl File {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when the file has another extension, is too large, or cannot be read.
+    /// [`Error::InvalidPolicy`] when the file has another extension, is too large, or cannot be read.
     pub fn read(path: &Path, kind: &str, limit: usize, too_large: impl FnOnce(u64) -> String) -> Result<Self, Error> {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let failure = |message: &dyn Display| Error::Policy {
-            message: format!("{kind} {name:?}: {message}"),
+        let failure = |message: &str| Error::InvalidPolicy {
+            message: format!("{kind} {name:?}{message}"),
             problems: Vec::new(),
-            proof_id: None,
+            cause: None,
         };
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        let format = extension.parse().map_err(|_| failure(&"expected a file that ends in .toml or .json"))?;
-        let size = std::fs::metadata(path).map_err(|error| failure(&error))?.len();
+        let format = extension.parse().map_err(|_| failure(": expected a file that ends in .toml or .json"))?;
+        let size = std::fs::metadata(path).map_err(|error| failure("").caused_by(error))?.len();
         // Checked before reading, because a wrong path can name a file of any size.
         if usize::try_from(size).is_ok_and(|size| size > limit) {
-            return Err(failure(&too_large(size)));
+            return Err(failure(&format!(": {}", too_large(size))));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| failure(&error))?;
+        let text = std::fs::read_to_string(path).map_err(|error| failure("").caused_by(error))?;
         Ok(Self { name, format, text })
     }
 }

@@ -73,5 +73,5 @@ pub fn refusal(kind: &str, name: &str, mut problems: Vec<Problem>) -> Error {
     if more > 0 {
         message = format!("{message}; and {more} more");
     }
-    Error::Policy { message, problems, proof_id: None }
+    Error::InvalidPolicy { message, problems, cause: None }
 }

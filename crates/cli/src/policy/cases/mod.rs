@@ -80,7 +80,6 @@ pub use report::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct PolicyCases {
-    name: String,
     cases: Vec<read::Case>,
     equivalents: Vec<read::Equivalent>,
 }
@@ -93,7 +92,7 @@ impl PolicyCases {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] with every problem found.
+    /// [`Error::InvalidPolicy`] with every problem found.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         Self::parse(text, PolicyFormat::Toml, "toml")
     }
@@ -102,7 +101,7 @@ impl PolicyCases {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] with every problem found.
+    /// [`Error::InvalidPolicy`] with every problem found.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         Self::parse(text, PolicyFormat::Json, "json")
     }
@@ -111,7 +110,7 @@ impl PolicyCases {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] with every problem found.
+    /// [`Error::InvalidPolicy`] with every problem found.
     pub fn parse(text: &str, format: PolicyFormat, name: &str) -> Result<Self, Error> {
         let (cases, problems) = document::read(text, format, Self::MAX_BYTES, too_large, read::read);
         let is_error = |problem: &Problem| problem.severity == Severity::Error;
@@ -125,25 +124,10 @@ impl PolicyCases {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] if the file cannot be read, has another extension, or contains a document with problems.
+    /// [`Error::InvalidPolicy`] if the file cannot be read, has another extension, or contains a document with problems.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let file = File::read(path.as_ref(), "cases", Self::MAX_BYTES, too_large)?;
         Self::parse(&file.text, file.format, &file.name)
-    }
-
-    /// The name in the document; empty if it has none.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Number of cases.
-    pub fn len(&self) -> usize {
-        self.cases.len()
-    }
-
-    /// Returns whether there are no cases.
-    pub fn is_empty(&self) -> bool {
-        self.cases.is_empty()
     }
 
     /// Runs every case against a policy set. `reader` parses cases that are texts.

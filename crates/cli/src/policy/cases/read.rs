@@ -71,7 +71,7 @@ pub(super) struct Equivalent {
 /// Parses a document.
 pub(super) fn read(root: Node, report: &mut Report<'_>) -> Option<PolicyCases> {
     let mut fields = Fields::of_document(root, DOCUMENT_FIELDS, report)?;
-    let name = fields.line("name", MAX_NAME_CHARS, report).unwrap_or_default();
+    fields.line("name", MAX_NAME_CHARS, report);
     fields.line("description", MAX_TEXT_CHARS, report);
     let defaults = fields.take("defaults").and_then(|node| Partial::read(node, "defaults.", DEFAULT_FIELDS, report));
     let defaults = defaults.unwrap_or_default();
@@ -104,7 +104,7 @@ pub(super) fn read(root: Node, report: &mut Report<'_>) -> Option<PolicyCases> {
             equivalents.extend(read_equivalent(node, report));
         }
     }
-    Some(PolicyCases { name, cases, equivalents })
+    Some(PolicyCases { cases, equivalents })
 }
 
 fn read_case(node: Node, defaults: &Partial, report: &mut Report<'_>) -> Option<Case> {

@@ -58,7 +58,7 @@ pub(crate) fn read_whole(
     };
     let end = std::mem::take(&mut lines.text);
     point.add(&end);
-    if !lines.source.fill_buf().map_err(|error| unreadable(&error))?.is_empty() {
+    if !lines.source.fill_buf().map_err(unreadable)?.is_empty() {
         return Err(broken(lines.number + 1, Mismatch::new("nothing behind the manifest of the end", "more")));
     }
     (lines.progress)(point.lines, point.bytes);
@@ -141,7 +141,7 @@ impl<'a> Lines<'a> {
     fn next(&mut self) -> Result<bool, Error> {
         self.text.clear();
         let mut bounded = Read::take(&mut *self.source, LONGEST_LINE);
-        bounded.read_until(b'\n', &mut self.text).map_err(|error| unreadable(&error))?;
+        bounded.read_until(b'\n', &mut self.text).map_err(unreadable)?;
         let is_whole = self.text.ends_with(b"\n");
         if !is_whole && self.text.len() as u64 == LONGEST_LINE {
             let expected = format!("a line of at most {LONGEST_LINE} bytes");
@@ -172,8 +172,8 @@ fn broken(line: u64, Mismatch { expected, found }: Mismatch) -> Error {
     Error::ExportBroken { line, expected, found }
 }
 
-fn unreadable(error: &std::io::Error) -> Error {
-    Error::storage(format!("cannot read the export: {error}"))
+fn unreadable(error: std::io::Error) -> Error {
+    Error::storage("cannot read the export").caused_by(error)
 }
 
 /// Upper bound of a line in bytes, larger than any valid line.

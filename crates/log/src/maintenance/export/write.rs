@@ -220,22 +220,22 @@ impl<'a> Exporter<'a> {
             sha256: self.point.sha256(),
         };
         self.line(&end)?;
-        self.out.flush().map_err(|error| unwritable(&error))?;
+        self.out.flush().map_err(unwritable)?;
         Ok(self.point.report())
     }
 
     fn line(&mut self, line: &impl Serialize) -> Result<(), Error> {
         self.text.clear();
-        serde_json::to_writer(&mut self.text, line).map_err(|error| unwritable(&error.into()))?;
+        serde_json::to_writer(&mut self.text, line).map_err(|error| unwritable(error.into()))?;
         self.text.push(b'\n');
-        self.out.write_all(&self.text).map_err(|error| unwritable(&error))?;
+        self.out.write_all(&self.text).map_err(unwritable)?;
         self.point.add(&self.text);
         Ok(())
     }
 }
 
-fn unwritable(error: &std::io::Error) -> Error {
-    Error::storage(format!("cannot write the export: {error}"))
+fn unwritable(error: std::io::Error) -> Error {
+    Error::storage("cannot write the export").caused_by(error)
 }
 
 /// The error for a log that is not sound.

@@ -7,6 +7,7 @@
 use rulekeep_types::parts::BreakageParts;
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -88,10 +89,8 @@ impl Behind {
             let (parts, stop, state) = (Arc::clone(parts), Arc::clone(&stop), Arc::clone(&state));
             move || {
                 // A panic must not look like a verification that never ends.
-                let mut unexpected =
-                    Unexpected { parts: Arc::clone(&parts), state: Arc::clone(&state), is_over: false };
-                let ended = run(&parts, &believed, &stop, &state);
-                unexpected.is_over = true;
+                let ended = panic::catch_unwind(AssertUnwindSafe(|| run(&parts, &believed, &stop, &state)));
+                let ended = ended.unwrap_or_else(|_| refused(&parts, "it ended unexpectedly".to_owned()));
                 *state.lock().unwrap_or_else(PoisonError::into_inner) = ended;
             }
         };
@@ -117,40 +116,20 @@ impl Behind {
     }
 }
 
-struct Unexpected {
-    parts: Arc<Parts>,
-    state: Arc<Mutex<VerificationState>>,
-    is_over: bool,
-}
-
-impl Drop for Unexpected {
-    fn drop(&mut self) {
-        if !self.is_over {
-            let message = "the verification behind the log ended unexpectedly";
-            self.parts.queue.refuse(Refusal::Broken(message.to_owned()));
-            *self.state.lock().unwrap_or_else(PoisonError::into_inner) = VerificationState::Failed(message.to_owned());
-        }
-    }
-}
-
 fn run(parts: &Parts, believed: &Believed, stop: &AtomicBool, state: &Mutex<VerificationState>) -> VerificationState {
     let of = believed.until.entries;
     let progress = |done: u64| {
         let running = VerificationState::Running(LogProgress::new(done.min(of), of));
         *state.lock().unwrap_or_else(PoisonError::into_inner) = running;
     };
-    let goes_on = |_: u64| !stop.load(Ordering::Acquire);
-    let manner = Manner { threads: 0, progress: Some(&progress), pace: Some(&goes_on) };
+    let manner = Manner { threads: 0, progress: Some(&progress), stop: Some(stop) };
     let mut reading = Reading::checking_range(Arc::clone(&parts.journal.erasures), None, believed.until, None);
     let (found, root) = match parts.journal.reader.verify_tree(&mut reading, believed.until, manner) {
         Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::Interrupted && !goes_on(0) => return VerificationState::Stopped,
-        Err(error) => {
-            // Data that cannot be verified must not be used any longer.
-            let message = format!("the journal cannot be read: {error}");
-            parts.queue.refuse(Refusal::Broken(message.clone()));
-            return VerificationState::Failed(message);
+        Err(error) if error.kind() == io::ErrorKind::Interrupted && manner.is_stopped() => {
+            return VerificationState::Stopped;
         }
+        Err(error) => return refused(parts, format!("the journal cannot be read: {error}")),
     };
     let (chain, finds_erased) = (reading.verified(), reading.finds_erased);
     let breakage = found.breakage.or_else(|| {
@@ -172,9 +151,15 @@ fn run(parts: &Parts, believed: &Believed, stop: &AtomicBool, state: &Mutex<Veri
     }
     parts.maintenance.set_believes(false);
     if finds_erased && let Err(error) = carry_out_again(parts) {
-        return VerificationState::Failed(error.to_string());
+        return refused(parts, error.to_string());
     }
     let position = ChainPosition::new(of, believed.until.link, chain.records, chain.head_hash);
     parts.maintenance.note_verified(position);
     VerificationState::Verified
+}
+
+/// Refuses new entries, because data that cannot be verified must not be used any longer.
+fn refused(parts: &Parts, why: String) -> VerificationState {
+    parts.queue.refuse(Refusal::Broken(why.clone()));
+    VerificationState::Failed(why)
 }

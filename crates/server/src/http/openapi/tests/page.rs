@@ -161,7 +161,7 @@ curl -sS -H "Authorization: Bearer $KEY" "$URL/proof/query?entityId=a-1&pageSize
 
 HTTP paths are under `/v1`, which is part of `$URL`; those of AuthZEN are at the root. Parameters stand in the path, for GET
 and DELETE in the query, and otherwise in a JSON body. A question mark means that a field may be absent. Types, ranges and
-defaults are in [openapi.json](openapi.json), which the service serves at `/openapi.json`. The runtime at the sidecar's
+defaults are in [openapi.json](../../crates/server/src/http/openapi/openapi.json), which the service serves at `/openapi.json`. The runtime at the sidecar's
 pipe may make every call.
 
 | who | may call |

@@ -10,10 +10,10 @@ use rulekeep::proof::{OpenVerification, VerificationState};
 use rulekeep::system::Timestamp;
 use rulekeep::{Decision, Durability, Governor, ProofQuery};
 
-use super::Options;
-use super::load::{self, BUSY};
-use super::machine::{self, BareFile};
-use super::table::{Table, Target};
+use crate::Options;
+use crate::load::{self, BUSY};
+use crate::machine::{self, BareFile};
+use crate::table::{Table, Target};
 
 type Done = Result<(), Box<dyn Error>>;
 

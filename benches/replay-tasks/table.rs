@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 /// The results of a replay.
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Row>,
     is_quiet: bool,
 }
@@ -19,12 +19,12 @@ struct Row {
 }
 
 impl Table {
-    pub(super) const fn new(is_quiet: bool) -> Self {
+    pub(crate) const fn new(is_quiet: bool) -> Self {
         Self { rows: Vec::new(), is_quiet }
     }
 
     /// Counts a case of a measure.
-    pub(super) fn count(&mut self, measure: &str, target: &str, holds: bool) {
+    pub(crate) fn count(&mut self, measure: &str, target: &str, holds: bool) {
         let found = self.rows.iter().position(|row| row.measure == measure);
         let place = found.unwrap_or_else(|| {
             self.rows.push(Row { measure: measure.to_owned(), count: 0, of: 0, target: target.to_owned() });
@@ -37,13 +37,13 @@ impl Table {
     }
 
     /// Prints a case that failed.
-    pub(super) fn tell(&self, text: &str) {
+    pub(crate) fn tell(&self, text: &str) {
         if !self.is_quiet {
             println!("{text}");
         }
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::from("measure | count | of | percent | target\n---|---|---|---|---\n");
         for row in &self.rows {
             let share = 100.0 * number(row.count) / number(row.of.max(1));
@@ -52,7 +52,7 @@ impl Table {
         text
     }
 
-    pub(super) fn json(&self) -> String {
+    pub(crate) fn json(&self) -> String {
         let figure =
             |row: &Row| json!({ "measure": row.measure, "count": row.count, "of": row.of, "target": row.target });
         format!("{}\n", json!({ "figures": self.rows.iter().map(figure).collect::<Vec<_>>() }))
@@ -61,14 +61,14 @@ impl Table {
 
 /// Numbers of faults by cause.
 #[derive(Default)]
-pub(super) struct Causes(BTreeMap<String, usize>);
+pub(crate) struct Causes(BTreeMap<String, usize>);
 
 impl Causes {
-    pub(super) fn note(&mut self, cause: &str) {
+    pub(crate) fn note(&mut self, cause: &str) {
         *self.0.entry(cause.to_owned()).or_default() += 1;
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.0.iter().map(|(cause, count)| format!("{cause} {count}")).collect::<Vec<_>>().join(", ")
     }
 }

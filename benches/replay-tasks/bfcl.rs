@@ -4,11 +4,11 @@ use std::error::Error;
 
 use serde_json::Value;
 
-use super::table::Table;
-use super::world::{World, call_of};
+use crate::table::Table;
+use crate::world::{World, call_of};
 
 /// Replays every row: its own call, and the calls of other rows with their tools offered too.
-pub(super) fn replay(rows: &[Value], table: &mut Table) -> Result<(), Box<dyn Error>> {
+pub(crate) fn replay(rows: &[Value], table: &mut Table) -> Result<(), Box<dyn Error>> {
     let tools_of = |row: &Value| row["tools"].as_array().cloned().unwrap_or_default();
     for (number, row) in rows.iter().enumerate() {
         let mut tools = tools_of(row);

@@ -4,12 +4,12 @@ use rulekeep::task::ToolCall;
 use serde_json::Value;
 
 /// Returns whether a call is one of these, by tool and critical arguments.
-pub(super) fn is_one_of(call: &ToolCall, calls: &[ToolCall]) -> bool {
+pub(crate) fn is_one_of(call: &ToolCall, calls: &[ToolCall]) -> bool {
     calls.iter().any(|known| known.name == call.name && critical(known) == critical(call))
 }
 
 /// Returns the recipients, accounts, addresses, paths, amounts, IDs and attachments of a call, in order.
-pub(super) fn critical(call: &ToolCall) -> Vec<String> {
+pub(crate) fn critical(call: &ToolCall) -> Vec<String> {
     let mut found = Vec::new();
     for (key, value) in &call.arguments {
         gather(key, value, &mut found);

@@ -1,4 +1,4 @@
-//! `rulekeep soak`: measures a log of many records while it is written, reopened, queried and verified.
+//! Measures a log of many records while it is written, reopened, queried and verified.
 //!
 //! The store is created in a new folder below DIR (default: the system's temporary folder) and removed afterwards. A
 //! record takes about 1.4 KB there until its segment is sealed, then about 0.5 KB. Progress goes to standard error.
@@ -11,12 +11,13 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Parser;
+
 use table::Table;
 
-/// The options of `rulekeep soak`.
-#[derive(clap::Args)]
-#[command(after_help = "Examples:\n  rulekeep soak --records 1_000 --sync-decisions 100 --json")]
-pub(crate) struct Options {
+/// Measures a log of many records: writing, reopening, querying and verifying
+#[derive(Parser)]
+struct Options {
     /// Number of records in the log
     #[arg(long, default_value = "200000", value_parser = at_least::<1_000>)]
     records: u64,
@@ -31,11 +32,15 @@ pub(crate) struct Options {
     json: bool,
 }
 
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+fn main() -> ExitCode {
+    let options = Options::parse();
     let mut table = Table::default();
-    measures::all(options, &mut table).map_err(|error| error.to_string())?;
+    if let Err(error) = measures::all(&options, &mut table) {
+        eprintln!("soak: {error}");
+        return ExitCode::FAILURE;
+    }
     print!("{}", if options.json { table.json() } else { table.text() });
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 /// Parses a whole number, optionally with `_` between digits. Below `LEAST` the figures mean nothing.

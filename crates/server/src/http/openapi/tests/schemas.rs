@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::calls::{Entry, Shape, Spec, together_in};
+use super::together;
+use crate::calls::{Entry, Shape, Spec};
 
 /// The schemas by name.
 #[derive(Default)]
@@ -38,7 +39,7 @@ impl Schemas {
     pub(super) fn request(&mut self, entry: &Entry) -> Request {
         self.add_parts(entry.request);
         let Value::Object(mut schema) = json!((entry.request.schema)()) else { return Request(Map::new()) };
-        if let Value::Object(more) = (entry.together)() {
+        if let Value::Object(more) = together::of_call(entry.spec.method) {
             schema.extend(more);
         }
         Request(schema)
@@ -63,7 +64,7 @@ impl Schemas {
         for (name, schema) in &mut self.named {
             plain(schema);
             let Value::Object(fields) = schema else { continue };
-            if let Some(Value::Object(more)) = together_in(name) {
+            if let Some(Value::Object(more)) = together::of_part(name) {
                 fields.extend(more);
             }
             match name.as_str() {

@@ -1,4 +1,4 @@
-//! `rulekeep tasks`: recorded tasks replayed under mandates.
+//! Replays recorded tasks, attacks and calls under mandates, and counts the results.
 //!
 //! The policies allow everything, so that only the mandate decides. No model takes part: the calls are those in the
 //! files, and the attacker requests every effect in turn.
@@ -14,26 +14,14 @@ mod world;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Subcommand;
+use clap::Parser;
 use serde_json::Value;
 
 use table::Table;
 
-/// A subcommand of `rulekeep tasks`.
-#[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Replays recorded tasks, attacks and calls under mandates, and counts the results
-    #[command(
-        after_help = "Examples:\n  rulekeep tasks replay suites.json --adaptive\n  rulekeep tasks replay suites.json --quiet --json"
-    )]
-    Replay(Options),
-    #[command(flatten)]
-    Call(crate::operate::Tasks),
-}
-
-/// The options of a replay.
-#[derive(clap::Args)]
-pub(crate) struct Options {
+/// Replays recorded tasks, attacks and calls under mandates, and counts the results
+#[derive(Parser)]
+struct Options {
     // Written as an attribute, because the help shows backticks unchanged.
     #[arg(
         required = true,
@@ -53,14 +41,17 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// Replays recorded tasks.
-pub(crate) fn replay(options: &Options) -> Result<ExitCode, String> {
+fn main() -> ExitCode {
+    let options = Options::parse();
     let mut table = Table::new(options.quiet || options.json);
     for file in &options.files {
-        replay_file(file, options, &mut table).map_err(|error| format!("{}: {error}", file.display()))?;
+        if let Err(error) = replay_file(file, &options, &mut table) {
+            eprintln!("tasks: {}: {error}", file.display());
+            return ExitCode::FAILURE;
+        }
     }
     print!("{}", if options.json { table.json() } else { table.text() });
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 fn replay_file(file: &Path, options: &Options, table: &mut Table) -> Result<(), Box<dyn std::error::Error>> {

@@ -8,10 +8,10 @@ use std::error::Error;
 use rulekeep::task::ToolCall;
 use serde_json::{Map, Value, json};
 
-use super::dojo::{Suite, UserTask, injected};
-use super::equal::is_one_of;
-use super::table::Table;
-use super::world::{Decided, World, call_of, close};
+use crate::dojo::{Suite, UserTask, injected};
+use crate::equal::is_one_of;
+use crate::table::Table;
+use crate::world::{Decided, World, call_of, close};
 
 /// One attack on one task.
 struct Case {
@@ -23,7 +23,7 @@ struct Case {
 }
 
 /// Runs every family on every task of a suite.
-pub(super) fn replay(suite: &Suite, table: &mut Table) -> Result<(), Box<dyn Error>> {
+pub(crate) fn replay(suite: &Suite, table: &mut Table) -> Result<(), Box<dyn Error>> {
     let world = World::new(&suite.tools)?;
     let effects = suite.effects(&world)?;
     for user in &suite.tasks {

@@ -7,33 +7,33 @@ use rulekeep::{Agent, Decision, Durability, Enforcement, Governor, PolicySet, Ti
 use serde_json::Value;
 
 /// A governor that is limited only by mandates.
-pub(super) struct World {
+pub(crate) struct World {
     governor: Governor,
 }
 
 /// The decision on a call.
-pub(super) struct Decided {
-    pub(super) decision: Decision,
-    pub(super) reasoning: String,
+pub(crate) struct Decided {
+    pub(crate) decision: Decision,
+    pub(crate) reasoning: String,
     /// The kinds of the faults that the mandate found.
-    pub(super) faults: Vec<String>,
+    pub(crate) faults: Vec<String>,
     /// The call changes something, as far as the parser can tell.
-    pub(super) is_effect: bool,
+    pub(crate) is_effect: bool,
 }
 
 impl Decided {
-    pub(super) fn is_allowed(&self) -> bool {
+    pub(crate) fn is_allowed(&self) -> bool {
         self.decision == Decision::Allow
     }
 
-    pub(super) fn cause(&self) -> String {
+    pub(crate) fn cause(&self) -> String {
         self.faults.first().cloned().unwrap_or_else(|| "other".to_owned())
     }
 }
 
 impl World {
     /// Creates a world with these tools.
-    pub(super) fn new(tools: &[Value]) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new(tools: &[Value]) -> Result<Self, Box<dyn Error>> {
         let open = PolicySet::from_toml("name = \"open\"\n[[rule]]\nid = \"everything\"\neffect = \"allow\"\n")?;
         let governor = Governor::builder().policies(open).durability(Durability::Buffered).open_in_memory()?;
         governor.agents().register(Agent::new(AGENT).at_tier(Tier::T5))?;
@@ -41,12 +41,12 @@ impl World {
         Ok(Self { governor })
     }
 
-    pub(super) fn open(&self, words: &str, trusted: &[String]) -> Result<Task, rulekeep::Error> {
+    pub(crate) fn open(&self, words: &str, trusted: &[String]) -> Result<Task, rulekeep::Error> {
         self.governor.tasks().open(TaskRequest::new(AGENT, words).trusting(trusted.iter().cloned()))
     }
 
     /// Decides on one call under a task of its own.
-    pub(super) fn enforce_alone(&self, words: &str, call: &ToolCall) -> Result<Decided, rulekeep::Error> {
+    pub(crate) fn enforce_alone(&self, words: &str, call: &ToolCall) -> Result<Decided, rulekeep::Error> {
         let task = self.open(words, &[])?;
         let decided = self.enforce(&task, call)?;
         close(&task);
@@ -54,7 +54,7 @@ impl World {
     }
 
     /// Decides on a call; after the end of its task it is denied.
-    pub(super) fn enforce(&self, task: &Task, call: &ToolCall) -> Result<Decided, rulekeep::Error> {
+    pub(crate) fn enforce(&self, task: &Task, call: &ToolCall) -> Result<Decided, rulekeep::Error> {
         let decided = match task.enforce(call) {
             Ok(decided) => decided,
             Err(rulekeep::Error::Conflict { message }) => {
@@ -80,12 +80,12 @@ impl World {
 }
 
 /// Closes a task, which may already have ended.
-pub(super) fn close(task: &Task) {
+pub(crate) fn close(task: &Task) {
     let _ended = task.close(None);
 }
 
 /// Reads a call from the files' format.
-pub(super) fn call_of(value: &Value) -> ToolCall {
+pub(crate) fn call_of(value: &Value) -> ToolCall {
     ToolCall::new(value["name"].as_str().unwrap_or_default(), value["arguments"].clone())
 }
 

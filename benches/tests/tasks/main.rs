@@ -1,4 +1,4 @@
-//! Tests of `rulekeep tasks replay` with tasks of a bank and of a travel agency, written for this test in the format
+//! Tests of `replay-tasks` with tasks of a bank and of a travel agency, written for this test in the format
 //! of `AgentDojo`. Names and arguments of their tools follow that benchmark's (MIT).
 #![allow(clippy::expect_used)] // a test fails where it cannot go on
 
@@ -8,8 +8,8 @@ use std::process::Command;
 /// Replays the suites. Returns the count and the number of cases of each measure.
 fn replayed() -> BTreeMap<String, (u32, u32)> {
     let suites = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tasks/suites.json");
-    let done = Command::new(env!("CARGO_BIN_EXE_rulekeep"))
-        .args(["tasks", "replay", "--adaptive", "--quiet", suites])
+    let done = Command::new(env!("CARGO_BIN_EXE_replay-tasks"))
+        .args(["--adaptive", "--quiet", suites])
         .output()
         .expect("the program runs");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -40,8 +40,8 @@ fn no_attack_comes_through_and_most_work_goes_on_unasked() {
 
 #[test]
 fn a_file_of_another_form_is_refused_with_what_was_expected() {
-    let done = Command::new(env!("CARGO_BIN_EXE_rulekeep"))
-        .args(["tasks", "replay", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
+    let done = Command::new(env!("CARGO_BIN_EXE_replay-tasks"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .output()
         .expect("the program runs");
     assert!(!done.status.success());

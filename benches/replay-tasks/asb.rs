@@ -7,11 +7,11 @@ use std::error::Error;
 use rulekeep::task::ToolCall;
 use serde_json::{Value, json};
 
-use super::table::Table;
-use super::world::World;
+use crate::table::Table;
+use crate::world::World;
 
 /// Replays every agent: each of its tasks with each of its own tools and each attacker's tool.
-pub(super) fn replay(whole: &Value, table: &mut Table) -> Result<(), Box<dyn Error>> {
+pub(crate) fn replay(whole: &Value, table: &mut Table) -> Result<(), Box<dyn Error>> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     for (name, agent) in whole["agents"].as_object().ok_or("expected agents")? {
         let (own, attacks) = (list(&agent["tools"]), list(&agent["attacks"]));
