@@ -318,18 +318,26 @@ impl GovernorBuilder {
         let _ = governor.inner.approvals.mended.set(Box::new(mended));
         telemetry::describe();
         governor.inner.approvals.publish_pending();
-        // A broken log accepts no entries; its decisions are refused anyway.
-        if governor.inner.base.log.state().refusing.is_none() {
-            governor.inner.approvals.resume_escalations()?;
-            governor.inner.roster.record_trust_model(restored.trust_model.as_deref())?;
-            if is_new {
-                let Inner { base, rules, .. } = &*governor.inner;
-                let cause = "put in force when the store was opened";
-                base.log.settle(rules.order_policies(&rules.policies.load(), cause)?)?;
-            }
-            governor.inner.alerting.follow_alerts()?;
-        }
+        governor.resume(restored.trust_model.as_deref(), is_new)?;
         Ok(governor)
+    }
+}
+
+impl Governor {
+    /// Continues what the log says is going on, and records the settings that are new.
+    fn resume(&self, trust_model: Option<&[u8]>, has_new_policies: bool) -> Result<(), Error> {
+        let Inner { base, roster, rules, alerting, approvals, .. } = &*self.inner;
+        // A broken log accepts no entries; its decisions are refused anyway.
+        if base.log.state().refusing.is_some() {
+            return Ok(());
+        }
+        approvals.resume_escalations()?;
+        roster.record_trust_model(trust_model)?;
+        if has_new_policies {
+            let cause = "put in force when the store was opened";
+            base.log.settle(rules.order_policies(&rules.policies.load(), cause)?)?;
+        }
+        alerting.follow_alerts()
     }
 }
 
