@@ -54,7 +54,7 @@ pub struct Preview {
     pub parse: Option<ParseResult>,
 }
 
-/// The error with which [`Governor::enforce`](crate::Governor::enforce) would fail on the intent.
+/// The error with which `Governor::enforce` would fail on the intent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
