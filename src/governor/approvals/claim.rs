@@ -102,7 +102,7 @@ impl Escalations<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Governor::enforce`] and of [`Escalations::wait`].
+    /// The errors of [`Governor::enforce`](crate::Governor::enforce) and of [`Escalations::wait`].
     pub fn enforce_or_wait(self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
         // The decision is made on the parser's result, so that is what the approval covers.
         let intent = self.inner.intake.inputs.bound(Cow::Borrowed(intent))?;

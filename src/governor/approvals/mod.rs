@@ -76,7 +76,7 @@ impl Approvals {
     }
 }
 
-/// The escalations and pre-approvals of a governor, see [`Governor::escalations`].
+/// The escalations and pre-approvals of a governor, see [`Governor::escalations`](crate::Governor::escalations).
 ///
 /// ```
 /// use rulekeep::escalation::Review;

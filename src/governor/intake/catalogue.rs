@@ -46,19 +46,20 @@ pub(crate) fn state_of(ruling: &ToolRuling) -> Result<StateDraft, Error> {
     states::draft(state_kinds::Tools::key(ruling.key()), ruling)
 }
 
-/// The tool catalogue of a governor, see [`Governor::tools`].
+/// The tool catalogue of a governor, see [`Governor::tools`](crate::Governor::tools).
 #[derive(Debug, Clone, Copy)]
 pub struct Tools<'a> {
     pub(crate) inner: &'a Arc<Inner>,
 }
 
 impl Tools<'_> {
-    /// Parses a request like [`Governor::parse`] and adds the evidence: the words or arguments behind the operation,
+    /// Parses a request like [`Governor::parse`](crate::Governor::parse) and adds the evidence: the words or
+    /// arguments behind the operation,
     /// the resource, each capability and each risk factor.
     ///
     /// # Errors
     ///
-    /// The errors of [`Governor::parse`].
+    /// The errors of [`Governor::parse`](crate::Governor::parse).
     pub fn explain_parse<'a>(self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseExplanation, Error> {
         let input = input.into();
         let (explained, redaction) = self.inner.intake.read_input(agent_id, input, Parser::explain)?;

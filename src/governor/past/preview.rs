@@ -54,7 +54,7 @@ pub struct Preview {
     pub parse: Option<ParseResult>,
 }
 
-/// The error with which [`Governor::enforce`] would fail on the intent.
+/// The error with which `Governor::enforce` would fail on the intent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
@@ -119,7 +119,7 @@ enum Request<'a> {
 }
 
 impl<'a> PreviewRequest<'a> {
-    /// An agent's input, as for [`Governor::enforce_input`].
+    /// An agent's input, as for [`Governor::enforce_input`](crate::Governor::enforce_input).
     pub fn input(agent_id: &'a str, input: impl Into<Input<'a>>) -> Self {
         Self(Request::Input(agent_id, input.into()))
     }
@@ -151,7 +151,8 @@ impl Policies<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Governor::enforce`] or [`Governor::enforce_input`], except for storage errors.
+    /// The errors of [`Governor::enforce`](crate::Governor::enforce) or
+    /// [`Governor::enforce_input`](crate::Governor::enforce_input), except for storage errors.
     pub fn preview<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Preview, Error> {
         self.inner
             .past

@@ -15,7 +15,7 @@ use crate::model::{
 use crate::proof::{ChangeDraft, StateDraft, TrustMove};
 use crate::trust::{AgentCell, AgentRecord, TrustState};
 
-/// The agents of a governor, see [`Governor::agents`].
+/// The agents of a governor, see [`Governor::agents`](crate::Governor::agents).
 #[derive(Debug, Clone, Copy)]
 pub struct Agents<'a> {
     pub(crate) inner: &'a Arc<Inner>,

@@ -17,7 +17,7 @@ use crate::model::{
 use crate::proof::{ChangeDraft, ProofQuery, StateDraft};
 use crate::trust::AgentRecord;
 
-/// The kill switch of a governor, see [`Governor::kill_switch`].
+/// The kill switch of a governor, see [`Governor::kill_switch`](crate::Governor::kill_switch).
 #[derive(Debug, Clone, Copy)]
 pub struct KillSwitch<'a> {
     pub(crate) inner: &'a Arc<Inner>,

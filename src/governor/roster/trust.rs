@@ -13,7 +13,7 @@ use crate::model::{
 use crate::proof::{ChangeDraft, ProofQuery, StateDraft, TrustMove};
 use crate::trust::{AgentCell, AgentRecord, Facts, TrustModel, TrustState};
 
-/// The trust of a governor's agents, see [`Governor::trust`].
+/// The trust of a governor's agents, see [`Governor::trust`](crate::Governor::trust).
 #[derive(Debug, Clone, Copy)]
 pub struct Trust<'a> {
     pub(crate) inner: &'a Arc<Inner>,

@@ -96,7 +96,7 @@ impl PolicyState {
     }
 }
 
-/// The policy sets of a governor, see [`Governor::policies`].
+/// The policy sets of a governor, see [`Governor::policies`](crate::Governor::policies).
 #[derive(Debug, Clone, Copy)]
 pub struct Policies<'a> {
     pub(crate) inner: &'a Arc<Inner>,
