@@ -46,7 +46,13 @@ impl Catalogue {
 
     /// Takes a listing, pins what is new in it, and stores it as the current one.
     pub(crate) async fn learn(&self, governance: &Governance, tools: Vec<Tool>) -> Result<Arc<Listing>, CallError> {
-        let listing = Arc::new(Listing::learned(governance, tools).await?);
+        let learned = match Listing::learned(governance, &tools).await {
+            // Another connection pinned one of the tools since it was loaded; the next load says so.
+            Err(error) if error.code == "FORBIDDEN" => Listing::learned(governance, &tools).await?,
+            learned => learned?,
+        };
+        let by_name = tools.iter().enumerate().map(|(place, tool)| (tool.name.to_string(), place)).collect();
+        let listing = Arc::new(Listing { tools: tools.into_iter().zip(learned).collect(), by_name });
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&listing));
         Ok(listing)
     }
@@ -77,7 +83,8 @@ impl Listing {
         self.tools.get(*self.by_name.get(name)?)
     }
 
-    async fn learned(governance: &Governance, tools: Vec<Tool>) -> Result<Self, CallError> {
+    /// Loads tools, pins what is new, and returns the standing of each.
+    async fn learned(governance: &Governance, tools: &[Tool]) -> Result<Vec<Standing>, CallError> {
         let server = &governance.options.server;
         let report = governance.call("catalogue/load", json!({ "tools": tools, "server": server })).await?;
         let Loaded { tools: classified, resembling } = report;
@@ -103,16 +110,15 @@ impl Listing {
                 }
             });
         }
-        for (place, standing) in pinned(governance, &tools, &classified, &fresh).await? {
+        for (place, standing) in pinned(governance, tools, &classified, &fresh).await? {
             standings[place] = standing;
         }
-        let by_name = tools.iter().enumerate().map(|(place, tool)| (tool.name.to_string(), place)).collect();
         for (tool, standing) in tools.iter().zip(&standings) {
             if let Standing::Quarantined(why) = standing {
                 tracing::warn!(server, tool = ?tool.name, why, "a tool is in quarantine");
             }
         }
-        Ok(Self { tools: tools.into_iter().zip(standings).collect(), by_name })
+        Ok(standings)
     }
 }
 

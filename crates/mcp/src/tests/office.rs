@@ -1,6 +1,7 @@
 //! Governance with the policies of the tests.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rulekeep::policy::{PolicyFormat, PolicySet};
@@ -40,6 +41,8 @@ pub(super) struct Office {
     gateway: Gateway,
     key: Access,
     failing: Mutex<Option<&'static str>>,
+    /// Whether another connection is to pin the next tools first.
+    pub(super) is_raced: AtomicBool,
     pub(super) made: Mutex<Vec<String>>,
 }
 
@@ -60,7 +63,14 @@ impl Office {
         let plan = Plan::enterprise(1_000_000, 1_000_000).unwrap();
         let key = gateway.keys().create(KeyDraft::new(Scope::Admin, plan)).unwrap();
         let key = Access::Key(key.key.expose().to_owned());
-        Arc::new(Self { governor, gateway, key, failing: Mutex::default(), made: Mutex::default() })
+        Arc::new(Self {
+            governor,
+            gateway,
+            key,
+            failing: Mutex::default(),
+            is_raced: AtomicBool::default(),
+            made: Mutex::default(),
+        })
     }
 
     /// Makes every call of this method fail from now on.
@@ -92,6 +102,10 @@ impl Calls for Office {
         self.made.lock().unwrap().push(method.to_owned());
         if *self.failing.lock().unwrap() == Some(method) {
             return Err(CallError::new("STORAGE_UNAVAILABLE", "a test took it away"));
+        }
+        if method == "catalogue/pin" && self.is_raced.swap(false, Ordering::SeqCst) {
+            self.key.call(&self.gateway, method, &params.to_string()).unwrap();
+            return Err(CallError::new("FORBIDDEN", "the tool was seen before"));
         }
         let answer = self.key.call(&self.gateway, method, &params.to_string()).map_err(|error| {
             CallError::new(error.code(), error.message()).with_details(error.details().unwrap_or_default())

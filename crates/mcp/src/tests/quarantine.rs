@@ -31,6 +31,16 @@ async fn a_tool_changed_while_stopped_is_refused_until_pinned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_another_connection_pins_first_is_admitted() {
+    let office = Office::in_memory();
+    let server = Server::with(&[("read_page", "Reads a page."), ("list_pages", "Lists pages.")]);
+    let client = connect(&office, governed(), &server, User::without_forms(), Revision::Session).await;
+    office.is_raced.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(tools(&client).await, ["read_page", "list_pages"]);
+    assert_eq!(office.count("catalogue/pin"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn look_alike_tools_stay_in_quarantine_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let office = Office::in_folder(folder.path());
