@@ -24,6 +24,7 @@
 //! | `record/` | the record of a decision before it is enqueued |
 //! | `log/` | records, exports, archives, checkpoints, verification and repair of the log |
 //! | `state_kinds/` | the kinds of states, and what becomes of each at a restart, an archive and a repair |
+//! | `keys.rs` | the keys of states by kind |
 //! | `states.rs` | states stored in the log, and their notes |
 //! | `status.rs` | health and metrics |
 //! | `background.rs` | periodic work on a thread |
@@ -39,6 +40,7 @@ pub(crate) mod extension;
 #[cfg(test)]
 mod index_tests;
 mod intake;
+mod keys;
 mod log;
 mod organisation;
 mod past;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::governor::alerting::events::{EventFilter, Subscription};
-use crate::governor::state_kinds::{self, Rerecording, StateKind as _};
+use crate::governor::keys::{self, Keyed as _, Rerecording};
 use crate::governor::{Alerting, Base, Hold as _, Log, conflict, states};
 use crate::model::{Error, EventId, Sequence, checked_person};
 use crate::proof::StateDraft;
@@ -57,7 +57,7 @@ struct Place {
 impl Cursors {
     /// Restores a cursor from the log.
     pub(crate) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
-        let name = key.strip_prefix(state_kinds::Cursors::PREFIX).unwrap_or(key);
+        let name = key.strip_prefix(keys::Cursors::PREFIX).unwrap_or(key);
         let place: Option<Place> = states::read(key, value)?;
         self.kept.hold().extend(place.map(|place| (name.to_owned(), Kept::written(place))));
         Ok(())
@@ -146,7 +146,7 @@ impl Log<'_> {
     /// entries after the last acknowledged one were archived. A new cursor also fails when it cannot be recorded.
     pub fn cursor(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
         let name = checked_person("cursor", name)?;
-        if state_kinds::Cursors::key(&name) == state_kinds::Alerts::PREFIX {
+        if keys::Cursors::key(&name) == keys::Alerts::PREFIX {
             return Err(Error::input("cursor", "expected another name: this one is reserved for alert rules"));
         }
         let reader = self.governor.inner.alerting.cursors.take(&name)?;
@@ -173,7 +173,7 @@ impl Log<'_> {
         let Entry::Occupied(kept) = cursors.entry(name.to_owned()) else {
             return Err(Error::input("cursor", "no cursor has this name"));
         };
-        let gone = StateDraft::new(state_kinds::Cursors::key(name), "null".to_owned());
+        let gone = StateDraft::new(keys::Cursors::key(name), "null".to_owned());
         let sequence = self.governor.inner.base.set_state(gone, "the cursor was forgotten")?;
         kept.remove();
         drop(cursors);
@@ -252,7 +252,7 @@ impl Drop for Alerting {
 }
 
 fn state_of(name: &str, place: Place) -> Result<StateDraft, Error> {
-    states::draft(state_kinds::Cursors::key(name), &place)
+    states::draft(keys::Cursors::key(name), &place)
 }
 
 /// A cursor at the beginning of the log.

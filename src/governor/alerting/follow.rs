@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::governor::keys::{Alerts, Keyed as _, Rerecording};
 use crate::governor::rules::watch::{How, Watch};
-use crate::governor::state_kinds::{Alerts, Rerecording, StateKind as _};
 use crate::governor::{Alerting, Hold as _, states};
 use crate::model::{AgentId, Alert, AlertKind, Decision, Error, ProofId, RiskLevel, Sequence};
 use crate::policy::{AlertOn, AlertRule, PolicySet};

@@ -18,7 +18,7 @@
 //! | `restore.rs` | restoring escalations from a store, and watching for expiries |
 
 use crate::governor::background::Background;
-use crate::governor::state_kinds::{self, StateKind as _};
+use crate::governor::keys::{self, Keyed as _};
 use crate::governor::{Base, Inner, Intake, Roster, Rules, checked_agent_id, states};
 use crate::model::parts::EscalationPageParts;
 mod ask;
@@ -260,7 +260,7 @@ pub(super) fn ended_by(record: &EscalationRecord, why: &str) -> Result<Option<St
 }
 
 fn key(id: EscalationId) -> String {
-    state_kinds::Escalations::key(id)
+    keys::Escalations::key(id)
 }
 
 /// A state of an escalation, with the cause of the change.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 
+use crate::governor::keys::{self, Keyed as _};
 use crate::governor::rules::limits::LimitMeter;
-use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::{Approvals, Hold as _, states};
 use crate::model::{
     AgentId, AgentState, AgentTraits, Constraints, Decision, Digest, Error, GRANT_PREFIX, KillSwitchScope,
@@ -167,7 +167,7 @@ impl PreApprovalRecord {
 /// A state of a pre-approval, with the cause of the change.
 pub(super) fn change(record: &PreApprovalRecord, cause: String) -> Result<ChangeDraft, Error> {
     let standing = PreApprovalRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
-    let state = states::draft(state_kinds::Grants::key(record.id), &standing)?.with_own_place();
+    let state = states::draft(keys::Grants::key(record.id), &standing)?.with_own_place();
     Ok(ChangeDraft { state, cause, trust: None })
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use serde_json::Value;
 
-use crate::governor::state_kinds::{self, StateKind as _};
+use crate::governor::keys::{self, Keyed as _};
 use crate::governor::{Hold as _, Inner, states};
 use crate::model::{CatalogueReport, Error, Input, ParseExplanation, ToolChange, ToolClassification, ToolOverride};
 use crate::parse::{Catalogue, Parser, Ruled, ToolRuling};
@@ -43,7 +43,7 @@ impl Loaded {
 
 /// The state that the log stores for a pin or override.
 pub(crate) fn state_of(ruling: &ToolRuling) -> Result<StateDraft, Error> {
-    states::draft(state_kinds::Tools::key(ruling.key()), ruling)
+    states::draft(keys::Tools::key(ruling.key()), ruling)
 }
 
 /// The tool catalogue of a governor, see [`Governor::tools`](crate::Governor::tools).
@@ -185,10 +185,7 @@ impl Tools<'_> {
         for (key, ruling) in rulings {
             let (state, cause) = match &ruling {
                 Some(ruling) => (state_of(ruling)?, if ruling.is_override() { "overridden" } else { "pinned" }),
-                None => (
-                    StateDraft::new(state_kinds::Tools::key(key), NOTHING.to_owned()),
-                    "no longer pinned or overridden",
-                ),
+                None => (StateDraft::new(keys::Tools::key(key), NOTHING.to_owned()), "no longer pinned or overridden"),
             };
             last = Some(self.inner.base.set_state(state, cause)?);
         }

@@ -90,5 +90,7 @@ impl RepairOptions {
 pub fn repair(folder: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairReport, Error> {
     let fresh = StoreId(SystemEntropy.bits().to_le_bytes());
     let checkpoint = options.checkpoint.clone();
-    proof::repair(folder.as_ref(), SystemClock.now(), fresh, checkpoint, &|found| Repairing::of(found, options))
+    proof::repair(folder.as_ref(), SystemClock.now(), fresh, checkpoint, &|found| {
+        Repairing::of(found, options.suspends_all())
+    })
 }

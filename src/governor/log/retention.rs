@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::governor::Log;
-use crate::governor::state_kinds::Rerecording;
+use crate::governor::keys::Rerecording;
 use crate::governor::states::checked_note;
 use crate::model::{ArchiveReport, Error, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
 use crate::proof::{self, EvidenceSelection};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::governor::keys::{self, Keyed as _};
 use crate::governor::roster::trust::Trust;
-use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::{Past, Roster};
 use crate::model::{AgentId, Error, Score, Sequence, TrustCause, TrustCheck, TrustDifference, TrustSnapshot};
 use crate::proof::{TrustMove, TrustStep};
@@ -64,12 +64,12 @@ struct Found {
 
 impl Rebuilding {
     fn take(&mut self, roster: &Roster, step: &TrustStep<'_>) {
-        if step.key == state_kinds::Model::PREFIX {
+        if step.key == keys::Model::PREFIX {
             // After an unreadable model, later trust differs, which is reported.
             self.model = serde_json::from_slice(step.value).unwrap_or_default();
             return;
         }
-        if !step.key.starts_with(state_kinds::Agents::PREFIX) {
+        if !step.key.starts_with(keys::Agents::PREFIX) {
             return;
         }
         let Ok(stated) = serde_json::from_slice::<AgentRecord>(step.value) else { return };

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::governor::keys::{self, Keyed as _};
 use crate::governor::roster::kill_switch::with_context;
 use crate::governor::roster::trust::{Moved, ceiling_text};
-use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::states::checked_note;
 use crate::governor::{Inner, Roster, checked_agent_id, conflict, states};
 use crate::model::parts::TrustChangeParts;
@@ -304,7 +304,7 @@ impl Roster {
 
 /// The agent's state as the log stores it.
 pub(crate) fn state_of(record: &AgentRecord) -> Result<StateDraft, Error> {
-    let state = states::draft(state_kinds::Agents::key(&record.agent_id), record)?;
+    let state = states::draft(keys::Agents::key(&record.agent_id), record)?;
     Ok(if record.trust.last == Some(StateDraft::OWN_PLACE) { state.with_own_place() } else { state })
 }
 

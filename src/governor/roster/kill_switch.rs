@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use arc_swap::{ArcSwap, Guard};
 use serde::{Deserialize, Serialize};
 
+use crate::governor::keys::{Keyed as _, Stops};
 use crate::governor::roster::interventions::Interventions;
-use crate::governor::state_kinds::{StateKind as _, Stops};
 use crate::governor::states::{self, checked_note};
 use crate::governor::{Hold as _, Inner, Roster, conflict};
 use crate::model::{
@@ -383,7 +383,6 @@ const MOST_TOLD: u64 = 1000;
 mod tests {
     use super::*;
     use crate::governor::Governor;
-    use crate::governor::RepairOptions;
     use crate::governor::state_kinds::Repairing;
     use crate::model::{Agent, Decision, Intent, RiskLevel};
     use crate::proof::FoundStates;
@@ -423,7 +422,7 @@ mod tests {
         let behind: BTreeMap<String, Vec<Vec<u8>>> =
             [off(&all(2)), on(&all(4)), off(&all(5))].map(|(key, value)| (key, vec![value])).into();
         let found = FoundStates { good, behind, ..FoundStates::default() };
-        let carried = Repairing::of(&found, &RepairOptions::default()).unwrap();
+        let carried = Repairing::of(&found, false).unwrap();
         let kept =
             carried.states.into_iter().map(|(state, _)| state).filter(|state| state.key.starts_with(Stops::PREFIX));
         let kept: Vec<StateDraft> = kept.collect();

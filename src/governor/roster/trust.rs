@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::governor::keys::{self, Keyed as _};
 use crate::governor::roster::agents::state_of;
-use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::states::{self, checked_note};
 use crate::governor::{Inner, Roster, checked_agent_id, conflict};
 use crate::model::{
@@ -257,7 +257,7 @@ impl Roster {
 
     /// Records the trust model in force if it has changed.
     pub(crate) fn record_trust_model(&self, recorded: Option<&[u8]>) -> Result<(), Error> {
-        let state = states::draft(state_kinds::Model::PREFIX, &self.trust_model)?;
+        let state = states::draft(keys::Model::PREFIX, &self.trust_model)?;
         // Without an entry in the log the default model applies.
         let is_same = match recorded {
             Some(recorded) => recorded == state.value.as_bytes(),

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use serde::{Deserialize, Serialize};
 
+use crate::governor::keys::{self, Keyed as _};
 use crate::governor::rules::shadow::Shadow;
-use crate::governor::state_kinds::{self, StateKind as _};
 use crate::governor::{Hold as _, Inner, Rules, states};
 use crate::model::{Digest, Error, Sequence};
 use crate::policy::{PolicyFormat, PolicySet, PolicySource};
@@ -87,7 +87,7 @@ impl PolicyState {
     }
 
     pub(crate) fn draft(&self) -> Result<StateDraft, Error> {
-        states::draft(state_kinds::Policies::PREFIX, self)
+        states::draft(keys::Policies::PREFIX, self)
     }
 
     fn documents(&self) -> Vec<PolicySource> {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::waiting::dropped;
-use super::{Repaired, Repairing, Rerecording, Rest, Restored, StateKind};
+use super::{Repaired, Repairing, Rest, Restored, StateKind};
+use crate::governor::keys::{Keyed, Rerecording};
 use crate::model::Error;
 
 /// The value of a deleted state.
@@ -16,8 +17,11 @@ macro_rules! kind {
         pub const $name: &str = $prefix;
         pub(crate) struct $kind;
 
-        impl StateKind for $kind {
+        impl Keyed for $kind {
             const PREFIX: &'static str = $name;
+        }
+
+        impl StateKind for $kind {
             const IS_EXTENSIONS: bool = true;
 
             fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {

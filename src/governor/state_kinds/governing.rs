@@ -1,7 +1,8 @@
 //! The kinds of states that decisions are made by: agents, policies, the trust model, kill switches and tools.
 
-use super::{CARRIED, Repaired, Repairing, Rerecording, Rest, Restored, StateKind};
+use super::{CARRIED, Repaired, Repairing, Rest, Restored, StateKind};
 use crate::governor::intake::catalogue;
+use crate::governor::keys::{Agents, Keyed as _, Model, Policies, Rerecording, Stops, Tools};
 use crate::governor::roster::{agents, kill_switch};
 use crate::governor::rules::policies::PolicyState;
 use crate::governor::{Hold as _, states};
@@ -10,11 +11,7 @@ use crate::parse::ToolRuling;
 use crate::policy::PolicySet;
 use crate::trust::{AgentRecord, TrustModel};
 
-pub(crate) struct Agents;
-
 impl StateKind for Agents {
-    const PREFIX: &'static str = "agent/";
-
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
         // The ledger is new, and every key occurs once.
         let _ = restored.ledger.insert(states::read(key, value)?, |_| Ok::<(), Error>(()))?;
@@ -74,11 +71,7 @@ const _: fn() = || {
     const { assert!((AgentState::Suspended as u8) < AgentState::Retired as u8) };
 };
 
-pub(crate) struct Policies;
-
 impl StateKind for Policies {
-    const PREFIX: &'static str = "policies";
-
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
         restored.policies = Some(states::read(key, value)?);
         Ok(())
@@ -124,11 +117,7 @@ match.capabilities = ["*:*"]
 "#;
 
 /// The trust model in force.
-pub(crate) struct Model;
-
 impl StateKind for Model {
-    const PREFIX: &'static str = "trust-model";
-
     fn restore(restored: &mut Restored, _: &str, value: &[u8]) -> Result<(), Error> {
         restored.trust_model = Some(value.to_vec());
         Ok(())
@@ -155,11 +144,7 @@ impl StateKind for Model {
 }
 
 /// Kill switches.
-pub(crate) struct Stops;
-
 impl StateKind for Stops {
-    const PREFIX: &'static str = "stop/";
-
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
         restored.stops.extend(kill_switch::read(key, value)?);
         Ok(())
@@ -197,11 +182,7 @@ impl StateKind for Stops {
 }
 
 /// Pins and overrides of tools.
-pub(crate) struct Tools;
-
 impl StateKind for Tools {
-    const PREFIX: &'static str = "tool/";
-
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
         restored.rulings.extend(states::read::<Option<ToolRuling>>(key, value)?);
         Ok(())

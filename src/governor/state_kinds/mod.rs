@@ -16,28 +16,20 @@ mod tests;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
 
 use crate::governor::alerting::{cursor, follow};
-use crate::governor::log::repair::RepairOptions;
+use crate::governor::keys::{Keyed, Rerecording};
 use crate::governor::rules::policies::PolicyState;
-use crate::governor::{Governor, approvals, tasks};
-use crate::model::{Error, KillSwitchEntry, Sequence, Timestamp};
+use crate::governor::{Governor, approvals, keys, tasks};
+use crate::model::{Error, KillSwitchEntry, Timestamp};
 use crate::parse::ToolRuling;
 use crate::proof::{FoundStates, RepairStates, StateDraft};
 use crate::trust::Ledger;
 
 /// A kind of state in the log.
-pub(crate) trait StateKind: Registered {
-    /// The beginning of the kind's keys, with a slash at its end, or its only key.
-    const PREFIX: &'static str;
+pub(crate) trait StateKind: Keyed + Registered {
     /// Whether the states belong to a crate that builds on a governor.
     const IS_EXTENSIONS: bool = false;
-
-    /// The key of one of these states.
-    fn key(rest: impl Display) -> String {
-        format!("{}{rest}", Self::PREFIX)
-    }
 
     /// Restores a state when the store is opened, also for reading.
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error>;
@@ -80,21 +72,21 @@ pub(crate) trait Registered {}
 
 registered![
     // First, because later trust entries depend on it.
-    governing::Model,
-    governing::Policies,
-    governing::Agents,
-    governing::Stops,
-    waiting::Escalations,
-    waiting::Grants,
-    waiting::Tasks,
+    keys::Model,
+    keys::Policies,
+    keys::Agents,
+    keys::Stops,
+    keys::Escalations,
+    keys::Grants,
+    keys::Tasks,
     extensions::Endpoints,
     extensions::Places,
-    waiting::Alerts,
-    waiting::Cursors,
+    keys::Alerts,
+    keys::Cursors,
     extensions::ApiKeys,
     extensions::Conversations,
     extensions::Fleet,
-    governing::Tools,
+    keys::Tools,
 ];
 
 /// A row of the table.
@@ -157,17 +149,6 @@ impl Restored {
     }
 }
 
-/// The states that are enqueued again before an archive.
-pub(crate) struct Rerecording<'a> {
-    pub(crate) governor: &'a Governor,
-    pub(crate) at: Timestamp,
-    keys: BTreeSet<String>,
-    over: Vec<&'static str>,
-}
-
-/// The cause of the states that are enqueued again.
-pub(crate) const AGAIN: &str = "recorded again before an archive";
-
 impl<'a> Rerecording<'a> {
     /// Enqueues every live state again, so that archiving loses none.
     pub(crate) fn of(governor: &'a Governor, at: Timestamp) -> Result<Self, Error> {
@@ -178,17 +159,6 @@ impl<'a> Rerecording<'a> {
             }
         }
         Ok(again)
-    }
-
-    /// Enqueues a state again. The caller holds what keeps it from changing meanwhile.
-    pub(crate) fn record(&mut self, state: StateDraft) -> Result<Sequence, Error> {
-        self.keys.insert(state.key.clone());
-        self.governor.inner.base.log.queue().set_state(self.at, state, AGAIN.to_owned())
-    }
-
-    /// Notes that the state of a key was enqueued again.
-    pub(crate) fn note(&mut self, key: String) {
-        self.keys.insert(key);
     }
 
     /// Returns whether entries with a state of this key may be archived.
@@ -210,9 +180,9 @@ pub(crate) const CARRIED: &str = "carried over by a repair";
 
 impl Repairing<'_> {
     /// The states of a new log.
-    pub(crate) fn of(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, Error> {
-        let policies = governing::Policies::PREFIX;
-        let suspend_all = options.suspends_all()
+    pub(crate) fn of(found: &FoundStates, suspends_all: bool) -> Result<RepairStates, Error> {
+        let policies = keys::Policies::PREFIX;
+        let suspend_all = suspends_all
             || found.is_contradicted
             || found.behind.contains_key(policies)
             || !found.good.contains_key(policies);
@@ -278,8 +248,6 @@ impl<'a> Repairing<'a> {
 
 pub(crate) use extensions::FORGOTTEN;
 pub use extensions::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT_PLACE, FLEET};
-pub(crate) use governing::{Agents, Model, Policies, Stops, Tools};
-pub(crate) use waiting::{Alerts, Cursors, Escalations, Grants, Tasks};
 
 /// Returns whether a key belongs to a crate that builds on a governor.
 pub(crate) fn is_extensions(key: &str) -> bool {

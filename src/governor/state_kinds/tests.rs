@@ -54,7 +54,7 @@ fn with_all_kinds(folder: &Path) {
     }));
     let approval = PreApproval::new(terms.unwrap(), now).unwrap();
     governor.escalations().pre_approve(approval, Review::by("ann")).unwrap();
-    let followed = StateDraft::new(waiting::Alerts::PREFIX.to_owned(), json!({ "from": 1 }).to_string());
+    let followed = StateDraft::new(keys::Alerts::PREFIX.to_owned(), json!({ "from": 1 }).to_string());
     governor.inner.base.set_state(followed, "a test").unwrap();
     let extension = Extension::of(&governor);
     for (key, value) in [
@@ -104,7 +104,7 @@ fn every_kind_outlasts_restart_archive_repair_and_reading() {
         assert!(!own.is_empty(), "{}: no sample", kind.prefix);
         // A restart knows what is enqueued again; a pre-approval never is.
         let is_known = own.iter().all(|key| again.keys.contains(*key));
-        assert!(is_known || kind.prefix == waiting::Grants::PREFIX, "{}: restart", kind.prefix);
+        assert!(is_known || kind.prefix == keys::Grants::PREFIX, "{}: restart", kind.prefix);
         assert!(own.iter().all(|key| again.may_leave(key)), "{}: archive", kind.prefix);
         let mut repairing = Repairing { found: &found, carried: RepairStates::default(), suspend_all: false };
         let is_carried = match (kind.repair)(&mut repairing).unwrap() {
@@ -145,7 +145,7 @@ fn state(name: &str, digit: char, capability: &str, set: Option<&str>) -> (Strin
 }
 
 fn carried(found: &FoundStates) -> (BTreeMap<String, Value>, Vec<String>) {
-    let carried = repaired(governing::Tools::repair, found);
+    let carried = repaired(keys::Tools::repair, found);
     let read = |value: &str| serde_json::from_str::<Value>(value).unwrap();
     let states = carried.states.iter().map(|(state, _)| (state.key.clone(), read(&state.value)));
     (states.collect(), carried.notes)

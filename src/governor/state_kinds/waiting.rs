@@ -3,17 +3,14 @@
 use serde_json::json;
 
 use super::extensions::field;
-use super::{Repaired, Repairing, Rerecording, Rest, Restored, StateKind};
+use super::{Repaired, Repairing, Rest, Restored, StateKind};
 use crate::governor::alerting::cursor;
+use crate::governor::keys::{Alerts, Cursors, Escalations, Grants, Keyed as _, Rerecording, Tasks};
 use crate::governor::{approvals, states};
-use crate::model::{Error, EscalationRecord, GRANT_PREFIX, PreApprovalState, TaskState};
+use crate::model::{Error, EscalationRecord, PreApprovalState, TaskState};
 use crate::proof::StateDraft;
 
-pub(crate) struct Escalations;
-
 impl StateKind for Escalations {
-    const PREFIX: &'static str = "escalation/";
-
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
         restored.queue.restore(key, value)
     }
@@ -46,11 +43,7 @@ impl StateKind for Escalations {
 }
 
 /// Pre-approvals.
-pub(crate) struct Grants;
-
 impl StateKind for Grants {
-    const PREFIX: &'static str = GRANT_PREFIX;
-
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
         restored.given.restore(key, value)
     }
@@ -70,11 +63,7 @@ impl StateKind for Grants {
     }
 }
 
-pub(crate) struct Tasks;
-
 impl StateKind for Tasks {
-    const PREFIX: &'static str = "task/";
-
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
         let id = key.strip_prefix(Self::PREFIX).and_then(|id| id.parse().ok());
         let id = id.ok_or_else(|| Error::storage(format!("the state {key:?} is not a task's")))?;
@@ -97,11 +86,7 @@ impl StateKind for Tasks {
 }
 
 /// The position up to which the log was followed for alerts.
-pub(crate) struct Alerts;
-
 impl StateKind for Alerts {
-    const PREFIX: &'static str = "cursor/alerts";
-
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
         restored.following.restore(key, value)
     }
@@ -117,11 +102,7 @@ impl StateKind for Alerts {
 }
 
 /// Named cursors.
-pub(crate) struct Cursors;
-
 impl StateKind for Cursors {
-    const PREFIX: &'static str = "cursor/";
-
     fn restore(restored: &mut Restored, key: &str, value: &[u8]) -> Result<(), Error> {
         restored.cursors.restore(key, value)
     }

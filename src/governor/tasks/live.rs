@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::{CallDigest, CallKey};
-use crate::governor::state_kinds::{self, StateKind as _};
+use crate::governor::keys::{self, Keyed as _};
 use crate::governor::{Hold as _, TaskBook, states};
 use crate::mandate::{Asked, Fit, Memory, Words};
 use crate::model::{
@@ -210,7 +210,7 @@ impl TaskRecord {
     }
 
     pub(super) fn draft(&self, id: TaskId) -> Result<StateDraft, Error> {
-        states::draft(state_kinds::Tasks::key(id), self)
+        states::draft(keys::Tasks::key(id), self)
     }
 }
 
