@@ -28,15 +28,10 @@ use serde_json::value::RawValue;
 use super::access::Access;
 use super::calls::events::{self, Subscriptions};
 use super::calls::{self, Params};
+pub use super::calls::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use super::gateway::Gateway;
 use super::rpc::{Fault, Request, Response};
 use rulekeep::Error;
-
-/// Maximum length of a line, in bytes. A longer line is answered with `PAYLOAD_TOO_LARGE` and skipped without being
-/// stored.
-pub const MAX_LINE_BYTES: usize = 8 << 20;
-/// Maximum size of `params`, in bytes, for calls that take neither documents nor tool results.
-pub const MAX_REQUEST_BYTES: usize = 256 << 10;
 
 /// Answers every line of `input` on `output` until the input ends. The other side may make all calls.
 ///

@@ -44,7 +44,7 @@ use serde_json::value::RawValue;
 
 pub use call::Call;
 pub(crate) use call::{Entry, Job, Read, Wait, to_bytes, to_raw};
-pub use params::Params;
+pub use params::{MAX_LINE_BYTES, MAX_REQUEST_BYTES, Params};
 #[cfg(test)]
 pub(crate) use spec::Shape;
 pub(crate) use spec::{Size, Spec, Subject, Verb};

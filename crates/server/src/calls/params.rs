@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use super::call::Call;
 use super::escalations::parse_id;
 use super::spec::{ALL, Spec};
-use crate::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use crate::strict;
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
@@ -25,6 +24,11 @@ pub struct Params {
     fields: Map<String, Value>,
 }
 
+/// Maximum length of a line, in bytes. A longer line is answered with `PAYLOAD_TOO_LARGE` and skipped without being
+/// stored.
+pub const MAX_LINE_BYTES: usize = 8 << 20;
+/// Maximum size of `params`, in bytes, for calls that take neither documents nor tool results.
+pub const MAX_REQUEST_BYTES: usize = 256 << 10;
 /// Maximum nesting depth of a value. The limit of a context is far lower, that of the JSON parser higher.
 const MAX_DEPTH: usize = 66;
 
