@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use rulekeep_types::{Error, Operation, Resource};
 
 use super::document::Document;
-use super::language::is_danger;
+use super::language::floor::is_danger;
 use super::learned::{IntentTable, Vocabulary as _};
 use super::programs::Programs;
 use super::reading::Act;

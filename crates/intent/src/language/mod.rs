@@ -7,7 +7,7 @@
 
 mod acts;
 mod facts;
-mod floor;
+pub(crate) mod floor;
 mod orders;
 mod scope;
 mod token;
@@ -21,7 +21,7 @@ use super::reading::{Act, Format, MOST_DOUBTFUL, Reading};
 use super::risk;
 use super::sign::{Sign, Signs};
 use acts::Speaker;
-pub(crate) use floor::{Letters, floor_words, is_danger};
+pub(crate) use floor::{Letters, floor_words};
 pub(crate) use token::{Kind, Token, classify, tokenise};
 
 /// The meaning of a text, and the command lines that it asks to run.

@@ -28,7 +28,7 @@ use super::frame::u32_at;
 use super::head::Start;
 use super::journal::Reader;
 use super::merkle::Frontier;
-use super::recovery::OpenError;
+use super::open_error::OpenError;
 use super::sealed::{self, SealedFile};
 use super::segment;
 use super::tree::Tree;

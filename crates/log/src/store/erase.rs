@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::files::{self, Files, OpenMode, StoreFile, TextFile};
 use super::frame::{self, Frame, GONE};
 use super::journal::Reader;
-use super::recovery;
+use super::open_error;
 use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment};
 
@@ -165,8 +165,8 @@ pub(super) fn each_frame(bytes: &[u8], look: &mut dyn FnMut(usize, &Frame<'_>)) 
 
 /// Erases evidence in the copies of torn tails. Bytes outside whole entries are erased too.
 fn erase_copies(files: &dyn Files, is_to_go: IsToGo<'_>) -> io::Result<()> {
-    let folder = Path::new(recovery::RECOVERED);
-    for name in files.list(folder)?.iter().filter(|name| name.starts_with(recovery::TAIL)) {
+    let folder = Path::new(open_error::RECOVERED);
+    for name in files.list(folder)?.iter().filter(|name| name.starts_with(open_error::TAIL)) {
         let path: PathBuf = folder.join(name);
         let bytes = files.open(&path, OpenMode::Read)?.read_all()?;
         let mut erased = bytes.clone();

@@ -25,7 +25,7 @@
 //! | `checkpoint.rs` | the newest signed checkpoint, which the journal is compared with |
 //! | `merkle/`, `tree.rs` | the Merkle tree over the entries; growing it with the journal |
 //! | `journal.rs` | the segments together: append, read, seal |
-//! | `recovery.rs`, `known.rs` | opening: torn tails, damage, missing entries; opening from what is already known |
+//! | `recovery.rs`, `known.rs`, `open_error.rs` | opening: torn tails, damage, missing entries; opening from what is already known |
 //! | `archive.rs` | moving the first entries to a file of their own |
 //! | `repair.rs` | a broken journal: how far it is sound, and replacing it |
 //! | `witness.rs`, `mend.rs` | how many of its entries are confirmed; reconstructing an entry with a flipped bit |
@@ -45,6 +45,7 @@ mod lock;
 mod memory;
 mod mend;
 mod merkle;
+mod open_error;
 mod overlay;
 mod parallel;
 mod real;
@@ -69,10 +70,11 @@ pub use journal::{Journal, JournalOptions, Position, Reader, Staged};
 pub use known::Known;
 pub use lock::{FolderLock, LockError};
 pub use memory::MemoryFiles;
+pub use open_error::{OpenError, RECOVERED};
 pub use overlay::OverlayFiles;
 pub use parallel::{Manner, Parts};
 pub use real::RealFiles;
-pub use recovery::{OpenError, Opened, Opening, RECOVERED, VIEW as VIEW_FOLDER, open, refuse_foreign, store_of};
+pub use recovery::{Opened, Opening, VIEW as VIEW_FOLDER, open, refuse_foreign, store_of};
 pub use repair::{Below, Exchange, Inspection, NEXT as REPAIRED, clear_next, inspect, kept_name};
 pub use secrets::{read as read_secrets, write as write_secrets};
 pub use segment::{FOLDER as JOURNAL_FOLDER, StoreId};

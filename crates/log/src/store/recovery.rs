@@ -15,6 +15,7 @@ use super::head::{self, Head, HeadError, Start};
 use super::journal::{Journal, JournalOptions, Place, Position, Reader};
 use super::known::Known;
 use super::merkle::TreeError;
+use super::open_error::{OpenError, RECOVERED, TAIL};
 use super::parallel::{self, CheckedParts, Manner, Part, Parts};
 use super::repair;
 use super::sealed::{self, SealedFile};
@@ -39,25 +40,6 @@ pub struct Opened {
     pub(crate) view_link: Option<Digest>,
     /// The log is frozen, according to `HEAD`.
     pub(crate) frozen: bool,
-}
-
-/// The reason a folder could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("the folder is not a store: it holds {0:?}, and neither HEAD nor a journal; choose an empty folder")]
-    NotAStore(String),
-    #[error("the store's journal is gone: there is {0}, but no segment; restore the folder from a copy")]
-    JournalGone(&'static str),
-    #[error("a repair of the store was begun but not finished; repair it again")]
-    RepairUnfinished,
-    #[error("the store's format {0} is newer than this library reads; use a newer one")]
-    Newer(u32),
-    #[error("the store's format {0} is older than this library reads; it was never in a released version")]
-    Older(u32),
-    #[error("the journal is not the one that was verified before")]
-    NotAsKnown,
-    #[error("cannot {0}")]
-    Io(&'static str, #[source] io::Error),
 }
 
 /// Options of opening a journal.
@@ -565,9 +547,5 @@ pub(super) fn foreign_name(names: &[String]) -> Option<&str> {
     names.clone().find(|name| TRACES.contains(name)).or_else(|| names.into_iter().find(foreign))
 }
 
-/// The folder for copies of what was set aside.
-pub const RECOVERED: &str = "recovered";
-/// Prefix of the names of copies of torn tails.
-pub(super) const TAIL: &str = "tail-";
 /// The folder of the index.
 pub const VIEW: &str = "view";

@@ -12,7 +12,8 @@ use super::head::{self, Head, Start};
 use super::known::Known;
 use super::lock;
 use super::merkle::BLOCK_LEAVES;
-use super::recovery::{self, OpenError, Survey};
+use super::open_error::{OpenError, RECOVERED};
+use super::recovery::{self, Survey};
 use super::secrets;
 use super::segment::{self, StoreId};
 use super::walk::{Growth, Visitor, Walk};
@@ -183,7 +184,7 @@ impl Exchange {
             if stays {
                 continue;
             }
-            if [segment::FOLDER, recovery::RECOVERED].contains(&name.as_str()) {
+            if [segment::FOLDER, RECOVERED].contains(&name.as_str()) {
                 files.create_dir(&to)?;
                 move_all(files, &from, &to)?;
                 synced.extend([to, from]);

@@ -8,7 +8,7 @@
 
 use crate::commands::{self, Described};
 use crate::format::{dangers, name, place};
-use crate::language::is_danger;
+use crate::language::floor::is_danger;
 use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel};
