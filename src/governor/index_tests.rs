@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::model::KillSwitchScope;
 use crate::model::{OpenVerification, VerificationState};
 use crate::store::{BlockBatch, Blocks};
 use crate::task::TaskRequest;
@@ -106,6 +107,32 @@ fn a_forged_task_is_not_written_down_with_new_words() {
         let refused = if ends { task.close(None).err() } else { task.say("and sum.txt").err() };
         assert_eq!(refused.unwrap().code(), "CHAIN_BROKEN", "ends: {ends}");
         assert!(matches!(governor.log().verification(), VerificationState::Broken(_)));
+    }
+}
+
+#[test]
+fn what_loosens_is_not_in_force_over_a_forged_index() {
+    let all = PolicySet::from_toml("name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n").unwrap();
+    for lifts in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let governor = Governor::builder().auto_register().open(dir.path()).unwrap();
+        governor.enforce_input("a", "Read the file notes.txt").unwrap();
+        let stop = governor.kill_switch().set(KillSwitchScope::All, "ops", "a test").unwrap().id;
+        governor.close().unwrap();
+        drop(governor);
+        edit_view(dir.path(), |blocks, batch| {
+            let (key, value) = blocks.scan(b"tagent/a").unwrap().swap_remove(0);
+            let value = String::from_utf8(value).unwrap();
+            let forged = value.replace("\"ACTIVE\"", "\"SUSPENDED\"").replace("\"active\"", "\"suspended\"");
+            assert_ne!(forged, value);
+            batch.put(&key, forged.as_bytes());
+        });
+        let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
+        let before = governor.policies().current().digest();
+        let refused =
+            if lifts { governor.kill_switch().lift(&stop, "ops", "") } else { governor.policies().load(all.clone()) };
+        assert_eq!(refused.unwrap_err().code(), "CHAIN_BROKEN", "lifts: {lifts}");
+        assert_eq!((governor.policies().current().digest(), governor.kill_switch().list().len()), (before, 1));
     }
 }
 

@@ -88,6 +88,26 @@ fn what_is_no_store_is_refused_and_not_made_one() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+#[test]
+fn a_store_whose_head_cannot_be_read_tells_its_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = Governor::builder().auto_register().open(folder.path()).unwrap();
+    let _ = governor.enforce(&reading("a")).unwrap();
+    governor.close().unwrap();
+    let head = folder.path().join("HEAD");
+    for content in ["", "no head"] {
+        fs::write(&head, content).unwrap();
+        let auditor = Governor::open_read_only(folder.path()).unwrap();
+        let broken = auditor.verify().unwrap().first_broken.unwrap();
+        assert_eq!(broken.kind, rulekeep::proof::BrokenKind::Damage, "{broken:?}");
+        assert_eq!(auditor.query(&ProofQuery::entity("a")).unwrap().total, 1);
+    }
+    fs::remove_file(&head).unwrap();
+    fs::create_dir(&head).unwrap();
+    let refused = common::error(Governor::open_read_only(folder.path())).message();
+    assert!(refused.contains("read HEAD"), "{refused}");
+}
+
 /// Ends the thread that decides at any rate, also where a check fails.
 struct Over<'a>(&'a AtomicBool);
 

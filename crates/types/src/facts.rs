@@ -75,7 +75,7 @@ closed_words! {
 crate::parts::outward! {
     /// The facts that a request names and decisions rely on.
     #[derive(Default, Hash, Deserialize)]
-    #[serde(default)]
+    #[serde(default, deny_unknown_fields)]
     // The fields here and below stand in the order of the JSON, which is that of their names.
     pub struct Facts from FactsParts {
         /// The amounts of money; at most 32.
@@ -112,6 +112,7 @@ crate::parts::outward! {
 /// A recipient, path, host, table or account that a request names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Target {
     /// The kind of target.
@@ -128,6 +129,7 @@ pub struct Target {
 /// An amount of money that a request names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Amount {
     /// Number of payments of that amount.
@@ -148,6 +150,7 @@ impl Hash for Amount {
 /// A part of a request that the parser could not read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Unread {
     /// The position or the beginning of the part.

@@ -587,6 +587,7 @@ mod tests {
             Intent::from_json(&json).unwrap().known
         };
         assert!(facts(json!({ "targets": [{ "kind": "planet" }] })).unwrap().has_unread(&[UnreadKind::Argument]));
+        assert!(facts(json!({ "later": 1 })).unwrap().has_unread(&[UnreadKind::Argument]));
         assert!(!facts(json!({})).unwrap().has_unread(UnreadKind::ALL));
         assert_eq!(facts(json!("none")), None);
     }

@@ -81,6 +81,7 @@ impl KillSwitch<'_> {
     }
 
     pub(crate) fn lift_by(self, id: &KillSwitchId, by: String, note: String) -> Result<(), Error> {
+        self.inner.base.log.wait_verified()?;
         let _lifting = self.inner.roster.stops.lifting.hold();
         // Waits for a kill switch that is being set, so that its entry precedes that of its lifting.
         let stop = {

@@ -141,7 +141,7 @@ impl ProofLog {
                 Err(found) if found.kind() == std::io::ErrorKind::NotFound => return Err(missing()),
                 files => Arc::new(files.map_err(error)?),
             };
-            if store::store_of(&*files).is_none() {
+            if !store::has_traces(&*files)? {
                 return Err(missing());
             }
             let opened = Self::open_files(files, None, None, options, now, fresh);

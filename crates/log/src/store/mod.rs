@@ -74,7 +74,7 @@ pub use open_error::{OpenError, RECOVERED};
 pub use overlay::OverlayFiles;
 pub use parallel::{Manner, Parts};
 pub use real::RealFiles;
-pub use recovery::{Opened, Opening, VIEW as VIEW_FOLDER, open, refuse_foreign, store_of};
+pub use recovery::{Opened, Opening, VIEW as VIEW_FOLDER, has_traces, open, refuse_foreign, store_of};
 pub use repair::{Below, Exchange, Inspection, NEXT as REPAIRED, clear_next, inspect, kept_name};
 pub use secrets::{read as read_secrets, write as write_secrets};
 pub use segment::{FOLDER as JOURNAL_FOLDER, StoreId};

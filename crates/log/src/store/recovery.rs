@@ -280,6 +280,14 @@ fn write_on(
     Ok((Journal::resume(files, reader, store, Arc::clone(active), place, options), recovered))
 }
 
+/// Returns whether the folder holds a `HEAD` or a segment, whatever their state.
+pub fn has_traces(files: &dyn Files) -> Result<bool, OpenError> {
+    let list = |folder: &str| files.list(Path::new(folder)).map_err(|error| OpenError::Io("list the folder", error));
+    let names = list("")?;
+    Ok(names.iter().any(|name| name == head::NAME)
+        || names.iter().any(|name| name == segment::FOLDER) && !list(segment::FOLDER)?.is_empty())
+}
+
 /// Returns the store that the journal belongs to, from the first readable segment header.
 pub fn store_of(files: &dyn Files) -> Option<StoreId> {
     // A store whose `HEAD` cannot be read is left alone.
