@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     let mut table = Table::new(options.quiet || options.json);
     for file in &options.files {
         if let Err(error) = replay_file(file, &options, &mut table) {
-            eprintln!("tasks: {}: {error}", file.display());
+            eprintln!("replay-tasks: {}: {error}", file.display());
             return ExitCode::FAILURE;
         }
     }

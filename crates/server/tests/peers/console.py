@@ -1,4 +1,4 @@
-"""Goes through the console in headless Chromium as a person would: tests/console.rs starts it and says what there is."""
+"""Goes through the console in headless Chromium as a person would: tests/peers/console.rs starts it and says what there is."""
 
 import json
 import os

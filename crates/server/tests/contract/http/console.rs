@@ -1,4 +1,4 @@
-//! The headers and content of the console's page, without a browser. `tests/console.rs` uses a browser.
+//! The headers and content of the console's page, without a browser. `tests/peers/console.rs` uses a browser.
 
 use rulekeep_server::http::{Server, console, router};
 
