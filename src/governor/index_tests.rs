@@ -115,8 +115,13 @@ fn what_loosens_is_not_in_force_over_a_forged_index() {
     let all = PolicySet::from_toml("name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n").unwrap();
     for lifts in [false, true] {
         let dir = tempfile::tempdir().unwrap();
-        let governor = Governor::builder().auto_register().open(dir.path()).unwrap();
-        governor.enforce_input("a", "Read the file notes.txt").unwrap();
+        let builder = Governor::builder().auto_register().durability(Durability::Buffered);
+        let governor = builder.open(dir.path()).unwrap();
+        let reads = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+        // So many that the verification is not over when it is asked.
+        for _ in 0..5_000 {
+            governor.enforce(&reads).unwrap();
+        }
         let stop = governor.kill_switch().set(KillSwitchScope::All, "ops", "a test").unwrap().id;
         governor.close().unwrap();
         drop(governor);

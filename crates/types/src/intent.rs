@@ -92,7 +92,7 @@ crate::parts::with_parts! {
         pub context: Map<String, Value>,
         /// The time it was parsed, or first enforced.
         pub timestamp: Option<Timestamp>,
-        /// What the parser found in the request; absent from an intent that its caller built.
+        /// The facts that the parser found; absent from an intent that its caller built.
         #[doc(hidden)]
         #[cfg_attr(feature = "schema", schema(ignore))]
         pub known: Option<ParsedFacts>,

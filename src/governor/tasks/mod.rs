@@ -28,6 +28,7 @@ use std::sync::{Arc, RwLock};
 use self::live::{Table, TaskRecord};
 use serde_json::Value;
 
+use crate::governor::intake::risk::RiskSource;
 use crate::governor::{Approvals, Base, Decider, Governor, GuardError, Guarded, Intake};
 use crate::model::{
     Enforcement, Error, Grant, Input, InputEnforcement, Intent, Mandate, OpenedTask, Outcome, TaskId, TaskInfo,
@@ -156,11 +157,7 @@ impl Task {
     ///
     /// The errors of [`Task::enforce`] and of [`Governor::enforce`].
     pub fn enforce_intent(&self, intent: &Intent) -> Result<Enforcement, Error> {
-        self.governor.inner.tasks.enforce_intent_under(
-            self.id,
-            intent,
-            crate::governor::intake::risk::RiskSource::Caller,
-        )
+        self.governor.inner.tasks.enforce_intent_under(self.id, intent, RiskSource::Caller)
     }
 
     /// Decides on a call and runs `work` under its grant, like [`Governor::guard`].

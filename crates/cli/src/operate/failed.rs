@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use serde_json::Value;
+
 use crate::client::Failure;
 
 /// The command failed or found a problem.
@@ -72,7 +74,7 @@ impl From<Failure> for Failed {
 
 /// The id that was not found is an escalation's, not a record's.
 fn is_escalation(failure: &Failure) -> bool {
-    failure.message.contains(" esc_")
+    failure.details.get("proofId").and_then(Value::as_str).is_some_and(|id| id.starts_with("esc_"))
 }
 
 impl From<rulekeep::Error> for Failed {

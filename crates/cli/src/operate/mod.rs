@@ -6,7 +6,7 @@
 //! | `escalations.rs` | `escalations` |
 //! | `failed.rs` | failures, with their exit codes |
 //! | `keys.rs` | `keys` and `kill-switch` |
-//! | `tasks.rs` | `tasks`, except for replays |
+//! | `tasks.rs` | `tasks` |
 //! | `webhooks.rs` | `webhooks` |
 
 mod agents;

@@ -160,7 +160,8 @@ pub fn has_secrets(intent: &Intent) -> bool {
 
 fn has_secrets_in(facts: &Facts) -> bool {
     let Facts { amounts, server, targets, tool, unread, .. } = facts;
-    let texts = tool.iter().chain(server).chain(unread.iter().map(|part| &part.found));
+    let currencies = amounts.iter().filter_map(|amount| amount.currency.as_ref());
+    let texts = tool.iter().chain(server).chain(unread.iter().map(|part| &part.found)).chain(currencies);
     let targets = targets.iter().flat_map(|target| [Some(&target.value), target.original.as_ref()]).flatten();
     texts.chain(targets).any(|text| !secrets_of(text).is_empty())
         || amounts.iter().filter_map(|amount| Number::from_f64(amount.value)).any(|sum| is_secret(&sum.into(), false))
@@ -272,6 +273,7 @@ mod tests {
                 json!({ "tool": secret }),
                 json!({ "targets": [{ "kind": "path", "role": "read", "value": "a", "original": secret }] }),
                 json!({ "unread": [{ "kind": "target", "found": secret }] }),
+                json!({ "amounts": [{ "value": 1.0, "count": 1, "currency": secret }] }),
             ] {
                 intent.known = Some(serde_json::from_value::<Facts>(facts.clone()).unwrap().into());
                 assert_eq!(has_secrets(&intent), expected, "{facts}");

@@ -153,7 +153,9 @@ fn prepare(
 ) -> Result<Exchange, Error> {
     let inspect = |mut looking: Looking| {
         let found = store::inspect(&**files, &mut looking, outside.index.as_ref(), outside.checkpoint.as_ref());
-        found.map(|inspection| (looking, inspection)).map_err(|error| Error::storage(error.to_string()))
+        found
+            .map(|inspection| (looking, inspection))
+            .map_err(|error| Error::storage("cannot read the broken store").caused_by(error))
     };
     let (mut looking, mut inspection) = inspect(Looking::by(None))?;
     // As when the log is opened, missing evidence without an erasure is a break.

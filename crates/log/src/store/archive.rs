@@ -135,7 +135,7 @@ impl Archiving {
         // Holds the lock so that no segment is sealed or erased while it is read.
         let _turn = reader.rewriting();
         let start = reader.start();
-        let before = tree(files, &start).map_err(|error| io::Error::other(error.to_string()))?;
+        let before = tree(files, &start).map_err(io::Error::other)?;
         let edge = before.frontier().edge().to_vec();
         let file = files::open_or_make(files, Path::new(LEAVES), OpenMode::Create)?;
         let mut walk = Walk::starting(visitor, &start, 0, &[]).growing(Growth::Tree(before), u64::MAX);

@@ -1,4 +1,4 @@
-//! A simulated disk for tests of power failure.
+//! A simulated disk for tests of power failure. Compiled for tests alone, so that what it unwraps fails a test.
 //!
 //! Programs read back the live image. A power failure leaves the durable image plus any part of what was not synced:
 //! each sector as it was at any moment since the last sync, each size, each name. The simulation covers two more

@@ -41,7 +41,7 @@ pub(super) struct Office {
     gateway: Gateway,
     key: Access,
     failing: Mutex<Option<&'static str>>,
-    /// Whether another connection is to pin the next tools first.
+    /// True if another connection is to pin the next tools first.
     pub(super) is_raced: AtomicBool,
     pub(super) made: Mutex<Vec<String>>,
 }

@@ -21,7 +21,7 @@ pub struct Set {
     /// The group to stop.
     #[schema(value_type = Option<Label>)]
     pub group: Option<String>,
-    /// Whether to stop all agents.
+    /// True to stop all agents.
     pub all: Option<bool>,
     /// The person who sets it.
     #[schema(schema_with = required_person)]

@@ -152,7 +152,7 @@ impl Call for Replay {
 /// A shadow policy set to install; `clear` removes it; without parameters it stays.
 #[derive(Default, Deserialize, Serialize, ToSchema)]
 pub struct Shadow {
-    /// Whether to remove the shadow set.
+    /// True to remove the shadow set.
     pub clear: Option<bool>,
     /// The document, at most 4 MiB.
     pub text: Option<String>,

@@ -182,7 +182,7 @@ pub struct ToolPinForm {
     /// The server of the tool.
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     pub server: Option<String>,
-    /// Whether to pin the tool; `false` unpins it. Default: true.
+    /// True, the default, to pin the tool; false to unpin it.
     #[schema(default = true)]
     pub pinned: Option<bool>,
 }
