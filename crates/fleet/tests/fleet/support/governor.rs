@@ -1,6 +1,7 @@
 //! What a governor shows to a hub: a log that grows, with signed checkpoints, and records in it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rulekeep::checkpoint::{Checkpoint, CheckpointKey, ConsistencyProof};
 use rulekeep::proof::{Digest, ProofId, Sequence};
@@ -11,6 +12,9 @@ use rulekeep_fleet::wire::{Anchor, Copy};
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 use sha2::{Digest as _, Sha256};
+
+/// The part of the next record's id in which a governor has a random number.
+static NEXT_ID: AtomicU32 = AtomicU32::new(0);
 
 /// A log in memory. A clone of it is a copy of its folder.
 #[derive(Clone)]
@@ -50,8 +54,9 @@ impl Log {
         for n in 0..count {
             let mut record = template.clone();
             change(n, &mut record);
-            record.id =
-                ProofId::new(SystemClock.now(), u32::try_from(n).unwrap_or(0), Sequence::new(self.size() + n as u64));
+            // In two logs of one millisecond, records of one number have different ids, as those of governors do.
+            let distinct = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+            record.id = ProofId::new(SystemClock.now(), distinct, Sequence::new(self.size() + n as u64));
             record.hash = hash_of(&record);
             self.records.push(record);
         }
