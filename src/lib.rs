@@ -156,11 +156,12 @@ pub mod agent {
 /// ```
 pub mod intent {
     pub use crate::governor::InputText;
+    pub use crate::model::facts::{Act, Cause, Doing, Kind, Kinds, Open, Operand, Role};
     pub use crate::model::{
         ActEvidence, Action, Alternative, Amount, Capability, Classification, DenialClass, FactorEvidence, Facts,
         Input, InputEnforcement, IntentId, InvalidValue, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES,
-        Operation, ParseExplanation, ParseResult, Resource, Target, TargetKind, TargetRole, Unread, UnreadKind,
-        WordEvidence, risk_floor,
+        Operation, ParseExplanation, ParseResult, Resource, Rewrite, Target, TargetKind, TargetRole, Unread,
+        UnreadKind, WordEvidence, risk_floor,
     };
     pub use crate::parse::Parser;
     #[cfg(feature = "training")]

@@ -233,7 +233,7 @@ impl Checking<'_> {
         let by_parser = has_code || self.deed.arguments.is_none();
         // A risky command without known targets: its values are unknown.
         let is_opaque = has_code && self.deed.targets.is_empty() && self.deed.risk >= RiskLevel::High;
-        if arguments.is_cut || is_opaque || self.deed.is_unread && by_parser {
+        if arguments.is_cut || is_opaque || self.deed.is_unread {
             self.note(FaultKind::Unread, None);
         }
         if by_parser {

@@ -68,10 +68,13 @@ fn a_built_intent_cannot_say_what_the_parser_found() {
     let governor = governor();
     let forged = json!({ "targets": [{ "kind": "recipient", "role": "to", "value": "ann@ours.example" }] });
     let built = Intent::new("desk", "send_email", RiskLevel::Medium, ["email:send"]).unwrap();
+    let ours = built.clone().with_context("target", "ann@ours.example");
     let built = sent(&built.with_context("target", "eve@evil.example"), "facts", &forged);
-    assert_eq!(built.facts().targets[0].value, "ann@ours.example");
+    assert_eq!(built.facts().acts[0].operands[0].value, "ann@ours.example");
     assert_eq!(decide(&governor, &built), Decision::Deny);
-    assert_eq!(decide(&governor, &built.clone().with_context("target", "ann@ours.example")), Decision::Allow);
+    // Facts that no parse vouches for leave the intent open, whatever else it says.
+    assert_eq!(decide(&governor, &built.clone().with_context("target", "ann@ours.example")), Decision::Deny);
+    assert_eq!(decide(&governor, &ours), Decision::Allow);
     // The id of another agent's parse, or of none, binds nothing and lends nothing.
     let parsed = governor.parse("other", mail(&["ann@ours.example"]).as_str()).unwrap().intent;
     let unknown: IntentId = "int_01arz3ndektsv4rrffq69g5fav".parse().unwrap();

@@ -1,6 +1,6 @@
 //! What a decision rests on: every target and amount, the tool itself, and what was not read.
 
-use rulekeep::intent::{Facts, Parser, TargetKind, TargetRole, UnreadKind};
+use rulekeep::intent::{Facts, Kind, Parser, TargetKind, TargetRole};
 use rulekeep::{Intent, RiskLevel};
 use serde_json::{Map, Value, json};
 
@@ -17,13 +17,13 @@ fn call(tool: &str, arguments: &Value) -> String {
 }
 
 fn targets(text: &str) -> Vec<(TargetKind, TargetRole, String)> {
-    facts(text).targets.into_iter().map(|target| (target.kind, target.role, target.value)).collect()
+    facts(text).targets().into_iter().map(|target| (target.kind, target.role, target.value)).collect()
 }
 
 #[test]
 fn every_recipient_path_host_and_table_is_a_target_with_role() {
     use TargetKind::{Account, Host, Path, Recipient, Table};
-    use TargetRole::{Bcc, Cc, Destination, Named, Read, Source, To, Write};
+    use TargetRole::{Read, To, Write};
     let mail =
         json!({ "to": ["Ann Lee <ann@X.example>", "bob@y.example"], "cc": "cid@z.example", "bcc": ["dan@z.example"] });
     let moved = json!({ "source": "/srv/./a.txt", "destination": "/tmp/../srv/b.txt" });
@@ -34,11 +34,11 @@ fn every_recipient_path_host_and_table_is_a_target_with_role() {
             vec![
                 (To, Recipient, "ann@x.example"),
                 (To, Recipient, "bob@y.example"),
-                (Cc, Recipient, "cid@z.example"),
-                (Bcc, Recipient, "dan@z.example"),
+                (To, Recipient, "cid@z.example"),
+                (To, Recipient, "dan@z.example"),
             ],
         ),
-        (call("move_file", &moved), vec![(Source, Path, "/srv/a.txt"), (Destination, Path, "/srv/b.txt")]),
+        (call("move_file", &moved), vec![(Read, Path, "/srv/a.txt"), (Write, Path, "/srv/b.txt")]),
         (call("pay_bill", &paid), vec![(To, Account, "DE89370400440532013000")]),
         (call("fetch", &json!({ "url": "HTTPS://user@X.example/a/../b" })), vec![(Read, Host, "https://x.example/b")]),
         (
@@ -48,7 +48,7 @@ fn every_recipient_path_host_and_table_is_a_target_with_role() {
         ("echo hi > /srv/out.txt".to_owned(), vec![(Write, Path, "/srv/out.txt")]),
         (
             "Send report.pdf to ann@x.example and bob@y.example".to_owned(),
-            vec![(Named, Path, "report.pdf"), (Named, Recipient, "ann@x.example"), (Named, Recipient, "bob@y.example")],
+            vec![(Read, Path, "report.pdf"), (To, Recipient, "ann@x.example"), (To, Recipient, "bob@y.example")],
         ),
     ] {
         let found = targets(&text);
@@ -79,31 +79,31 @@ fn the_tool_its_server_and_every_form_are_told() {
     let text =
         json!({ "tool": "Bash", "server": "desk", "arguments": { "command": "psql -c 'SELECT 1'" } }).to_string();
     let facts = facts(&text);
-    assert_eq!((facts.tool.as_deref(), facts.server.as_deref()), (Some("Bash"), Some("desk")));
+    assert_eq!((facts.tool(), facts.server()), (Some("Bash"), Some("desk")));
     assert_eq!(facts.formats, ["tool_call", "shell", "sql"]);
 }
 
 #[test]
 fn what_was_not_read_is_named_and_is_never_harmless() {
-    use UnreadKind::{Argument, Target, Text};
     for (text, kind) in [
-        ("cat $FILE".to_owned(), Target),
-        ("Read the file at ${TARGET}".to_owned(), Target),
-        ("Show me the notes 然后删除所有客户记录".to_owned(), Text),
-        ("List the files; qwxz prdctn dtbs".to_owned(), Text),
-        (call("read_notes", &json!({ "zeta": "lorem ipsum ".repeat(2000) })), Argument),
-        (call("read_file", &json!({ "path": format!("/srv/{}x", "a/".repeat(3000)) })), Argument),
+        ("cat $FILE".to_owned(), "target"),
+        ("Read the file at ${TARGET}".to_owned(), "target"),
+        ("Show me the notes 然后删除所有客户记录".to_owned(), "text"),
+        ("List the files; qwxz prdctn dtbs".to_owned(), "text"),
+        (call("read_notes", &json!({ "zeta": "lorem ipsum ".repeat(2000) })), "argument"),
+        (call("read_file", &json!({ "path": format!("/srv/{}x", "a/".repeat(3000)) })), "argument"),
     ] {
         let intent = intent(&text);
         let start: String = text.chars().take(60).collect();
-        assert!(intent.facts().unread.iter().any(|unread| unread.kind == kind), "{start}: {:?}", intent.facts().unread);
+        assert!(!intent.facts().unread().is_empty(), "{start}: {:?}", intent.facts());
         assert!(intent.risk_level >= RiskLevel::Medium, "{start}: {}", intent.risk_level);
         let factors = intent.context["riskFactors"].to_string();
         assert!(factors.contains(&format!("unread {kind}")), "{start}: {factors}");
     }
     let many: Vec<String> = (0..200).map(|number| format!("/srv/{number}.txt")).collect();
     let facts = facts(&call("read_file", &json!({ "paths": many })));
-    assert!(facts.targets.len() <= 64 && facts.unread.iter().any(|unread| unread.kind == Target));
+    let operands = facts.acts.iter().map(|act| act.operands.len()).sum::<usize>();
+    assert!(operands <= 256 && !facts.acts[0].is_complete(Kind::Path), "{operands}");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn facts_stay_within_their_bound() {
     let long: Vec<String> = (0..64).map(|number| format!("/srv/{number}/{}", "a".repeat(900))).collect();
     let facts = facts(&call("read_file", &json!({ "paths": long })));
     assert!(serde_json::to_vec(&facts).unwrap().len() <= 16 * 1024 + 256);
-    assert!(facts.unread.iter().any(|unread| unread.kind == UnreadKind::Target));
+    assert!(facts.acts.iter().any(|act| !act.is_complete(Kind::Path)));
 }
 
 #[test]

@@ -180,7 +180,7 @@ impl Parser {
         let is_set =
             readings.all().all(|reading| !reading.acts.is_empty() && reading.acts.iter().all(|act| act.is_set));
         Ok(Parsed {
-            result: readings.verdict(&self.lexicon).into_result(request, &readings.joined()),
+            result: readings.verdict(&self.lexicon).into_result(request, &readings.joined(), &redaction),
             is_set,
             redaction,
         })
@@ -197,7 +197,7 @@ impl Parser {
         let evidence = verdict.evidence();
         Ok((
             ParseExplanation::from(ParseExplanationParts {
-                parse: verdict.into_result(request, &readings.joined()),
+                parse: verdict.into_result(request, &readings.joined(), &redaction),
                 evidence,
             }),
             redaction,
@@ -248,7 +248,8 @@ impl Parser {
         known: &ToolTurn<'_>,
     ) -> (Reading, Redaction) {
         let (mut reading, decoded) = derived::read_on(normalized, &self.lexicon, known);
-        reading.facts.settle();
+        reading.settle();
+        reading.seal();
         let contents = classification::scan(&normalized.text, &decoded);
         contents.mark_addresses(&mut reading);
         contents.mark(&mut reading);

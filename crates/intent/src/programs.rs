@@ -141,6 +141,11 @@ impl Program {
         (1..=plain.len().min(4)).rev().find_map(|length| self.subcommands.get(plain.get(..length)?.join(" ").as_str()))
     }
 
+    /// Returns whether what the program does depends on a subcommand.
+    pub(crate) fn has_subcommands(&self) -> bool {
+        !self.subcommands.is_empty()
+    }
+
     /// Returns whether any subcommand runs other commands.
     pub(crate) fn wraps_by_subcommand(&self) -> bool {
         !self.sub_wraps.is_empty()

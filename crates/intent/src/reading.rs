@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use rulekeep_types::facts::{
+    self, Cause, Kind, Kinds, MOST_ACTS, MOST_OPEN, MOST_OPERANDS, Open, Operand, Role, host_of,
+};
 use rulekeep_types::{
     Amount, Capability, Classification, Operation, Resource, RiskLevel, Target, TargetKind, TargetRole, Unread,
     UnreadKind,
@@ -62,6 +65,37 @@ pub(crate) struct Act {
     pub is_set: bool,
     /// The act is a consequence of another one, as invitations are of a meeting, and never becomes the primary act.
     pub is_entailed: bool,
+    /// The steps of the reading that the act belongs to.
+    pub steps: Steps,
+}
+
+/// A set of the steps of a reading, by their places.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Steps(u64);
+
+impl Steps {
+    pub(crate) const fn of(place: usize) -> Self {
+        Self(1 << if place < MOST_ACTS { place } else { MOST_ACTS - 1 })
+    }
+
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) const fn has(self, place: usize) -> bool {
+        self.0 & Self::of(place).0 != 0
+    }
+
+    const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The same steps behind `before` others.
+    fn behind(self, before: usize) -> Self {
+        (0..MOST_ACTS)
+            .filter(|place| self.has(*place))
+            .fold(Self::default(), |all, place| all.with(Self::of(before + place)))
+    }
 }
 
 /// The words or arguments that led to an act, as the reader saw them, for the explanation.
@@ -102,6 +136,7 @@ impl Act {
             found: Found::default(),
             is_set: false,
             is_entailed: false,
+            steps: Steps::default(),
         }
     }
 
@@ -195,6 +230,8 @@ pub(crate) struct Facts {
     pub doubtful: Vec<(Resource, Operation, f64)>,
     /// The digests of the word table that English was read with, and of the user's own rows.
     pub table: Option<(Arc<str>, Option<Arc<str>>)>,
+    /// The operands, amounts and open parts found since the last step ended.
+    pub fresh: facts::Act,
 }
 
 impl Facts {
@@ -226,6 +263,8 @@ impl Facts {
         let value = target::plain(kind, text);
         if target::is_open(kind, &value) {
             self.note_unread(UnreadKind::Target, text);
+        } else if self.fresh.operands.len() < MOST_OPERANDS {
+            self.fresh.operands.extend(operands_of(kind, role, &value, text));
         }
         if !self.targets.iter().any(|known| known.kind == kind && known.role == role && known.value == value) {
             self.targets.push(Target::new(kind, role, value, text));
@@ -238,6 +277,8 @@ impl Facts {
         if !matches!(kind, UnreadKind::Target | UnreadKind::Amount) {
             self.signs.add(Sign::Unclear);
         }
+        let kinds = if kind == UnreadKind::Amount { Kinds::of(&[Kind::Amount]) } else { Kinds::ALL };
+        add_open(&mut self.fresh, Open::new(Cause::Text, kinds, quoted(found).unwrap_or_default().into()));
         if self.unread.len() < MOST_UNREAD
             && let Some(found) = quoted(found)
             && !self.unread.iter().any(|known| known.kind == kind && *known.found == *found)
@@ -282,7 +323,9 @@ impl Facts {
         if !value.is_finite() || self.amounts.len() >= MOST_AMOUNTS {
             return self.note_unread(UnreadKind::Amount, &value.to_string());
         }
-        self.amounts.push(Amount::new(value, currency.map(str::to_owned), 1));
+        let amount = Amount::new(value, currency.map(str::to_owned), 1);
+        self.fresh.amounts.push(amount.clone());
+        self.amounts.push(amount);
     }
 
     /// Records the currency of amounts without one; a second currency makes their sum unknown.
@@ -295,18 +338,9 @@ impl Facts {
         }
     }
 
-    /// Assigns the separately named currency to amounts without one.
-    pub(crate) fn settle(&mut self) {
-        if let Some(currency) = self.currency.take() {
-            for amount in &mut self.amounts {
-                amount.currency.get_or_insert_with(|| currency.clone());
-            }
-        }
-    }
-
-    /// Merges the facts of a part of the input.
+    /// Merges the facts of a part of the input, whose steps have ended.
     fn absorb(&mut self, mut other: Self) {
-        other.settle();
+        let fresh = std::mem::take(&mut self.fresh);
         self.signs = self.signs.with(other.signs);
         self.tool = self.tool.take().or(other.tool);
         self.server = self.server.take().or(other.server);
@@ -340,6 +374,7 @@ impl Facts {
         }
         self.secrets.append(&mut other.secrets);
         self.table = self.table.take().or(other.table);
+        self.fresh = fresh;
     }
 
     /// Every text of the input that the facts repeat.
@@ -376,11 +411,106 @@ pub(crate) struct Reading {
     pub facts: Facts,
     /// Command lines that the text runs, until the driver reads them.
     pub commands: Vec<String>,
+    /// The commands, calls, statements and sentences with their operands, in the order of the text.
+    pub steps: Vec<facts::Act>,
+    /// The place of the step that is being read.
+    step: Option<usize>,
 }
 
 impl Reading {
     pub(crate) fn new(format: Format) -> Self {
-        Self { format, acts: Vec::new(), facts: Facts::default(), commands: Vec::new() }
+        Self { format, acts: Vec::new(), facts: Facts::default(), commands: Vec::new(), steps: Vec::new(), step: None }
+    }
+
+    /// The acts, for a reading that has steps of its own.
+    pub(crate) fn into_acts(self) -> Vec<Act> {
+        self.acts.into_iter().map(|act| Act { steps: Steps::default(), ..act }).collect()
+    }
+
+    /// Starts a step, to which all acts belong until it ends. Returns the step around it, for [`Reading::end_step`].
+    pub(crate) fn begin_step(&mut self) -> Option<usize> {
+        self.flush();
+        let place = self.add_step(facts::Act::new());
+        self.step.replace(place)
+    }
+
+    /// Ends a step and goes on with the step around it.
+    pub(crate) fn end_step(&mut self, outer: Option<usize>) {
+        self.flush();
+        self.step = outer;
+    }
+
+    /// The step that is being read, with all that was found in it so far.
+    pub(crate) fn current_step(&mut self) -> Option<&mut facts::Act> {
+        self.steps.get_mut(self.step?)
+    }
+
+    /// Adds a step. Steps beyond the maximum are joined into the last one, which then is open.
+    pub(crate) fn add_step(&mut self, step: facts::Act) -> usize {
+        if self.steps.len() < MOST_ACTS {
+            self.steps.push(step);
+            return self.steps.len() - 1;
+        }
+        if let Some(last) = self.steps.last_mut() {
+            add_open(last, Open::new(Cause::Text, Kinds::ALL, TOO_MANY.to_owned()));
+        }
+        MOST_ACTS - 1
+    }
+
+    /// Moves what was found since into the step that is being read.
+    pub(crate) fn flush(&mut self) {
+        if self.format == Format::Shell {
+            // The words of a command say more than what was noted of its targets.
+            self.facts.fresh.operands.clear();
+            self.facts.fresh.open.clear();
+        }
+        let Some(step) = self.step.and_then(|place| self.steps.get_mut(place)) else { return };
+        let facts::Act { amounts, open, operands, .. } = std::mem::take(&mut self.facts.fresh);
+        step.amounts.extend(amounts);
+        step.operands.extend(operands);
+        open.into_iter().for_each(|open| add_open(step, open));
+    }
+
+    /// Gives the acts and finds that belong to no step one of their own.
+    pub(crate) fn seal(&mut self) {
+        self.flush();
+        let fresh = &self.facts.fresh;
+        let is_empty = fresh.amounts.is_empty() && fresh.open.is_empty() && fresh.operands.is_empty();
+        if self.step.is_none() && is_empty && !self.steps.is_empty() {
+            // Effects of the whole request belong to all of its steps.
+            let all = (0..self.steps.len()).fold(Steps::default(), |all, place| all.with(Steps::of(place)));
+            self.acts.iter_mut().filter(|act| act.steps.is_empty()).for_each(|act| act.steps = all);
+        }
+        let is_loose = |act: &Act| act.steps.is_empty();
+        if self.step.is_some() || is_empty && !self.acts.iter().any(is_loose) {
+            return;
+        }
+        let mut step = std::mem::take(&mut self.facts.fresh);
+        if self.format == Format::Shell {
+            add_open(&mut step, Open::new(Cause::Text, Kinds::ALL, "command".to_owned()));
+        }
+        let place = self.add_step(step);
+        self.acts.iter_mut().filter(|act| is_loose(act)).for_each(|act| act.steps = Steps::of(place));
+    }
+
+    /// Assigns the separately named currency to amounts without one.
+    pub(crate) fn settle(&mut self) {
+        self.flush();
+        if let Some(currency) = self.facts.currency.take() {
+            let of_steps = self.steps.iter_mut().chain([&mut self.facts.fresh]).flat_map(|step| &mut step.amounts);
+            for amount in self.facts.amounts.iter_mut().chain(of_steps) {
+                amount.currency.get_or_insert_with(|| currency.clone());
+            }
+        }
+    }
+
+    /// Adds the steps of another reading. Returns the number of steps before them.
+    fn add_steps(&mut self, steps: Vec<facts::Act>) -> usize {
+        let before = self.steps.len();
+        for step in steps {
+            self.add_step(step);
+        }
+        before
     }
 
     /// Records a command line that the text runs, for the driver to read.
@@ -399,7 +529,10 @@ impl Reading {
     ///
     /// INVARIANT: at most [`MAX_ACTS`] acts are kept, so that assessment stays linear; further acts are kept as a
     /// single unclear execution.
-    pub(crate) fn push(&mut self, act: Act) {
+    pub(crate) fn push(&mut self, mut act: Act) {
+        if act.steps.is_empty() {
+            act.steps = self.step.map(Steps::of).unwrap_or_default();
+        }
         if let Some(twin) = self.acts.iter_mut().find(|known| {
             known.resource == act.resource
                 && known.operation == act.operation
@@ -410,21 +543,29 @@ impl Reading {
             twin.risk = twin.risk.max(act.risk);
             twin.is_set &= act.is_set;
             twin.is_entailed &= act.is_entailed;
+            twin.steps = twin.steps.with(act.steps);
             twin.found.operation = twin.found.operation.take().or(act.found.operation);
             twin.found.resource = twin.found.resource.take().or(act.found.resource);
             return;
         }
         match self.acts.len() {
             0..MAX_ACTS => self.acts.push(act),
-            MAX_ACTS => self.acts.push(Act::unclear_execution("long_request")),
-            _ => {}
+            MAX_ACTS => self.acts.push(Act { steps: act.steps, ..Act::unclear_execution("long_request") }),
+            _ => {
+                if let Some(last) = self.acts.last_mut() {
+                    last.steps = last.steps.with(act.steps);
+                }
+            }
         }
     }
 
     /// Joins another reading of the same text, when either may be meant. No act of one makes an act of the other
     /// milder.
     pub(crate) fn join(&mut self, other: &Self) {
-        let mut facts = other.facts.clone();
+        let mut other = other.clone();
+        other.settle();
+        let before = self.add_steps(std::mem::take(&mut other.steps));
+        let mut facts = other.facts;
         let mut known = self.facts.amounts.clone();
         // A sum that occurs in both readings counts once.
         facts.amounts.retain(|amount| match known.iter().position(|one| one == amount) {
@@ -434,16 +575,19 @@ impl Reading {
             }
             None => true,
         });
-        self.acts.extend(other.acts.iter().cloned());
+        self.acts.extend(other.acts.into_iter().map(|act| Act { steps: act.steps.behind(before), ..act }));
         self.facts.contents = self.facts.contents.max(facts.contents);
         self.facts.note_format(other.format);
         self.facts.absorb(facts);
     }
 
     /// Merges what another reader found in a part of the input.
-    pub(crate) fn absorb(&mut self, other: Self) {
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        other.settle();
+        other.seal();
+        let before = self.add_steps(std::mem::take(&mut other.steps));
         for act in other.acts {
-            self.push(act);
+            self.push(Act { steps: act.steps.behind(before), ..act });
         }
         for command in &other.commands {
             self.note_command(command);
@@ -452,6 +596,42 @@ impl Reading {
         self.facts.absorb(other.facts);
     }
 }
+
+/// Adds an open part to a step, within the maximum.
+pub(crate) fn add_open(step: &mut facts::Act, open: Open) {
+    if step.open.contains(&open) {
+        return;
+    }
+    if step.open.len() < MOST_OPEN {
+        step.open.push(open);
+    } else if let Some(last) = step.open.last_mut() {
+        *last = Open::new(Cause::Text, Kinds::ALL, TOO_MANY.to_owned());
+    }
+}
+
+/// The operands that a target stands for: an address and its host.
+fn operands_of(kind: TargetKind, role: TargetRole, value: &str, text: &str) -> impl Iterator<Item = Operand> {
+    let role = match role {
+        TargetRole::Named => Role::Named,
+        TargetRole::To | TargetRole::Cc | TargetRole::Bcc => Role::SendTo,
+        TargetRole::Read | TargetRole::Source => Role::Read,
+        TargetRole::Write | TargetRole::Destination => Role::Write,
+    };
+    let is_url = kind == TargetKind::Host && value.contains("://");
+    let host = if kind == TargetKind::Host { host_of(value) } else { None };
+    let kind = match kind {
+        TargetKind::Recipient => Some(Kind::Recipient),
+        TargetKind::Path => Some(Kind::Path),
+        TargetKind::Table => Some(Kind::Table),
+        TargetKind::Account => Some(Kind::Account),
+        TargetKind::Host => is_url.then_some(Kind::Url),
+    };
+    let whole = kind.map(|kind| Operand::new(kind, role, value.to_owned(), text));
+    whole.into_iter().chain(host.map(|host| Operand::new(Kind::Host, role, host, text)))
+}
+
+/// Stands for the parts of a request beyond the maximum that is kept.
+const TOO_MANY: &str = "split the command";
 
 /// Maximum number of readings from clauses that probably ask for nothing.
 pub(super) const MOST_DOUBTFUL: usize = 64;

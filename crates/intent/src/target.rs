@@ -1,6 +1,9 @@
 //! The normalized form of a target, equal for two spellings of the same target.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use rulekeep_types::TargetKind;
 
@@ -61,6 +64,15 @@ fn host(text: &str) -> String {
     format!("{}{mark}{}{way}{query}", scheme.to_lowercase(), authority.trim_end_matches('.'))
 }
 
+/// A path without `//`, `/./`, `..` and a final slash, as far as it can be resolved.
+pub(super) fn resolved_path(text: &str) -> String {
+    let path = path(text);
+    match path.strip_suffix('/') {
+        Some(bare) if !bare.is_empty() => bare.to_owned(),
+        _ => path,
+    }
+}
+
 /// Resolves `//`, `/./` and `..` as far as possible.
 fn path(text: &str) -> String {
     let text = text.trim().replace('\\', "/");
@@ -111,6 +123,38 @@ fn escaped(bytes: &[u8], at: usize) -> Option<u8> {
     }
     u8::try_from(digit(at + 1)? * 16 + digit(at + 2)?).ok()
 }
+
+/// The host names and addresses in a word.
+pub(super) fn hosts_in(text: &str) -> Vec<String> {
+    let Some(pattern) = HOSTS.as_ref() else { return Vec::new() };
+    let mut hosts: Vec<String> = Vec::new();
+    for found in pattern.find_iter(text).take(MOST_HOSTS) {
+        let ending = found.as_str().rsplit('.').next().unwrap_or_default();
+        let before = text.get(..found.start()).unwrap_or_default();
+        let is_marked =
+            before.ends_with(['@', '/', ':']) || text.get(found.end()..).is_some_and(|rest| rest.starts_with(':'));
+        let is_file = FILE_ENDINGS.contains(&ending) && !is_marked || before.ends_with("./");
+        let host = found.as_str().to_lowercase();
+        if !is_file && !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts
+}
+
+static HOSTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}|\b\d{1,3}(?:\.\d{1,3}){3}\b|\blocalhost\b").ok()
+});
+
+/// Endings of files that are no domains.
+const FILE_ENDINGS: &[&str] = &[
+    "py", "rs", "sh", "md", "txt", "js", "ts", "tsx", "jsx", "mjs", "json", "jsonl", "toml", "yaml", "yml", "html",
+    "css", "csv", "log", "go", "java", "rb", "php", "cpp", "hpp", "sql", "xml", "ini", "cfg", "conf", "lock", "tar",
+    "gz", "tgz", "zip", "png", "jpg", "svg", "pdf", "db", "sqlite", "env", "bak", "orig", "patch", "diff", "swift",
+    "kt", "ipynb", "pyc", "so", "exe",
+];
+/// Maximum number of hosts found in one text.
+const MOST_HOSTS: usize = 8;
 
 #[cfg(test)]
 mod tests {

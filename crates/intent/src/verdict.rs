@@ -6,15 +6,16 @@ use std::borrow::Cow;
 use rulekeep_types::parts::{FactsParts, IntentParts};
 use serde_json::{Map, Value};
 
+use rulekeep_types::facts::{self, Cause, Doing, Kind, Kinds, MOST_OPEN, MOST_OPERANDS, Open, Operand};
 use rulekeep_types::{
     ActEvidence, Action, AgentId, Capability, Classification, FACTS_KEY, Facts, Intent, IntentId, MAX_FACTS_BYTES,
-    Operation, ParseResult, Resource, RiskLevel, Target, Timestamp, Unread, UnreadKind, risk_floor,
+    Operation, ParseResult, ParsedFacts, Resource, RiskLevel, Timestamp, Unread, UnreadKind, risk_floor,
 };
 
 use super::lexicon::Lexicon;
 use super::reading::{self, Act, Format, Reading};
 use super::sign::{Sign, Signs};
-use super::{classification, confidence, explain, format, risk};
+use super::{Redaction, classification, confidence, explain, format, risk, target};
 
 /// A text to parse, and the other data of the intent.
 #[derive(Debug)]
@@ -30,8 +31,8 @@ pub struct ParseRequest<'a> {
 /// A sorted and assessed reading.
 pub(super) struct Verdict<'r> {
     primary: &'r Act,
-    /// Every act with the facts of its reading, the decisive one first.
-    ranked: Vec<(&'r Act, &'r reading::Facts)>,
+    /// Every act with its risk and the facts of its reading, the decisive one first.
+    ranked: Vec<(RiskLevel, &'r Act, &'r reading::Facts)>,
     pub(super) capabilities: Vec<Capability>,
     pub(super) action: Action,
     pub(super) risk: RiskLevel,
@@ -76,7 +77,7 @@ impl<'r> Verdict<'r> {
         factors.extend(
             reading.facts.unread.iter().map(|part| Cow::Owned(format!("unread {}: {}", part.kind, part.found))),
         );
-        let ranked = ranked.into_iter().map(|(_, act)| (act, &reading.facts)).collect();
+        let ranked = ranked.into_iter().map(|(level, act)| (level, act, &reading.facts)).collect();
         Self { primary, ranked, capabilities, action, risk, factors }
     }
 
@@ -101,14 +102,14 @@ impl<'r> Verdict<'r> {
     }
 
     pub(super) fn evidence(&self) -> Vec<ActEvidence> {
-        self.ranked.iter().map(|&(act, facts)| explain::of(act, facts)).collect()
+        self.ranked.iter().map(|&(_, act, facts)| explain::of(act, facts)).collect()
     }
 
     /// Other plausible meanings of the uncertain acts, compared with the best one. Every act is considered, so that a
     /// certain act does not settle an uncertain one beside it.
     fn plausible(&self, doubtful: &[(Resource, Operation, f64)]) -> Vec<Capability> {
         let mut plausible: Vec<(Capability, f64)> = Vec::new();
-        let unsure = self.ranked.iter().map(|&(act, _)| act).filter(|act| act.learned.is_some() && act.sure < SURE);
+        let unsure = self.ranked.iter().map(|&(_, act, _)| act).filter(|act| act.learned.is_some() && act.sure < SURE);
         let others = unsure.flat_map(|act| act.others.iter().filter(|(.., likely)| *likely >= PLAUSIBLE * act.sure));
         for &(resource, operation, likely) in others.chain(doubtful) {
             let reading = Capability::new(resource, operation);
@@ -121,7 +122,12 @@ impl<'r> Verdict<'r> {
         plausible.into_iter().map(|(reading, _)| reading).collect()
     }
 
-    pub(super) fn into_result(self, request: &ParseRequest<'_>, reading: &Reading) -> ParseResult {
+    pub(super) fn into_result(
+        self,
+        request: &ParseRequest<'_>,
+        reading: &Reading,
+        redaction: &Redaction,
+    ) -> ParseResult {
         let confidence = confidence::of(self.primary, reading);
         let alternatives = confidence::alternatives(self.primary, reading, confidence);
         let mut context = request.context.clone();
@@ -150,7 +156,8 @@ impl<'r> Verdict<'r> {
         add("inputFormat", reading.format.as_str().into());
         // A caller's own value is not used.
         context.remove(FACTS_KEY);
-        let known = facts(reading, self.plausible(&reading.facts.doubtful));
+        let known = facts(&self, reading, request);
+        let shown = shown(&known, redaction);
         let intent = Intent::from(IntentParts {
             id: Some(request.id),
             agent_id: request.agent_id.clone(),
@@ -159,39 +166,156 @@ impl<'r> Verdict<'r> {
             required_capabilities: self.capabilities,
             context,
             timestamp: Some(request.at),
-            known: Some(known.into()),
+            known: Some(ParsedFacts::new(known, shown)),
         });
         ParseResult::new(intent, confidence, alternatives)
     }
 }
 
-/// The facts, within their size limit; whatever does not fit counts as unread.
-fn facts(reading: &Reading, readings: Vec<Capability>) -> Facts {
+/// The facts of a reading, within their limits. The second are those that may be stored: without secrets, if there are
+/// any.
+fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -> Facts {
     let found = &reading.facts;
     let inner = found.inner_formats.iter().filter(|inner| **inner != reading.format);
-    let mut unread = found.unread.clone();
-    let mut room = MAX_FACTS_BYTES.saturating_sub(ROOM_FOR_OTHERS);
-    let kept = found.targets.iter().take_while(|target| {
-        let size = ROOM_FOR_ONE + json_len(&target.value) + target.original.as_deref().map_or(0, json_len);
-        let fits = size <= room;
-        room = room.saturating_sub(size);
-        fits
-    });
-    let targets: Vec<Target> = kept.cloned().collect();
-    if targets.len() < found.targets.len() {
-        unread.push(Unread::new(UnreadKind::Target, BEYOND.to_owned()));
+    let place = Place::of(request.context);
+    let mut room =
+        Room { bytes: MAX_FACTS_BYTES.saturating_sub(ROOM_FOR_OTHERS), operands: MOST_OPERANDS, open: MOST_OPEN };
+    let mut acts = Vec::with_capacity(reading.steps.len().max(1));
+    for (number, step) in reading.steps.iter().enumerate() {
+        let mut act = step.clone();
+        let belongs = |act: &Act| act.steps.is_empty() || act.steps.has(number);
+        let doings = verdict.ranked.iter().filter(|(_, act, _)| belongs(act)).map(|(level, act, _)| doing(act, *level));
+        for doing in doings {
+            if !act.does.contains(&doing) {
+                act.does.push(doing);
+            }
+        }
+        if act.does.is_empty() && act.operands.is_empty() && act.open.is_empty() && act.commands.is_empty() {
+            continue;
+        }
+        for operand in &mut act.operands {
+            place.complete(operand);
+        }
+        room.fit(&mut act);
+        acts.push(act);
+    }
+    if acts.is_empty() {
+        let does = verdict.ranked.iter().map(|(level, act, _)| doing(act, *level)).collect();
+        let mut act = facts::Act::new();
+        act.does = does;
+        acts.push(act);
     }
     Facts::from(FactsParts {
-        amounts: found.amounts.clone(),
+        acts,
+        base: place.base,
+        form: facts::Form,
         formats: std::iter::once(&reading.format).chain(inner).map(|format| format.as_str().to_owned()).collect(),
-        readings,
+        readings: verdict.plausible(&found.doubtful),
         rows: found.table.as_ref().and_then(|(_, rows)| rows.as_deref().map(str::to_owned)),
-        server: found.server.clone(),
         table: found.table.as_ref().map(|(table, _)| (**table).to_owned()),
-        targets,
-        tool: found.tool.clone(),
-        unread,
     })
+}
+
+fn doing(act: &Act, level: RiskLevel) -> Doing {
+    let capability =
+        if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
+    let action = if act.is_unknown() { Action::unknown() } else { confidence::action_name(act) };
+    Doing::new(action, capability, level)
+}
+
+/// The folder that a request starts from, and the user's home.
+struct Place {
+    base: Option<String>,
+    home: Option<String>,
+}
+
+impl Place {
+    fn of(context: &Map<String, Value>) -> Self {
+        let folder = |key: &str| {
+            let path = context.get(key)?.as_str()?;
+            (path.starts_with('/') || path.get(1..3) == Some(":\\")).then(|| target::resolved_path(path))
+        };
+        Self { base: folder("cwd"), home: folder("home") }
+    }
+
+    /// Makes a path absolute.
+    fn complete(&self, operand: &mut Operand) {
+        if operand.kind != Kind::Path {
+            return;
+        }
+        let value = operand.value.as_str();
+        let is_absolute = value.starts_with(['/', '~']) || value.get(1..2) == Some(":");
+        let whole = match (value.strip_prefix('~'), &self.home, &self.base) {
+            (Some(rest), Some(home), _) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+            (_, _, Some(base)) if !is_absolute => format!("{base}/{value}"),
+            _ => return,
+        };
+        let whole = target::resolved_path(&whole);
+        let sent = std::mem::replace(&mut operand.value, whole);
+        operand.original.get_or_insert(sent);
+    }
+}
+
+/// The room that is left for the facts of further acts.
+struct Room {
+    bytes: usize,
+    operands: usize,
+    open: usize,
+}
+
+impl Room {
+    /// Takes from an act what there is no room for, and leaves it open then.
+    fn fit(&mut self, act: &mut facts::Act) {
+        let commands = act.commands.iter().chain(&act.command).map(|command| json_len(command) + 3).sum::<usize>();
+        let mut is_cut = commands > self.bytes;
+        if is_cut {
+            act.commands.clear();
+            act.command = None;
+        } else {
+            self.bytes -= commands;
+        }
+        let size = |operand: &Operand| {
+            ROOM_FOR_ONE + json_len(&operand.value) + operand.original.as_deref().map_or(0, json_len)
+        };
+        let kept = act.operands.iter().take(self.operands).take_while(|operand| {
+            let fits = size(operand) <= self.bytes;
+            self.bytes = self.bytes.saturating_sub(size(operand));
+            fits
+        });
+        let kept = kept.count();
+        is_cut |= kept < act.operands.len();
+        act.operands.truncate(kept);
+        self.operands -= kept;
+        is_cut |= act.open.len() > self.open || act.amounts.len() > MOST_AMOUNTS;
+        act.open.truncate(self.open);
+        act.amounts.truncate(MOST_AMOUNTS);
+        self.open -= act.open.len();
+        if is_cut {
+            act.open.pop();
+            act.open.push(Open::new(Cause::Text, Kinds::ALL, BEYOND.to_owned()));
+        }
+    }
+}
+
+/// The facts as they may be stored and shown; `None` if nothing in them is secret.
+fn shown(facts: &Facts, redaction: &Redaction) -> Option<Facts> {
+    let mut shown = facts.clone();
+    let mut is_changed = false;
+    for act in &mut shown.acts {
+        let operands = act
+            .operands
+            .iter_mut()
+            .flat_map(|operand| std::iter::once(&mut operand.value).chain(&mut operand.original));
+        let texts = operands.chain(act.open.iter_mut().map(|open| &mut open.found)).chain(&mut act.commands);
+        let texts = texts.chain(&mut act.command).chain(&mut act.server).chain(&mut act.tool);
+        for text in texts.chain(act.amounts.iter_mut().filter_map(|amount| amount.currency.as_mut())) {
+            if let Some(masked) = redaction.concealed(text) {
+                *text = masked;
+                is_changed = true;
+            }
+        }
+    }
+    is_changed.then_some(shown)
 }
 
 /// The confidence below which an act's other meanings count.
@@ -206,12 +330,13 @@ fn json_len(text: &str) -> usize {
     text.bytes().map(|byte| if byte < 0x20 { 6 } else { 1 + usize::from(matches!(byte, b'"' | b'\\')) }).sum()
 }
 
-/// Bytes of a target in addition to its texts, and of all facts in addition to the targets: 32 amounts and 32 unread
-/// parts of 120 bytes.
+/// Bytes of an operand in addition to its texts, and of all facts in addition to the operands and commands.
 const ROOM_FOR_ONE: usize = 80;
-const ROOM_FOR_OTHERS: usize = 8 * 1024;
-/// Replaces the targets for which there was no room.
-const BEYOND: &str = "targets beyond the room for facts";
+const ROOM_FOR_OTHERS: usize = 4 * 1024;
+/// Maximum number of amounts of an act.
+const MOST_AMOUNTS: usize = 32;
+/// Replaces the parts for which there was no room.
+const BEYOND: &str = "split the request";
 
 /// Sorting key of acts: changes before the reads that feed them, then higher risk, then wider reach.
 fn precedence(level: RiskLevel, act: &Act) -> (bool, bool, RiskLevel, u8) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use regex::RegexBuilder;
 
+use super::binding::Globs;
 use super::exclusion::Exclusion;
 use super::fact::Fact;
 use super::pattern::{CapabilityPattern, Names};
@@ -56,6 +57,7 @@ fn named_clauses(
     report: &mut Report<'_>,
 ) -> Match {
     let actions_at = fields.place("actions");
+    let commands = fields.read_with("commands", report, command_globs).unwrap_or_default();
     let mut names = |name: &str| fields.read_with(name, report, names).unwrap_or_default();
     let (agents, labels, groups, actions) = (names("agents"), names("labels"), names("groups"), names("actions"));
     for glob in actions.texts().filter(|glob| !glob.starts_with('!') && !can_be_action(glob)) {
@@ -66,11 +68,24 @@ fn named_clauses(
     let environment = fields.read_with("environment", report, environment);
     let context = fields.read_with("context", report, |node, path, report| context(node, path, patterns, report));
     let mut context = context.unwrap_or_default();
-    for &(name, key, _) in Fact::CLAUSES {
-        let globs = fields.read_with(name, report, |node, path, report| facts(node, path, patterns, report)).flatten();
-        context.extend(globs.map(|pattern| ContextClause { key: key.into(), pattern, allows: false }));
+    for &(name, key, fact) in Fact::CLAUSES {
+        let at = fields.place(name).unwrap_or_default();
+        let clause = fields.read_with(name, report, |node, path, report| facts(node, path, patterns, report)).flatten();
+        let Some((pattern, globs, listed)) = clause else { continue };
+        warn_of_odd_glob(fact, name, at, &listed, report);
+        let (key, fact) = (key.into(), Some(fact));
+        context.push(ContextClause { key, pattern, allows: false, fact, globs: Some(Arc::new(globs)) });
     }
-    Match { agents, labels, groups, actions, environment: environment.unwrap_or_default(), context, ..Match::default() }
+    Match {
+        agents,
+        labels,
+        groups,
+        actions,
+        commands,
+        environment: environment.unwrap_or_default(),
+        context,
+        ..Match::default()
+    }
 }
 
 /// Returns whether a glob can match the name of an action.
@@ -250,18 +265,62 @@ fn context(
         let key = fields.required_line("key", MAX_GLOB_CHARS, report);
         fields.must_have("matches", report);
         let pattern = fields.read("matches", report, |node, path, report| regex(node, path, patterns, report))?;
-        Some(ContextClause { key: key?.into(), pattern, allows: false })
+        let key = key?;
+        let fact = Fact::of_key(&key);
+        Some(ContextClause { key: key.into(), pattern, allows: false, fact, globs: None })
     })
 }
 
-/// Combines globs over a fact into one regular expression. Case does not count, because hosts and addresses are
-/// case-insensitive.
-fn facts(node: Node, field: &str, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
+/// Combines globs over a fact into one regular expression without case and one with case.
+fn facts(
+    node: Node,
+    field: &str,
+    patterns: &mut HashMap<String, Pattern>,
+    report: &mut Report<'_>,
+) -> Option<(Pattern, Globs, Vec<String>)> {
     let at = node.at;
     let globs = globs(node, field, report);
+    if globs.is_empty() {
+        return None;
+    }
     let one = |glob: &String| regex::escape(glob).replace("\\*", ".*").replace("\\?", ".");
-    let source = format!("(?is)^(?:{})$", globs.iter().map(one).collect::<Vec<_>>().join("|"));
-    (!globs.is_empty()).then(|| regex_of(source, at, field, patterns, report)).flatten()
+    let source = globs.iter().map(one).collect::<Vec<_>>().join("|");
+    let folded = regex_of(format!("(?is)^(?:{source})$"), at, field, patterns, report)?;
+    let exact = regex_of(format!("(?s)^(?:{source})$"), at, field, patterns, report)?;
+    let compiled = Globs::new(&globs, exact);
+    Some((folded, compiled, globs))
+}
+
+/// Reads globs over commands. A final ` *` also matches no words.
+fn command_globs(node: Node, field: &str, report: &mut Report<'_>) -> Names {
+    let globs = globs(node, field, report);
+    let bare = globs.iter().filter_map(|glob| glob.strip_suffix(" *"));
+    Names::new(globs.iter().map(String::as_str).chain(bare))
+}
+
+/// Warns of a glob that matches nothing, or not what its author means.
+fn warn_of_odd_glob(fact: Fact, clause: &str, at: usize, globs: &[String], report: &mut Report<'_>) {
+    for glob in globs {
+        let wrong = match fact {
+            Fact::Hosts if glob.contains('/') => {
+                "a host has no scheme and no path, so it never matches; list addresses under urls"
+            }
+            Fact::Hosts if glob.contains('@') || glob.split(':').count() == 2 => {
+                "a host has no user and no port, so it never matches"
+            }
+            Fact::Urls if !glob.contains("://") && !glob.starts_with('*') => {
+                "an address begins with its scheme, so it never matches; list hosts under hosts"
+            }
+            Fact::Tool if glob.starts_with("mcp__") => {
+                "the name of a tool has no server in it; write the tool, and its server under servers"
+            }
+            Fact::Paths if !glob.starts_with(['/', '~', '*']) => {
+                "a relative path only binds below the working folder that the request states"
+            }
+            _ => continue,
+        };
+        report.warn(at, &format!("match.{clause}"), format!("{:?}: {wrong}", excerpt(glob)));
+    }
 }
 
 /// Reads a regular expression. Source length, compiled size and number are bounded.
@@ -312,6 +371,7 @@ const NAMED_FIELDS: &[&str] = &[
     "labels",
     "groups",
     "actions",
+    "commands",
     "environment",
     "context",
     "tools",
@@ -321,6 +381,7 @@ const NAMED_FIELDS: &[&str] = &[
     "recipients",
     "paths",
     "hosts",
+    "urls",
     "tables",
     "accounts",
 ];

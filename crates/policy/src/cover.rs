@@ -52,6 +52,7 @@ impl<'a> Reach<'a> {
             && self.levels.contains(other.levels)
             && covers_capabilities(&self.capabilities, &other.capabilities)
             && covers_names(&wide.actions, &narrow.actions, IsThere::Always)
+            && covers_names(&wide.commands, &narrow.commands, IsThere::Perhaps)
             && covers_names(&wide.agents, &narrow.agents, IsThere::Always)
             && covers_names(&wide.labels, &narrow.labels, IsThere::Perhaps)
             && covers_names(&wide.groups, &narrow.groups, IsThere::Perhaps)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::assumptions::{Approved, Assumptions, ConditionCache, Resolved};
+use super::binding::{Binding, Way};
 use super::canonical;
 use super::clauses::Vocabulary;
 use super::index::{Index, RequestNumbers};
@@ -15,7 +16,7 @@ use super::request::PolicyRequest;
 use super::reviewers::Reviewers;
 use super::rule::{Effect, Rule};
 use super::verdict::{Approval, Need, PolicyVerdict};
-use rulekeep_types::{Capability, Constraints, Decision, Digest};
+use rulekeep_types::{Capability, Constraints, Decision, Digest, Rewrite};
 
 /// The rules of a policy set, indexed for evaluation.
 #[derive(Debug)]
@@ -149,7 +150,26 @@ impl Engine {
             limits,
             charges,
             failures: Vec::new(),
+            rewrite: (decision == Decision::Deny).then(|| self.rewrite(request, &findings)).flatten(),
         }
+    }
+
+    /// How a request could be written so that no rule denies it for what could not be read; `None` if a rule denies
+    /// what it says.
+    fn rewrite(&self, request: &PolicyRequest<'_>, findings: &Findings) -> Option<Rewrite> {
+        let facts = request.intent.known.as_ref()?;
+        if findings.has(Standing::Unmatched) {
+            return None;
+        }
+        let mut denying = findings.groups_of(|standing| standing == Standing::Denied);
+        let is_unread = |group: u32| {
+            let rule = self.lead(group);
+            rule.is_some_and(|rule| {
+                rule.matches.acts(request, None, Way::Restricts).is_ok_and(|binding| binding == Binding::Maybe)
+            })
+        };
+        denying.clone().next()?;
+        denying.all(is_unread).then(|| Rewrite::of(facts.shown()))
     }
 
     /// Finds the standing of each required capability.
@@ -168,8 +188,8 @@ impl Engine {
     /// Finds the standing of one capability and appends its deciding groups to `found`.
     fn resolve(&self, asked: &Asked<'_>, capability: &Capability, buckets: &[u32], found: &mut Findings) -> Standing {
         let start = found.groups.len();
-        self.collect(asked, buckets, Effect::Deny, found);
-        self.collect_spent(asked, buckets, Effect::Deny, found);
+        self.collect(asked, capability, buckets, Effect::Deny, found);
+        self.collect_spent(asked, capability, buckets, Effect::Deny, found);
         let standing = if found.groups.len() > start {
             Standing::Denied
         } else {
@@ -200,8 +220,8 @@ impl Engine {
         };
         let may_grant = |group: &u32| self.lead(*group).is_some_and(|rule| self.may_grant(rule, capability));
         if !asked.assumed.is_approved() {
-            self.collect(asked, buckets, Effect::Escalate, found);
-            self.collect_spent(asked, buckets, Effect::Escalate, found);
+            self.collect(asked, capability, buckets, Effect::Escalate, found);
+            self.collect_spent(asked, capability, buckets, Effect::Escalate, found);
             retain_tail(&mut found.groups, start, knows);
             if found.groups.iter().skip(start).any(may_grant) {
                 return Standing::NeedsPerson;
@@ -229,7 +249,7 @@ impl Engine {
         knows: &impl Fn(&u32) -> bool,
     ) -> Standing {
         let start = found.groups.len();
-        self.collect(asked, buckets, Effect::Degrade, found);
+        self.collect(asked, capability, buckets, Effect::Degrade, found);
         retain_tail(&mut found.groups, start, knows);
         let leaves = |group: &u32| self.lead(*group).is_some_and(|rule| rule.leaves(capability));
         if found.groups.iter().skip(start).any(|group| !leaves(group)) {
@@ -262,7 +282,7 @@ impl Engine {
         start: usize,
         knows: &impl Fn(&u32) -> bool,
     ) -> Standing {
-        self.collect(asked, buckets, Effect::Allow, found);
+        self.collect(asked, capability, buckets, Effect::Allow, found);
         retain_tail(&mut found.groups, start, knows);
         // A degrading rule whose context clause cannot be compared constrains but does not grant. After an approval,
         // rules without delegation constrain all the same.
@@ -284,12 +304,19 @@ impl Engine {
     }
 
     /// Appends the matching groups of an effect.
-    fn collect(&self, asked: &Asked<'_>, buckets: &[u32], effect: Effect, found: &mut Findings) {
+    fn collect(
+        &self,
+        asked: &Asked<'_>,
+        capability: &Capability,
+        buckets: &[u32],
+        effect: Effect,
+        found: &mut Findings,
+    ) {
         let grants = |group| {
             !asked.assumed.is_spent(group)
                 || asked.assumed.is_approved() && self.past_its_limit(group) == Some(Effect::Escalate)
         };
-        self.each_match(asked, buckets, effect, found, grants);
+        self.each_match(asked, capability, buckets, effect, found, grants);
     }
 
     /// The effect of a group after its limit is used up.
@@ -298,17 +325,25 @@ impl Engine {
     }
 
     /// Appends the groups whose limit is used up and whose effect past the limit is `instead`.
-    fn collect_spent(&self, asked: &Asked<'_>, buckets: &[u32], instead: Effect, found: &mut Findings) {
+    fn collect_spent(
+        &self,
+        asked: &Asked<'_>,
+        capability: &Capability,
+        buckets: &[u32],
+        instead: Effect,
+        found: &mut Findings,
+    ) {
         if asked.assumed.has_spent() {
             let does_instead = |group| asked.assumed.is_spent(group) && self.past_its_limit(group) == Some(instead);
-            self.each_match(asked, buckets, Effect::Degrade, found, does_instead);
-            self.each_match(asked, buckets, Effect::Allow, found, does_instead);
+            self.each_match(asked, capability, buckets, Effect::Degrade, found, does_instead);
+            self.each_match(asked, capability, buckets, Effect::Allow, found, does_instead);
         }
     }
 
     fn each_match(
         &self,
         asked: &Asked<'_>,
+        capability: &Capability,
         buckets: &[u32],
         effect: Effect,
         found: &mut Findings,
@@ -316,7 +351,9 @@ impl Engine {
     ) {
         for bucket in buckets {
             for entry in self.index.entries(*bucket, effect).iter().filter(|entry| entry.may_match(asked.numbers)) {
-                if wanted(entry.group) && (entry.is_settled || self.holds(asked, entry.group)) {
+                if wanted(entry.group)
+                    && (entry.is_settled(asked.numbers) || self.holds(asked, capability, entry.group))
+                {
                     found.groups.push(entry.group);
                 }
             }
@@ -325,9 +362,9 @@ impl Engine {
 
     /// Returns whether all clauses and conditions of a group hold. A condition that failed holds as the assumptions
     /// say.
-    fn holds(&self, asked: &Asked<'_>, group: u32) -> bool {
+    fn holds(&self, asked: &Asked<'_>, capability: &Capability, group: u32) -> bool {
         let Some(rule) = self.lead(group) else { return false };
-        if rule.matches.failing_besides_levels(asked.request).is_some() {
+        if rule.matches.failing_besides_levels(asked.request, Some(capability)).is_some() {
             return false;
         }
         if !rule.is_conditional() {

@@ -3,10 +3,12 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::binding::{self, Binding, Way};
 use super::fact::Fact;
 use super::request::PolicyRequest;
 use super::rule::{Clause, ContextClause, ENVIRONMENT_KEY, Match};
-use rulekeep_types::Intent;
+use rulekeep_types::facts::{Act, Doing, Kind, Kinds};
+use rulekeep_types::{Facts, Intent};
 
 /// Clauses of which none may hold. An unknown value counts against the request: an allowing rule does not match then,
 /// and a restricting rule does.
@@ -24,11 +26,12 @@ impl Serialize for Exclusion {
 }
 
 impl Exclusion {
-    /// The first clause that keeps the rule from matching; `None` if there is none.
+    /// The first clause besides those about acts that keeps the rule from matching; `None` if there is none.
     pub(super) fn failing(&self, request: &PolicyRequest<'_>, allows: bool) -> Option<Clause<'_>> {
         let (clauses, intent, traits) = (&self.clauses, request.intent, request.traits);
         let named = |name, of_context| Some(Clause::Not { name, of_context });
-        if !clauses.actions.is_any() && clauses.actions.matches(intent.parsed_action.as_str()) {
+        if intent.known.is_none() && !clauses.actions.is_any() && clauses.actions.matches(intent.parsed_action.as_str())
+        {
             return named("actions", false);
         }
         if !clauses.agents.is_any() && clauses.agents.matches(intent.agent_id.as_str()) {
@@ -46,29 +49,69 @@ impl Exclusion {
                 return named(ENVIRONMENT_KEY, true);
             }
         }
-        let clause = clauses.context.iter().find(|clause| !is_excluded(clause, intent, allows))?;
+        let mut others = clauses.context.iter().filter(|clause| intent.known.is_none() || !clause.is_of_acts());
+        let clause = others.find(|clause| !is_excluded(clause, intent, allows))?;
         named(&clause.key, true)
+    }
+
+    /// Returns whether an act is none of those that the clauses name: for a grant it must certainly be none, for a
+    /// restriction it may be none. `Err` is the clause that names it.
+    pub(super) fn excludes(&self, act: &Act, facts: &Facts, way: Way) -> Result<(), Clause<'_>> {
+        let clauses = &self.clauses;
+        let is_unread = || binding::openness(act, Kinds::of(&[Kind::Command])) == Binding::Maybe;
+        let check = |may_be: bool, is: bool, name| {
+            let is_named = if way == Way::Grants { may_be || is_unread() } else { is && !is_unread() };
+            if is_named { Err(Clause::Not { name, of_context: false }) } else { Ok(()) }
+        };
+        if !clauses.actions.is_any() {
+            let named = |doing: &Doing| clauses.actions.matches(doing.action.as_str());
+            check(act.does.iter().any(named), !act.does.is_empty() && act.does.iter().all(named), "actions")?;
+        }
+        if !clauses.commands.is_any() {
+            let mut commands = act.commands.iter().chain(&act.command);
+            let may_be = commands.any(|command| clauses.commands.matches(command));
+            check(may_be, clauses.covers_commands(act), "commands")?;
+        }
+        for clause in clauses.context.iter().filter(|clause| clause.is_of_acts()) {
+            let Some(fact) = clause.fact else { continue };
+            let name = &*clause.key;
+            if !fact.is_target() {
+                let is_named = fact.names(act).iter().any(|name| clause.pattern.0.is_match(name));
+                check(is_named, is_named, name)?;
+                continue;
+            }
+            let binding = binding::of_operands(clause.named(), fact, act, facts, way);
+            let is_named = match way {
+                // Whatever may be inside stops a grant.
+                Way::Grants => {
+                    binding::of_operands(clause.named(), fact, act, facts, Way::Restricts) != Binding::Outside
+                }
+                // An act of which all is inside, or that only runs code, is not restricted.
+                Way::Restricts => {
+                    binding::openness(act, fact.kinds()) != Binding::Maybe
+                        && binding != Binding::Maybe
+                        && binding::all_inside(clause.named(), fact, act, facts)
+                }
+            };
+            if is_named {
+                return Err(Clause::Not { name, of_context: true });
+            }
+        }
+        Ok(())
     }
 }
 
 /// Returns whether the value that a clause reads is a different one.
 fn is_excluded(clause: &ContextClause, intent: &Intent, allows: bool) -> bool {
-    let matches = |text: &str| clause.pattern.0.is_match(text);
-    let value = match (Fact::of_key(&clause.key), &intent.known) {
-        (Some(fact), Some(facts)) => {
-            let is_unread = fact.is_unread(facts);
-            return if allows {
-                !is_unread && !fact.values(facts).any(|(value, sent)| matches(value) || sent.is_some_and(matches))
-            } else {
-                // A request without a tool does not call one of the named tools; a request without a path has no path
-                // elsewhere.
-                let lacks_it = fact.is_single() && fact.values(facts).next().is_none();
-                is_unread || lacks_it || fact.values(facts).any(|(value, _)| !matches(value))
-            };
-        }
-        (Some(fact), None) if fact.is_target() => intent.context.get("target"),
-        (Some(_), None) => None,
-        (None, _) => intent.context.get(&*clause.key),
+    if let (Some(Fact::Formats), Some(facts)) = (clause.fact, &intent.known) {
+        let mut formats = facts.formats.iter();
+        let matches = |format: &String| clause.pattern.0.is_match(format);
+        return if allows { !formats.any(matches) } else { formats.any(|format| !matches(format)) };
+    }
+    let value = match clause.fact {
+        Some(fact) if fact.is_target() => intent.context.get("target"),
+        Some(_) => None,
+        None => intent.context.get(&*clause.key),
     };
     match value {
         Some(value) => !clause.matches_as(value, !allows),

@@ -227,6 +227,7 @@ fn name(clause: Clause<'_>) -> String {
         Clause::Labels => "labels".to_owned(),
         Clause::Groups => "groups".to_owned(),
         Clause::Actions => "actions".to_owned(),
+        Clause::Commands => "commands".to_owned(),
         Clause::Classification => "classification".to_owned(),
         Clause::Environment => "environment".to_owned(),
         Clause::Context(clause) => format!("context.{}", clause.key),
@@ -246,7 +247,8 @@ fn in_words(clause: Clause<'_>, rule: &Rule, request: &PolicyRequest<'_>) -> Str
         }
         Clause::Labels => format!("the agent has no label {}", names(&matches.labels)),
         Clause::Groups => format!("the agent is in no group {}", names(&matches.groups)),
-        Clause::Actions => format!("the action is {}, not {}", intent.parsed_action, names(&matches.actions)),
+        Clause::Actions => format!("the action is {}, not {}", actions(request), names(&matches.actions)),
+        Clause::Commands => format!("{}, not {}", commands(request), names(&matches.commands)),
         Clause::Classification => {
             let wanted = texts(matches.levels.classes());
             format!("{}, not {wanted}", found(request, CLASSIFICATION_KEY))
@@ -274,7 +276,8 @@ fn read_by(condition: &Condition, request: &PolicyRequest<'_>) -> String {
 /// The context value of a key, escaped and shortened, because it is the caller's text.
 fn found(request: &PolicyRequest<'_>, key: &str) -> String {
     if let (Some(fact), Some(facts)) = (Fact::of_key(key), &request.intent.known) {
-        let values: Vec<String> = fact.values(facts).map(|(value, _)| format!("{:?}", excerpt(value))).collect();
+        let values: Vec<String> =
+            fact.shown(facts.shown()).into_iter().map(|value| format!("{:?}", excerpt(value))).collect();
         return match values.is_empty() {
             _ if fact.is_unread(facts) => format!("{key} could not be read in full"),
             true => format!("{key} is absent"),
@@ -286,6 +289,30 @@ fn found(request: &PolicyRequest<'_>, key: &str) -> String {
         Some(serde_json::Value::String(text)) => format!("context.{key} is {:?}", excerpt(text)),
         Some(serde_json::Value::Number(number)) => format!("context.{key} is {number}"),
         Some(_) => format!("context.{key} is neither a string nor a number"),
+    }
+}
+
+/// The actions of all acts.
+fn actions(request: &PolicyRequest<'_>) -> String {
+    let Some(facts) = &request.intent.known else { return request.intent.parsed_action.to_string() };
+    let mut actions: Vec<&str> =
+        facts.acts.iter().flat_map(|act| &act.does).map(|doing| doing.action.as_str()).collect();
+    actions.dedup();
+    texts(actions.into_iter())
+}
+
+fn commands(request: &PolicyRequest<'_>) -> String {
+    let facts = request.intent.known.as_ref();
+    let commands: Vec<String> = facts
+        .iter()
+        .flat_map(|facts| &facts.shown().acts)
+        .flat_map(|act| &act.commands)
+        .map(|command| format!("{:?}", excerpt(command)))
+        .collect();
+    if commands.is_empty() {
+        "no command is run".to_owned()
+    } else {
+        format!("the command is {}", texts(commands.iter()))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The facts of an intent as match clauses read them.
 
-use rulekeep_types::{Facts, TargetKind, UnreadKind};
+use rulekeep_types::Facts;
+use rulekeep_types::facts::{Act, Kind, Kinds};
 
 /// A fact that a clause can read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fact {
     Tool,
     Server,
@@ -12,6 +13,7 @@ pub(super) enum Fact {
     Recipients,
     Paths,
     Hosts,
+    Urls,
     Tables,
     Accounts,
 }
@@ -26,6 +28,7 @@ impl Fact {
         ("recipients", "facts.recipients", Self::Recipients),
         ("paths", "facts.paths", Self::Paths),
         ("hosts", "facts.hosts", Self::Hosts),
+        ("urls", "facts.urls", Self::Urls),
         ("tables", "facts.tables", Self::Tables),
         ("accounts", "facts.accounts", Self::Accounts),
     ];
@@ -38,42 +41,57 @@ impl Fact {
         Self::CLAUSES.iter().find(|(_, known, _)| *known == key).map(|(.., fact)| *fact)
     }
 
-    /// Each value in normalized form, with the original if it differs.
-    pub(super) fn values(self, facts: &Facts) -> impl Iterator<Item = (&str, Option<&str>)> {
-        let kind = match self {
-            Self::Recipients => Some(TargetKind::Recipient),
-            Self::Paths => Some(TargetKind::Path),
-            Self::Hosts => Some(TargetKind::Host),
-            Self::Tables => Some(TargetKind::Table),
-            Self::Accounts => Some(TargetKind::Account),
-            Self::Tool | Self::Server | Self::Formats | Self::Targets => None,
+    /// The kinds of operands that the fact is about; none for the way in which something is requested.
+    pub(super) const fn kinds(self) -> Kinds {
+        match self {
+            Self::Tool | Self::Server | Self::Formats => Kinds::NONE,
+            Self::Targets => TARGETS,
+            Self::Recipients => Kinds::of(&[Kind::Recipient, Kind::Any]),
+            Self::Paths => Kinds::of(&[Kind::Path, Kind::Any]),
+            Self::Hosts => Kinds::of(&[Kind::Host, Kind::Any]),
+            Self::Urls => Kinds::of(&[Kind::Url, Kind::Any]),
+            Self::Tables => Kinds::of(&[Kind::Table, Kind::Any]),
+            Self::Accounts => Kinds::of(&[Kind::Account, Kind::Any]),
+        }
+    }
+
+    /// The names of an act by which it is requested: the tool with and without its server, or the server.
+    pub(super) fn names(self, act: &Act) -> Vec<String> {
+        match (self, &act.tool, &act.server) {
+            (Self::Tool, Some(tool), Some(server)) => vec![tool.clone(), format!("mcp__{server}__{tool}")],
+            (Self::Tool, Some(tool), None) => vec![tool.clone()],
+            (Self::Server, _, Some(server)) => vec![server.clone()],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The values as they may be shown.
+    pub(super) fn shown(self, facts: &Facts) -> Vec<&str> {
+        let acts = facts.acts.iter();
+        let mut values: Vec<&str> = match self {
+            Self::Tool => acts.filter_map(|act| act.tool.as_deref()).collect(),
+            Self::Server => acts.filter_map(|act| act.server.as_deref()).collect(),
+            Self::Formats => facts.formats.iter().map(String::as_str).collect(),
+            _ => {
+                let operands = acts.flat_map(|act| &act.operands).filter(|operand| self.kinds().has(operand.kind));
+                operands.map(|operand| operand.value.as_str()).collect()
+            }
         };
-        let one = match self {
-            Self::Tool => facts.tool.as_deref(),
-            Self::Server => facts.server.as_deref(),
-            _ => None,
-        };
-        let formats = if self == Self::Formats { &*facts.formats } else { &[] };
-        let targets = if self.is_target() { &*facts.targets } else { &[] };
-        let targets = targets.iter().filter(move |target| kind.is_none_or(|kind| target.kind == kind));
-        one.into_iter()
-            .chain(formats.iter().map(String::as_str))
-            .map(|text| (text, None))
-            .chain(targets.map(|target| (&*target.value, target.original.as_deref())))
+        values.dedup();
+        values
     }
 
     /// Returns whether a part of the fact could not be parsed.
     pub(super) fn is_unread(self, facts: &Facts) -> bool {
-        self.is_target() && facts.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
+        facts.acts.iter().any(|act| act.open.iter().any(|open| open.kinds.meets(self.kinds())))
     }
 
     /// Returns whether the fact describes what is acted on, rather than the way in which it is requested.
     pub(super) const fn is_target(self) -> bool {
         !matches!(self, Self::Tool | Self::Server | Self::Formats)
     }
-
-    /// Returns whether an intent has at most one value of the fact.
-    pub(super) const fn is_single(self) -> bool {
-        matches!(self, Self::Tool | Self::Server)
-    }
 }
+
+/// The kinds of operands that are targets.
+pub(super) const TARGETS: Kinds =
+    Kinds::of(&[Kind::Path, Kind::Host, Kind::Url, Kind::Recipient, Kind::Account, Kind::Table, Kind::Any]);

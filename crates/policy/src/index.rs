@@ -43,14 +43,31 @@ pub(super) struct Bucket {
 pub(super) struct Entry {
     levels: Levels,
     pub(super) group: u32,
-    /// Whether the key and the levels settle the match, so that no clause of the rule is left to compare.
-    pub(super) is_settled: bool,
+    settled: Settled,
+}
+
+/// Whether the key and the levels settle the match, so that no clause of the rule is left to compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Settled {
+    No,
+    /// Only for a request with a single act, because all clauses about acts must hold of the same act.
+    OfOneAct,
+    Yes,
 }
 
 impl Entry {
     /// Returns whether the rule's levels include those of the request.
     pub(super) fn may_match(self, numbers: &RequestNumbers) -> bool {
         self.levels.contains(numbers.levels)
+    }
+
+    /// Returns whether no clause of the rule is left to compare.
+    pub(super) fn is_settled(self, numbers: &RequestNumbers) -> bool {
+        match self.settled {
+            Settled::No => false,
+            Settled::OfOneAct => numbers.is_one_act,
+            Settled::Yes => true,
+        }
     }
 }
 
@@ -60,6 +77,8 @@ pub(super) struct RequestNumbers {
     environment: u32,
     actions: Few,
     askers: Few,
+    /// Whether the request has a single act, which does a single thing.
+    is_one_act: bool,
 }
 
 impl Index {
@@ -73,8 +92,7 @@ impl Index {
                 self.buckets.push(Bucket::default());
             }
             if let Some(bucket) = self.buckets.get_mut(place as usize) {
-                let is_settled = key.settles(rule);
-                let entry = Entry { levels: rule.matches.levels, group, is_settled };
+                let entry = Entry { levels: rule.matches.levels, group, settled: key.settles(rule) };
                 let entries = &mut bucket.by_effect[rule.effect as usize];
                 // Two names of one rule can share a prefix.
                 if entries.last().is_none_or(|last| last.group != group) {
@@ -91,8 +109,17 @@ impl Index {
             environment: self.environment(request),
             actions: Few::from_slice(&[ANY]),
             askers: Few::from_slice(&[ANY]),
+            is_one_act: request.intent.known.as_ref().is_none_or(|facts| {
+                matches!(facts.acts.as_slice(), [act] if matches!(act.does.as_slice(), [one] if one.action == request.intent.parsed_action) && act.open.is_empty())
+            }),
         };
-        self.actions.find(request.intent.parsed_action.as_str(), ACTIONS, &mut numbers.actions);
+        if !self.actions.is_empty() {
+            self.actions.find(request.intent.parsed_action.as_str(), ACTIONS, &mut numbers.actions);
+            let acts = request.intent.known.iter().flat_map(|facts| &facts.acts);
+            for doing in acts.flat_map(|act| &act.does).filter(|doing| doing.action != request.intent.parsed_action) {
+                self.actions.find(doing.action.as_str(), ACTIONS, &mut numbers.actions);
+            }
+        }
         self.agents.find(request.intent.agent_id.as_str(), AGENTS, &mut numbers.askers);
         if !self.labels.is_empty() {
             for label in &request.traits.labels {
@@ -119,7 +146,7 @@ impl Index {
         find(&self.agents, &matches.agents, AGENTS, &mut askers);
         find(&self.labels, &matches.labels, LABELS, &mut askers);
         find(&self.groups, &matches.groups, GROUPS, &mut askers);
-        RequestNumbers { levels, environment, actions, askers }
+        RequestNumbers { levels, environment, actions, askers, is_one_act: true }
     }
 
     /// The buckets whose groups may match a capability.
@@ -254,17 +281,23 @@ impl Key {
 
 impl Key {
     /// Returns whether every request found by this key, with the levels of the entry, matches the rule.
-    fn settles(self, rule: &Rule) -> bool {
+    fn settles(self, rule: &Rule) -> Settled {
         let is_exact = |number: u32, family: u32| number != ANY && number & FAMILY_AND_KIND == family;
         let matches = &rule.matches;
-        (matches.actions.is_any() || is_exact(self.action, ACTIONS))
+        let is_settled = (matches.actions.is_any() || is_exact(self.action, ACTIONS))
+            && matches.commands.is_any()
             && (matches.agents.is_any() || is_exact(self.asker, AGENTS))
             && (matches.labels.is_any() || is_exact(self.asker, LABELS))
             && (matches.groups.is_any() || is_exact(self.asker, GROUPS))
             && (matches.environment.is_empty() || self.environment != ANY)
             && matches.context.is_empty()
             && matches.not.is_none()
-            && !rule.is_conditional()
+            && !rule.is_conditional();
+        match (is_settled, matches.actions.is_any()) {
+            (false, _) => Settled::No,
+            (true, true) => Settled::Yes,
+            (true, false) => Settled::OfOneAct,
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod alert;
 mod assumptions;
+mod binding;
 mod canonical;
 mod check;
 mod clauses;

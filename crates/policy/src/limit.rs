@@ -17,7 +17,8 @@ use super::identifier::MAX_NAME_CHARS;
 use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
 use rulekeep_types::document::{Fields, Node, Report, Value};
-use rulekeep_types::{ORGANISATION, Share, Timestamp, closed_words};
+use rulekeep_types::facts::{Act, Doing, Kind, is_currency};
+use rulekeep_types::{Facts, ORGANISATION, Operation, Share, Timestamp, closed_words};
 
 /// The limit of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -291,14 +292,22 @@ impl Limit {
     /// Explains why a request cannot be counted; `None` if it can.
     pub(super) fn uncounted(&self, rule: &Rule, request: &PolicyRequest<'_>) -> Option<String> {
         if let Measure::Sum { key, .. } = &self.measure {
-            match request.intent.context.get(&**key) {
-                None | Some(serde_json::Value::Null) => {
-                    return Some(format!("the request names no amount: context.{key} is absent"));
+            let of_acts = request.intent.known.as_ref().filter(|_| &**key == AMOUNT_KEY);
+            if let Some(facts) = of_acts {
+                if sum_of_acts(rule, facts).is_none() {
+                    let what = "a sum, a number of payments or a currency is not known";
+                    return Some(format!("the request names no amount that can be added up: {what}"));
                 }
-                Some(value) if value.as_f64().and_then(millionths).is_none() => {
-                    return Some(format!("context.{key} is not an amount that can be counted"));
+            } else {
+                match request.intent.context.get(&**key) {
+                    None | Some(serde_json::Value::Null) => {
+                        return Some(format!("the request names no amount: context.{key} is absent"));
+                    }
+                    Some(value) if value.as_f64().and_then(millionths).is_none() => {
+                        return Some(format!("context.{key} is not an amount that can be counted"));
+                    }
+                    Some(_) => {}
                 }
-                Some(_) => {}
             }
         }
         let is_of_no_group = self.charges(rule, request).0.is_empty();
@@ -341,9 +350,10 @@ impl Limit {
     pub(super) fn charges(&self, rule: &Rule, request: &PolicyRequest<'_>) -> (Vec<Charge>, bool) {
         let amount = match &self.measure {
             Measure::Count(_) => Some(MILLION),
-            Measure::Sum { key, .. } => {
-                request.intent.context.get(&**key).and_then(serde_json::Value::as_f64).and_then(millionths)
-            }
+            Measure::Sum { key, .. } => match &request.intent.known {
+                Some(facts) if &**key == AMOUNT_KEY => sum_of_acts(rule, facts),
+                _ => request.intent.context.get(&**key).and_then(serde_json::Value::as_f64).and_then(millionths),
+            },
         };
         let most = self.most();
         let charge = |whose: String| Charge {
@@ -369,6 +379,32 @@ impl Limit {
         let is_known = amount.is_some() && !charges.is_empty();
         (charges, is_known)
     }
+}
+
+/// The sum that the acts pay which a rule grants, in millionths; `None` if an amount or a currency is not known, or
+/// there are several currencies.
+fn sum_of_acts(rule: &Rule, facts: &Facts) -> Option<i64> {
+    let pays = |act: &&Act| {
+        let pays = |doing: &Doing| {
+            doing.capability.operation() == Some(Operation::Transfer) && rule.speaks_about(&doing.capability)
+        };
+        !act.amounts.is_empty() || act.does.iter().any(pays)
+    };
+    let (mut sum, mut currency) = (0_i64, None);
+    for act in facts.acts.iter().filter(pays) {
+        if !act.is_complete(Kind::Amount) || act.amounts.is_empty() {
+            return None;
+        }
+        for amount in &act.amounts {
+            let known = *currency.get_or_insert(amount.currency.as_deref());
+            if known != amount.currency.as_deref() || known.is_some_and(|currency| !is_currency(currency)) {
+                return None;
+            }
+            let count = i64::try_from(amount.count).ok()?;
+            sum = sum.checked_add(millionths(amount.value)?.checked_mul(count)?)?;
+        }
+    }
+    Some(sum)
 }
 
 /// Explains why a text under `sum` is probably not meant as a context key and would count nothing.
@@ -463,6 +499,8 @@ const MILLION: i64 = 1_000_000;
 const MOST_MILLIONTHS: f64 = 9e18;
 const MOST_COUNT: i64 = 1_000_000;
 const MAX_KEY_CHARS: usize = 128;
+/// The key whose sum is that of the amounts of all acts.
+const AMOUNT_KEY: &str = "amount";
 
 #[cfg(test)]
 mod tests {

@@ -2,15 +2,21 @@
 //! and what they cover; who gave a pre-approval, how often it was used and whether it was revoked is stored
 //! elsewhere.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use std::sync::Arc;
 
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::binding::{self, Binding, Globs, Named, Way};
+use super::fact::{Fact, TARGETS};
 use super::limit::millionths;
-use super::pattern::CapabilityPattern;
+use super::pattern::{CapabilityPattern, Glob};
 use super::request::PolicyRequest;
-use rulekeep_types::hides_or_breaks;
+use super::rule::Pattern;
+use rulekeep_types::facts::Act;
 use rulekeep_types::{
-    Action, AgentId, Capability, Error, Facts, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, UnreadKind, excerpt,
+    Action, AgentId, Capability, Error, Facts, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, excerpt,
+    hides_or_breaks,
 };
 
 /// The terms of a pre-approval as written, to be validated into a [`PreApproval`].
@@ -35,8 +41,8 @@ pub struct PreApprovalTerms {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schema(max_items = 100))]
     pub actions: Vec<Action>,
-    /// The values of `context.target` covered, up to 100: exact values, or prefixes followed by `*`. If empty, only
-    /// requests without a target are covered.
+    /// What may be acted on, up to 100: exact values, or prefixes followed by `*`. Everything that a request reads,
+    /// writes, removes or sends to must be inside, and known. If empty, only requests without a target are covered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schema(max_items = 100))]
     pub targets: Vec<String>,
@@ -90,12 +96,13 @@ pub struct PreApprovalSum {
 /// assert_eq!(used.amount, 120_000_000);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "PreApprovalTerms", into = "PreApprovalTerms")]
 pub struct PreApproval {
     terms: PreApprovalTerms,
-    // INVARIANT: both follow from the terms.
+    // INVARIANT: all of them follow from the terms.
     patterns: Vec<CapabilityPattern>,
+    targets: Option<Targets>,
     most: Option<i64>,
 }
 
@@ -147,55 +154,71 @@ impl PreApproval {
         // An unknown capability is covered by no pre-approval.
         let has = |one: &Capability| !one.is_unknown() && self.patterns.iter().any(|pattern| pattern.matches(one));
         let is_what = !capabilities.is_empty() && capabilities.iter().all(has);
-        let is_how = terms.actions.is_empty() || terms.actions.contains(&intent.parsed_action);
-        let is_covered = is_who
-            && is_what
-            && is_how
-            && request.risk <= terms.max_risk
-            && request.now < terms.until
-            && match &intent.known {
-                Some(facts) => self.is_on_all(facts),
-                None => self.is_on_target(intent.context.get("target")),
-            };
-        if !is_covered {
+        if !is_who || !is_what || request.risk > terms.max_risk || request.now >= terms.until {
             return None;
         }
-        let amount = match &terms.sum {
-            Some(sum) => millionths(intent.context.get(&sum.key)?.as_f64()?)?,
-            None => 0,
+        let is_covered = match &intent.known {
+            Some(facts) => self.covers_acts(facts, capabilities),
+            None => self.covers_acts(&intent.facts(), capabilities),
         };
-        Some(PreApprovalUse { amount })
+        let amount = match &terms.sum {
+            Some(sum) if is_covered => millionths(intent.context.get(&sum.key)?.as_f64()?)?,
+            _ => 0,
+        };
+        is_covered.then_some(PreApprovalUse { amount })
     }
 
-    /// Returns whether every target is one of those named. A target that could not be parsed is not.
-    fn is_on_all(&self, facts: &Facts) -> bool {
-        !facts.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
-            && facts.targets.is_empty() == self.terms.targets.is_empty()
-            && facts.targets.iter().all(|target| self.terms.targets.iter().any(|known| fits(known, &target.value)))
-    }
-
-    fn is_on_target(&self, target: Option<&Value>) -> bool {
-        match target {
-            None | Some(Value::Null) => self.terms.targets.is_empty(),
-            Some(Value::String(target)) => self.terms.targets.iter().any(|known| fits(known, target)),
-            Some(Value::Array(targets)) => {
-                let is_known = |target: &Value| target.is_string() && self.is_on_target(Some(target));
-                !targets.is_empty() && targets.iter().all(is_known)
-            }
-            // A value that cannot be compared is nothing that somebody agreed to.
-            Some(_) => false,
-        }
+    /// Returns whether every act that needs one of the capabilities is one of those named, and all that it acts on is
+    /// inside the targets.
+    fn covers_acts(&self, facts: &Facts, capabilities: &[Capability]) -> bool {
+        let is_needed = |act: &&Act| capabilities.iter().any(|one| act.needs(one));
+        let is_stated = capabilities.iter().all(|one| facts.acts.iter().any(|act| act.needs(one)));
+        let acts: Vec<&Act> = facts.acts.iter().filter(|act| !is_stated || is_needed(act)).collect();
+        let is_how = |act: &Act| {
+            let mut doings = act.does.iter().filter(|doing| capabilities.contains(&doing.capability));
+            self.terms.actions.is_empty() || doings.all(|doing| self.terms.actions.contains(&doing.action))
+        };
+        let names_any = acts.iter().any(|act| act.operands.iter().any(|operand| TARGETS.has(operand.kind)));
+        names_any != self.terms.targets.is_empty()
+            && acts.iter().all(|act| {
+                is_how(act)
+                    && self.targets.as_ref().map_or(binding::openness(act, TARGETS) == Binding::Outside, |targets| {
+                        binding::of_operands(targets.named(), Fact::Targets, act, facts, Way::Grants) == Binding::Inside
+                    })
+            })
     }
 }
 
-/// Returns whether a target equals the named one, or starts with its prefix and leads nowhere else.
-fn fits(known: &str, target: &str) -> bool {
-    match known.strip_suffix('*') {
-        None => known == target,
-        Some(start) => {
-            let rest = target.strip_prefix(start);
-            rest.is_some_and(|rest| !rest.contains("..") && !rest.chars().any(hides_or_breaks))
+/// The targets of a pre-approval, as a clause.
+#[derive(Debug, Clone)]
+struct Targets {
+    pattern: Pattern,
+    globs: Arc<Globs>,
+}
+
+impl Targets {
+    fn of(targets: &[String]) -> Result<Option<Self>, Error> {
+        if targets.is_empty() {
+            return Ok(None);
         }
+        let one = |glob: &String| regex::escape(glob).replace("\\*", ".*");
+        let source = targets.iter().map(one).collect::<Vec<_>>().join("|");
+        let compiled = |flags: &str| {
+            let regex = Regex::new(&format!("({flags})^(?:{source})$"));
+            regex.map(|regex| Pattern(Arc::new(regex))).map_err(|error| Error::input("targets", error.to_string()))
+        };
+        let globs = Arc::new(Globs::new(targets, compiled("?s")?));
+        Ok(Some(Self { pattern: compiled("?is")?, globs }))
+    }
+
+    fn named(&self) -> Named<'_> {
+        Named { pattern: &self.pattern, globs: Some(&self.globs) }
+    }
+}
+
+impl PartialEq for PreApproval {
+    fn eq(&self, other: &Self) -> bool {
+        self.terms == other.terms
     }
 }
 
@@ -219,7 +242,8 @@ impl TryFrom<PreApprovalTerms> for PreApproval {
         }
         let patterns = terms.capabilities.iter().map(|text| pattern(text)).collect::<Result<_, _>>()?;
         let most = terms.sum.as_ref().map(most).transpose()?;
-        Ok(Self { terms, patterns, most })
+        let targets = Targets::of(&terms.targets)?;
+        Ok(Self { terms, patterns, targets, most })
     }
 }
 
@@ -276,8 +300,7 @@ fn is_target(text: &str) -> Result<(), &'static str> {
         return Err("is not a valid target: expected at most 1024 characters, none of them a control character");
     }
     // "https://bank.example*" would also match https://bank.example.evil.example.
-    let after_scheme = start.split_once("://").map(|(_, rest)| rest);
-    if start.len() < text.len() && after_scheme.is_some_and(|rest| !rest.contains('/')) {
+    if binding::splits_host(&Glob::new(text)) {
         return Err("ends within a host name: expected a / after it");
     }
     Ok(())
@@ -298,7 +321,7 @@ const MAX_TARGET_CHARS: usize = 1_024;
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use rulekeep_types::{AgentTraits, Intent, Tier, TrustSnapshot};

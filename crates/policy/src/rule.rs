@@ -8,6 +8,7 @@ use regex::Regex;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::binding::{self, Binding, Globs, Named, Way};
 use super::condition::Condition;
 use super::conditions::Conditions;
 use super::exclusion::Exclusion;
@@ -15,7 +16,8 @@ use super::fact::Fact;
 use super::limit::Limit;
 use super::pattern::{CapabilityPattern, Names};
 use super::request::PolicyRequest;
-use rulekeep_types::{Capability, Classification, Constraints, Intent, RiskLevel, Tier, closed_words};
+use rulekeep_types::facts::{Act, Doing, Kind, Kinds};
+use rulekeep_types::{Capability, Classification, Constraints, Facts, Intent, RiskLevel, Tier, closed_words};
 
 closed_words! {
     /// The effect of a policy rule on the capabilities it matches. An earlier effect outranks a later one.
@@ -145,11 +147,16 @@ pub(super) struct Match {
     pub(super) groups: Names,
     pub(super) actions: Names,
     pub(super) capabilities: Vec<CapabilityPattern>,
+    #[serde(skip_serializing_if = "Names::is_any")]
+    pub(super) commands: Names,
     pub(super) levels: Levels,
     pub(super) environment: Vec<Box<str>>,
     pub(super) context: Vec<ContextClause>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) not: Option<Box<Exclusion>>,
+    /// Whether the rule allows.
+    #[serde(skip)]
+    pub(super) allows: bool,
 }
 
 /// A clause of a rule, as named in the explanation of a rule that did not match.
@@ -161,6 +168,7 @@ pub(super) enum Clause<'a> {
     Labels,
     Groups,
     Actions,
+    Commands,
     Classification,
     Environment,
     Context(&'a ContextClause),
@@ -186,15 +194,17 @@ impl Match {
         if !self.levels.contains(Levels::of(request)) {
             return Some(Clause::Classification);
         }
-        self.failing_besides_levels(request)
+        self.failing_besides_levels(request, None)
     }
 
-    /// Like `failing`, for a caller that has compared risk, tier and classification already.
-    pub(super) fn failing_besides_levels(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
+    /// Like `failing`, for a caller that has compared risk, tier and classification already. A rule that allows looks
+    /// at the acts that need `capability`; without one, at all acts.
+    pub(super) fn failing_besides_levels(
+        &self,
+        request: &PolicyRequest<'_>,
+        capability: Option<&Capability>,
+    ) -> Option<Clause<'_>> {
         let intent = request.intent;
-        if !self.actions.matches(intent.parsed_action.as_str()) {
-            return Some(Clause::Actions);
-        }
         if !self.agents.matches(intent.agent_id.as_str()) {
             return Some(Clause::Agents);
         }
@@ -208,14 +218,138 @@ impl Match {
         if !self.environment.is_empty() && !text(ENVIRONMENT_KEY).is_some_and(|name| self.names_environment(name)) {
             return Some(Clause::Environment);
         }
-        let failing = self.context.iter().find(|clause| !clause.holds(intent, clause.allows)).map(Clause::Context);
-        failing.or_else(|| self.not.as_ref().and_then(|not| not.failing(request, not.allows)))
+        let failing = self.context.iter().filter(|clause| intent.known.is_none() || !clause.is_of_acts());
+        let failing = failing.into_iter().find(|clause| !clause.holds(intent, clause.allows)).map(Clause::Context);
+        failing
+            .or_else(|| self.not.as_ref().and_then(|not| not.failing(request, not.allows)))
+            .or_else(|| self.acts(request, capability, Way::of(self.allows)).err())
+    }
+
+    /// How the acts of a request relate to the clauses about acts, which must hold of the same act: for a restriction
+    /// of one act, for a grant of all acts that need the capability. `Err` is a clause that does not hold.
+    pub(super) fn acts(
+        &self,
+        request: &PolicyRequest<'_>,
+        capability: Option<&Capability>,
+        way: Way,
+    ) -> Result<Binding, Clause<'_>> {
+        let Some(facts) = &request.intent.known else {
+            return self.built(request.intent);
+        };
+        if !self.looks_at_acts() {
+            return Ok(Binding::Inside);
+        }
+        let speaks = |doing: &Doing| {
+            self.capabilities.is_empty() || self.capabilities.iter().any(|pattern| pattern.matches(&doing.capability))
+        };
+        let is_needed = |act: &Act| match capability {
+            Some(capability) if way == Way::Grants => {
+                act.needs(capability) || !facts.acts.iter().any(|act| act.needs(capability))
+            }
+            _ => act.does.is_empty() || act.does.iter().any(speaks),
+        };
+        let (mut best, mut failing) = (None, None);
+        for act in facts.acts.iter().filter(|act| is_needed(act)) {
+            match (self.act(act, facts, way, &speaks), way) {
+                (Ok(binding), Way::Restricts) => best = best.max(Some(binding)),
+                (Ok(binding), Way::Grants) => best = Some(best.map_or(binding, |known: Binding| known.min(binding))),
+                (Err(clause), Way::Grants) => return Err(clause),
+                (Err(clause), Way::Restricts) => failing = failing.or(Some(clause)),
+            }
+        }
+        let named = || self.context.iter().find(|clause| clause.is_of_acts()).map_or(Clause::Actions, Clause::Context);
+        let binding = best.ok_or_else(|| failing.unwrap_or_else(named))?;
+        // A grant over operands needs at least one.
+        let lacks = |clause: &&ContextClause| {
+            clause.fact.is_some_and(|fact| {
+                let is_of = |act: &Act| act.operands.iter().any(|operand| fact.kinds().has(operand.kind));
+                fact.is_target() && !facts.acts.iter().filter(|act| is_needed(act)).any(is_of)
+            })
+        };
+        match self.context.iter().filter(|clause| clause.is_of_acts()).find(lacks) {
+            Some(clause) if way == Way::Grants => Err(Clause::Context(clause)),
+            _ => Ok(binding),
+        }
+    }
+
+    /// How one act relates to the clauses about acts.
+    fn act(&self, act: &Act, facts: &Facts, way: Way, speaks: &impl Fn(&Doing) -> bool) -> Result<Binding, Clause<'_>> {
+        let is_unread = || binding::openness(act, Kinds::of(&[Kind::Command])) == Binding::Maybe;
+        let mut weakest = Binding::Inside;
+        let mut require = |binding: Binding, clause: Clause<'static>| {
+            weakest = weakest.min(binding);
+            let holds = if way == Way::Grants { binding == Binding::Inside } else { binding >= Binding::Maybe };
+            if holds { Ok(()) } else { Err(clause) }
+        };
+        let named = |is_named: bool| match is_named {
+            true => Binding::Inside,
+            false if is_unread() => Binding::Maybe,
+            false => Binding::Outside,
+        };
+        if !self.actions.is_any() {
+            let mut actions = act.does.iter().filter(|doing| speaks(doing)).map(|doing| doing.action.as_str());
+            let is_named = match way {
+                Way::Restricts => actions.any(|action| self.actions.matches(action)),
+                Way::Grants => !act.does.is_empty() && actions.all(|action| self.actions.matches(action)),
+            };
+            require(named(is_named), Clause::Actions)?;
+        }
+        if !self.commands.is_any() {
+            let is_named = match way {
+                Way::Restricts => act.commands.iter().chain(&act.command).any(|command| self.commands.matches(command)),
+                Way::Grants => self.covers_commands(act) && !is_unread(),
+            };
+            require(named(is_named), Clause::Commands)?;
+        }
+        for clause in self.context.iter().filter(|clause| clause.is_of_acts()) {
+            let Some(fact) = clause.fact else { continue };
+            let binding = if fact.is_target() {
+                binding::of_operands(clause.named(), fact, act, facts, way)
+            } else {
+                named(fact.names(act).iter().any(|name| clause.pattern.0.is_match(name)))
+            };
+            weakest = weakest.min(binding);
+            let holds = if way == Way::Grants { binding == Binding::Inside } else { binding >= Binding::Maybe };
+            if !holds {
+                return Err(Clause::Context(clause));
+            }
+        }
+        if let Some(not) = &self.not {
+            not.excludes(act, facts, way)?;
+        }
+        Ok(weakest)
+    }
+
+    /// Returns whether every layer of a command is covered, the innermost as written or in normal form.
+    pub(super) fn covers_commands(&self, act: &Act) -> bool {
+        let Some((innermost, wrappers)) = act.commands.split_last() else { return false };
+        let is_covered = |command: &String| self.commands.matches(command);
+        wrappers.iter().all(is_covered) && (is_covered(innermost) || act.command.as_ref().is_some_and(is_covered))
+    }
+
+    fn built(&self, intent: &Intent) -> Result<Binding, Clause<'_>> {
+        if !self.actions.matches(intent.parsed_action.as_str()) {
+            return Err(Clause::Actions);
+        }
+        if !self.commands.is_any() {
+            return Err(Clause::Commands);
+        }
+        Ok(Binding::Inside)
+    }
+
+    /// Returns whether a clause is about acts.
+    pub(super) fn looks_at_acts(&self) -> bool {
+        !self.actions.is_any()
+            || !self.commands.is_any()
+            || self.context.iter().any(ContextClause::is_of_acts)
+            || self.not.as_ref().is_some_and(|not| not.clauses.looks_at_acts())
     }
 
     /// Sets the effect of the rule that the clauses belong to: an unknown value does not match under an allow, and
     /// matches under a restricting effect.
     pub(super) fn set_effect(&mut self, effect: Effect) {
         let allows = effect == Effect::Allow;
+        self.allows = allows;
         for clause in &mut self.context {
             clause.allows = allows;
         }
@@ -226,8 +360,11 @@ impl Match {
 
     /// Returns whether the context clauses hold by the rules for granting.
     pub(super) fn grants_by_context(&self, request: &PolicyRequest<'_>) -> bool {
-        self.context.iter().all(|clause| clause.holds(request.intent, true))
+        let known = request.intent.known.is_some();
+        let mut others = self.context.iter().filter(|clause| !known || !clause.is_of_acts());
+        others.all(|clause| clause.holds(request.intent, true))
             && self.not.as_ref().is_none_or(|not| not.failing(request, true).is_none())
+            && (!known || self.acts(request, None, Way::Grants).is_ok())
     }
 
     /// Returns whether a clause reads the environment.
@@ -241,6 +378,7 @@ impl Match {
             && self.labels.is_any()
             && self.groups.is_any()
             && self.actions.is_any()
+            && self.commands.is_any()
             && self.levels.has_class(None)
             && self.environment.is_empty()
             && self.context.is_empty()
@@ -264,7 +402,7 @@ pub(super) const CLASSIFICATION_KEY: &str = "dataClassification";
 pub(super) const ENVIRONMENT_KEY: &str = "environment";
 
 /// A regular expression that a context value has to match.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug)]
 pub(super) struct ContextClause {
     pub(super) key: Box<str>,
     pub(super) pattern: Pattern,
@@ -272,6 +410,30 @@ pub(super) struct ContextClause {
     /// match. In a restricting rule one item suffices and a value that cannot be compared matches, so that no other
     /// form of a value evades the rule.
     pub(super) allows: bool,
+    /// The fact that the key names.
+    pub(super) fact: Option<Fact>,
+    /// The globs that the pattern was made of.
+    pub(super) globs: Option<Arc<Globs>>,
+}
+
+impl PartialEq for ContextClause {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ContextClause {}
+
+impl PartialOrd for ContextClause {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ContextClause {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (&self.key, &self.pattern, self.allows).cmp(&(&other.key, &other.pattern, other.allows))
+    }
 }
 
 impl Serialize for ContextClause {
@@ -281,22 +443,26 @@ impl Serialize for ContextClause {
 }
 
 impl ContextClause {
-    /// Returns whether the clause holds for an intent. A fact is a list of values. In an allowing rule all of them
-    /// must match and nothing may be unread; in a restricting rule one match or one unread value suffices.
+    /// Returns whether the clause is about the acts of a parsed request.
+    pub(super) fn is_of_acts(&self) -> bool {
+        self.fact.is_some_and(|fact| fact != Fact::Formats)
+    }
+
+    pub(super) fn named(&self) -> Named<'_> {
+        Named { pattern: &self.pattern, globs: self.globs.as_deref() }
+    }
+
+    /// Returns whether the clause holds for what is not an act: the formats of a request, the target of an intent that
+    /// its caller built, and the other values of the context.
     fn holds(&self, intent: &Intent, allows: bool) -> bool {
-        match (Fact::of_key(&self.key), &intent.known) {
-            (Some(fact), Some(facts)) => {
-                let matches = |text: &str| self.pattern.0.is_match(text);
-                let mut values = fact.values(facts).peekable();
-                if allows {
-                    !fact.is_unread(facts) && values.peek().is_some() && values.all(|(value, _)| matches(value))
-                } else {
-                    fact.is_unread(facts)
-                        || values.any(|(value, original)| matches(value) || original.is_some_and(matches))
-                }
+        match (self.fact, &intent.known) {
+            (Some(Fact::Formats), Some(facts)) => {
+                let mut formats = facts.formats.iter();
+                let matches = |format: &String| self.pattern.0.is_match(format);
+                if allows { !facts.formats.is_empty() && formats.all(matches) } else { formats.any(matches) }
             }
             (Some(Fact::Tool | Fact::Server | Fact::Formats), None) => false,
-            (Some(_), None) => self.holds_for(intent.context.get("target"), allows),
+            (Some(_), _) => self.holds_for(intent.context.get("target"), allows),
             (None, _) => self.holds_for(intent.context.get(&*self.key), allows),
         }
     }

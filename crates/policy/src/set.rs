@@ -371,7 +371,9 @@ impl PolicySet {
         if verdict.limits.iter().any(LimitUse::is_spent) {
             return DenialClass::Limit;
         }
-        if verdict.rules.is_empty() && request.intent.known.as_ref().is_some_and(|facts| !facts.unread.is_empty()) {
+        let is_open =
+            || request.intent.known.as_ref().is_some_and(|facts| facts.acts.iter().any(|act| !act.open.is_empty()));
+        if verdict.rewrite.is_some() || verdict.rules.is_empty() && is_open() {
             return DenialClass::Unread;
         }
         let trusted = PolicyRequest { trust: TrustSnapshot::new(Tier::T5.middle(), Tier::T5), ..*request };

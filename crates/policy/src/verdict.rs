@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use super::limit::{Charge, LimitUse};
-use rulekeep_types::{Capability, Constraints, Decision};
+use rulekeep_types::{Capability, Constraints, Decision, Rewrite};
 
 /// The verdict of a policy set on a request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,6 +50,9 @@ pub struct PolicyVerdict {
     /// Conditions that failed without affecting the verdict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ConditionFailure>,
+    /// How the request could be written, if it is denied only for a part that could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewrite: Option<Rewrite>,
 }
 
 /// A condition that could not be evaluated.
@@ -142,6 +145,7 @@ impl PolicyVerdict {
             limits: Vec::new(),
             charges: Vec::new(),
             failures: Vec::new(),
+            rewrite: None,
         }
     }
 

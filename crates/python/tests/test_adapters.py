@@ -161,7 +161,7 @@ def test_claude_agent_asks_before_a_tool_and_reports_after(governor, outcomes):
     asyncio.run(main())
     assert outcomes() == [("ALLOW", "FAILURE"), ("ESCALATE", None), ("DENY", None)]
     evidence = governor.call("proof/get", {"proofId": governor.query("a")["items"][1]["id"], "evidence": True})
-    assert evidence["evidence"]["intent"]["context"]["facts"]["server"] == "mail"
+    assert evidence["evidence"]["intent"]["context"]["facts"]["acts"][0]["server"] == "mail"
 
 
 def test_mcp_answers_a_refused_call_with_an_error_result(governor, outcomes):

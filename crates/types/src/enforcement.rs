@@ -1,9 +1,10 @@
 //! Enforcements: the result of a request, with its decision and proof record.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
+use super::facts::{Cause, Kind};
 use super::{
-    Capability, Constraints, Decision, Grant, GrantError, GrantSource, ParseResult, ProofId, TrustSnapshot,
+    Capability, Constraints, Decision, Facts, Grant, GrantError, GrantSource, ParseResult, ProofId, TrustSnapshot,
     closed_words,
 };
 
@@ -38,6 +39,40 @@ impl DenialClass {
     /// operator lifts the kill switch or resumes the agent, or the governor gets a permit. Trust recovers too slowly to wait for.
     pub const fn is_retryable(self) -> bool {
         matches!(self, Self::Limit | Self::KillSwitch | Self::NoPermit | Self::Suspended)
+    }
+}
+
+/// How a request could be written so that it can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct Rewrite {
+    /// The beginning of the part that could not be read.
+    pub part: String,
+    /// What to write instead.
+    pub how: String,
+}
+
+impl Rewrite {
+    /// The first part of a request that could not be read.
+    #[doc(hidden)]
+    pub fn of(facts: &Facts) -> Self {
+        let open = facts.acts.iter().flat_map(|act| &act.open).find(|open| open.cause == Cause::Text);
+        let pattern = || {
+            let operands = facts.acts.iter().flat_map(|act| &act.operands);
+            operands.filter(|operand| operand.pattern || operand.tree).map(|operand| &operand.value).next()
+        };
+        let (part, how) = match (open, pattern()) {
+            (Some(open), _) if open.kinds.has(Kind::Command) => {
+                (&open.found, "write the command out, one after the other")
+            }
+            (Some(open), _) => {
+                (&open.found, "write the value itself instead of a variable, a substitution or a description")
+            }
+            (None, Some(value)) => (value, "name each file instead of a pattern or a folder"),
+            (None, None) => return Self { part: String::new(), how: "name what the request is about".to_owned() },
+        };
+        Self { part: part.clone(), how: how.to_owned() }
     }
 }
 
@@ -81,6 +116,9 @@ crate::parts::outward! {
         /// Whether the same request may be allowed later without a policy change; present on a DENY.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub retryable: Option<bool>,
+        /// How the request could be written; present on a DENY for a part that could not be read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub rewrite: Option<Rewrite>,
         /// The source of grants, apart from the public fields.
         // INVARIANT: only the governor fills it, with its decision.
         #[serde(skip)]

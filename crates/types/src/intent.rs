@@ -547,7 +547,8 @@ fn context(fields: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Facts, UnreadKind};
+    use crate::Facts;
+    use crate::facts::{Act, Kind};
     use serde_json::json;
 
     fn complete() -> Value {
@@ -565,9 +566,10 @@ mod tests {
             ..bare.clone().with_context("a \"key\"", json!({"n": 9_007_199_254_740_993_u64})).with_context("b", "c\n")
         };
         let mut parsed = full.clone().with_context("z", 1);
-        parsed.known = Some(Facts { tool: Some("Ba\"sh".to_owned()), ..Facts::default() }.into());
+        let act = Act { tool: Some("Ba\"sh".to_owned()), ..Act::new() };
+        parsed.known = Some(Facts { acts: vec![act], ..Facts::default() }.into());
         let context = serde_json::to_value(&parsed).unwrap()["context"].clone();
-        assert_eq!(context["facts"], json!({ "tool": "Ba\"sh" }));
+        assert_eq!(context["facts"], json!({ "acts": [{ "tool": "Ba\"sh" }], "form": 2 }));
         assert_eq!(parsed.members().to_json(), context);
         assert_eq!(Intent::from_json(&serde_json::to_value(&parsed).unwrap()).unwrap(), parsed);
         for intent in [bare, full, parsed] {
@@ -586,10 +588,32 @@ mod tests {
             json["context"] = json!({ "facts": facts });
             Intent::from_json(&json).unwrap().known
         };
-        assert!(facts(json!({ "targets": [{ "kind": "planet" }] })).unwrap().has_unread(&[UnreadKind::Argument]));
-        assert!(facts(json!({ "later": 1 })).unwrap().has_unread(&[UnreadKind::Argument]));
-        assert!(!facts(json!({})).unwrap().has_unread(UnreadKind::ALL));
+        let is_complete = |json: Value| facts(json).unwrap().acts.iter().all(|act| act.is_complete(Kind::Path));
+        assert!(!is_complete(json!({ "targets": [{ "kind": "planet" }] })));
+        assert!(!is_complete(json!({ "later": 1 })) && !is_complete(json!({ "form": 3, "acts": [] })));
+        assert!(is_complete(json!({})) && is_complete(json!({ "form": 2, "acts": [{}] })));
         assert_eq!(facts(json!("none")), None);
+    }
+
+    #[test]
+    fn facts_of_the_first_form_are_one_act_and_stay_as_they_were_written() {
+        let former = json!({
+            "formats": ["tool_call"], "tool": "fetch", "unread": [{ "kind": "amount", "found": "x" }],
+            "targets": [
+                { "kind": "host", "role": "named", "value": "https://a.example/x" },
+                { "kind": "path", "role": "write", "value": "/srv/a", "original": "/srv/./a" },
+            ],
+        });
+        let mut json = complete();
+        json["context"] = json!({ "facts": former });
+        let intent = Intent::from_json(&json).unwrap();
+        let [act] = intent.known.as_ref().unwrap().acts.as_slice() else { panic!("one act") };
+        let operands: Vec<(Kind, &str)> =
+            act.operands.iter().map(|operand| (operand.kind, operand.value.as_str())).collect();
+        let expected = [(Kind::Url, "https://a.example/x"), (Kind::Host, "a.example"), (Kind::Path, "/srv/a")];
+        assert_eq!((operands.as_slice(), act.tool.as_deref()), (&expected[..], Some("fetch")));
+        assert!(act.is_complete(Kind::Path) && !act.is_complete(Kind::Amount));
+        assert_eq!(serde_json::to_value(&intent).unwrap()["context"]["facts"], former);
     }
 
     #[test]

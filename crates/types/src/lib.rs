@@ -17,7 +17,7 @@ mod error;
 mod error_code;
 mod escalation;
 mod event;
-mod facts;
+pub mod facts;
 mod grant;
 mod id;
 mod intent;
@@ -53,7 +53,7 @@ pub use classification::Classification;
 pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
 pub use decision::{Decision, Outcome, OutcomeReport};
-pub use enforcement::{DenialClass, Enforcement, InputEnforcement};
+pub use enforcement::{DenialClass, Enforcement, InputEnforcement, Rewrite};
 pub use error::{Cause, Error, InvalidValue, Problem, Severity, excerpt};
 pub use error_code::{ERROR_CODES, ErrorCode};
 pub use escalation::{

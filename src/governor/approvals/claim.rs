@@ -241,6 +241,7 @@ fn answered(answer: ProofRecord, offer: ApprovalOffer) -> Enforcement {
         trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
         denial_class: None,
         retryable: None,
+        rewrite: None,
         source: GrantSource::default(),
     })
 }

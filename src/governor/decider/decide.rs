@@ -225,8 +225,8 @@ impl Decider {
             None => by_mandate.unwrap_or_else(|| policies.denial_class(&request, &verdict)),
         });
         let is_denied = class.is_some_and(|class| {
-            use DenialClass::{Error, KillSwitch, NoPermit, Suspended};
-            !matches!(class, Error | KillSwitch | NoPermit | Suspended)
+            use DenialClass::{Error, KillSwitch, NoPermit, Suspended, Unread};
+            !matches!(class, Error | KillSwitch | NoPermit | Suspended | Unread)
         });
         let mut grant = None;
         // A pre-approval is not part of what the user asked for.
@@ -266,6 +266,7 @@ impl Decider {
             trust_snapshot: request.trust,
             denial_class: None,
             retryable: None,
+            rewrite: verdict.rewrite.filter(|_| class == Some(DenialClass::Unread)),
             source: GrantSource::default(),
         })
         .refused_by(class);

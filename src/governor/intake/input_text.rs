@@ -11,7 +11,7 @@ use crate::governor::intake::recent::Recent;
 use crate::governor::{Hold as _, Log};
 use crate::model::json::push_members;
 use crate::model::{
-    AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, IntentStamp, InvalidValue, PARSED_KEYS,
+    AgentId, Capability, Digest, Error, FACTS_KEY, Facts, Intent, IntentId, IntentStamp, InvalidValue, PARSED_KEYS,
     ParsedFacts, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::{Concealer, Redaction, has_secrets};
@@ -217,10 +217,11 @@ impl Inputs {
     }
 }
 
+/// The intent with facts that say nothing, if it has facts that no known parse vouches for: it may act on anything.
 fn without_facts(mut intent: Cow<'_, Intent>) -> Cow<'_, Intent> {
     if intent.known.is_some() || intent.context.contains_key(FACTS_KEY) {
         let intent = intent.to_mut();
-        intent.known = None;
+        intent.known = Some(Facts::unknown(FACTS_KEY).into());
         intent.context.remove(FACTS_KEY);
     }
     intent

@@ -110,15 +110,16 @@ pub(super) fn part_of_key(key: &str) -> Option<Part> {
 
 /// The targets and amounts that the parser found in a request.
 pub(super) fn targets_of(intent: &Intent) -> Vec<(Part, String)> {
-    let facts = intent.facts();
+    let built = intent.known.is_none().then(|| intent.facts());
+    let Some(facts) = intent.known.as_deref().or(built.as_ref()) else { return Vec::new() };
     let part = |kind: TargetKind| match kind {
         TargetKind::Recipient | TargetKind::Account => Part::Party,
         TargetKind::Path => Part::Path,
         TargetKind::Host => Part::Place,
         TargetKind::Table => Part::Name,
     };
-    let targets = facts.targets.into_iter().map(|target| (part(target.kind), target.value));
-    let amounts = facts.amounts.into_iter().map(|amount| (Part::Amount, amount.value.to_string()));
+    let targets = facts.targets().into_iter().map(|target| (part(target.kind), target.value));
+    let amounts = facts.amounts().map(|amount| (Part::Amount, amount.value.to_string()));
     targets.chain(amounts).collect()
 }
 

@@ -12,10 +12,11 @@ use crate::governor::TaskBook;
 use crate::governor::approvals::Queue;
 use crate::governor::intake::risk::RiskSource;
 use crate::mandate::{self, Deed, FaultKind, Finding};
+use crate::model::facts::{Act, Cause, Open, Operand};
 use crate::model::parts::InputEnforcementParts;
 use crate::model::{
     Decision, DenialClass, Enforcement, Error, EscalationId, Input, InputEnforcement, Intent, Operation, TaskId,
-    TaskState, ToolCall, UnreadKind,
+    TaskState, ToolCall,
 };
 use crate::parse::Catalogue;
 use crate::telemetry::Work;
@@ -203,15 +204,21 @@ impl TaskBook {
             arguments: asked.called.as_ref().map(|called| &called.arguments),
             text: asked.text.filter(|_| asked.called.is_none()),
             targets: targets_of(intent),
-            is_unread: intent.known.as_ref().is_some_and(|facts| {
-                facts.has_unread(&[UnreadKind::Target, UnreadKind::Argument, UnreadKind::Text, UnreadKind::Code])
-            }),
+            is_unread: intent.known.as_ref().is_some_and(|facts| facts.acts.iter().any(is_unread)),
             is_repeated: running.made.get(&digest.key()).copied().unwrap_or_default(),
             known: &part_of_key,
             offers: &|argument, value| catalogue.offers(tool, argument, value),
         };
         (mandate::check(&running.words, &running.asked, &running.memory, &deed), deed.is_read)
     }
+}
+
+/// Returns whether a part of an act could not be read, or a path leads out of the folder that it names.
+fn is_unread(act: &Act) -> bool {
+    let leads_up = |operand: &Operand| operand.original.as_ref().is_some_and(|sent| sent.contains("/.."));
+    // What no argument names, the mandate judges by the arguments that there are.
+    let is_unread = |open: &Open| open.cause == Cause::Text && open.found != Open::UNNAMED;
+    act.open.iter().any(is_unread) || act.operands.iter().any(leads_up)
 }
 
 impl Running {
@@ -229,7 +236,7 @@ impl Asked<'_> {
         match &self.called {
             Some(called) if !called.tool.is_empty() => Cow::Borrowed(&called.tool),
             _ => {
-                let named = self.intent.known.as_ref().and_then(|facts| facts.tool.as_deref());
+                let named = self.intent.known.as_ref().and_then(|facts| facts.tool());
                 Cow::Borrowed(named.unwrap_or(self.intent.parsed_action.as_str()))
             }
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rulekeep::Intent;
-use rulekeep::intent::{Capability, MAX_INPUT_BYTES, ParseExplanation, Unread};
+use rulekeep::intent::{Capability, Cause, MAX_INPUT_BYTES, ParseExplanation};
 use serde_json::Value;
 
 /// The request to explain, in one of three forms.
@@ -98,16 +98,17 @@ pub(super) fn told(explained: &ParseExplanation) -> String {
         &format!("{action}, {}, risk {risk}, confidence {:.2}", capabilities.join(" "), parse.confidence),
     );
     let facts = intent.facts();
-    for (name, value) in [("tool", facts.tool.as_ref()), ("server", facts.server.as_ref())] {
+    for (name, value) in [("tool", facts.tool()), ("server", facts.server())] {
         if let Some(value) = value {
             line("  ", name, &format!("{value:?}"));
         }
     }
-    for target in &facts.targets {
-        line("  ", target.kind.as_str(), &format!("{:?} ({})", target.value, target.role));
+    for operand in facts.acts.iter().flat_map(|act| &act.operands) {
+        let tree = if operand.tree { ", and all below" } else { "" };
+        line("  ", operand.kind.as_str(), &format!("{:?} ({}{tree})", operand.value, operand.role));
     }
-    for Unread { kind, found, .. } in &facts.unread {
-        line("  ", "not read", &format!("{kind} {found:?}"));
+    for open in facts.acts.iter().flat_map(|act| &act.open) {
+        line("  ", if open.cause == Cause::Text { "not read" } else { "not shown" }, &format!("{:?}", open.found));
     }
     for act in &explained.evidence {
         let quoted = |text: &Option<String>| text.as_ref().map_or_else(|| "-".to_owned(), |text| format!("{text:?}"));

@@ -126,6 +126,9 @@ macro_rules! clauses {
             /// Actions, exact or by glob.
             #[schemars(length(min = 1))]
             pub(crate) actions: Option<Vec<Glob>>,
+            /// Commands that are run, as written behind each wrapper or in normal form, exact or by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) commands: Option<Vec<Glob>>,
             /// `context.environment` is one of these; case does not count.
             #[schemars(length(min = 1))]
             pub(crate) environment: Option<Vec<Glob>>,
@@ -141,7 +144,7 @@ macro_rules! clauses {
             /// The forms that were read: `tool_call`, `shell`, `sql`, `http`, `code`, `text`.
             #[schemars(length(min = 1))]
             pub(crate) formats: Option<Vec<Glob>>,
-            /// Every recipient, path, host, table and account, by glob.
+            /// What the request acts on, of every kind, by glob.
             #[schemars(length(min = 1))]
             pub(crate) targets: Option<Vec<Glob>>,
             /// Every recipient, by glob.
@@ -150,9 +153,12 @@ macro_rules! clauses {
             /// Every file and folder, by glob.
             #[schemars(length(min = 1))]
             pub(crate) paths: Option<Vec<Glob>>,
-            /// Every host and address on the web, by glob.
+            /// Every bare host, by glob.
             #[schemars(length(min = 1))]
             pub(crate) hosts: Option<Vec<Glob>>,
+            /// Every address on the web, with its scheme, by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) urls: Option<Vec<Glob>>,
             /// Every table, by glob.
             #[schemars(length(min = 1))]
             pub(crate) tables: Option<Vec<Glob>>,

@@ -148,7 +148,7 @@ fn verb(word: &str, next: Option<&str>, is_start: bool, lexicon: &Lexicon) -> Op
 
 fn acts(sentence: &str, lexicon: &Lexicon) -> Vec<Act> {
     let lower = sentence.to_ascii_lowercase();
-    language::read(sentence, &lower, lexicon).reading.acts.into_iter().filter(|act| !act.is_unknown()).collect()
+    language::read(sentence, &lower, lexicon).reading.into_acts().into_iter().filter(|act| !act.is_unknown()).collect()
 }
 
 /// The sentences, each cut to the length that is read.

@@ -23,7 +23,15 @@ pub(super) fn acts_of_called(tool: &str, lexicon: &Lexicon) -> Vec<Act> {
 fn of_program(tool: &str, lexicon: &Lexicon) -> Option<Vec<Act>> {
     let words = name::words(own_part(tool).unwrap_or(tool));
     let is_program = words.len() > 1 && words.first().is_some_and(|first| tools().name_word("programs", first));
-    let reading = is_program.then(|| driver::command(&words.join(" "), lexicon))?;
-    let is_sure = reading.acts.iter().all(|act| act.sure > 0.5 && !act.signs.has(Sign::Unclear));
-    (is_sure && !reading.acts.is_empty()).then_some(reading.acts)
+    let acts = is_program.then(|| driver::command(&words.join(" "), lexicon))?.into_acts();
+    let is_sure = acts.iter().all(|act| act.sure > 0.5 && !act.signs.has(Sign::Unclear));
+    (is_sure && !acts.is_empty()).then_some(acts)
+}
+
+/// The tool's own name and its server: `mcp__server__tool` is `tool` of `server`.
+pub(super) fn split(name: &str) -> (&str, Option<&str>) {
+    match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+        Some((server, tool)) if !server.is_empty() && !tool.is_empty() => (tool, Some(server)),
+        _ => (name, None),
+    }
 }

@@ -4,7 +4,7 @@ use crate::learned::{IntentTable, Vocabulary as _};
 use crate::lexicon::Lexicon;
 use crate::reading::Facts;
 use crate::roles::Role;
-use rulekeep_types::Resource;
+use rulekeep_types::{Resource, TargetKind, TargetRole};
 
 use super::token::{Kind, Token};
 
@@ -20,7 +20,9 @@ pub(super) fn gather(tokens: &[Token<'_>], lexicon: &Lexicon, facts: &mut Facts)
                     number(tokens, index, end, value, lexicon, facts);
                 }
             }
-            Kind::Email | Kind::Path | Kind::Url => facts.note_target(token.text),
+            Kind::Email => facts.note_target_as(TargetKind::Recipient, TargetRole::Named, token.text),
+            Kind::Path => facts.note_target_as(TargetKind::Path, TargetRole::Named, token.text),
+            Kind::Url => facts.note_target_as(TargetKind::Host, TargetRole::Named, token.text),
             _ => {}
         }
     }
@@ -83,6 +85,11 @@ const LEAST_BARE: f64 = 100.0;
 enum Cardinal {
     Unit(f64),
     Factor(f64),
+}
+
+/// Returns whether a word is a number: "twenty", "twenty-five".
+pub(super) fn is_number_word(word: &str) -> bool {
+    word.split('-').all(|part| cardinal(part).is_some())
 }
 
 fn cardinal(word: &str) -> Option<Cardinal> {
@@ -185,7 +192,7 @@ const CARDINALS: &[(&str, Cardinal)] = &[
 ];
 
 /// The code of a currency word, and the number of currency units it stands for.
-fn currency(word: &str) -> Option<(&'static str, f64)> {
+pub(super) fn currency(word: &str) -> Option<(&'static str, f64)> {
     Some(match word {
         "usd" | "dollar" | "dollars" | "bucks" | "buck" => ("USD", 1.0),
         "eur" | "euro" | "euros" => ("EUR", 1.0),

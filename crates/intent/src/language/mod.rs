@@ -6,6 +6,7 @@
 //! to be run; `unread` records text in which nothing is known.
 
 mod acts;
+mod cover;
 mod facts;
 pub(crate) mod floor;
 mod orders;
@@ -67,6 +68,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     if reading.acts.is_empty() {
         reading.push(Act::unknown());
     }
+    cover::note(&tokens, &mut reading);
     let (commands, orders) = orders::find(&tokens, &clauses, text, lexicon);
     Understood { reading, commands, orders }
 }

@@ -3,7 +3,8 @@
 use crate::fact::Fact;
 use crate::generated::{check_page, table};
 use crate::{PolicySet, condition};
-use rulekeep_types::{Amount, CALLERS_KEYS, Facts, PARSED_KEYS, Target, TargetKind, TargetRole, Unread, UnreadKind};
+use rulekeep_types::facts::{Act, Cause, Kind, Kinds, Open, Operand, Role};
+use rulekeep_types::{Amount, CALLERS_KEYS, FACTS_KEY, Facts, Intent, PARSED_KEYS, RiskLevel};
 
 #[test]
 fn the_page_lists_every_key_and_every_name() {
@@ -52,16 +53,21 @@ fn every_key_is_described() {
 #[test]
 fn every_fact_is_described() {
     let mut facts = Facts::default();
-    facts.tool = Some("t".to_owned());
-    facts.server = Some("s".to_owned());
+    let mut act = Act::new();
+    act.tool = Some("t".to_owned());
+    act.server = Some("s".to_owned());
+    act.operands = vec![Operand::new(Kind::Path, Role::Read, "a".to_owned(), "a")];
+    act.amounts = vec![Amount::new(1.0, None, 1)];
+    act.open = vec![Open::new(Cause::Text, Kinds::ALL, "x".to_owned())];
+    facts.acts = vec![act];
+    facts.base = Some("/srv".to_owned());
     facts.formats = vec!["text".to_owned()];
-    facts.targets = vec![Target::new(TargetKind::Path, TargetRole::Read, "a".to_owned(), "a")];
-    facts.amounts = vec![Amount::new(1.0, None, 1)];
-    facts.unread = vec![Unread::new(UnreadKind::Text, "x".to_owned())];
     facts.readings = vec!["file:read".parse().unwrap()];
     facts.table = Some("0".to_owned());
     facts.rows = Some("0".to_owned());
-    let written = serde_json::to_value(facts).unwrap();
+    let mut intent = Intent::new("a", "b", RiskLevel::Low, ["file:read"]).unwrap();
+    intent.known = Some(facts.into());
+    let written = intent.members().get(FACTS_KEY).unwrap().clone();
     let names: Vec<&str> = FACTS.iter().map(|[name, ..]| *name).collect();
     assert!(written.as_object().unwrap().keys().all(|name| names.contains(&name.as_str())), "{written}");
     assert_eq!(written.as_object().unwrap().len(), names.len());
@@ -70,15 +76,16 @@ fn every_fact_is_described() {
 /// The values that a clause over the fact compares.
 const fn meaning(fact: Fact) -> &'static str {
     match fact {
-        Fact::Tool => "the tool",
+        Fact::Tool => "the tool of an act, without its server",
         Fact::Server => "the server of the tool",
         Fact::Formats => "the forms that were read",
-        Fact::Targets => "every target",
-        Fact::Recipients => "targets of the kind `recipient`",
-        Fact::Paths => "targets of the kind `path`",
-        Fact::Hosts => "targets of the kind `host`",
-        Fact::Tables => "targets of the kind `table`",
-        Fact::Accounts => "targets of the kind `account`",
+        Fact::Targets => "every operand but amounts",
+        Fact::Recipients => "operands of the kind `recipient`",
+        Fact::Paths => "operands of the kind `path`",
+        Fact::Hosts => "operands of the kind `host`: bare hosts",
+        Fact::Urls => "operands of the kind `url`: whole addresses",
+        Fact::Tables => "operands of the kind `table`",
+        Fact::Accounts => "operands of the kind `account`",
     }
 }
 
@@ -135,8 +142,15 @@ const PARSED: &[[&str; 3]] = &[
 
 /// The facts of a request.
 const FACTS: &[[&str; 3]] = &[
-    ["tool", "string", "The tool that is called, as it was sent."],
-    ["server", "string", "The server that the tool belongs to, as it was sent."],
+    [
+        "acts",
+        "list of objects",
+        "What the request does, as `{does, operands?, open?, amounts?, commands?, command?, tool?, server?}`; at most 32 acts with 256 operands and 32 open parts. An act with `open` parts may act on more than its operands.",
+    ],
+    ["base", "string", "The folder that relative paths start from, where `cwd` states it."],
+    ["form", "number", "The form of the facts: 2. Records of earlier versions have none."],
+    ["tool", "string", "The first tool that is called, without its server."],
+    ["server", "string", "The server that this tool belongs to."],
     [
         "formats",
         "list of strings",
@@ -145,13 +159,13 @@ const FACTS: &[[&str; 3]] = &[
     [
         "targets",
         "list of objects",
-        "Every recipient, path, host, table and account as `{kind, role, value, original?}`, in the order of the request; at most 64. `value` is the plain form, `original` what was sent where it differs.",
+        "The recipients, paths, hosts, tables and accounts of all acts as `{kind, role, value, original?}`. `value` is the plain form, `original` what was sent where it differs.",
     ],
-    ["amounts", "list of objects", "Every amount of money as `{value, currency?, count}`; at most 32."],
+    ["amounts", "list of objects", "Every amount of money of all acts as `{value, currency?, count}`."],
     [
         "unread",
         "list of objects",
-        "What could not be read, as `{kind, found}`; at most 32. `kind` is `target`, `amount`, `argument`, `text` or `code`. In a tool call an unread target or argument makes the risk at least MEDIUM.",
+        "What could not be read in all acts, as `{kind, found}`. `kind` is `target`, `amount` or `text`.",
     ],
     [
         "readings",

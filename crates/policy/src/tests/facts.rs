@@ -6,12 +6,20 @@ use serde_json::{Value, json};
 use super::*;
 use rulekeep_types::{Decision, Facts};
 
-fn parsed(targets: &[(&str, &str)], unread: &[&str]) -> Intent {
-    let target = |(kind, value): &(&str, &str)| json!({ "kind": kind, "role": "to", "value": value });
+/// An intent with one act; `open` lists kinds of operands that were not read, or `runs` for code.
+fn parsed(operands: &[(&str, &str)], open: &[&str]) -> Intent {
+    let operand = |(kind, value): &(&str, &str)| json!({ "kind": kind, "role": "send_to", "value": value });
+    let part = |kind: &&str| match *kind {
+        "runs" => json!({ "cause": "execution", "found": "x", "kinds": ["path", "recipient", "host"] }),
+        kind => json!({ "cause": "text", "found": "x", "kinds": [kind] }),
+    };
     let facts: Facts = serde_json::from_value(json!({
-        "tool": "Bash", "formats": ["tool_call", "shell"],
-        "targets": targets.iter().map(target).collect::<Vec<_>>(),
-        "unread": unread.iter().map(|kind| json!({ "kind": kind, "found": "x" })).collect::<Vec<_>>(),
+        "form": 2, "formats": ["tool_call", "shell"], "acts": [{
+            "tool": "Bash",
+            "does": [{ "action": "send_mail", "capability": "email:send", "risk": "MEDIUM" }],
+            "operands": operands.iter().map(operand).collect::<Vec<_>>(),
+            "open": open.iter().map(part).collect::<Vec<_>>(),
+        }],
     }))
     .unwrap();
     let mut intent = intent("send_mail", &["email:send"]);
@@ -36,32 +44,36 @@ fn an_allow_needs_every_value_and_a_deny_one() {
         ("allow", "recipients = [\"*@OURS.example\"]", &[ours, file], &[], true),
         ("allow", "recipients = [\"*@ours.example\"]", &[ours, theirs], &[], false),
         ("allow", "recipients = [\"*@ours.example\"]", &[], &[], false),
-        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["target"], false),
-        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["argument"], false),
-        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["text"], true),
+        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["recipient"], false),
+        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["recipient"], false),
+        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["path"], true),
+        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["runs"], false),
         ("allow", "targets = [\"*@ours.example\"]", &[ours, file], &[], false),
         ("allow", "context = [{ key = \"target\", matches = \"@ours[.]example$\" }]", &[ours, theirs], &[], false),
         ("allow", "tools = [\"bash\"]", &[], &[], true),
         ("allow", "formats = [\"tool_call\"]", &[], &[], false),
         ("deny", "recipients = [\"*@evil.example\"]", &[ours, theirs], &[], false),
         ("deny", "recipients = [\"*@evil.example\"]", &[ours], &[], true),
-        ("deny", "recipients = [\"*@evil.example\"]", &[ours], &["target"], false),
+        ("deny", "recipients = [\"*@evil.example\"]", &[ours], &["recipient"], false),
         ("deny", "formats = [\"shell\"]", &[], &[], false),
         ("deny", "formats = [\"sql\"]", &[], &[], true),
-        ("deny", "tools = [\"other\"]", &[], &["target"], true),
+        ("deny", "tools = [\"other\"]", &[], &["recipient"], true),
+        ("deny", "tools = [\"other\"]", &[], &["command"], false),
+        ("deny", "recipients = [\"*@evil.example\"]", &[ours], &["runs"], true),
+        ("deny", "recipients = [\"*@evil.example\"]", &[ours], &["path"], true),
         // Exclusions: an allow needs certainty that nothing matches; a refusal holds unless everything is known to
         // match.
         ("allow", "not.recipients = [\"*@evil.example\"]", &[ours], &[], true),
         ("allow", "not.recipients = [\"*@evil.example\"]", &[], &[], true),
         ("allow", "not.recipients = [\"*@evil.example\"]", &[ours, theirs], &[], false),
-        ("allow", "not.recipients = [\"*@evil.example\"]", &[ours], &["target"], false),
+        ("allow", "not.recipients = [\"*@evil.example\"]", &[ours], &["recipient"], false),
         ("allow", "not = { formats = [\"sql\"], tools = [\"other\"] }", &[], &[], true),
         ("allow", "not = { formats = [\"sql\"], tools = [\"ba*\"] }", &[], &[], false),
         ("allow", "not.servers = [\"mail\"]", &[], &[], true),
         ("deny", "not.recipients = [\"*@ours.example\"]", &[ours], &[], true),
         ("deny", "not.recipients = [\"*@ours.example\"]", &[file], &[], true),
         ("deny", "not.recipients = [\"*@ours.example\"]", &[ours, theirs], &[], false),
-        ("deny", "not.recipients = [\"*@ours.example\"]", &[ours], &["argument"], false),
+        ("deny", "not.recipients = [\"*@ours.example\"]", &[ours], &["recipient"], false),
         ("deny", "not.tools = [\"Bash\"]", &[], &[], true),
         ("deny", "not.servers = [\"mail\"]", &[], &[], false),
         ("deny", "formats = [\"shell\"], not.labels = [\"ci\"]", &[], &[], false),

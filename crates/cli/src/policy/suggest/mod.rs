@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 use clap::Args;
-use rulekeep::intent::UnreadKind;
 use rulekeep::proof::ProofId;
 use rulekeep::system::Timestamp;
 use rulekeep::{Decision, Governor, Outcome, PolicySet, RiskLevel, Tier};
@@ -194,7 +193,7 @@ impl Call {
             _ => return None,
         };
         let facts = past.intent.facts();
-        let named = [Some(past.record.entity_id.as_str()), facts.tool.as_deref(), facts.server.as_deref()];
+        let named = [Some(past.record.entity_id.as_str()), facts.tool(), facts.server()];
         if named.into_iter().flatten().any(|name| name.contains(['*', '?'])) {
             // In a rule such a name would match others too.
             return None;
@@ -202,21 +201,22 @@ impl Call {
         let readings = facts.readings.iter();
         let capabilities: BTreeSet<String> =
             past.intent.required_capabilities.iter().chain(readings).map(ToString::to_string).collect();
-        let is_hidden = |kind: UnreadKind| matches!(kind, UnreadKind::Target | UnreadKind::Argument);
-        let places = facts.targets.iter().map(Place::of);
-        let unread = facts.unread.iter().filter(|unread| is_hidden(unread.kind)).map(|_| Place::Unread);
-        let is_action = facts.tool.is_none() && facts.formats.is_empty();
+        let targets = facts.targets();
+        let is_hidden = facts.acts.iter().any(|act| !act.open.is_empty());
+        let unread = is_hidden.then_some(Place::Unread);
+        let is_action = facts.tool().is_none() && facts.formats.is_empty();
         let what =
-            if is_action { past.intent.parsed_action.to_string() } else { facts.tool.clone().unwrap_or_default() };
+            if is_action { past.intent.parsed_action.to_string() } else { facts.tool().unwrap_or_default().to_owned() };
+        let server = facts.server().map(str::to_owned);
         let is_unsure = past.record.resolves.is_some() && !facts.readings.is_empty();
         Some(Self {
             id: past.record.id,
             at: past.record.timestamp,
             agent: past.record.entity_id.to_string(),
-            form: Form { formats: facts.formats, server: facts.server, is_action },
+            form: Form { formats: facts.formats, server, is_action },
             what,
             capabilities: capabilities.into_iter().collect(),
-            places: places.chain(unread).collect(),
+            places: targets.iter().map(Place::of).chain(unread).collect(),
             risk: past.risk(),
             is_unsure,
             tier: past.record.trust_tier,

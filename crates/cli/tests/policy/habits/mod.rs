@@ -85,9 +85,9 @@ fn measure(store: &Path, kinds: &BTreeMap<ProofId, Kind>, split: i64) -> Measure
                 measure.habits_allowed += is_allowed * u32::from(*kind == Kind::Habit);
                 if is_allowed == 0 {
                     let facts = intent.facts();
-                    let targets: Vec<&str> = facts.targets.iter().map(|target| target.value.as_str()).collect();
+                    let targets: Vec<String> = facts.targets().iter().map(|target| target.value.clone()).collect();
                     let (agent, tier, action) = (&record.entity_id, record.trust_tier.as_str(), &intent.parsed_action);
-                    let key = format!("{kind:?} {agent} {tier} {action} {:?} {targets:?}", facts.tool);
+                    let key = format!("{kind:?} {agent} {tier} {action} {:?} {targets:?}", facts.tool());
                     *missed.entry(key).or_default() += 1;
                 }
             }

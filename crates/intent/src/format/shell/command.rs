@@ -6,8 +6,10 @@ use crate::lexicon::Lexicon;
 use crate::programs::Program;
 use crate::reading::Act;
 use crate::sign::Sign;
+use rulekeep_types::facts::{Cause, Kinds};
 use rulekeep_types::{Operation, Resource, RiskLevel, UnreadKind};
 
+use super::cover::Appended;
 use super::invocation::{self, Invocation};
 use super::word::{self, Word};
 use super::wrap::{self, Inner};
@@ -16,6 +18,14 @@ use super::{DEEPEST, Shell, View, assigned, base_name};
 impl Shell<'_, '_> {
     /// Reads a program with its arguments, and the programs that it runs.
     pub(super) fn command(&mut self, view: View<'_>, depth: usize) {
+        let step = self.reading.begin_step();
+        let around = (self.appended.take(), self.only_goes_on);
+        self.layers(view, depth);
+        (self.appended, self.only_goes_on) = around;
+        self.reading.end_step(step);
+    }
+
+    fn layers(&mut self, view: View<'_>, depth: usize) {
         let mut view = view;
         let mut outer = Outer::default();
         // INVARIANT: each round leaves fewer words, and looks only at the words it removes.
@@ -23,9 +33,11 @@ impl Shell<'_, '_> {
             let skip = view.texts.iter().take_while(|text| is_prefix(text)).count();
             view = view.from(skip);
             let Some(first) = view.words.first() else { return };
+            self.note_layer(view);
             let mut guess = None;
             if first.dynamic || first.wild && !matches!(first.text.as_str(), "[" | "[[") {
                 self.unclear("program", &first.text);
+                self.open(Cause::Text, Kinds::ALL, &first.text);
                 guess = Some(guessed(first));
             }
             let whole = guess.as_deref().unwrap_or(&first.text);
@@ -46,21 +58,26 @@ impl Shell<'_, '_> {
             // INVARIANT: within its own expansion an alias is a plain name, as in the shell, so this ends.
             self.line(&alias, depth + 1);
             self.aliases.insert(name.to_owned(), alias);
+            self.cover(whole, arguments);
             return None;
         }
         if self.functions.contains(name) && !whole.contains('/') {
             if !self.lexicon.programs.knows(name) {
                 self.call(name, arguments);
+                self.cover(whole, arguments);
                 return None;
             }
             // A function with a program's name: only running the line shows which of the two runs.
             self.unclear("shadowed_program", name);
         }
         if self.aliased_cmdlet(name, arguments, depth) {
+            self.cover(name, arguments);
             return None;
         }
         let lexicon = self.lexicon;
         let Some((name, program)) = known(name, lexicon) else {
+            self.note_normal(name, None, arguments);
+            self.cover(name, arguments);
             self.arguments(name, arguments);
             return self.unknown(whole, arguments, outer, depth);
         };
@@ -71,6 +88,14 @@ impl Shell<'_, '_> {
             Some((Inner::Rest(place) | Inner::Text(_, place), _)) => arguments.up_to(*place),
             _ => arguments,
         };
+        match &inner {
+            None => {
+                self.note_normal(name, Some(program), arguments);
+                self.cover(name, arguments);
+            }
+            Some((Inner::Unclear, _)) => self.open(Cause::Text, Kinds::ALL, name),
+            Some(_) => self.cover_wrapper(name, own),
+        }
         self.arguments(name, own);
         if !own.texts.is_empty() || inner.is_none() {
             self.dangers(name, own, depth);
@@ -266,10 +291,14 @@ impl Shell<'_, '_> {
             .map(|(place, _)| place)
             .take(MOST_EMBEDDED + 1)
             .collect();
+        let outer = self.roots.replace(match Self::producer_of(name, arguments) {
+            Appended::Below(roots) => roots,
+            Appended::Unknown => Vec::new(),
+        });
         for (turn, &place) in places.iter().enumerate() {
             if turn == MOST_EMBEDDED || depth > DEEPEST {
                 self.unclear("command", name);
-                return;
+                break;
             }
             // INVARIANT: each command ends where the next starts, so nothing is read twice.
             let until = places.get(turn + 1).copied().unwrap_or(arguments.texts.len());
@@ -284,6 +313,7 @@ impl Shell<'_, '_> {
                 self.reading.push(act.at_risk(RiskLevel::High).marked(Sign::Bulk).told_by(name));
             }
         }
+        self.roots = outer;
     }
 }
 

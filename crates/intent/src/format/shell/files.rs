@@ -48,13 +48,7 @@ impl Shell<'_, '_> {
             self.reading.push(act.at_risk(RiskLevel::Critical).told_by(">").named_by(text));
             return;
         }
-        self.governing_write(text);
-        if place::is_system(text) {
-            self.system_write(text);
-        } else if let Some(level) = place::runs_later(text) {
-            let act = Act::new("write", "hook", Resource::Config, Operation::Write, 0.8);
-            self.reading.push(act.at_risk(level).named_by(text));
-        }
+        self.written(text);
         let is_config = path.starts_with("/etc/") || place::is_system(&path) && !path.starts_with('/');
         let mut act = Act::new("write", "file", Resource::File, Operation::Write, 0.9);
         if is_config {
@@ -65,6 +59,17 @@ impl Shell<'_, '_> {
             act = act.at_risk(RiskLevel::Critical).marked(Sign::Control);
         }
         self.reading.push(act.told_by(">").named_by(text));
+    }
+
+    /// Adds what writing a place means besides changing a file.
+    pub(super) fn written(&mut self, path: &str) {
+        self.governing_write(path);
+        if place::is_system(path) {
+            self.system_write(path);
+        } else if let Some(level) = place::runs_later(path) {
+            let act = Act::new("write", "hook", Resource::Config, Operation::Write, 0.8);
+            self.reading.push(act.at_risk(level).named_by(path));
+        }
     }
 
     pub(super) fn file(&mut self, path: &str) {

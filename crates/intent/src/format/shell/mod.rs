@@ -12,6 +12,7 @@ mod cmdlet;
 mod code;
 mod command;
 mod control;
+mod cover;
 mod danger;
 mod feed;
 mod files;
@@ -33,10 +34,12 @@ use std::collections::{HashMap, HashSet};
 use crate::lexicon::Lexicon;
 use crate::reading::{Act, Format, Reading};
 use crate::sign::Sign;
+use rulekeep_types::facts::{Cause, Kinds, Role};
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use super::{dangers, guard, place};
-use lexer::Script;
+use cover::{Appended, Folders};
+use lexer::{Feed, Script};
 use word::Word;
 
 pub(super) use form::is_command;
@@ -52,6 +55,7 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
         || line.contains("<(");
     let mut shell = Shell::new(lexicon, &mut reading, line.len());
     shell.sets_variables = sets_variables;
+    shell.only_goes_on = !line.contains([';', '|', '(', '\n', '{']) && !line.replace("&&", "").contains('&');
     shell.line(line, 0);
     shell.end();
     if reading.acts.is_empty() {
@@ -83,6 +87,16 @@ struct Shell<'l, 'r> {
     folder: Option<String>,
     /// The line may set variables of its own; their values were read with it.
     sets_variables: bool,
+    /// The folders that relative paths may start from.
+    folders: Folders,
+    /// Commands follow each other only if the one before succeeds.
+    only_goes_on: bool,
+    /// What the command in front of the pipe prints.
+    fed_by: Option<Appended>,
+    /// What a wrapper appends to the command that it runs.
+    appended: Option<Appended>,
+    /// The places of the `find` around a command.
+    roots: Option<Vec<Word>>,
 }
 
 /// The words of a command, as the shell made them and as texts.
@@ -127,6 +141,11 @@ impl<'l, 'r> Shell<'l, 'r> {
             sends: false,
             folder: None,
             sets_variables: false,
+            folders: Folders::default(),
+            only_goes_on: false,
+            fed_by: None,
+            appended: None,
+            roots: None,
         }
     }
 
@@ -151,6 +170,7 @@ impl<'l, 'r> Shell<'l, 'r> {
         self.first_download = script.commands.iter().position(|command| {
             command.words.iter().take(3).any(|word| dangers::holds("downloaders", base_name(&word.text)))
         });
+        let folders = self.folders.clone();
         let mut order: Vec<usize> = (0..script.commands.len()).collect();
         // A substitution precedes its command in the list, but follows the command's start in the line.
         order.sort_by_key(|&place| script.commands.get(place).map_or(0, |command| command.at));
@@ -158,6 +178,10 @@ impl<'l, 'r> Shell<'l, 'r> {
             self.simple(&script, place, depth);
         }
         self.first_download = outer_download;
+        if depth > 0 {
+            // Another shell has changed its own folder.
+            self.folders = folders;
+        }
     }
 
     /// Reads a simple command with its redirections.
@@ -177,6 +201,13 @@ impl<'l, 'r> Shell<'l, 'r> {
                     .told_by(texts.first().copied().unwrap_or("")),
             );
         }
+        let producer =
+            |place: usize| script.commands.get(place).map_or(Appended::Unknown, |from| Self::producer(&from.words));
+        self.fed_by = match command.feed {
+            Feed::From(place) => Some(producer(place)),
+            Feed::Group => Some(Appended::Unknown),
+            Feed::None => None,
+        };
         self.command(program, depth);
         self.fed(script, place, program, depth);
         let empties = match program.texts {
@@ -185,6 +216,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             _ => false,
         };
         for target in &command.writes {
+            self.redirected(target, Role::Write);
             if place::is_secret(&target.text) {
                 self.note_kept(program.texts);
             }
@@ -208,14 +240,24 @@ impl<'l, 'r> Shell<'l, 'r> {
             self.system_write(target);
         }
         for source in &command.reads {
+            self.redirected(source, Role::Read);
             self.file(&source.text);
         }
     }
 
     /// Adds an execution that cannot be parsed with certainty.
     fn unclear(&mut self, noun: &str, found: &str) {
+        let outer = self.reading.current_step().is_none().then(|| self.reading.begin_step());
         self.reading.facts.show(Sign::Unclear, found);
         self.reading.push(Act::unclear_execution(noun).told_by(found));
+        if noun == "program" {
+            self.open(Cause::Execution, Kinds::OPERANDS, found);
+        } else {
+            self.open(Cause::Text, Kinds::ALL, found);
+        }
+        if let Some(outer) = outer {
+            self.reading.end_step(outer);
+        }
     }
 
     /// Adds what only the whole line shows.

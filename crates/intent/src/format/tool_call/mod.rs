@@ -14,6 +14,7 @@
 //! the risk.
 
 mod arguments;
+mod cover;
 mod effects;
 mod expression;
 mod inspect;
@@ -137,8 +138,25 @@ impl<'l> Reader<'l> {
         }
     }
 
-    /// Reads a call: the tool by its names, then the arguments.
+    /// Reads a call as a step: the tool by its names, then the arguments.
     fn call(&mut self, call: &Call<'_>) {
+        let outer = self.reading.begin_step();
+        let place = self.reading.steps.len().saturating_sub(1);
+        let act = self.call_within(call);
+        cover::note(call, &act, &mut self.reading);
+        if let Some(name) = call.names.first() {
+            let (tool, server) = tool_name::split(name);
+            let server = call.server.or(server);
+            for step in self.reading.steps.iter_mut().skip(place).filter(|step| step.tool.is_none()) {
+                step.tool = Some(tool.to_owned());
+                step.server = server.map(str::to_owned);
+            }
+        }
+        self.reading.end_step(outer);
+    }
+
+    /// Reads a call. Returns what the tool does by its names and arguments.
+    fn call_within(&mut self, call: &Call<'_>) -> Act {
         if let Some(name) = call.names.first() {
             let facts = &mut self.reading.facts;
             if facts.tool.is_none() {
@@ -160,7 +178,7 @@ impl<'l> Reader<'l> {
         let is_told = Arguments::new(self, &mut act, &named, trials).read(call);
         if is_told && call.names.len() == 1 && !act.is_set {
             // The tool does what it runs.
-            return;
+            return act;
         }
         match named.through {
             Some(Through::Command | Through::Code | Through::Sql) if !is_told && !act.is_set => {
@@ -172,7 +190,8 @@ impl<'l> Reader<'l> {
         if act.is_set {
             act = self.raised(act, &as_named);
         }
-        self.reading.push(act);
+        self.reading.push(act.clone());
+        act
     }
 
     /// An operator's classification, raised if the arguments make the tool riskier than it is without them.

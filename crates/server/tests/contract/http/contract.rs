@@ -99,8 +99,8 @@ fn enforce_decides_on_both_forms_and_records_each_decision() {
     }
     let call = json!({ "tool": "read_file", "server": "desk", "arguments": { "path": "notes.txt" } });
     let asked = live.post("/v1/enforce", &live.agent, &json!({ "agentId": "a", "input": call })).ok();
-    let facts = &asked["intent"]["context"]["facts"];
-    assert_eq!((&facts["tool"], &facts["server"]), (&json!("read_file"), &json!("desk")));
+    let act = &asked["intent"]["context"]["facts"]["acts"][0];
+    assert_eq!((&act["tool"], &act["server"]), (&json!("read_file"), &json!("desk")));
     let wrong = json!({ "agentId": "a", "input": { "tool": "read_file", "arguments": {}, "sever": "desk" } });
     assert_eq!(live.post("/v1/enforce", &live.agent, &wrong).refusal().0, 400);
     let body = json!({ "agentId": "a", "input": "Read the file notes.txt", "context": { "environment": "test" } });

@@ -1,0 +1,815 @@
+//! The operands of a command: what it reads, writes, removes and sends to, and whether every word of it is known.
+//!
+//! A command is complete if its program has a row in `data/covered.toml` and the row knows every word. Any other
+//! command is open; its literal words are named operands, so that a restriction still finds them. A word of unknown
+//! value may be anything.
+
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
+use rulekeep_types::facts::{self, Cause, Doing, Kind, Kinds, Open, Operand, Role, host_of};
+use rulekeep_types::{Action, Capability, Operation, Resource, RiskLevel};
+use serde::Deserialize;
+
+use crate::programs::Program;
+use crate::reading::add_open;
+use crate::table::Words;
+use crate::target;
+
+use super::word::Word;
+use super::{Shell, View, base_name};
+
+/// The folder that relative paths of a command start from, as far as the line shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Folders {
+    /// One of these; the empty text is the folder in which the line starts.
+    OneOf(Vec<String>),
+    Unknown,
+}
+
+impl Default for Folders {
+    fn default() -> Self {
+        Self::OneOf(vec![String::new()])
+    }
+}
+
+/// The words that another program appends to a command.
+#[derive(Debug, Clone)]
+pub(super) enum Appended {
+    /// Paths at or below these.
+    Below(Vec<Word>),
+    Unknown,
+}
+
+/// What the plain words of a program are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Plain {
+    Read,
+    Write,
+    Remove,
+    Named,
+    Copy,
+    Move,
+    Text,
+    Mode,
+    Script,
+    Host,
+    Url,
+    Recipient,
+    Find,
+    Tar,
+    Dd,
+}
+
+/// A row of the table.
+#[derive(Debug, Default)]
+struct Row {
+    plain: Vec<Plain>,
+    is_tree: bool,
+    calm: Vec<Box<str>>,
+    values: Vec<Box<str>>,
+    reads: Vec<Box<str>>,
+    writes: Vec<Box<str>>,
+    text: Vec<Box<str>>,
+    tree: Vec<Box<str>>,
+    becomes: Vec<(Box<str>, Role)>,
+}
+
+/// What an option is to its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Means {
+    Calm,
+    Tree,
+    Becomes(Role),
+    Value,
+    Reads,
+    Writes,
+    Text,
+}
+
+impl Row {
+    fn means(&self, option: &str) -> Option<Means> {
+        let holds = |list: &[Box<str>]| list.iter().any(|known| **known == *option);
+        match () {
+            () if holds(&self.tree) => Some(Means::Tree),
+            () if holds(&self.calm) => Some(Means::Calm),
+            () if holds(&self.values) => Some(Means::Value),
+            () if holds(&self.reads) => Some(Means::Reads),
+            () if holds(&self.writes) => Some(Means::Writes),
+            () if holds(&self.text) => Some(Means::Text),
+            () => self.becomes.iter().find(|(known, _)| **known == *option).map(|(_, role)| Means::Becomes(*role)),
+        }
+    }
+}
+
+/// A command as it is being covered.
+struct Covering<'w> {
+    row: &'w Row,
+    plain: Vec<Word>,
+    unknown: Vec<Word>,
+    is_tree: bool,
+    becomes: Option<Role>,
+    has_text: bool,
+    /// Values of options that are paths, and whether all below them counts.
+    paths: Vec<(Word, Role, bool)>,
+}
+
+impl Shell<'_, '_> {
+    /// Records the operands of a command that runs no other.
+    pub(super) fn cover(&mut self, name: &str, arguments: View<'_>) {
+        let Some(row) = rows().get(name).cloned() else {
+            self.open(Cause::Execution, Kinds::OPERANDS, name);
+            self.mounts(arguments.words);
+            arguments.words.iter().for_each(|word| self.leftover(word));
+            return self.appended_to(None);
+        };
+        let mut covering = Covering::of(&row, arguments.words);
+        let unknown = std::mem::take(&mut covering.unknown);
+        for word in &unknown {
+            self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
+            self.leftover(word);
+        }
+        for (word, role, is_tree) in &covering.paths {
+            self.path(word, *role, *is_tree);
+        }
+        let is_tree = covering.is_tree || row.is_tree;
+        let mut kinds = row.plain.as_slice();
+        if covering.has_text
+            && let [Plain::Text | Plain::Script, rest @ ..] = kinds
+        {
+            kinds = rest;
+        }
+        let count = covering.plain.len();
+        for (place, word) in covering.plain.iter().enumerate() {
+            let Some(kind) = kinds.get(place).or(kinds.last()) else { break };
+            let is_last = place + 1 == count && count > 1;
+            self.plain(word, *kind, is_tree, is_last, covering.becomes);
+        }
+        self.appended_to(kinds.last().map(|kind| (*kind, is_tree, covering.becomes)));
+        if matches!(name, "cd" | "pushd") {
+            self.change_folder(covering.plain.first());
+        }
+    }
+
+    /// Records the folders that a container gets: `-v /srv:/data`.
+    fn mounts(&mut self, words: &[Word]) {
+        for pair in words.windows(2) {
+            if let [option, value] = pair
+                && MOUNTS.contains(&option.text.as_str())
+                && let Some((source, _)) = value.text.split_once(':')
+            {
+                self.path(&Word { text: source.to_owned(), ..value.clone() }, Role::Read, true);
+            }
+        }
+    }
+
+    fn plain(&mut self, word: &Word, kind: Plain, is_tree: bool, is_last: bool, becomes: Option<Role>) {
+        match kind {
+            Plain::Text | Plain::Mode | Plain::Tar => {}
+            Plain::Script => {
+                if !is_plain_script(&word.text) {
+                    self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
+                    self.leftover(word);
+                }
+            }
+            Plain::Read => self.path(word, becomes.unwrap_or(Role::Read), is_tree),
+            Plain::Write => self.path(word, Role::Write, is_tree),
+            Plain::Remove => self.path(word, Role::Remove, is_tree),
+            Plain::Named => self.path(word, becomes.unwrap_or(Role::Named), is_tree),
+            Plain::Find => self.path(word, becomes.unwrap_or(Role::Named), true),
+            Plain::Copy | Plain::Move if is_last => self.destination(word, is_tree),
+            Plain::Copy => self.destination_or(word, Role::Read, is_tree),
+            Plain::Move => self.destination_or(word, Role::Remove, is_tree),
+            Plain::Host => self.host(word, Role::Named),
+            Plain::Url => self.url(word),
+            Plain::Recipient => {
+                if word.dynamic {
+                    self.open(Cause::Text, Kinds::of(&[Kind::Recipient]), &word.text);
+                } else {
+                    let value = target::plain(rulekeep_types::TargetKind::Recipient, &word.text);
+                    self.operand(Operand::new(Kind::Recipient, Role::SendTo, value, &word.text));
+                }
+            }
+            Plain::Dd => match word.text.split_once('=') {
+                Some(("if", _)) => self.path(&behind(word, 3), Role::Read, false),
+                Some(("of", _)) => self.path(&behind(word, 3), Role::Write, false),
+                Some(("bs" | "count" | "skip" | "seek" | "status" | "conv", _)) if !word.dynamic => {}
+                _ => {
+                    self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
+                    self.leftover(word);
+                }
+            },
+        }
+    }
+
+    fn destination(&mut self, word: &Word, is_tree: bool) {
+        self.destination_or(word, Role::Write, is_tree);
+    }
+
+    /// A path, which may be on another host: `ann@host:path`.
+    fn destination_or(&mut self, word: &Word, role: Role, is_tree: bool) {
+        match word.text.split_once(':') {
+            Some((host, path)) if !host.contains('/') && !host.is_empty() => {
+                self.host(&Word { text: host.to_owned(), ..word.clone() }, Role::SendTo);
+                self.open(Cause::Execution, Kinds::of(&[Kind::Path]), path);
+            }
+            _ => self.path(word, role, is_tree),
+        }
+    }
+
+    /// What another program appends to a command whose last operands are of a kind.
+    fn appended_to(&mut self, last: Option<(Plain, bool, Option<Role>)>) {
+        let Some(appended) = self.appended.take() else { return };
+        let takes_none = matches!(last, Some((Plain::Text | Plain::Mode, ..)));
+        match appended {
+            _ if takes_none => {}
+            Appended::Unknown => self.open(Cause::Text, Kinds::of(&[Kind::Path]), "what is appended"),
+            Appended::Below(roots) => {
+                for root in &roots {
+                    match last {
+                        Some((kind, _, becomes)) => self.plain(root, kind, true, false, becomes),
+                        None => self.path(root, Role::Named, true),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records a redirection as an act of its own. Returns the place that it leads to.
+    pub(super) fn redirected(&mut self, word: &Word, role: Role) {
+        let outer = self.reading.begin_step();
+        self.path(word, role, false);
+        let (action, operation) =
+            if role == Role::Read { ("read_file", Operation::Read) } else { ("write_file", Operation::Write) };
+        if let (Ok(action), Some(step)) = (action.parse::<Action>(), self.reading.current_step()) {
+            step.does.push(Doing::new(action, Capability::new(Resource::File, operation), RiskLevel::Low));
+        }
+        self.reading.end_step(outer);
+    }
+
+    /// Records a path, from each folder that it may start from.
+    pub(super) fn path(&mut self, word: &Word, role: Role, is_tree: bool) {
+        let text = word.text.as_str();
+        if matches!(text, "" | "-" | "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
+            || text.starts_with('&')
+        {
+            return;
+        }
+        if text.contains("{}")
+            && let Some(roots) = self.roots.clone()
+        {
+            // Of `find`: whatever was found.
+            roots.iter().for_each(|root| self.path(root, role, true));
+            return;
+        }
+        if let Some(rest) = text.strip_prefix("/dev/tcp/").or_else(|| text.strip_prefix("/dev/udp/")) {
+            return self.host(&Word { text: rest.to_owned(), ..word.clone() }, Role::SendTo);
+        }
+        let Some(path) = known_path(word) else {
+            return self.open(Cause::Text, Kinds::of(&[Kind::Path]), text);
+        };
+        let is_absolute = path.starts_with(['/', '~']);
+        let folders = match &self.folders {
+            Folders::OneOf(folders) if !is_absolute => folders.clone(),
+            Folders::Unknown if !is_absolute => {
+                return self.open(Cause::Text, Kinds::of(&[Kind::Path]), text);
+            }
+            _ => vec![String::new()],
+        };
+        for folder in folders {
+            let whole = if folder.is_empty() { path.clone() } else { format!("{folder}/{path}") };
+            let value = target::resolved_path(&whole);
+            if !folder.is_empty() {
+                self.resolved(&value, role);
+            }
+            self.operand(Operand::new(Kind::Path, role, value, text).as_tree(is_tree).as_pattern(word.wild));
+        }
+    }
+
+    /// Judges a path that only the change of the folder completes.
+    fn resolved(&mut self, path: &str, role: Role) {
+        match role {
+            Role::Write | Role::Remove => self.written(path),
+            Role::Read | Role::Named | Role::SendTo | Role::Run | Role::Pay => self.file(path),
+        }
+    }
+
+    fn host(&mut self, word: &Word, role: Role) {
+        match host_of(&word.text) {
+            Some(host) if !word.dynamic => self.operand(Operand::new(Kind::Host, role, host, &word.text)),
+            _ => self.open(Cause::Text, Kinds::of(&[Kind::Host]), &word.text),
+        }
+    }
+
+    fn url(&mut self, word: &Word) {
+        if word.dynamic {
+            return self.open(Cause::Text, Kinds::of(&[Kind::Host, Kind::Url, Kind::Path]), &word.text);
+        }
+        if let Some(path) = word.text.strip_prefix("file://") {
+            return self.path(&Word { text: path.to_owned(), ..word.clone() }, Role::Read, false);
+        }
+        let value = target::plain(rulekeep_types::TargetKind::Host, &word.text);
+        self.operand(Operand::new(Kind::Url, Role::Read, value, &word.text));
+        self.host(word, Role::Read);
+    }
+
+    /// Records a word of unknown meaning: whatever its value can name.
+    pub(super) fn leftover(&mut self, word: &Word) {
+        if word.dynamic && known_path(word).is_none() {
+            self.open(Cause::Text, Kinds::OPERANDS, &word.text);
+        }
+        let text = word.text.as_str();
+        for piece in pieces(text) {
+            let piece = Word { text: piece.to_owned(), ..word.clone() };
+            if piece.text.contains("://") {
+                self.url(&piece);
+            } else if known_path(&piece).is_some() {
+                self.path(&piece, Role::Named, false);
+            }
+        }
+        for host in target::hosts_in(text) {
+            self.operand(Operand::new(Kind::Host, Role::Named, host, text));
+        }
+    }
+
+    /// Records that the step is open.
+    pub(super) fn open(&mut self, cause: Cause, kinds: Kinds, found: &str) {
+        let end = (0..=found.len().min(LONGEST_FOUND)).rev().find(|&end| found.is_char_boundary(end)).unwrap_or(0);
+        let found = found.get(..end).unwrap_or_default().to_owned();
+        if let Some(step) = self.reading.current_step() {
+            add_open(step, Open::new(cause, kinds, found));
+        }
+    }
+
+    fn operand(&mut self, operand: Operand) {
+        if let Some(step) = self.reading.current_step()
+            && !step.operands.contains(&operand)
+        {
+            if step.operands.len() < facts::MOST_OPERANDS {
+                step.operands.push(operand);
+            } else {
+                add_open(step, Open::new(Cause::Text, Kinds::ALL, "split the command".to_owned()));
+            }
+        }
+    }
+
+    /// Follows a change of the folder.
+    pub(super) fn change_folder(&mut self, to: Option<&Word>) {
+        let home = Word { text: "~".to_owned(), ..Word::default() };
+        let to = to.unwrap_or(&home);
+        let path = known_path(to).filter(|path| path != "-" && !to.wild);
+        let next = match (path, &self.folders) {
+            (Some(path), _) if path.starts_with(['/', '~']) => Folders::OneOf(vec![target::resolved_path(&path)]),
+            (Some(path), Folders::OneOf(folders)) => Folders::OneOf(
+                folders
+                    .iter()
+                    .map(|folder| {
+                        target::resolved_path(&if folder.is_empty() {
+                            path.clone()
+                        } else {
+                            format!("{folder}/{path}")
+                        })
+                    })
+                    .collect(),
+            ),
+            _ => Folders::Unknown,
+        };
+        self.folders = match (next, std::mem::take(&mut self.folders)) {
+            // The command may fail, or run in a subshell: then the folder stays.
+            (Folders::OneOf(mut next), Folders::OneOf(before)) if !self.only_goes_on => {
+                next.extend(before);
+                next.truncate(MOST_FOLDERS);
+                Folders::OneOf(next)
+            }
+            (next, _) => next,
+        };
+    }
+
+    /// Reads what a wrapper's own words say of the command behind them.
+    pub(super) fn cover_wrapper(&mut self, name: &str, own: View<'_>) {
+        let name = base_name(name);
+        if matches!(name, "xargs" | "parallel" | "gxargs" | "rush") {
+            self.appended = Some(self.fed_by.clone().unwrap_or(Appended::Unknown));
+        }
+        self.mounts(own.words);
+        let mut words = own.words.iter().peekable();
+        while let Some(word) = words.next() {
+            let folder = match word.text.as_str() {
+                "-C" | "--chdir" | "-D" | "--directory" if matches!(name, "env" | "sudo" | "nice" | "systemd-run") => {
+                    words.peek().map(|next| (*next).clone())
+                }
+                text if text.starts_with("--chdir=") => Some(behind(word, 8)),
+                _ => None,
+            };
+            if let Some(folder) = folder {
+                let only_goes_on = std::mem::replace(&mut self.only_goes_on, true);
+                self.change_folder(Some(&folder));
+                self.only_goes_on = only_goes_on;
+            }
+            self.leftover(word);
+        }
+    }
+
+    /// Records a command as written, behind the wrappers before it.
+    pub(super) fn note_layer(&mut self, view: View<'_>) {
+        let Some(command) = self.command_text(view.texts) else { return };
+        if let Some(step) = self.reading.current_step()
+            && !step.commands.contains(&command)
+            && step.commands.len() < MOST_LAYERS
+        {
+            step.commands.push(command);
+        }
+    }
+
+    /// Records a command in normal form: the program without its folder and the options before its subcommand, and
+    /// the letters of each option sorted.
+    pub(super) fn note_normal(&mut self, name: &str, program: Option<&Program>, arguments: View<'_>) {
+        let mut words = vec![name.to_owned()];
+        let mut rest = arguments.texts.iter();
+        let has_subcommands = program.is_some_and(|program| program.resource.is_some() || program.has_subcommands());
+        let mut is_before = has_subcommands;
+        while let Some(word) = rest.next() {
+            let is_option = word.len() > 1 && word.starts_with('-');
+            if is_before && is_option {
+                if program.is_some_and(|program| program.takes_value(word)) || matches!(*word, "-C" | "-c") {
+                    rest.next();
+                }
+                continue;
+            }
+            is_before = false;
+            words.push(if is_option && !word.starts_with("--") { sorted(word) } else { (*word).to_owned() });
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let command = self.command_text(&words);
+        if let Some(step) = self.reading.current_step() {
+            step.command = command;
+        }
+    }
+
+    fn command_text(&mut self, words: &[&str]) -> Option<String> {
+        let command = words.join(" ");
+        if command.len() > LONGEST_COMMAND {
+            self.open(Cause::Text, Kinds::of(&[Kind::Command]), &command);
+            return None;
+        }
+        Some(command)
+    }
+
+    /// The places that `find` and the like start from.
+    pub(super) fn producer_of(name: &str, arguments: View<'_>) -> Appended {
+        let name = Word { text: name.to_owned(), ..Word::default() };
+        Self::producer(&std::iter::once(name).chain(arguments.words.iter().cloned()).collect::<Vec<_>>())
+    }
+
+    /// The paths that a command of a pipe prints: those below the roots of `find`, `ls` and the like.
+    pub(super) fn producer(words: &[Word]) -> Appended {
+        let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        let (name, skip) = match texts.as_slice() {
+            ["git", "ls-files", ..] => ("ls", 2),
+            [name, ..] => (base_name(name), 1),
+            [] => return Appended::Unknown,
+        };
+        if !matches!(name, "find" | "ls" | "fd" | "fdfind") {
+            return Appended::Unknown;
+        }
+        let rest = words.get(skip..).unwrap_or_default();
+        let roots = rest.iter().take_while(|word| name != "find" || !word.text.starts_with(['-', '(', '!']));
+        let mut roots: Vec<Word> = roots.filter(|word| !word.text.starts_with('-')).cloned().collect();
+        if name.starts_with("fd") {
+            // The first word is the pattern.
+            roots = roots.into_iter().skip(1).collect();
+        }
+        if roots.is_empty() {
+            roots.push(Word { text: ".".to_owned(), ..Word::default() });
+        }
+        Appended::Below(roots)
+    }
+}
+
+impl<'w> Covering<'w> {
+    fn of(row: &'w Row, words: &[Word]) -> Self {
+        let mut covering = Self {
+            row,
+            plain: Vec::new(),
+            unknown: Vec::new(),
+            is_tree: false,
+            becomes: None,
+            has_text: false,
+            paths: Vec::new(),
+        };
+        match row.plain.first() {
+            Some(Plain::Find) => covering.find(words),
+            Some(Plain::Tar) => covering.tar(words),
+            _ => covering.usual(words),
+        }
+        covering
+    }
+
+    /// Reads options as most programs do: clusters of letters, long names, joined values, `--`.
+    fn usual(&mut self, words: &[Word]) {
+        let mut words = words.iter();
+        let mut is_over = false;
+        while let Some(word) = words.next() {
+            let text = word.text.as_str();
+            let is_option = !is_over && text.len() > 1 && text.starts_with('-');
+            if !is_option {
+                self.plain.push(word.clone());
+            } else if text == "--" {
+                is_over = true;
+            } else if word.dynamic {
+                self.unknown.push(word.clone());
+            } else if text.starts_with("--") {
+                let (name, length) =
+                    text.split_once('=').map_or((text, None), |(name, _)| (name, Some(name.len() + 1)));
+                let joined = length.map(|length| behind(word, length));
+                let is_joined = joined.is_some();
+                if !self.option(name, joined, &mut words) {
+                    self.unknown(word, is_joined, words.as_slice());
+                }
+            } else if text.bytes().skip(1).all(|byte| byte.is_ascii_digit()) {
+                // `head -20`.
+            } else {
+                self.cluster(word, &mut words);
+            }
+        }
+    }
+
+    /// Keeps an option that the row does not know, and the word that may be its value.
+    fn unknown(&mut self, word: &Word, is_joined: bool, next: &[Word]) {
+        self.unknown.push(word.clone());
+        self.unknown.extend(next.first().filter(|next| !is_joined && !next.text.starts_with('-')).cloned());
+    }
+
+    fn cluster(&mut self, word: &Word, words: &mut std::slice::Iter<'_, Word>) {
+        for (at, letter) in word.text.char_indices().skip(1) {
+            let option = format!("-{letter}");
+            let end = at + letter.len_utf8();
+            let rest = (end < word.text.len()).then(|| behind(word, end));
+            match self.row.means(&option) {
+                Some(Means::Calm) => {}
+                Some(Means::Tree) => self.is_tree = true,
+                Some(Means::Becomes(role)) => {
+                    // `sed -i.bak`: what follows is a suffix.
+                    self.becomes = Some(role);
+                    return;
+                }
+                Some(_) => {
+                    self.option(&option, rest, words);
+                    return;
+                }
+                None => {
+                    self.unknown(word, end < word.text.len(), words.as_slice());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Reads an option. Returns whether the row knows it.
+    fn option<'a>(&mut self, name: &str, joined: Option<Word>, words: &mut impl Iterator<Item = &'a Word>) -> bool {
+        let Some(means) = self.row.means(name) else { return false };
+        match means {
+            Means::Calm => return joined.is_none() || name == "--color",
+            Means::Tree => self.is_tree = true,
+            Means::Becomes(role) => self.becomes = Some(role),
+            Means::Value | Means::Reads | Means::Writes | Means::Text => {
+                let Some(value) = joined.or_else(|| words.next().cloned()) else { return false };
+                match means {
+                    Means::Reads => self.paths.push((value, Role::Read, false)),
+                    Means::Writes => self.paths.push((value, Role::Write, false)),
+                    Means::Text => self.has_text = true,
+                    _ if value.dynamic => {}
+                    _ => {}
+                }
+            }
+        }
+        true
+    }
+
+    fn find(&mut self, words: &[Word]) {
+        let mut words = words.iter();
+        let mut is_expression = false;
+        while let Some(word) = words.next() {
+            let text = word.text.as_str();
+            if matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir") {
+                // The command is read by itself.
+                words.by_ref().find(|word| matches!(word.text.as_str(), ";" | "+"));
+                continue;
+            }
+            is_expression |= text.starts_with(['-', '(', '!']) && !matches!(text, "-L" | "-H" | "-P");
+            if !is_expression && !text.starts_with('-') {
+                self.plain.push(word.clone());
+            } else if word.dynamic && self.row.means(text).is_none() || !self.option(text, None, &mut words) {
+                self.unknown.push(word.clone());
+            }
+        }
+        if self.plain.is_empty() {
+            self.plain.push(Word { text: ".".to_owned(), ..Word::default() });
+        }
+    }
+
+    /// Only the creation of an archive is complete: what an archive holds is unknown.
+    fn tar(&mut self, words: &[Word]) {
+        let Some((first, rest)) = words.split_first() else { return };
+        let letters = first.text.trim_start_matches('-');
+        let creates = letters.contains('c') && letters.chars().all(|letter| "cfzjJv".contains(letter));
+        let mut rest = rest.iter();
+        if letters.contains('f')
+            && let Some(archive) = rest.next()
+        {
+            self.paths.push((archive.clone(), if creates { Role::Write } else { Role::Read }, false));
+        }
+        if !creates || first.text.starts_with("--") {
+            self.unknown.push(first.clone());
+            // It unpacks into the folder in which it runs.
+            self.paths.push((Word { text: ".".to_owned(), ..Word::default() }, Role::Write, true));
+        }
+        while let Some(word) = rest.next() {
+            match word.text.as_str() {
+                text if !text.starts_with('-') => self.paths.push((word.clone(), Role::Read, true)),
+                "-C" | "--directory" => {
+                    self.unknown.push(word.clone());
+                    if let Some(folder) = rest.next() {
+                        self.paths.push((folder.clone(), Role::Write, true));
+                    }
+                }
+                text if is_list_of_files(text) => {
+                    self.unknown.push(Word { text: "$".to_owned(), dynamic: true, ..Word::default() });
+                    rest.next().filter(|_| text == "-T").into_iter().for_each(|list| self.unknown.push(list.clone()));
+                }
+                _ => self.unknown.push(word.clone()),
+            }
+        }
+    }
+}
+
+/// An option with its letters sorted.
+fn sorted(option: &str) -> String {
+    let mut letters: Vec<char> = option.chars().skip(1).collect();
+    letters.sort_unstable();
+    std::iter::once('-').chain(letters).collect()
+}
+
+fn is_list_of_files(option: &str) -> bool {
+    option == "-T" || option.starts_with("--files-from")
+}
+
+/// The rest of a word behind some bytes.
+fn behind(word: &Word, bytes: usize) -> Word {
+    Word { text: word.text.get(bytes..).unwrap_or_default().to_owned(), ..word.clone() }
+}
+
+/// The path of a word, with the home folder as `~`; `None` if its value is not known.
+fn known_path(word: &Word) -> Option<String> {
+    let mut text = word.text.as_str();
+    if let Some(path) = text.strip_prefix("file://") {
+        text = path;
+    }
+    for alias in ["/proc/self/root/", "/proc/1/root/"] {
+        if let Some(rest) = text.strip_prefix(alias) {
+            return Some(format!("/{rest}"));
+        }
+    }
+    if text.starts_with("~+") || text.starts_with("~-") && !word.quoted {
+        return None;
+    }
+    let rest = text.strip_prefix("/proc/self/cwd/").unwrap_or(text);
+    if !word.dynamic {
+        return Some(rest.to_owned());
+    }
+    let below = |names: [&str; 2]| {
+        let rest = names.iter().find_map(|name| text.strip_prefix(name))?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(rest).filter(|rest| !rest.contains(['$', '`']))
+    };
+    if let Some(rest) = below(["$HOME", "${HOME}"]) {
+        return Some(format!("~{rest}"));
+    }
+    below(["$PWD", "${PWD}"]).map(|rest| format!(".{rest}"))
+}
+
+/// The parts of a word that can be a path or an address: the word, and what stands behind `=`, `:`, `@` or an
+/// option's letter; of a text, the words in it that look like one.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut pieces: Vec<&str> = Vec::new();
+    if text.contains(char::is_whitespace) {
+        let parts =
+            text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | ',' | ';' | '='));
+        pieces.extend(parts.filter(|part| part.contains('/') && part.len() > 1).take(MOST_PIECES));
+        return pieces;
+    }
+    let bare = text.trim_start_matches('-');
+    if bare.len() == text.len() {
+        pieces.push(text);
+    } else if text.len() - bare.len() == 1 {
+        // "-C/etc": what stands behind the letter.
+        pieces.extend(bare.char_indices().nth(1).and_then(|(at, _)| bare.get(at..)));
+    }
+    if !text.contains("://") {
+        let marks = text.match_indices(['=', ':', '@', ',']).take(MOST_PIECES);
+        for (at, _) in marks {
+            let rest = text.get(at + 1..).unwrap_or_default();
+            let end = rest.find([':', ',']).unwrap_or(rest.len());
+            pieces.extend(rest.get(..end).filter(|piece| !piece.is_empty()));
+        }
+        pieces.extend(text.split_once(':').map(|(before, _)| before).filter(|before| before.contains('/')));
+    } else if let Some((_, url)) = text.split_once('=').filter(|(before, _)| !before.contains("://")) {
+        pieces.push(url);
+    }
+    pieces
+}
+
+/// Returns whether a script of `sed` only prints or substitutes.
+fn is_plain_script(script: &str) -> bool {
+    static PLAIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"^(?:[0-9$,]*[pdq]|[0-9$,]*s(?:/[^/]*/[^/]*/|\|[^|]*\|[^|]*\||#[^#]*#[^#]*#)[gip0-9]*)$").ok()
+    });
+    PLAIN.as_ref().is_some_and(|plain| plain.is_match(script))
+}
+
+/// The rows by program. A table that does not load leaves every command open.
+fn rows() -> &'static Words<Arc<Row>> {
+    static ROWS: LazyLock<Words<Arc<Row>>> =
+        LazyLock::new(|| read(include_str!("../../data/covered.toml")).unwrap_or_default());
+    &ROWS
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    program: Vec<RowText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RowText {
+    names: String,
+    operands: String,
+    #[serde(default)]
+    calm: String,
+    #[serde(default)]
+    values: String,
+    #[serde(default)]
+    read: String,
+    #[serde(default)]
+    write: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    tree: String,
+    #[serde(default)]
+    becomes: String,
+}
+
+fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
+    let table: Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    let listed = |words: &str| -> Vec<Box<str>> { words.split_whitespace().map(Into::into).collect() };
+    let mut rows = Words::default();
+    for row in table.program {
+        let mut plain = Vec::new();
+        let mut is_tree = false;
+        for word in row.operands.split_whitespace() {
+            if word == "tree" {
+                is_tree = true;
+            } else {
+                plain.push(serde_json::from_value(word.into()).map_err(|error| format!("{word:?}: {error}"))?);
+            }
+        }
+        let becomes = row.becomes.split_whitespace().map(|pair| {
+            let (option, role) =
+                pair.split_once('=').ok_or_else(|| format!("{pair:?} is not of the form option=role"))?;
+            Ok((option.into(), role.parse().map_err(|error| format!("{pair:?}: {error}"))?))
+        });
+        let becomes = becomes.collect::<Result<_, String>>()?;
+        let (calm, values, reads) = (listed(&row.calm), listed(&row.values), listed(&row.read));
+        let (writes, text, tree) = (listed(&row.write), listed(&row.text), listed(&row.tree));
+        let known = Arc::new(Row { plain, is_tree, calm, values, reads, writes, text, tree, becomes });
+        for name in row.names.split_whitespace() {
+            if rows.insert(name.to_owned(), Arc::clone(&known)).is_some() {
+                return Err(format!("{name} has two rows"));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// Options whose value is a folder that the program makes available elsewhere.
+const MOUNTS: &[&str] = &["-v", "--volume", "-B", "--bind"];
+const MOST_FOLDERS: usize = 4;
+/// Maximum length of a recorded command, in bytes.
+const LONGEST_COMMAND: usize = 1024;
+const MOST_LAYERS: usize = 8;
+const MOST_PIECES: usize = 8;
+/// Maximum length of a quoted part, in bytes.
+const LONGEST_FOUND: usize = 120;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_loads_and_stays_short() {
+        let rows = read(include_str!("../../data/covered.toml")).unwrap();
+        assert!((1..=60).contains(&rows.len()), "{} programs", rows.len());
+    }
+}

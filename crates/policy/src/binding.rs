@@ -1,0 +1,355 @@
+//! How the operands of an act bind a rule: whether they are inside what a clause names, may be, or are not.
+//!
+//! This is the only place that decides it, for rules, pre-approvals and limits alike. A restriction binds what may be
+//! inside; a grant covers only what certainly is.
+
+use rulekeep_types::facts::{Act, Cause, Kind, Kinds, Operand, Role, host_of};
+use rulekeep_types::{Facts, hides_or_breaks};
+
+use super::fact::Fact;
+use super::pattern::Glob;
+use super::rule::Pattern;
+
+/// The relation of an act, or of an operand, to what a clause names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Binding {
+    /// Nothing is inside.
+    Outside,
+    /// Code runs whose effects no text shows; otherwise nothing is inside.
+    Runs,
+    /// Something may be inside: a part could not be read, or stands for several things.
+    Maybe,
+    /// Something is inside.
+    Inside,
+}
+
+/// What a rule does with what it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It takes something away, and binds whatever may be inside.
+    Restricts,
+    /// It gives something, and covers only what is inside for certain.
+    Grants,
+}
+
+impl Way {
+    pub(super) const fn of(grants: bool) -> Self {
+        if grants { Self::Grants } else { Self::Restricts }
+    }
+}
+
+/// The globs of a clause, compiled for both ways.
+#[derive(Debug)]
+pub(super) struct Globs {
+    list: Vec<Glob>,
+    folded: Vec<Glob>,
+    exact: Pattern,
+}
+
+impl Globs {
+    /// Compiles globs; `exact` is their regular expression with case.
+    pub(super) fn new(globs: &[String], exact: Pattern) -> Self {
+        let list = globs.iter().map(|glob| Glob::new(glob)).collect();
+        let folded = globs.iter().map(|glob| Glob::new(&glob.to_lowercase())).collect();
+        Self { list, folded, exact }
+    }
+}
+
+/// What a clause names: a regular expression without case, and the globs that it was made of.
+#[derive(Clone, Copy)]
+pub(super) struct Named<'c> {
+    pub(super) pattern: &'c Pattern,
+    pub(super) globs: Option<&'c Globs>,
+}
+
+impl Named<'_> {
+    /// Returns how an operand relates to what is named; `base` is the folder that relative paths start from.
+    pub(super) fn binds(self, operand: &Operand, base: Option<&str>, way: Way) -> Binding {
+        match way {
+            Way::Restricts => self.restricts(operand, base),
+            Way::Grants if self.covers(operand, base) => Binding::Inside,
+            Way::Grants => Binding::Outside,
+        }
+    }
+
+    fn restricts(self, operand: &Operand, base: Option<&str>) -> Binding {
+        let is_named = |text: &str| self.pattern.0.is_match(text);
+        let value = operand.value.as_str();
+        let below = below(value, base);
+        if !operand.pattern
+            && (is_named(value) || below.is_some_and(is_named) || operand.original.as_deref().is_some_and(is_named))
+        {
+            return Binding::Inside;
+        }
+        if operand.kind != Kind::Path {
+            let is_open = operand.pattern && self.may_meet(value);
+            return if is_open { Binding::Maybe } else { Binding::Outside };
+        }
+        if operand.tree {
+            let found = self
+                .holds_within(value, operand.role)
+                .max(below.map_or(Binding::Outside, |below| self.holds_within(below, operand.role)));
+            if found != Binding::Outside {
+                return found;
+            }
+        }
+        let leads_up = value.starts_with("..");
+        let is_wide = operand.pattern && (self.may_meet(value) || below.is_some_and(|below| self.may_meet(below)));
+        let is_home = value.strip_prefix('~').is_some_and(|rest| {
+            [format!("/home/*{rest}"), format!("/Users/*{rest}"), format!("/root{rest}")]
+                .iter()
+                .any(|path| self.may_meet(path))
+        });
+        if is_wide || is_home || leads_up && self.globs.is_none_or(|globs| globs.list.iter().any(is_absolute)) {
+            return Binding::Maybe;
+        }
+        Binding::Outside
+    }
+
+    /// Returns whether something that is named lies in a tree.
+    fn holds_within(self, root: &str, role: Role) -> Binding {
+        let Some(globs) = self.globs else { return Binding::Maybe };
+        let root = root.to_lowercase();
+        let root = root.trim_end_matches('/');
+        let mut found = Binding::Outside;
+        for glob in &globs.folded {
+            let prefix = folder_of(glob);
+            let is_within = !prefix.is_empty()
+                && prefix
+                    .strip_prefix(root)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || root.is_empty());
+            if is_within || root == "." && !is_absolute(glob) && !glob.as_str().starts_with('*') {
+                return Binding::Inside;
+            }
+            // A pattern without a folder may match anywhere below.
+            if prefix.is_empty() && glob.as_str().starts_with('*') && matches!(role, Role::Write | Role::Remove) {
+                found = Binding::Maybe;
+            }
+        }
+        found
+    }
+
+    /// Returns whether a shell's pattern may match something that is named.
+    fn may_meet(self, pattern: &str) -> bool {
+        let Some(globs) = self.globs else { return true };
+        let pattern = pattern.to_lowercase();
+        globs.folded.iter().any(|glob| meets(glob.as_str(), &pattern))
+    }
+
+    fn covers(self, operand: &Operand, base: Option<&str>) -> bool {
+        let value = operand.value.as_str();
+        if value.is_empty() || value.chars().any(hides_or_breaks) || value.split('/').any(|part| part == "..") {
+            return false;
+        }
+        let is_cased = !matches!(operand.kind, Kind::Host | Kind::Recipient);
+        let is_whole = |text: &str| match self.globs {
+            Some(globs) if operand.kind == Kind::Url => {
+                globs.list.iter().filter(|glob| !splits_host(glob)).any(|glob| glob.matches(text))
+            }
+            Some(globs) if is_cased => globs.exact.0.is_match(text),
+            _ => self.pattern.0.is_match(text),
+        };
+        let covers_all = |text: &str| {
+            let Some(globs) = self.globs else { return false };
+            let covered = |text: &str| {
+                let wanted = Glob::new(text);
+                globs.list.iter().any(|glob| glob.covers(&wanted))
+            };
+            let text = &text.replace('[', "?");
+            covered(text) && (!operand.tree || covered(&format!("{}/*", text.trim_end_matches('/'))))
+        };
+        let fits = |text: &str| if operand.pattern || operand.tree { covers_all(text) } else { is_whole(text) };
+        fits(value) || below(value, base).is_some_and(fits)
+    }
+}
+
+/// How an act relates to a clause over the operands of some kinds.
+pub(super) fn of_operands(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts, way: Way) -> Binding {
+    let kinds = fact.kinds();
+    let base = facts.base.as_deref();
+    let is_of_url = |operand: &Operand| {
+        // An address stands for its host as well.
+        let of_url = |url: &Operand| url.kind == Kind::Url && host_of(&url.value).as_deref() == Some(&*operand.value);
+        fact == Fact::Targets && way == Way::Grants && operand.kind == Kind::Host && act.operands.iter().any(of_url)
+    };
+    let mut operands = act.operands.iter().filter(|operand| kinds.has(operand.kind) && !is_of_url(operand));
+    match way {
+        Way::Restricts => {
+            let found = operands.map(|operand| named.binds(operand, base, way)).max().unwrap_or(Binding::Outside);
+            found.max(openness(act, kinds))
+        }
+        Way::Grants if openness(act, kinds) != Binding::Outside => Binding::Outside,
+        Way::Grants if operands.all(|operand| named.binds(operand, base, way) == Binding::Inside) => Binding::Inside,
+        Way::Grants => Binding::Outside,
+    }
+}
+
+/// Returns whether every operand of a clause's kinds is inside.
+pub(super) fn all_inside(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts) -> bool {
+    let mut operands = act.operands.iter().filter(|operand| fact.kinds().has(operand.kind));
+    operands.all(|operand| named.covers(operand, facts.base.as_deref()))
+}
+
+/// How an act that is open in some kinds relates to any clause over them.
+pub(super) fn openness(act: &Act, kinds: Kinds) -> Binding {
+    let causes = act.open.iter().filter(|open| open.kinds.meets(kinds)).map(|open| open.cause);
+    causes
+        .map(|cause| if cause == Cause::Text { Binding::Maybe } else { Binding::Runs })
+        .max()
+        .unwrap_or(Binding::Outside)
+}
+
+/// The part of a path below the base.
+fn below<'p>(path: &'p str, base: Option<&str>) -> Option<&'p str> {
+    let rest = path.strip_prefix(base?)?.strip_prefix('/')?;
+    (!rest.is_empty()).then_some(rest)
+}
+
+/// The folder that everything matching a glob lies in, without a final slash; empty if there is none.
+fn folder_of(glob: &Glob) -> &str {
+    let text = glob.as_str();
+    match text.find(['*', '?']) {
+        Some(end) => text.get(..end).and_then(|literal| literal.rsplit_once('/')).map_or("", |(folder, _)| folder),
+        None => text.trim_end_matches('/'),
+    }
+}
+
+fn is_absolute(glob: &Glob) -> bool {
+    glob.as_str().starts_with(['/', '~', '*'])
+}
+
+/// Returns whether a glob of an address ends within the host, so that it also matches longer hosts.
+pub(super) fn splits_host(glob: &Glob) -> bool {
+    let text = glob.as_str();
+    let literal = text.get(..text.find(['*', '?']).unwrap_or(text.len())).unwrap_or_default();
+    let behind = literal.split_once("://").map(|(_, rest)| rest);
+    literal.len() < text.len() && behind.is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
+}
+
+/// Returns whether some text matches both a rule's glob and a shell's pattern. The shell's `*` stands for no slash and
+/// no leading dot; brackets stand for any single character.
+fn meets(glob: &str, pattern: &str) -> bool {
+    let glob: Vec<char> = glob.chars().take(LONGEST + 1).collect();
+    let mut shell: Vec<char> = Vec::new();
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if c == '[' {
+            chars.by_ref().find(|c| *c == ']');
+            shell.push('?');
+        } else {
+            shell.push(c);
+        }
+    }
+    if glob.len() > LONGEST || shell.len() > LONGEST {
+        return true;
+    }
+    // The places in both to which some text leads, and whether the shell's current `*` has taken a character.
+    let mut seen = vec![false; (glob.len() + 1) * (shell.len() + 1) * 2];
+    let mut open = vec![(0, 0, false)];
+    while let Some((at, place, has_begun)) = open.pop() {
+        let number = (at * (shell.len() + 1) + place) * 2 + usize::from(has_begun);
+        if seen.get(number).copied().unwrap_or(true) {
+            continue;
+        }
+        seen[number] = true;
+        let (wanted, found) = (glob.get(at).copied(), shell.get(place).copied());
+        if wanted.is_none() && found.is_none() {
+            return true;
+        }
+        if wanted == Some('*') {
+            open.push((at + 1, place, has_begun));
+        }
+        if found == Some('*') {
+            open.push((at, place + 1, false));
+        }
+        let (Some(wanted), Some(found)) = (wanted, found) else { continue };
+        let is_first = !has_begun && (place == 0 || shell.get(place - 1) == Some(&'/'));
+        let fits = match (wanted, found) {
+            ('*' | '?', _) => true,
+            (c, '*' | '?') => c != '/' && !(is_first && c == '.'),
+            (c, other) => c == other,
+        };
+        if fits {
+            let next = if wanted == '*' { at } else { at + 1 };
+            open.push(if found == '*' { (next, place, true) } else { (next, place + 1, false) });
+        }
+    }
+    false
+}
+
+/// Longest pattern that is compared character by character; a longer one may match anything.
+const LONGEST: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regex::Regex;
+    use std::sync::Arc;
+
+    fn binds(glob: &str, operand: &Operand, base: Option<&str>, way: Way) -> Binding {
+        let source = regex::escape(glob).replace("\\*", ".*").replace("\\?", ".");
+        let compiled = |flags: &str| Pattern(Arc::new(Regex::new(&format!("({flags})^(?:{source})$")).unwrap()));
+        let globs = Globs::new(&[glob.to_owned()], compiled("?s"));
+        Named { pattern: &compiled("?is"), globs: Some(&globs) }.binds(operand, base, way)
+    }
+
+    fn path(value: &str, role: Role) -> Operand {
+        Operand::new(Kind::Path, role, value.to_owned(), value)
+    }
+
+    #[test]
+    fn a_restriction_binds_what_may_be_inside_and_a_grant_what_is() {
+        use Binding::{Inside, Maybe, Outside};
+        let read = |value: &str| path(value, Role::Read);
+        let tree = |value: &str, role| path(value, role).as_tree(true);
+        let pattern = |value: &str| path(value, Role::Remove).as_pattern(true);
+        for (glob, operand, base, restricts, grants) in [
+            ("/srv/secret/*", read("/srv/secret/a"), None, Inside, Inside),
+            ("/srv/secret/*", read("/SRV/secret/a"), None, Inside, Outside),
+            ("/srv/secret/*", read("secret/a"), None, Outside, Outside),
+            ("/srv/secret/*", read("../secret/a"), None, Maybe, Outside),
+            ("src/*", read("/home/ann/src/a"), Some("/home/ann"), Inside, Inside),
+            ("/srv/secret/*", tree("/srv", Role::Remove), None, Inside, Outside),
+            ("/srv/secret/*", tree("/srv", Role::Read), None, Inside, Outside),
+            ("/srv/secret/*", tree("/", Role::Remove), None, Inside, Outside),
+            ("/srv/secret/*", tree("/srv/public", Role::Remove), None, Outside, Outside),
+            ("/srv/tmp/*", tree("/srv/tmp/a", Role::Remove), None, Inside, Inside),
+            ("*.env", tree("/srv", Role::Remove), None, Maybe, Outside),
+            ("*.env", tree("/srv", Role::Read), None, Outside, Outside),
+            ("*.env", pattern("*.o"), None, Outside, Outside),
+            ("*.env", pattern("a*"), None, Maybe, Outside),
+            ("*vault*", pattern("[v]ault"), None, Maybe, Outside),
+            ("/srv/tmp/*", pattern("/srv/tmp/*.log"), None, Maybe, Inside),
+            ("/home/*/.ssh/*", read("~/.ssh/id"), None, Maybe, Outside),
+            ("/srv/*", read("/srv/../etc"), None, Inside, Outside),
+        ] {
+            let found = (binds(glob, &operand, base, Way::Restricts), binds(glob, &operand, base, Way::Grants));
+            assert_eq!(found, (restricts, grants), "{glob} and {operand:?}");
+        }
+    }
+
+    #[test]
+    fn a_grant_of_an_address_does_not_reach_another_host() {
+        let url = |value: &str| Operand::new(Kind::Url, Role::Read, value.to_owned(), value);
+        let evil = url("https://bank.example.evil.example/");
+        assert_eq!(binds("https://bank.example*", &evil, None, Way::Grants), Binding::Outside);
+        assert_eq!(binds("https://bank.example/*", &url("https://bank.example/a"), None, Way::Grants), Binding::Inside);
+        assert_eq!(binds("https://bank.example*", &evil, None, Way::Restricts), Binding::Inside);
+    }
+
+    #[test]
+    fn patterns_meet_if_a_text_matches_both() {
+        for (glob, pattern, expected) in [
+            ("*.env", "*.o", false),
+            ("*.env", "*", true),
+            (".env", "*", false),
+            ("*/secret/*", "/srv/*", false),
+            ("/srv/secret/*", "/srv/*/a", true),
+            ("/srv/*", "/srv/a?", true),
+            ("a?c", "*c", true),
+            ("a", "b*", false),
+        ] {
+            assert_eq!(meets(glob, pattern), expected, "{glob} and {pattern}");
+        }
+    }
+}

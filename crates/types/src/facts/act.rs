@@ -1,0 +1,311 @@
+//! Acts: what a request does one after the other, each with its operands and with what could not be read.
+
+use std::fmt;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::target::Amount;
+use crate::{Action, Capability, RiskLevel, closed_words};
+
+/// Maximum number of acts of a request.
+pub const MOST_ACTS: usize = 32;
+/// Maximum number of operands of a request.
+pub const MOST_OPERANDS: usize = 256;
+/// Maximum number of open parts of a request.
+pub const MOST_OPEN: usize = 32;
+
+closed_words! {
+    /// The kind of an operand.
+    pub enum Kind("kind") {
+        /// A file or a folder: absolute, or relative to an unknown folder.
+        Path = "path",
+        /// The bare name or address of a host, in lower case.
+        Host = "host",
+        /// A web address with its scheme.
+        Url = "url",
+        /// A person or mailbox that receives a message.
+        Recipient = "recipient",
+        /// An account, such as a bank account.
+        Account = "account",
+        /// A database table or schema.
+        Table = "table",
+        /// An amount of money.
+        Amount = "amount",
+        /// A target whose kind the caller of a built intent does not say.
+        Any = "any",
+        /// A command that is run.
+        Command = "command",
+    }
+}
+
+closed_words! {
+    /// The part an operand plays in an act.
+    pub enum Role("role") {
+        /// The operand is named or listed.
+        Named = "named",
+        /// The operand is read.
+        Read = "read",
+        /// The operand is created or changed.
+        Write = "write",
+        /// The operand is removed.
+        Remove = "remove",
+        /// Something is sent to the operand.
+        SendTo = "send_to",
+        /// The operand is run.
+        Run = "run",
+        /// The operand is paid.
+        Pay = "pay",
+    }
+}
+
+closed_words! {
+    /// The reason why an act is open.
+    pub enum Cause("cause") {
+        /// Words could not be read.
+        Text = "text",
+        /// A named file or a program's behavior runs code whose effects no text shows.
+        Execution = "execution",
+    }
+}
+
+/// One thing that a request does: a command, a call, a statement, or a sentence.
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Act {
+    /// The amounts of money.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub amounts: Vec<Amount>,
+    /// The command in normal form: without the wrappers before it, the program's folder and the options before a
+    /// subcommand, and with the letters of each option sorted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The command as written, and again behind each of its wrappers, the outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
+    /// What the act does, the most severe first; empty if it only accompanies another act.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub does: Vec<Doing>,
+    /// The parts that could not be read, each with the kinds of operands that it may name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<Open>,
+    /// What the act reads, writes, removes, sends to, runs or pays.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operands: Vec<Operand>,
+    /// The server of the called tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The called tool, without its server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+/// An effect of an act.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Doing {
+    /// The action, as verb and noun.
+    pub action: Action,
+    /// The capability that it needs.
+    pub capability: Capability,
+    /// The risk of this effect alone.
+    pub risk: RiskLevel,
+}
+
+/// What an act reads, writes, removes, sends to, runs or pays.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Operand {
+    /// The kind of operand.
+    pub kind: Kind,
+    /// The form that was sent; absent if it is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<String>,
+    /// Whether the value is a pattern of a shell, and stands for whatever matches it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub pattern: bool,
+    /// The part it plays in the act.
+    pub role: Role,
+    /// Whether it stands for itself and everything below it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub tree: bool,
+    /// The normalized form: an absolute path if the working folder is known, a bare host in lower case.
+    pub value: String,
+}
+
+/// A part of an act that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Open {
+    /// The reason.
+    pub cause: Cause,
+    /// The beginning of the part.
+    pub found: String,
+    /// The kinds of operands that the part may name.
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<Kind>))]
+    pub kinds: Kinds,
+}
+
+/// A set of kinds of operands.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Kinds(u16);
+
+impl Kinds {
+    /// Every kind.
+    pub const ALL: Self = Self((1 << Kind::ALL.len()) - 1);
+    /// Every kind but commands: what a known program or tool can act on.
+    pub const OPERANDS: Self = Self(Self::ALL.0 & !(1 << Kind::Command as u16));
+    /// The set without members.
+    pub const NONE: Self = Self(0);
+
+    /// The set of some kinds.
+    pub const fn of(kinds: &[Kind]) -> Self {
+        let (mut bits, mut at) = (0, 0);
+        while at < kinds.len() {
+            bits |= 1 << kinds[at] as u16;
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    /// Returns whether a kind is in the set.
+    pub const fn has(self, kind: Kind) -> bool {
+        self.0 & 1 << kind as u16 != 0
+    }
+
+    /// Returns whether the sets have a kind in common.
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The kinds of both sets.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn iter(self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.iter().copied().filter(move |kind| self.has(*kind))
+    }
+}
+
+impl fmt::Debug for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for Kinds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Kinds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let kinds = Vec::<Kind>::deserialize(deserializer)?;
+        if kinds.is_empty() {
+            return Err(D::Error::custom("expected a kind of operands"));
+        }
+        Ok(Self::of(&kinds))
+    }
+}
+
+impl Act {
+    #[doc(hidden)]
+    pub const fn new() -> Self {
+        Self {
+            amounts: Vec::new(),
+            command: None,
+            commands: Vec::new(),
+            does: Vec::new(),
+            open: Vec::new(),
+            operands: Vec::new(),
+            server: None,
+            tool: None,
+        }
+    }
+
+    /// Returns whether every operand of a kind is known.
+    pub fn is_complete(&self, kind: Kind) -> bool {
+        self.open.iter().all(|open| !open.kinds.has(kind))
+    }
+
+    /// Returns whether the act does something that needs this capability.
+    pub fn needs(&self, capability: &Capability) -> bool {
+        self.does.iter().any(|doing| doing.capability == *capability)
+    }
+}
+
+impl Default for Act {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Doing {
+    #[doc(hidden)]
+    pub const fn new(action: Action, capability: Capability, risk: RiskLevel) -> Self {
+        Self { action, capability, risk }
+    }
+}
+
+impl Operand {
+    #[doc(hidden)]
+    pub fn new(kind: Kind, role: Role, value: String, sent: &str) -> Self {
+        let original = (value != sent).then(|| sent.to_owned());
+        Self { kind, original, pattern: false, role, tree: false, value }
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn as_tree(mut self, tree: bool) -> Self {
+        self.tree = tree;
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn as_pattern(mut self, pattern: bool) -> Self {
+        self.pattern = pattern;
+        self
+    }
+}
+
+impl Open {
+    /// Stands for an operand that no argument of a call names, such as the recipient of a reply.
+    #[doc(hidden)]
+    pub const UNNAMED: &str = "no argument names it";
+
+    #[doc(hidden)]
+    pub const fn new(cause: Cause, kinds: Kinds, found: String) -> Self {
+        Self { cause, found, kinds }
+    }
+}
+
+/// The bare host of an address: without scheme, user, port and path, in lower case; `None` if it names none.
+#[doc(hidden)]
+pub fn host_of(address: &str) -> Option<String> {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest).trim_start_matches('/');
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(inner) => inner.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let host = host.trim_end_matches('.').to_lowercase();
+    (!host.is_empty()).then_some(host)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
