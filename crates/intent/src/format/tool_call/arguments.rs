@@ -12,7 +12,8 @@ use rulekeep_types::{
 };
 
 use super::super::tools::{Key, Known, Part, Role, Through, own_part, tools};
-use super::super::{dangers, driver, english, graphql, shell, tool_name};
+use super::super::query::{self, Query, Taker};
+use super::super::{dangers, driver, english, graphql, name, shell, tool_name};
 use super::inspect::method_in;
 use super::json::{Field, Json, values};
 use super::shape::{self, Call};
@@ -134,6 +135,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
             _ => false,
         };
         self.bound(key, value);
+        if query::is_hostile_operator(key) {
+            self.open_query(key);
+        }
         if let (Json::Fields(inner), Some(Role::Amount)) = (value, tools().role(key)) {
             return self.amount_in(inner);
         }
@@ -225,6 +229,10 @@ impl<'r, 'l> Arguments<'r, 'l> {
             self.joined_list(items);
         }
         for item in items {
+            if let Json::Fields(fields) = item {
+                let stage = fields.iter().find(|(key, _)| key.starts_with('$') && !query::is_calm_stage(key));
+                stage.filter(|_| query::is_key(key)).into_iter().for_each(|(stage, _)| self.open_query(stage));
+            }
             match item {
                 Json::Fields(fields) if is_call(fields) => {
                     for call in &shape::calls(item) {
@@ -316,7 +324,14 @@ impl<'r, 'l> Arguments<'r, 'l> {
             role => role,
         };
         self.patch(text);
+        if !matches!(role, Some(Role::Query | Role::Sql)) && query::is_key(key) {
+            self.language(key, text);
+        }
+        if let Some(segment) = query::acting_segment(text).filter(|_| self.act.operation == Operation::Read) {
+            self.open_query(segment);
+        }
         match role {
+            Some(Role::Query | Role::Sql) if self.language(key, text) => {}
             Some(Role::Query) => self.query(text),
             Some(Role::Sql) => self.sql(text),
             Some(Role::Command) => self.command_or_verb(text),
@@ -451,6 +466,32 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
     }
 
+    /// Reads a statement of a query language that no reader parses. Returns whether the text was judged as one.
+    fn language(&mut self, key: &str, text: &str) -> bool {
+        let name_words = self.name.map(name::words).unwrap_or_default();
+        let is_named = query::is_language(key) || name_words.iter().any(|word| query::is_language(word));
+        let searches = tools().name_word("searches", &self.act.verb);
+        let taker = match () {
+            () if is_named && !searches => Taker::Language,
+            () if is_named => Taker::Engine,
+            // SQL and GraphQL have readers of their own.
+            () if self.through == Some(Through::Sql) || graphql::is_document(text) => return false,
+            () if driver::sql(text, self.reader.lexicon).is_some() => return false,
+            () if self.act.resource == Resource::Database && !searches => Taker::Language,
+            () => Taker::Search,
+        };
+        if query::judge(text, taker) == Query::Open {
+            self.open_query(text);
+        }
+        is_named
+    }
+
+    /// Adds a statement that may change something.
+    fn open_query(&mut self, found: &str) {
+        let run = Act::new("run", "query", Resource::Database, Operation::Execute, 0.6).told_by(found);
+        self.reader.reading.push(run.at_risk(RiskLevel::High).marked(Sign::Unclear));
+    }
+
     fn sql(&mut self, text: &str) {
         self.reader.reading.absorb(driver::statement(text, self.reader.lexicon));
         self.is_told |= self.through == Some(Through::Sql);
@@ -465,15 +506,11 @@ impl<'r, 'l> Arguments<'r, 'l> {
     fn program(&self) -> Option<&'r str> {
         let name = self.name?;
         let own = own_part(name).unwrap_or(name);
-        if let [program, ..] = dangers::parts("tool_programs", own) {
+        let database = || name::words(own).iter().find_map(|word| dangers::parts("tool_programs", word).first());
+        if let Some(program) = dangers::parts("tool_programs", own).first().or_else(database) {
             return Some(program);
         }
         Some(own).filter(|own| self.reader.lexicon.programs.knows(own))
-    }
-
-    /// Returns whether the tool passes its command to a program with another name.
-    fn stands_for_program(&self) -> bool {
-        self.name.is_some_and(|name| !dangers::parts("tool_programs", own_part(name).unwrap_or(name)).is_empty())
     }
 
     fn command(&mut self, line: &str) {
@@ -491,7 +528,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         match self.through {
             Some(Through::Verb) => self.known_verb(text),
             Some(Through::Command) => self.command(text),
-            _ if is_word && self.stands_for_program() => self.command(text),
+            _ if is_word && !is_program && self.program().is_some() => self.command(text),
             _ if is_word && !is_program && !self.act.is_unknown() => self.doing("action", text),
             _ => self.command(text),
         }
