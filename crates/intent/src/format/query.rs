@@ -98,7 +98,8 @@ impl Word<'_> {
     /// Returns whether the word is a keyword that changes something, and not a name or a value.
     fn writes(&self, taker: Taker, is_structured: bool) -> bool {
         let is_part = |c: char| matches!(c, '.' | ':' | '$' | '?' | '@' | '#' | '=' | '-' | '/' | '"' | '\'' | '`');
-        let is_name = self.before.is_some_and(is_part) || self.after.is_some_and(|c| matches!(c, ':' | '=' | '(' | '.' | '-' | '/'));
+        let is_name = self.before.is_some_and(is_part)
+            || self.after.is_some_and(|c| matches!(c, ':' | '=' | '(' | '.' | '-' | '/'));
         let lower = self.text.to_ascii_lowercase();
         let counts = match taker {
             Taker::Language => true,
@@ -131,10 +132,17 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
 /// Returns whether a command with a leading dot does more than show: `.drop table users`.
 fn dot_command(text: &str, taker: Taker) -> bool {
     text.split([';', '\n']).any(|part| {
-        part.trim_start().strip_prefix('.').and_then(|rest| words(rest).next().filter(|_| rest.starts_with(char::is_alphabetic))).is_some_and(|word| {
-            let lower = word.text.to_ascii_lowercase();
-            if taker == Taker::Language { !holds("dot_commands", &lower) && !text.contains('|') } else { holds("writes", &lower) }
-        })
+        part.trim_start()
+            .strip_prefix('.')
+            .and_then(|rest| words(rest).next().filter(|_| rest.starts_with(char::is_alphabetic)))
+            .is_some_and(|word| {
+                let lower = word.text.to_ascii_lowercase();
+                if taker == Taker::Language {
+                    !holds("dot_commands", &lower) && !text.contains('|')
+                } else {
+                    holds("writes", &lower)
+                }
+            })
     })
 }
 
@@ -184,7 +192,9 @@ fn opens_unknown(text: &str, words: &[Word<'_>], is_structured: bool) -> bool {
     let is_expression = !text.starts_with(char::is_alphabetic)
         || first.after.is_none()
         || first.after.is_some_and(|c| !c.is_whitespace())
-        || text.get(first.text.len()..).is_some_and(|rest| rest.trim_start().starts_with(['|', '=', '<', '>', '!', '+', '-', '*']));
+        || text
+            .get(first.text.len()..)
+            .is_some_and(|rest| rest.trim_start().starts_with(['|', '=', '<', '>', '!', '+', '-', '*']));
     let is_keyword = first.is_upper() || is_structured;
     is_keyword && !is_expression && !holds("openers", &first.text.to_ascii_lowercase())
 }

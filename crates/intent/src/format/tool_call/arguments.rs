@@ -11,8 +11,8 @@ use rulekeep_types::{
     MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind, json_depth,
 };
 
-use super::super::tools::{Key, Known, Part, Role, Through, own_part, tools};
 use super::super::query::{self, Query, Taker};
+use super::super::tools::{Key, Known, Part, Role, Through, own_part, tools};
 use super::super::{dangers, driver, english, graphql, name, shell, tool_name};
 use super::inspect::method_in;
 use super::json::{Field, Json, values};
@@ -26,6 +26,17 @@ pub(super) enum Switched {
     Something,
     /// The subject of the tool itself: `configure_logging(enabled=false)`.
     Tool,
+}
+
+/// What single values say that counts together with the rest of the call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Noted {
+    /// A switch is set to true.
+    pub is_on: bool,
+    /// A lock is opened or an alarm switched off.
+    pub opens: bool,
+    /// A text claims an approval.
+    pub claims: bool,
 }
 
 /// Reads the arguments of a call.
@@ -43,6 +54,9 @@ pub(super) struct Arguments<'r, 'l> {
     /// The conjunction of all `dry_run` arguments.
     dry_run: Option<bool>,
     pub(super) switched_off: Switched,
+    pub(super) noted: Noted,
+    /// Whether an agent or a terminal is addressed.
+    pub(super) to_runner: bool,
 }
 
 impl<'r, 'l> Arguments<'r, 'l> {
@@ -64,6 +78,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
             is_lone: false,
             dry_run: None,
             switched_off: Switched::Nothing,
+            noted: Noted::default(),
+            to_runner: false,
         }
     }
 
@@ -81,6 +97,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             self.value("", value);
         }
         if !call.beside.is_empty() {
+            self.addressed(call.beside.iter().copied());
             self.opens_to_write(call.beside.iter().copied());
             self.requests(call.beside.iter().copied());
             self.joined(call.beside.iter().copied());
@@ -97,6 +114,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         if self.switched_off != Switched::Nothing && (changes(self.act.operation) || self.act.is_unknown()) {
             self.control(call);
         }
+        self.together(call);
         self.is_told
     }
 
@@ -113,6 +131,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn fields(&mut self, fields: &[Field<'_>]) {
+        self.addressed(fields.iter());
         self.opens_to_write(fields.iter());
         self.requests(fields.iter());
         self.joined(fields.iter());
@@ -228,6 +247,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         if matches!(role, None | Some(Role::Path | Role::Idle)) {
             self.joined_list(items);
         }
+        self.cleared(key, items);
         for item in items {
             if let Json::Fields(fields) = item {
                 let stage = fields.iter().find(|(key, _)| key.starts_with('$') && !query::is_calm_stage(key));
@@ -270,6 +290,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn flag(&mut self, key: &str, flag: bool) {
+        self.noted.is_on |= flag;
         match (tools().role(key), flag) {
             (Some(Role::Force), true) => {
                 if (self.act.operation, self.act.resource) == (Operation::Write, Resource::Code) {
@@ -277,7 +298,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                     self.act.risk = self.act.risk.max(Some(RiskLevel::High));
                 }
                 self.sign(Sign::Force, key);
-                if self.act.operation == Operation::Read {
+                if self.act.operation == Operation::Read || tools().name_word("carries", &self.act.verb) {
                     self.switched_on(key);
                 }
             }
@@ -288,23 +309,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 let is_meant = self.trials.iter().all(|known| known.iter().any(|known| **known == *key));
                 self.dry_run = Some(self.dry_run.unwrap_or(true) && flag && is_meant);
             }
-            (None, true) => self.switched_on(key),
+            (_, true) => self.switched_on(key),
             (_, false) if tools().value("closes", key) => self.opened(key),
             (_, false) => self.switch_off(key),
-            _ => {}
-        }
-    }
-
-    /// Reads a switch that is named after an act: `purge`, `refund`, `deleted`.
-    fn switched_on(&mut self, key: &str) {
-        let ends = |operation| matches!(operation, Operation::Delete | Operation::Transfer | Operation::Admin);
-        let lower = key.to_ascii_lowercase();
-        for word in lower.split(['_', '-', '.']) {
-            let Some((verb, operation)) = self.reader.lexicon.danger(word) else { continue };
-            if ends(operation) {
-                let act = Act::new(&verb, &self.act.noun, self.act.resource, operation, 0.7);
-                return self.reader.reading.push(act.told_by(key));
-            }
         }
     }
 
@@ -324,6 +331,13 @@ impl<'r, 'l> Arguments<'r, 'l> {
             role => role,
         };
         self.patch(text);
+        self.note_value(role, text);
+        self.directed(key, text);
+        self.binned(key, text);
+        self.unbounded_id(key, text);
+        if tools().value("yes", text) && tools().value("switches", key) {
+            self.noted.is_on = true;
+        }
         if !matches!(role, Some(Role::Query | Role::Sql)) && query::is_key(key) {
             self.language(key, text);
         }
@@ -351,10 +365,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
                     None => {}
                 },
             },
-            // Text typed into a machine may be a command.
-            Some(Role::Content) if self.through == Some(Through::Verb) && self.act.operation == Operation::Execute => {
-                self.hidden_command(text);
-            }
+            // Text typed into a machine may be a command, and text for an agent a request.
+            Some(Role::Content) => self.for_runner(text),
             Some(Role::Count) => match text.trim().parse::<f64>() {
                 Ok(value) => self.number(key, value),
                 Err(_) if tools().value("everything", text) => self.sign(Sign::Bulk, text),
@@ -373,7 +385,11 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 self.reader.reading.absorb(english::read(text, self.reader.lexicon));
                 self.is_told = self.act.resource != Resource::Task;
             }
+            None if matches!(&*text.trim().to_ascii_lowercase(), "true" | "yes") => self.flag(key, true),
             Some(Role::Url | Role::Path | Role::Nested | Role::Environment | Role::Visibility) | None => {
+                if role.is_none() {
+                    self.stated(text);
+                }
                 self.place(key, role, text);
             }
             _ => {}

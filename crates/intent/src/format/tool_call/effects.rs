@@ -93,6 +93,12 @@ impl Arguments<'_, '_> {
         if matches!(self.through, Some(Through::Http)) && tools().is_http_method(text) {
             return;
         }
+        // The means of a payment, and the state that a listing filters by.
+        let is_means = self.act.operation == Operation::Transfer && tools().role(key) == Some(Role::Method);
+        let is_filter = self.act.operation == Operation::Read && matches!(key, "state" | "status" | "type");
+        if is_means || is_filter && tools().effect(text).is_none() {
+            return;
+        }
         let words = name::words(text);
         let mut other = match text.to_ascii_uppercase().as_str() {
             "GET" | "HEAD" | "OPTIONS" => return,
@@ -306,10 +312,7 @@ impl Arguments<'_, '_> {
         for value in &call.arguments {
             gather(value, &mut line);
         }
-        for (key, value) in &call.beside {
-            push_words(key, &mut line);
-            gather(value, &mut line);
-        }
+        call.beside.iter().for_each(|field| gather_field(field, &mut line));
         let tokens = tokenise(&line, &line, self.reader.lexicon);
         if let Some(token) = tokens.iter().find(|token| is_control(token)) {
             let disable = Act::new("disable", "security_control", Resource::Permission, Operation::Admin, 0.7);
@@ -365,13 +368,18 @@ fn is_control(token: &Token<'_>) -> bool {
     token.cue == Some(Sign::Control) || token.word.split(' ').any(|word| tools().value("controls", word))
 }
 
+/// Collects the words of a key, and those of its value unless it is content: a title about a control sets none.
+pub(super) fn gather_field((key, value): &Field<'_>, line: &mut String) {
+    push_words(key, line);
+    if value.as_text().is_none() || tools().role(key) != Some(Role::Content) {
+        gather(value, line);
+    }
+}
+
 /// Collects the words of keys and short values.
-fn gather(value: &Json<'_>, line: &mut String) {
+pub(super) fn gather(value: &Json<'_>, line: &mut String) {
     match value {
-        Json::Fields(fields) => fields.iter().for_each(|(key, value)| {
-            push_words(key, line);
-            gather(value, line);
-        }),
+        Json::Fields(fields) => fields.iter().for_each(|field| gather_field(field, line)),
         Json::List(items) => items.iter().for_each(|item| gather(item, line)),
         // Arguments in a string have been unpacked, so their depth is known.
         Json::Text(text)
@@ -386,7 +394,7 @@ fn gather(value: &Json<'_>, line: &mut String) {
     }
 }
 
-fn push_words(text: &str, line: &mut String) {
+pub(super) fn push_words(text: &str, line: &mut String) {
     if line.len() < LONGEST_PLACE {
         for word in name::words(text) {
             line.push_str(&word);
