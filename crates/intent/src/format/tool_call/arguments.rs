@@ -57,6 +57,8 @@ pub(super) struct Arguments<'r, 'l> {
     pub(super) noted: Noted,
     /// Whether an agent or a terminal is addressed.
     pub(super) to_runner: bool,
+    /// The number of amounts that calls before this one name.
+    pub(super) first_amount: usize,
 }
 
 impl<'r, 'l> Arguments<'r, 'l> {
@@ -67,6 +69,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         trials: Vec<&'l [Box<str>]>,
     ) -> Self {
         let &Named { through, known, program: name, .. } = named;
+        let first_amount = reader.reading.facts.amounts.len();
         Self {
             reader,
             act,
@@ -80,6 +83,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             switched_off: Switched::Nothing,
             noted: Noted::default(),
             to_runner: false,
+            first_amount,
         }
     }
 
@@ -115,6 +119,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             self.control(call);
         }
         self.together(call);
+        self.whole_amount(call);
         self.is_told
     }
 

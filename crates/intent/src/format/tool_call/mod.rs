@@ -8,6 +8,7 @@
 //! | `expression.rs` | calls written as expressions |
 //! | `arguments.rs` | the effect of a call's arguments |
 //! | `deeds.rs` | the acts that words of keys, flags, values and names state |
+//! | `money.rs` | the amount of a payment as a whole |
 //! | `inspect.rs` | the content of strings, and of several strings together |
 //! | `effects.rs` | the effect of single arguments: permissions, links, verbs, places, controls |
 //!
@@ -20,6 +21,7 @@ mod effects;
 mod expression;
 mod inspect;
 mod json;
+mod money;
 mod shape;
 
 use crate::lexicon::Lexicon;
