@@ -68,11 +68,13 @@ pub(super) fn judge(text: &str, taker: Taker) -> Query {
     let bare = unquoted(text);
     let bare = bare.trim();
     let is_structured = bare.contains(['{', '}', '<', '|', ';', '(', ')', '?']);
+    // Words to search for may stand in brackets, but not in braces.
+    let is_marked = bare.contains(['{', '}', '<', '>', '|']);
     let words: Vec<Word<'_>> = words(bare).collect();
     let is_open = dot_command(bare, taker)
         || bare.contains('|') && staged(bare, taker)
         || chained(bare, taker)
-        || words.iter().any(|word| word.writes(taker, is_structured))
+        || words.iter().any(|word| word.writes(taker, is_structured, is_marked))
         || taker == Taker::Language && opens_unknown(bare, &words, is_structured);
     match () {
         () if is_open => Query::Open,
@@ -96,7 +98,7 @@ impl Word<'_> {
     }
 
     /// Returns whether the word is a keyword that changes something, and not a name or a value.
-    fn writes(&self, taker: Taker, is_structured: bool) -> bool {
+    fn writes(&self, taker: Taker, is_structured: bool, is_marked: bool) -> bool {
         let is_part = |c: char| matches!(c, '.' | ':' | '$' | '?' | '@' | '#' | '=' | '-' | '/' | '"' | '\'' | '`');
         let is_name = self.before.is_some_and(is_part)
             || self.after.is_some_and(|c| matches!(c, ':' | '=' | '(' | '.' | '-' | '/'));
@@ -104,7 +106,7 @@ impl Word<'_> {
         let counts = match taker {
             Taker::Language => true,
             Taker::Engine => self.is_upper() || is_structured,
-            Taker::Search => self.is_upper() && is_structured,
+            Taker::Search => self.is_upper() && is_marked,
         };
         counts && !is_name && holds("writes", &lower) && !(self.is_piped && holds("piped", &lower))
     }
@@ -154,7 +156,7 @@ fn staged(text: &str, taker: Taker) -> bool {
         before = head.chars().next_back().unwrap_or(before);
         rest = tail;
         // "a || b" and "|= x" compare.
-        if before == '|' || tail.starts_with(['|', '=', '~', '.']) || head.is_empty() {
+        if before == '|' && head.is_empty() || tail.starts_with(['|', '=', '~', '.']) {
             before = '|';
             continue;
         }
@@ -162,7 +164,11 @@ fn staged(text: &str, taker: Taker) -> bool {
         let end = stage.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').unwrap_or(stage.len());
         let Some(word) = stage.get(..end).filter(|word| !word.is_empty()) else { continue };
         let lower = word.to_ascii_lowercase();
+        let behind = stage.get(end..).unwrap_or("");
         let is_open = match taker {
+            // A filter by a label, and a search that runs another one.
+            _ if behind.trim_start().starts_with(['=', '!', '<', '>']) => false,
+            _ if lower == "map" && behind.starts_with(' ') => true,
             Taker::Search => tail.starts_with(' ') && holds("writes", &lower) && !holds("stages", &lower),
             // A field of jq, or an alternative of a pattern.
             _ if !tail.starts_with(char::is_whitespace) && !tail.starts_with('>') => false,
@@ -268,11 +274,13 @@ mod tests {
             ("how many pages are there", Language, Words),
             ("index=web | stats count by host", Engine, Read),
             ("index=web | sendemail to=x", Engine, Open),
+            ("| rest /services/users", Engine, Open),
+            ("{app=\"web\"} |= \"x\" | json | level=\"error\"", Language, Read),
             ("delete account error", Engine, Words),
             ("action:delete AND user:bob", Engine, Words),
             ("DELETE vs TRUNCATE", Search, Words),
             ("pizza | pasta", Search, Read),
-            ("how to delete a branch (git)", Search, Read),
+            ("How do I DELETE a (large) table?", Search, Read),
             ("DELETE WHERE {?s ?p ?o}", Search, Open),
         ] {
             let found = judge(text, taker);

@@ -211,15 +211,15 @@ impl Tools {
         self.words.get(list).is_some_and(|words| holds(words, word))
     }
 
-    /// The operation that a word of a key, a value or a name states: "archived" archives.
+    /// The operation that a word of a key, a value or a name states: "archived" archives, "cancelled" cancels.
     pub(super) fn effect(&self, word: &str) -> Option<Operation> {
-        let stems = [
-            Some(word),
-            word.strip_suffix('d'),
-            word.strip_suffix("ed"),
-            word.strip_suffix("ing"),
-            word.strip_suffix('s'),
-        ];
+        let past = word.strip_suffix("ed");
+        let doubled = past.and_then(|stem| {
+            let (last, before) = (stem.chars().next_back()?, stem.get(..stem.len().checked_sub(1)?)?);
+            before.ends_with(last).then_some(before)
+        });
+        let stems =
+            [Some(word), word.strip_suffix('d'), past, doubled, word.strip_suffix("ing"), word.strip_suffix('s')];
         stems.into_iter().flatten().find_map(|stem| self.effects.get(stem)).copied()
     }
 

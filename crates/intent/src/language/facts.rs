@@ -97,6 +97,7 @@ pub(super) fn open_amounts(tokens: &[Token<'_>], lexicon: &Lexicon, facts: &mut 
                 next.is_some_and(|next| is_number(next) && !next.text.starts_with(['$', '€', '£']))
                     && currency(sum).is_none()
             }
+            "at least" => true,
             "least" => before.is_some_and(|before| before.word == "at"),
             word => REPEATS.contains(&word),
         }

@@ -160,7 +160,7 @@ impl<'l> Reader<'l> {
             self.reading.note_command(value);
         } else if known::holds("statements", key) {
             self.absorb(sql::read_anyway(value));
-        } else if known::holds("actions", key) && known::method(&value.to_ascii_uppercase()).is_none() {
+        } else if known::holds("actions", key) && (key != "method" || !is_method(value)) {
             self.action(value);
         } else if in_body && known::holds("amounts", key) {
             if let Ok(amount) = lower.trim_start_matches(['$', '+']).parse() {
@@ -198,10 +198,8 @@ impl<'l> Reader<'l> {
         };
         // "pages.destroy" has the verb last.
         let stated = || words.iter().find_map(|word| path::stated(word, &on));
-        let Some(mut act) = name::verb_act(&words, &on, self.lexicon).or_else(stated) else { return };
-        if act.operation == Operation::Read {
-            return;
-        }
+        let verb = name::verb_act(&words, &on, self.lexicon).filter(|act| act.operation != Operation::Read);
+        let Some(mut act) = verb.or_else(stated) else { return };
         let is_grave = !matches!(act.operation, Operation::Write | Operation::Send);
         if self.reads && is_grave {
             // A read that does something is meant to pass as a read.

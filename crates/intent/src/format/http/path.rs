@@ -110,6 +110,7 @@ fn is_whole(act: &Act, named: &Named, address: &Address) -> bool {
 
 /// The objects named by a path's segments.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent notes, each set by any segment")]
 struct Named {
     noun: Option<Noun>,
     verb: Option<Vec<String>>,

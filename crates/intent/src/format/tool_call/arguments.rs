@@ -30,11 +30,14 @@ pub(super) enum Switched {
 
 /// What single values say that counts together with the rest of the call.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent notes, each set by any value")]
 pub(super) struct Noted {
     /// A switch is set to true.
     pub is_on: bool,
     /// A lock is opened or an alarm switched off.
     pub opens: bool,
+    /// A lock, an alarm or the like is named.
+    pub bars: bool,
     /// A text claims an approval.
     pub claims: bool,
 }
@@ -282,6 +285,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             }
             Some(Role::Force | Role::Bulk | Role::Public | Role::DryRun) => self.flag(key, value != 0.0),
             None if value == 0.0 => self.switch_off(key),
+            None if (value - 1.0).abs() < f64::EPSILON => self.counted_on(key),
             _ => {}
         }
     }
@@ -340,6 +344,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.directed(key, text);
         self.binned(key, text);
         self.unbounded_id(key, text);
+        self.permitted(key, text);
         if tools().value("yes", text) && tools().value("switches", key) {
             self.noted.is_on = true;
         }
@@ -392,14 +397,15 @@ impl<'r, 'l> Arguments<'r, 'l> {
             }
             None if matches!(&*text.trim().to_ascii_lowercase(), "true" | "yes") => self.flag(key, true),
             Some(Role::Url | Role::Path | Role::Nested | Role::Environment | Role::Visibility) | None => {
-                if role.is_none() {
+                if role.is_none() && !tools().keys(key).has(Key::Callback) {
                     self.stated(text);
+                    self.run_by_name(text);
                 }
                 self.place(key, role, text);
             }
             _ => {}
         }
-        if matches!(role, None | Some(Role::Path | Role::Idle | Role::Url)) && tools().value("off", text) {
+        if matches!(role, None | Some(Role::Path | Role::Idle | Role::Url)) && effects::is_off(text) {
             self.switch_off(key);
         }
         self.inspect(key, text, role);
@@ -492,7 +498,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
         let name_words = self.name.map(name::words).unwrap_or_default();
         let is_named = query::is_language(key) || name_words.iter().any(|word| query::is_language(word));
         let searches = tools().name_word("searches", &self.act.verb);
+        let is_query = matches!(tools().role(key), Some(Role::Query | Role::Sql));
         let taker = match () {
+            () if !is_named && !is_query => return false,
             () if is_named && !searches => Taker::Language,
             () if is_named => Taker::Engine,
             // SQL and GraphQL have readers of their own.
@@ -620,7 +628,7 @@ pub(super) fn push_word(line: &mut String, word: &str) {
     }
 }
 
-fn is_production(text: &str) -> bool {
+pub(super) fn is_production(text: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric()).any(|word| tools().value("production", word))
 }
 

@@ -8,8 +8,9 @@ use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use super::super::tools::{Role, own_part, tools};
 use super::super::{english, name};
-use super::arguments::{Arguments, LONGEST_VERB};
+use super::arguments::{Arguments, LONGEST_VERB, is_production};
 use super::changes;
+use super::effects::gather_call;
 use super::json::{Field, Json};
 use super::shape::Call;
 
@@ -22,8 +23,9 @@ impl Arguments<'_, '_> {
             let act = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.7).named_by(key);
             return self.reader.reading.push(act.at_risk(RiskLevel::High));
         }
-        // "include_deleted" shows, and "is_archived" filters what is read.
-        if words.first().is_some_and(|first| tools().name_word("shows", first)) {
+        // "include_deleted" shows, "is_archived" and "pets_allowed" filter what is read.
+        let shows = |word: &String| tools().name_word("shows", word) && (reads || word != "is");
+        if [words.first(), words.last()].into_iter().flatten().any(shows) {
             return;
         }
         if let Some((word, operation)) = self.effect_in(&words) {
@@ -34,9 +36,18 @@ impl Arguments<'_, '_> {
         }
     }
 
+    /// Reads a flag given as 1, which may also be a number.
+    pub(super) fn counted_on(&mut self, key: &str) {
+        if self.effect_in(&name::words(key)).is_some() {
+            self.switched_on(key);
+        }
+    }
+
     /// The first word that states an act beyond the tool's own operation.
     fn effect_in(&self, words: &[String]) -> Option<(String, Operation)> {
-        words.iter().find_map(|word| {
+        // "archived" filters what is read; of a page that is written, it says what becomes of it.
+        let reads = self.act.operation == Operation::Read;
+        words.iter().filter(|word| !(reads && word.ends_with("ed"))).find_map(|word| {
             let by_table = tools().effect(word);
             let is_calm = tools().name_word("calm", word);
             let by_lexicon = || self.reader.lexicon.danger(word).filter(|_| !is_calm).map(|(_, operation)| operation);
@@ -93,14 +104,20 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// Reads an address under a key that is named after an act: `forward: "eve@x.example"`, `sweep_to: "DE89..."`.
+    /// Reads an address under a key that is named after an act, and any value under one that says where to:
+    /// `forward: "eve@x.example"`, `sweep_to: "DE89..."`, `replace_with: "x"`.
     pub(super) fn directed(&mut self, key: &str, text: &str) {
+        let words = name::words(key);
+        let reads = self.act.operation == Operation::Read;
+        let leads_on = reads && words.last().is_some_and(|last| tools().value("leads", last));
         let is_address = text.contains('@') || text.contains("://") || is_account(text);
-        if !is_address || !matches!(self.act.operation, Operation::Read | Operation::Write | Operation::Unknown) {
+        if !is_address && !leads_on
+            || !matches!(self.act.operation, Operation::Read | Operation::Write | Operation::Unknown)
+        {
             return;
         }
-        let words = name::words(key);
-        let acts = |operation| matches!(operation, Operation::Send | Operation::Transfer);
+        let acts =
+            |operation| leads_on && changes(operation) || matches!(operation, Operation::Send | Operation::Transfer);
         let found =
             words.iter().find_map(|word| Some((word, tools().effect(word).filter(|operation| acts(*operation))?)));
         if let Some((word, operation)) = found {
@@ -110,7 +127,8 @@ impl Arguments<'_, '_> {
 
     /// Reads a write that puts something where it is gone: a label or a folder for trash.
     pub(super) fn binned(&mut self, key: &str, text: &str) {
-        if self.act.operation != Operation::Write || !tools().value("bins", text) {
+        let is_bin = text.len() <= LONGEST_VERB && tools().value("bins", &name::words(text).join("_"));
+        if self.act.operation != Operation::Write || !is_bin {
             return;
         }
         let words = name::words(key);
@@ -147,15 +165,13 @@ impl Arguments<'_, '_> {
         let names: Vec<String> =
             call.names.iter().flat_map(|name| name::words(own_part(name).unwrap_or(name))).collect();
         let mut line = String::new();
-        call.names.iter().for_each(|name| super::effects::push_words(name, &mut line));
-        call.arguments.iter().for_each(|value| super::effects::gather(value, &mut line));
-        call.beside.iter().for_each(|field| super::effects::gather_field(field, &mut line));
+        gather_call(call, &mut line);
         let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
         if !changes(self.act.operation) && !self.act.is_unknown() {
             return;
         }
         let has = |list: &str| words.iter().any(|word| tools().value(list, word));
-        if has("unlocks") && has("barriers") && self.noted.opens {
+        if self.noted.opens && (self.noted.bars || has("barriers")) {
             let open = Act::new("unlock", "barrier", Resource::Device, Operation::Admin, 0.7);
             self.reader.reading.push(open.at_risk(RiskLevel::High));
         }
@@ -172,7 +188,8 @@ impl Arguments<'_, '_> {
     fn named_effects(&mut self, words: &[String], call: &Call<'_>) {
         let has = |list: &str| words.iter().any(|word| tools().name_word(list, word));
         let sets = matches!(self.act.operation, Operation::Write | Operation::Execute | Operation::Unknown);
-        if has("impersonates") {
+        let enters = |pair: &[String]| matches!(pair, [verb, to] if to == "as" && tools().name_word("enters", verb));
+        if has("impersonates") || words.windows(2).any(enters) {
             self.act.risk = self.act.risk.max(Some(RiskLevel::High));
         }
         if sets && has("relays") {
@@ -214,11 +231,50 @@ impl Arguments<'_, '_> {
 
     /// Notes values that count together with the rest of the call: an opened lock, a claim of approval.
     pub(super) fn note_value(&mut self, role: Option<Role>, text: &str) {
-        if text.len() <= LONGEST_VERB && tools().value("unlocks", text) && role != Some(Role::Path) {
-            self.noted.opens = true;
+        let is_any = |list: &str, words: &[String]| words.iter().any(|word| tools().value(list, word));
+        if text.len() <= LONGEST_VERB {
+            let words = name::words(text);
+            self.noted.bars |= is_any("barriers", &words);
+            let is_setting = words.len() <= MOST_SETTING && !matches!(role, Some(Role::Content | Role::Path));
+            self.noted.opens |= is_setting && is_any("unlocks", &words);
         }
-        let is_claim = |word: &str| tools().value("claims", word);
-        self.noted.claims |= text.split(|c: char| !c.is_alphanumeric()).any(is_claim);
+        let words: Vec<String> =
+            text.split(|c: char| !c.is_alphanumeric()).take(MOST_WORDS).map(str::to_ascii_lowercase).collect();
+        let asks = || is_any("consents", &words) || is_any("controls", &words) || is_any("asks", &words);
+        self.noted.claims |= is_any("claims", &words) || is_any("waives", &words) && asks();
+    }
+
+    /// Reads a list of what is allowed without asking that allows anything: `allow: ["Bash(*)"]`.
+    pub(super) fn permitted(&mut self, key: &str, text: &str) {
+        let sets = matches!(self.act.operation, Operation::Write | Operation::Admin | Operation::Unknown);
+        if sets && text.contains('*') && name::words(key).iter().any(|word| tools().value("permits", word)) {
+            let grant = Act::new("allow", "anything", Resource::Permission, Operation::Admin, 0.7).told_by(text);
+            self.reader.reading.push(grant.at_risk(RiskLevel::High));
+        }
+    }
+
+    /// Reads what is run by a name: `run_workflow(workflow="deploy-prod")`.
+    pub(super) fn run_by_name(&mut self, text: &str) {
+        if self.act.operation != Operation::Execute || text.len() > LONGEST_VERB || text.contains(char::is_whitespace) {
+            return;
+        }
+        if is_production(text) {
+            self.sign(Sign::Production, text);
+        }
+        let words = name::words(text);
+        let effect = |word: &String| tools().effect(word).filter(|operation| self.goes_beyond(*operation));
+        if let Some((word, operation)) = words.iter().find_map(|word| Some((word, effect(word)?))) {
+            self.state(word, operation, text);
+        }
+    }
+
+    /// Adds the act that a state which is set stands for: `status: "cancelled"`.
+    pub(super) fn set_to(&mut self, words: &[String], found: &str) {
+        if let ([state], Operation::Write) = (words, self.act.operation)
+            && let Some(operation) = tools().effect(state).filter(|operation| self.goes_beyond(*operation))
+        {
+            self.state(state, operation, found);
+        }
     }
 
     /// Notes whether the call is addressed to an agent or a terminal.
@@ -281,6 +337,10 @@ pub(super) fn is_runner(name: &str) -> bool {
 fn is_blank(value: &Json<'_>) -> bool {
     matches!(value, Json::Null) || value.as_text().is_some_and(|text| text.trim().is_empty())
 }
+
+/// Maximum number of words of a value that is a setting, and of a text that is searched for claims.
+const MOST_SETTING: usize = 3;
+const MOST_WORDS: usize = 512;
 
 /// Returns whether a text has the shape of an account's number: letters of a country and many digits.
 fn is_account(text: &str) -> bool {

@@ -106,7 +106,7 @@ impl Arguments<'_, '_> {
             "PUT" | "PATCH" if key.contains("method") => Act::new("put", "url", Resource::Web, Operation::Write, 0.7),
             _ => match self.verb(&words) {
                 Some(other) => other,
-                None => return,
+                None => return self.set_to(&words, text),
             },
         };
         other = other.told_by(text);
@@ -121,7 +121,7 @@ impl Arguments<'_, '_> {
         if other.operation == Operation::Read {
             return;
         }
-        if tools().value("off", text) {
+        if is_off(text) {
             self.switch_off(key);
         }
         self.reader.reading.push(other);
@@ -322,6 +322,13 @@ impl Arguments<'_, '_> {
     }
 }
 
+/// Returns whether a value switches off: `false`, `turn_off`.
+pub(super) fn is_off(text: &str) -> bool {
+    let ends =
+        || name::words(text).last().is_some_and(|last| matches!(last.as_str(), "off" | "disable" | "deactivate"));
+    tools().value("off", text) || text.len() <= LONGEST_VERB && !text.contains(' ') && ends()
+}
+
 /// Returns whether a filter is empty, or matches everything.
 fn bounds_nothing(value: &Json<'_>, depth: u8) -> bool {
     match value {
@@ -369,15 +376,22 @@ fn is_control(token: &Token<'_>) -> bool {
 }
 
 /// Collects the words of a key, and those of its value unless it is content: a title about a control sets none.
-pub(super) fn gather_field((key, value): &Field<'_>, line: &mut String) {
+fn gather_field((key, value): &Field<'_>, line: &mut String) {
     push_words(key, line);
     if value.as_text().is_none() || tools().role(key) != Some(Role::Content) {
         gather(value, line);
     }
 }
 
+/// Collects the words of a call: its names, keys and short values.
+pub(super) fn gather_call(call: &Call<'_>, line: &mut String) {
+    call.names.iter().for_each(|name| push_words(name, line));
+    call.arguments.iter().for_each(|value| gather(value, line));
+    call.beside.iter().for_each(|field| gather_field(field, line));
+}
+
 /// Collects the words of keys and short values.
-pub(super) fn gather(value: &Json<'_>, line: &mut String) {
+fn gather(value: &Json<'_>, line: &mut String) {
     match value {
         Json::Fields(fields) => fields.iter().for_each(|field| gather_field(field, line)),
         Json::List(items) => items.iter().for_each(|item| gather(item, line)),
@@ -394,7 +408,7 @@ pub(super) fn gather(value: &Json<'_>, line: &mut String) {
     }
 }
 
-pub(super) fn push_words(text: &str, line: &mut String) {
+fn push_words(text: &str, line: &mut String) {
     if line.len() < LONGEST_PLACE {
         for word in name::words(text) {
             line.push_str(&word);

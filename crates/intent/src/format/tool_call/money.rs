@@ -1,7 +1,7 @@
 //! The amount of a payment as a whole: what the arguments add to it, and what multiplies it. A number that is not known
 //! to be no amount leaves the amount open, which counts as more than every limit.
 
-use rulekeep_types::{Operation, UnreadKind};
+use rulekeep_types::{Operation, Resource, RiskLevel, UnreadKind};
 
 use crate::sign::Sign;
 
@@ -16,7 +16,11 @@ impl Arguments<'_, '_> {
     /// Reads all arguments of a payment for what they do to its amount.
     pub(super) fn whole_amount(&mut self, call: &Call<'_>) {
         let pays = |operation| operation == Operation::Transfer;
-        if !pays(self.act.operation) && !self.reader.reading.acts.iter().any(|act| pays(act.operation)) {
+        let from = self.first_amount.min(self.reader.reading.facts.amounts.len());
+        let is_standing = (self.act.operation, self.act.resource) == (Operation::Write, Resource::Payment)
+            && self.reader.reading.facts.amounts.len() > from;
+        if !is_standing && !pays(self.act.operation) && !self.reader.reading.acts.iter().any(|act| pays(act.operation))
+        {
             return;
         }
         let mut factor = 1.0;
@@ -26,7 +30,6 @@ impl Arguments<'_, '_> {
         for (key, value) in call.beside.iter().copied() {
             self.part(key, value, &mut factor);
         }
-        let from = self.first_amount.min(self.reader.reading.facts.amounts.len());
         if factor > MOST_TIMES {
             return self.reader.reading.facts.note_unread(UnreadKind::Amount, &factor.to_string());
         }
@@ -38,6 +41,11 @@ impl Arguments<'_, '_> {
         let times = factor.ceil().max(1.0) as u64;
         for amount in self.reader.reading.facts.amounts.iter_mut().skip(from) {
             amount.count = amount.count.saturating_mul(times);
+        }
+        let is_small = self.reader.reading.facts.total().is_some_and(|(sum, _)| sum <= SMALL);
+        if is_standing && !is_small {
+            // A standing order pays later what nobody is asked for again.
+            self.act.risk = self.act.risk.max(Some(RiskLevel::High));
         }
     }
 
@@ -54,7 +62,7 @@ impl Arguments<'_, '_> {
             Json::List(items) => self.several(key, items, factor),
             Json::Number(number) => self.number_of(key, *number, factor),
             Json::Text(text) => self.text_of(key, text, factor),
-            Json::Bool(true) => self.flag_of(key),
+            Json::Bool(true) => self.flag_of(key, factor),
             Json::Bool(false) | Json::Null => {}
         }
     }
@@ -70,7 +78,9 @@ impl Arguments<'_, '_> {
             *factor *= count;
             return;
         }
-        items.iter().for_each(|item| self.part(key, item, factor));
+        for item in items {
+            self.part(key, item, factor);
+        }
     }
 
     fn number_of(&mut self, key: &str, number: f64, factor: &mut f64) {
@@ -116,7 +126,8 @@ impl Arguments<'_, '_> {
                 }
             }
             Some(Role::Currency) if !is_currency(text) => facts.note_unread(UnreadKind::Amount, text),
-            _ if has(&words, "denominations") && !is_currency(text) && !text.is_empty() => {
+            Some(Role::Recipient) if is_group(text) => facts.note_unread(UnreadKind::Amount, text),
+            _ if has(&words, "denominations") && !is_currency(text) && is_unit(text) => {
                 facts.note_unread(UnreadKind::Amount, text);
             }
             // A number as text; the number of an account is none.
@@ -129,11 +140,13 @@ impl Arguments<'_, '_> {
         }
     }
 
-    fn flag_of(&mut self, key: &str) {
+    fn flag_of(&mut self, key: &str, factor: &mut f64) {
         let words = name::words(key);
+        words.iter().filter_map(|word| times_a_month(word)).for_each(|times| *factor *= times);
         if has(&words, "totals") {
             self.sign(Sign::AllMoney, key);
-        } else if has(&words, "periods") {
+        }
+        if has(&words, "totals") || has(&words, "periods") {
             self.reader.reading.facts.note_unread(UnreadKind::Amount, key);
         }
     }
@@ -157,10 +170,23 @@ fn times_a_month(text: &str) -> Option<f64> {
     }
 }
 
+/// Returns whether a payee is a group, each of which is paid.
+fn is_group(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or("");
+    tools().value("everybody", text) || tools().value("everybody", first) || matches!(first, "each" | "every")
+}
+
+/// Returns whether a text is the short name of a unit.
+fn is_unit(text: &str) -> bool {
+    (2..=12).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
 fn has(words: &[String], list: &str) -> bool {
     words.iter().any(|word| tools().value(list, word))
 }
 
+/// The largest sum of an everyday payment.
+const SMALL: f64 = 100.0;
 /// Maximum number of payments that an amount is multiplied by.
 const MOST_TIMES: f64 = 1e12;
 
