@@ -73,11 +73,11 @@ impl<'l> Reader<'l> {
         let body_pairs = request.body.map(body::pairs).unwrap_or_default();
         let other = overridden(request, &address, &body_pairs).filter(|other| *other != request.method);
         let mut main = path::act(other.as_ref().unwrap_or(&request.method), &address, lexicon);
-        if other.is_some() && main.operation == Operation::Delete {
-            // The request says one thing and does another.
+        let reads = known::method(&request.method) == Some(Operation::Read);
+        if reads && other.is_some() && main.operation == Operation::Delete {
+            // A read that removes is meant to pass as a read.
             main.risk = main.risk.max(Some(RiskLevel::High));
         }
-        let reads = known::method(&request.method) == Some(Operation::Read);
         let mut reader = Self { lexicon, reading: Reading::new(Format::Http), main, keyed: None, reads };
         reader.keyed =
             address.query.iter().chain(&body_pairs).find_map(|(key, _)| known::noun(key.trim_end_matches("_id")));

