@@ -41,9 +41,15 @@ impl Address {
     /// Returns whether it names a secret: a file with secrets, or a service that returns a machine's credentials.
     pub(super) fn secret(&self) -> bool {
         is_metadata(&self.host)
-            || place::is_secret(&self.path) && self.path.len() > 1
+            || place::is_secret(&self.path) && self.path.len() > 1 && !self.is_page()
             || place::is_secret(&self.host)
             || self.query.iter().any(|(_, value)| names_secret(value))
+    }
+
+    /// Returns whether the path is a single word, which names a page of a site even if a secret file is called so.
+    fn is_page(&self) -> bool {
+        let word = self.path.trim_matches('/');
+        self.whole.starts_with("http") && !self.host.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic())
     }
 
     /// The act of an address that is no web page: a file of the host itself, or a protocol that speaks to a service.

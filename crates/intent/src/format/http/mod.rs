@@ -162,6 +162,12 @@ impl<'l> Reader<'l> {
             self.absorb(sql::read_anyway(value));
         } else if known::holds("actions", key) && (key != "method" || !is_method(value)) {
             self.action(value);
+        } else if !in_body
+            && matches!(lower.as_str(), "" | "true" | "1" | "yes")
+            && path::stated(key, &self.main).is_some()
+        {
+            // "?delete=true"
+            self.action(key);
         } else if in_body && known::holds("amounts", key) {
             if let Ok(amount) = lower.trim_start_matches(['$', '+']).parse() {
                 self.reading.facts.note_amount(amount, None);
@@ -246,6 +252,34 @@ const MOST_PIECES: usize = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_read_that_acts_reaches_a_control_service_or_a_file_is_high() {
+        let lexicon = Lexicon::shared().unwrap();
+        for (url, header, least) in [
+            ("https://api.x.com/pages/1", "X-HTTP-Method: DELETE", RiskLevel::High),
+            ("https://api.x.com/pages/1?_method=DELETE", "", RiskLevel::High),
+            ("https://api.x.com/pages/1?action=remove", "", RiskLevel::High),
+            ("https://api.x.com/pages/1?delete=true", "", RiskLevel::High),
+            ("https://api.x.com/rpc?method=pages.destroy", "", RiskLevel::High),
+            ("http://127.1:2375/containers/json", "", RiskLevel::High),
+            ("http://localhost:8080/admin/shutdown", "", RiskLevel::High),
+            ("http://168.63.129.16/machine", "", RiskLevel::High),
+            ("file:///home/ann/.ssh/id_rsa#.pub", "", RiskLevel::High),
+            ("gopher://localhost:6379/x", "", RiskLevel::High),
+            ("https://api.x.com/pages/1?action=view", "Accept: text/html", RiskLevel::Low),
+            ("http://localhost:3000/api/pages", "", RiskLevel::Low),
+            ("https://docs.x.com/shadow", "", RiskLevel::Low),
+        ] {
+            let (acts, _) = call("GET", url, &[header], None, &lexicon);
+            let facts = crate::reading::Facts::default();
+            let level = acts.iter().map(|act| risk::assess(act, &facts).level).max();
+            assert!(
+                if least == RiskLevel::Low { level == Some(least) } else { level >= Some(least) },
+                "{url}: {level:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_call_from_elsewhere_is_read_like_a_request() {

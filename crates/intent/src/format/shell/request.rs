@@ -24,7 +24,12 @@ impl Shell<'_, '_> {
         }
         let mut call = Call { is_itemised: dangers::holds("item_requesters", name), ..Call::default() };
         let values = dangers::parts("request_values", name);
-        let takes_value = |flag: &str| program.takes_value(flag) || values.iter().any(|known| known == flag);
+        let routes = ["proxy_flags", "socket_flags", "reroute_flags"];
+        let takes_value = |flag: &str| {
+            program.takes_value(flag)
+                || values.iter().any(|known| known == flag)
+                || routes.iter().any(|list| dangers::holds(list, flag))
+        };
         let arguments = arguments.get(usize::from(is_interface)..).unwrap_or(&[]);
         let mut flag = "";
         for &argument in arguments {
@@ -100,6 +105,8 @@ impl<'w> Call<'w> {
                 self.proxy(value.split_once('=').map_or("", |(_, proxy)| proxy));
             }
             _ if dangers::holds("socket_flags", flag) => self.socket(value),
+            // "HOST:PORT:OTHER:PORT" goes to the other host.
+            _ if dangers::holds("reroute_flags", flag) => self.proxy(value.split(':').nth(2).unwrap_or("")),
             _ if dangers::holds("data_flags", flag) || dangers::holds("field_flags", flag) => {
                 self.implied = self.implied.or(Some("POST"));
                 self.datum(value);
