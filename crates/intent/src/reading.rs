@@ -504,6 +504,16 @@ impl Reading {
         }
     }
 
+    /// Multiplies the amounts of the step that is being read, which are those from a place on.
+    pub(crate) fn multiply_amounts(&mut self, from: usize, times: u64) {
+        self.flush();
+        let of_step =
+            self.step.and_then(|place| self.steps.get_mut(place)).into_iter().flat_map(|step| &mut step.amounts);
+        for amount in self.facts.amounts.iter_mut().skip(from).chain(of_step) {
+            amount.count = amount.count.saturating_mul(times);
+        }
+    }
+
     /// Adds the steps of another reading. Returns the number of steps before them.
     fn add_steps(&mut self, steps: Vec<facts::Act>) -> usize {
         let before = self.steps.len();

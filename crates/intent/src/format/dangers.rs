@@ -24,7 +24,7 @@ pub(super) fn items(list: &str) -> &'static [String] {
 pub(super) fn calls_code(text: &str) -> bool {
     // Most sentences contain no mark of a call.
     let may_call = text.bytes().any(|byte| matches!(byte, b'(' | b'_'))
-        || ["os.", "fs.", "::", "ctypes."].iter().any(|part| text.contains(part));
+        || ["os.", "fs.", "::", "ctypes.", "!!", "!ruby", "py/"].iter().any(|part| text.contains(part));
     if !may_call {
         return false;
     }
@@ -79,6 +79,7 @@ mod tests {
             ("subprocess.run(['ls'])", true),
             ("require('child_process').exec('x')", true),
             ("Runtime.getRuntime().exec(\"x\")", true),
+            ("!!python/object/apply:os.system [id]", true),
             ("the retrieval(x)", false),
             ("run the subprocess", false),
         ] {

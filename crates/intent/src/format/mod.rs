@@ -13,6 +13,7 @@ mod http;
 mod name;
 mod place;
 mod prose;
+mod query;
 mod shell;
 mod sql;
 mod tool;

@@ -132,6 +132,8 @@ pub(crate) struct Tools {
     /// A tool's place, and whether its name is a single word: such a name is known only if it stands alone.
     names: Table<(usize, bool)>,
     words: Words<Vec<Box<str>>>,
+    /// The operation that a word of a key, a value or a name states, in its base form.
+    effects: Table<Operation>,
     /// Phrases in descriptions that address the agent.
     pub(crate) poison: Vec<Box<str>>,
     pub(crate) openings: Vec<Box<str>>,
@@ -209,6 +211,18 @@ impl Tools {
         self.words.get(list).is_some_and(|words| holds(words, word))
     }
 
+    /// The operation that a word of a key, a value or a name states: "archived" archives, "cancelled" cancels.
+    pub(super) fn effect(&self, word: &str) -> Option<Operation> {
+        let past = word.strip_suffix("ed");
+        let doubled = past.and_then(|stem| {
+            let (last, before) = (stem.chars().next_back()?, stem.get(..stem.len().checked_sub(1)?)?);
+            before.ends_with(last).then_some(before)
+        });
+        let stems =
+            [Some(word), word.strip_suffix('d'), past, doubled, word.strip_suffix("ing"), word.strip_suffix('s')];
+        stems.into_iter().flatten().find_map(|stem| self.effects.get(stem)).copied()
+    }
+
     /// The common tool with this name, in any spelling.
     pub(crate) fn known(&self, name: &str) -> Option<&Known> {
         let mut whole = [0_u8; LONGEST_KEY];
@@ -262,6 +276,10 @@ impl Tools {
             for name in names.split_whitespace() {
                 tools.keys.entry(squeeze(name).into()).or_default().0 |= 1 << *key as u16;
             }
+        }
+        for (operation, words) in &text.effects {
+            let operation = operation.parse().map_err(|error: rulekeep_types::InvalidValue| error.to_string())?;
+            tools.effects.extend(words.split_whitespace().map(|word| (word.into(), operation)));
         }
         for tool in &text.tools {
             tools.add(tool)?;
@@ -379,6 +397,7 @@ struct ToolsText {
     keys: BTreeMap<Key, String>,
     values: BTreeMap<String, String>,
     names: BTreeMap<String, String>,
+    effects: BTreeMap<String, String>,
     tools: Vec<ToolText>,
     poison: BTreeMap<String, String>,
     patches: BTreeMap<String, String>,

@@ -4,7 +4,7 @@ use crate::learned::{IntentTable, Vocabulary as _};
 use crate::lexicon::Lexicon;
 use crate::reading::Facts;
 use crate::roles::Role;
-use rulekeep_types::{Resource, TargetKind, TargetRole};
+use rulekeep_types::{Resource, TargetKind, TargetRole, UnreadKind};
 
 use super::token::{Kind, Token};
 
@@ -76,6 +76,61 @@ pub(super) fn bare_amount(tokens: &[Token<'_>], from: usize, table: &IntentTable
     // A small number may mean anything, and must not make a payment look small.
     Some(value * factor).filter(|amount| *amount > LEAST_BARE)
 }
+
+/// Marks the amount of a payment as open if words multiply it or add what has no sum: "each employee", "daily",
+/// "x 500", "and the rest".
+pub(super) fn open_amounts(tokens: &[Token<'_>], lexicon: &Lexicon, facts: &mut Facts) {
+    let is_number = |token: &Token<'_>| matches!(token.kind, Kind::Number(_));
+    let has_number = |behind: &[Token<'_>]| behind.iter().take(3).any(is_number);
+    let opens = |(place, token): (usize, &Token<'_>)| {
+        let behind = tokens.get(place + 1..).unwrap_or_default();
+        let next = behind.first();
+        let before = place.checked_sub(1).and_then(|before| tokens.get(before));
+        match token.word {
+            "each" | "every" | "per" => !next.is_some_and(|next| LONG_PERIODS.contains(&next.word)),
+            "all" | "everyone" | "everybody" | "both" => {
+                before.is_some_and(|before| before.word == "to" || lexicon.is_verb(before.word))
+            }
+            "rest" | "remainder" | "remaining" | "balance" => !has_number(behind),
+            "x" | "×" | "*" => next.is_some_and(is_number),
+            "times" => before.is_some_and(is_number),
+            "plus" | "+" | "another" => {
+                let sum = behind.get(1).map_or("", |unit| unit.word);
+                next.is_some_and(|next| is_number(next) && !next.text.starts_with(['$', '€', '£']))
+                    && currency(sum).is_none()
+            }
+            "at least" => true,
+            "least" => before.is_some_and(|before| before.word == "at"),
+            word => REPEATS.contains(&word),
+        }
+    };
+    if facts.amounts.is_empty() {
+        return;
+    }
+    if let Some((_, token)) = tokens.iter().enumerate().find(|&token| opens(token)) {
+        facts.note_unread(UnreadKind::Amount, token.text);
+    }
+}
+
+/// Words that repeat a payment, or leave to somebody else how much it is.
+const REPEATS: &[&str] = &[
+    "apiece",
+    "hourly",
+    "daily",
+    "nightly",
+    "weekly",
+    "fortnightly",
+    "biweekly",
+    "repeatedly",
+    "twice",
+    "thrice",
+    "whatever",
+    "however",
+    "minimum",
+    "recurring",
+];
+/// Periods of which one lasts a month or more.
+const LONG_PERIODS: &[&str] = &["month", "quarter", "year", "annum"];
 
 /// The smallest number that counts as money without a currency.
 const LEAST_BARE: f64 = 100.0;

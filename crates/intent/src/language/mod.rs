@@ -60,6 +60,9 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     let speaker = Speaker { tokens: &tokens, cues };
     reading.facts.known = Some(known(&tokens, table));
     read_clauses(&clauses, table, &speaker, &mut reading);
+    if reading.acts.iter().any(|act| act.operation == Operation::Transfer) {
+        facts::open_amounts(&tokens, lexicon, &mut reading.facts);
+    }
     if cues.has(Sign::UnseenInstructions) {
         // "Open the page, then do exactly that": the page contains the instructions.
         let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.7);

@@ -3,6 +3,11 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::format::place;
+use crate::reading::Act;
+use crate::sign::Sign;
+use rulekeep_types::{Operation, Resource, RiskLevel};
+
+use super::known;
 
 /// An address with its encodings undone.
 #[derive(Debug, Clone, Default)]
@@ -36,9 +41,38 @@ impl Address {
     /// Returns whether it names a secret: a file with secrets, or a service that returns a machine's credentials.
     pub(super) fn secret(&self) -> bool {
         is_metadata(&self.host)
-            || place::is_secret(&self.path) && self.path.len() > 1
+            || place::is_secret(&self.path) && self.path.len() > 1 && !self.is_page()
             || place::is_secret(&self.host)
             || self.query.iter().any(|(_, value)| names_secret(value))
+    }
+
+    /// Returns whether the path is a single word, which names a page of a site even if a secret file is called so.
+    fn is_page(&self) -> bool {
+        let word = self.path.trim_matches('/');
+        self.whole.starts_with("http") && !self.host.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+    }
+
+    /// The act of an address that is no web page: a file of the host itself, or a protocol that speaks to a service.
+    pub(super) fn local_read(&self) -> Option<Act> {
+        let (scheme, _) = self.whole.split_once("://")?;
+        let scheme = scheme.to_ascii_lowercase();
+        if scheme == "file" {
+            let level = if place::is_system(&self.path) { RiskLevel::High } else { RiskLevel::Medium };
+            let act = Act::new("read", "file", Resource::File, Operation::Read, 0.8);
+            return Some(act.named_by(&self.whole).at_risk(level));
+        }
+        let act = Act::new("call", "service", Resource::Network, Operation::Execute, 0.6).named_by(&self.whole);
+        known::holds("service_schemes", &scheme).then(|| act.at_risk(RiskLevel::High).marked(Sign::Unclear))
+    }
+
+    /// Returns whether the host is the machine itself or in a private network.
+    pub(super) fn is_inside(&self) -> bool {
+        is_loopback(&self.host) || number(name_of(&self.host)).is_some_and(|address| address.is_private())
+    }
+
+    /// Returns whether the port is one at which a host, its containers or its keys are controlled.
+    pub(super) fn is_control(&self) -> bool {
+        self.host.rsplit_once(':').is_some_and(|(_, port)| known::holds("control_ports", port))
     }
 
     /// Returns whether the host's name indicates production.
@@ -73,6 +107,26 @@ fn is_metadata(host: &str) -> bool {
         || matches!(name, "metadata" | "instance-data" | "metadata.azure.com" | "instance-data.ec2.internal")
 }
 
+/// Returns whether a host is the machine itself, in any spelling that clients accept.
+pub(super) fn is_loopback(host: &str) -> bool {
+    let host = host.rsplit('@').next().unwrap_or(host);
+    if let Some(inside) = host.strip_prefix('[').and_then(|host| host.split(']').next()) {
+        return inside.parse::<Ipv6Addr>().is_ok_and(|address| {
+            address.is_loopback() || address.to_ipv4_mapped().is_some_and(|address| address.is_loopback())
+        });
+    }
+    let name = name_of(host);
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || number(name).is_some_and(|address| address.is_loopback() || address.is_unspecified())
+}
+
+/// The name of a host without its port.
+fn name_of(host: &str) -> &str {
+    let host = host.rsplit('@').next().unwrap_or(host);
+    host.split([':', '/']).next().unwrap_or(host).trim_end_matches('.')
+}
+
 /// Parses an IPv4 address as `inet_aton` does: one to four parts, decimal, octal or hexadecimal.
 fn number(host: &str) -> Option<Ipv4Addr> {
     let parts: Vec<&str> = host.split('.').take(5).collect();
@@ -101,7 +155,7 @@ fn part_of(part: &str) -> Option<u64> {
 }
 
 fn is_link_local(address: Ipv4Addr) -> bool {
-    address.is_link_local() || address == Ipv4Addr::new(100, 100, 100, 200)
+    address.is_link_local() || METADATA.contains(&address)
 }
 
 /// Undoes percent-encoding, also double encoding.
@@ -128,6 +182,9 @@ fn percent(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Addresses of metadata services outside the link-local range: Alibaba, Oracle and Azure's agent.
+const METADATA: &[Ipv4Addr] =
+    &[Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192), Ipv4Addr::new(168, 63, 129, 16)];
 /// Maximum number of query pairs read.
 const MOST_PAIRS: usize = 256;
 /// Maximum length of a value that is checked as a path, in bytes.
@@ -147,6 +204,7 @@ mod tests {
             ("169.254.43518", true),
             ("user@169.254.169.254:80", true),
             ("[::ffff:a9fe:a9fe]", true),
+            ("168.63.129.16", true),
             ("8.8.8.8", false),
             ("example.com", false),
             ("", false),

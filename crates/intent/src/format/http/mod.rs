@@ -28,14 +28,27 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Option<Reading> {
 }
 
 /// The acts and commands of a call that another reader found, for example of `curl`.
-pub(super) fn call(method: &str, url: &str, body: Option<&str>, lexicon: &Lexicon) -> (Vec<Act>, Vec<String>) {
-    let request = Request { method: method.to_ascii_uppercase(), target: url.to_owned(), headers: Vec::new(), body };
+pub(super) fn call(
+    method: &str,
+    url: &str,
+    headers: &[&str],
+    body: Option<&str>,
+    lexicon: &Lexicon,
+) -> (Vec<Act>, Vec<String>) {
+    let headers = headers.iter().filter_map(|header| header.split_once(':'));
+    let headers = headers.map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim())).collect();
+    let request = Request { method: method.to_ascii_uppercase(), target: url.to_owned(), headers, body };
     let Reading { mut acts, facts, commands, .. } = Reader::of(&request, lexicon).reading;
     // The amounts are dropped here, so their risk is stored in the act.
     for act in acts.iter_mut().filter(|act| act.operation == Operation::Transfer && act.risk.is_none()) {
         act.risk = Some(risk::assess(act, &facts).level);
     }
     (acts, commands)
+}
+
+/// Returns whether a host is the machine itself.
+pub(super) fn is_loopback(host: &str) -> bool {
+    address::is_loopback(host)
 }
 
 /// Returns whether a word is a method, ignoring case.
@@ -50,15 +63,22 @@ struct Reader<'l> {
     main: Act,
     /// The object that a key names: `?user=4`.
     keyed: Option<(&'static str, Resource)>,
+    /// Whether the stated method only reads.
+    reads: bool,
 }
 
 impl<'l> Reader<'l> {
     fn of(request: &Request<'_>, lexicon: &'l Lexicon) -> Self {
         let address = Address::of(&request.target, request.header("host"));
         let body_pairs = request.body.map(body::pairs).unwrap_or_default();
-        let method = overridden(request, &address, &body_pairs).unwrap_or_else(|| request.method.clone());
-        let main = path::act(&method, &address, lexicon);
-        let mut reader = Self { lexicon, reading: Reading::new(Format::Http), main, keyed: None };
+        let other = overridden(request, &address, &body_pairs).filter(|other| *other != request.method);
+        let mut main = path::act(other.as_ref().unwrap_or(&request.method), &address, lexicon);
+        let reads = known::method(&request.method) == Some(Operation::Read);
+        if reads && other.is_some() && main.operation == Operation::Delete {
+            // A read that removes is meant to pass as a read.
+            main.risk = main.risk.max(Some(RiskLevel::High));
+        }
+        let mut reader = Self { lexicon, reading: Reading::new(Format::Http), main, keyed: None, reads };
         reader.keyed =
             address.query.iter().chain(&body_pairs).find_map(|(key, _)| known::noun(key.trim_end_matches("_id")));
         reader.reading.facts.note_target(&address.whole);
@@ -71,6 +91,10 @@ impl<'l> Reader<'l> {
         reader.injected(&address.path);
         if address.secret() {
             reader.secret(&address.whole);
+        }
+        if address.is_control() {
+            let act = Act::new("call", "control_service", Resource::System, Operation::Admin, 0.7);
+            reader.reading.push(act.named_by(&address.whole).at_risk(RiskLevel::High));
         }
         let main = std::mem::replace(&mut reader.main, Act::unknown());
         if !main.is_unknown() {
@@ -136,8 +160,14 @@ impl<'l> Reader<'l> {
             self.reading.note_command(value);
         } else if known::holds("statements", key) {
             self.absorb(sql::read_anyway(value));
-        } else if known::holds("actions", key) {
+        } else if known::holds("actions", key) && (key != "method" || !is_method(value)) {
             self.action(value);
+        } else if !in_body
+            && matches!(lower.as_str(), "" | "true" | "1" | "yes")
+            && path::stated(key, &self.main).is_some()
+        {
+            // "?delete=true"
+            self.action(key);
         } else if in_body && known::holds("amounts", key) {
             if let Ok(amount) = lower.trim_start_matches(['$', '+']).parse() {
                 self.reading.facts.note_amount(amount, None);
@@ -172,11 +202,16 @@ impl<'l> Reader<'l> {
             Some((noun, resource)) => Act::new("get", noun, resource, Operation::Read, 0.6),
             None => Act::unknown(),
         };
-        if let Some(act) = name::verb_act(&words, &on, self.lexicon)
-            && act.operation != Operation::Read
-        {
-            self.reading.push(act.told_by(value));
+        // "pages.destroy" has the verb last.
+        let stated = || words.iter().find_map(|word| path::stated(word, &on));
+        let verb = name::verb_act(&words, &on, self.lexicon).filter(|act| act.operation != Operation::Read);
+        let Some(mut act) = verb.or_else(stated) else { return };
+        let is_grave = !matches!(act.operation, Operation::Write | Operation::Send);
+        if self.reads && is_grave {
+            // A read that does something is meant to pass as a read.
+            act.risk = act.risk.max(Some(RiskLevel::High));
         }
+        self.reading.push(act.told_by(value));
     }
 
     /// Reads a statement or command that breaks out of a value.
@@ -219,14 +254,42 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_read_that_acts_reaches_a_control_service_or_a_file_is_high() {
+        let lexicon = Lexicon::shared().unwrap();
+        for (url, header, least) in [
+            ("https://api.x.com/pages/1", "X-HTTP-Method: DELETE", RiskLevel::High),
+            ("https://api.x.com/pages/1?_method=DELETE", "", RiskLevel::High),
+            ("https://api.x.com/pages/1?action=remove", "", RiskLevel::High),
+            ("https://api.x.com/pages/1?delete=true", "", RiskLevel::High),
+            ("https://api.x.com/rpc?method=pages.destroy", "", RiskLevel::High),
+            ("http://127.1:2375/containers/json", "", RiskLevel::High),
+            ("http://localhost:8080/admin/shutdown", "", RiskLevel::High),
+            ("http://168.63.129.16/machine", "", RiskLevel::High),
+            ("file:///home/ann/.ssh/id_rsa#.pub", "", RiskLevel::High),
+            ("gopher://localhost:6379/x", "", RiskLevel::High),
+            ("https://api.x.com/pages/1?action=view", "Accept: text/html", RiskLevel::Low),
+            ("http://localhost:3000/api/pages", "", RiskLevel::Low),
+            ("https://docs.x.com/shadow", "", RiskLevel::Low),
+        ] {
+            let (acts, _) = call("GET", url, &[header], None, &lexicon);
+            let facts = crate::reading::Facts::default();
+            let level = acts.iter().map(|act| risk::assess(act, &facts).level).max();
+            assert!(
+                if least == RiskLevel::Low { level == Some(least) } else { level >= Some(least) },
+                "{url}: {level:?}"
+            );
+        }
+    }
+
+    #[test]
     fn a_call_from_elsewhere_is_read_like_a_request() {
         let lexicon = Lexicon::shared().unwrap();
-        let (acts, _) = call("post", "https://api.x.com/v1/payments", Some("{\"amount\": 500}"), &lexicon);
+        let (acts, _) = call("post", "https://api.x.com/v1/payments", &[], Some("{\"amount\": 500}"), &lexicon);
         assert_eq!(
             (acts[0].resource, acts[0].operation, acts[0].risk),
             (Resource::Payment, Operation::Transfer, Some(RiskLevel::High))
         );
-        let (acts, _) = call("DELETE", "https://api.x.com/v1/tasks/4", None, &lexicon);
+        let (acts, _) = call("DELETE", "https://api.x.com/v1/tasks/4", &[], None, &lexicon);
         assert_eq!((acts[0].resource, acts[0].operation), (Resource::Task, Operation::Delete));
     }
 }

@@ -1,6 +1,7 @@
 //! The effect of a method on what a path names: its last noun, a verb after it, and ids.
 
 use crate::format::name;
+use crate::format::tools::tools;
 use crate::language::{self, Kind};
 use crate::lexicon::Lexicon;
 use crate::reading::Act;
@@ -13,7 +14,10 @@ use super::known::{self, holds};
 /// The act of a method on an address.
 pub(super) fn act(method: &str, address: &Address, lexicon: &Lexicon) -> Act {
     let by_method = known::method(method).unwrap_or(Operation::Execute);
-    let named = Named::of(&address.path, lexicon);
+    let named = Named::of(address, lexicon);
+    if let Some(act) = address.local_read() {
+        return act;
+    }
     let (noun, resource) = match &named.noun {
         Some(noun) => (noun.name.as_str(), noun.resource),
         None => ("url", Resource::Web),
@@ -41,7 +45,9 @@ pub(super) fn act(method: &str, address: &Address, lexicon: &Lexicon) -> Act {
         act.operation = Operation::Read;
         act.signs.add(Sign::Bulk);
     }
-    if named.administration && act.operation != Operation::Read {
+    // A GET that acts on a service of the host or of its administration.
+    let is_hidden = by_method == Operation::Read && address.is_inside();
+    if (named.administration || is_hidden) && act.operation != Operation::Read {
         act = act.at_risk(RiskLevel::High);
     }
     if address.is_production() && act.operation != Operation::Read {
@@ -70,7 +76,7 @@ fn operation(by_method: Operation, resource: Resource) -> Operation {
 fn said(verb: &[String], on: &Act, lexicon: &Lexicon) -> Option<Act> {
     let nameless = on.resource == Resource::Web;
     let base = if nameless { Act::unknown() } else { on.clone() };
-    let found = name::verb_act(verb, &base, lexicon)?;
+    let found = name::verb_act(verb, &base, lexicon).or_else(|| stated(verb.first()?, &base))?;
     let mut act = Act::new(&found.verb, &found.noun, found.resource, found.operation, 0.75);
     act.signs = found.signs;
     if !nameless && matches!(act.resource, Resource::System | Resource::Unknown | Resource::Information) {
@@ -83,6 +89,12 @@ fn said(verb: &[String], on: &Act, lexicon: &Lexicon) -> Option<Act> {
         act.resource = Resource::Web;
     }
     Some(act)
+}
+
+/// The act on an object that a word states by the table of effects alone.
+pub(super) fn stated(word: &str, on: &Act) -> Option<Act> {
+    let operation = tools().effect(word)?;
+    Some(Act::new(word, &on.noun, on.resource, operation, 0.6))
 }
 
 /// Returns whether a whole collection is addressed, without an id or a filter.
@@ -98,6 +110,7 @@ fn is_whole(act: &Act, named: &Named, address: &Address) -> bool {
 
 /// The objects named by a path's segments.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent notes, each set by any segment")]
 struct Named {
     noun: Option<Noun>,
     verb: Option<Vec<String>>,
@@ -106,6 +119,8 @@ struct Named {
     /// `/export`
     exports: bool,
     administration: bool,
+    /// The host is not a public one.
+    inside: bool,
 }
 
 struct Noun {
@@ -118,9 +133,9 @@ struct Noun {
 }
 
 impl Named {
-    fn of(path: &str, lexicon: &Lexicon) -> Self {
-        let mut named = Self::default();
-        for segment in path.split('/').filter(|segment| !segment.is_empty()).take(MOST_SEGMENTS) {
+    fn of(address: &Address, lexicon: &Lexicon) -> Self {
+        let mut named = Self { inside: address.is_inside(), ..Self::default() };
+        for segment in address.path.split('/').filter(|segment| !segment.is_empty()).take(MOST_SEGMENTS) {
             named.segment(segment, lexicon);
         }
         named
@@ -153,7 +168,9 @@ impl Named {
         words.truncate(MOST_WORDS);
         let Some(first) = words.first() else { return };
         self.exports |= holds("exports", first);
-        let is_verb = !holds("no_verbs", first) && known::noun(first).is_none() && lexicon.is_verb(first);
+        // On a public host a page can be about a word of the table.
+        let acts = || (self.administration || self.inside) && words.len() == 1 && tools().effect(first).is_some();
+        let is_verb = !holds("no_verbs", first) && known::noun(first).is_none() && (lexicon.is_verb(first) || acts());
         if is_verb {
             self.whole |= words.iter().any(|word| word == "query" || word == "all") && words.len() > 1;
             self.verb = Some(words);

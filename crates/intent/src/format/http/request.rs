@@ -19,7 +19,9 @@ impl<'t> Request<'t> {
         let mut words = line.split_whitespace();
         let (method, target) = (words.next()?, words.next()?);
         known::method(method)?;
-        let is_url = target.starts_with("http://") || target.starts_with("https://");
+        let is_url = target.split_once("://").is_some_and(|(scheme, _)| {
+            !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        });
         let third = words.next();
         let versioned = third.is_some_and(|third| third.starts_with("HTTP/")) && words.next().is_none();
         if !is_url && !(target.starts_with('/') && (versioned || known::holds("core_methods", method))) {

@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use crate::format::{dangers, http};
 use crate::programs::Program;
 use crate::reading::Act;
+use crate::sign::Sign;
+use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use super::Shell;
 
@@ -22,7 +24,12 @@ impl Shell<'_, '_> {
         }
         let mut call = Call { is_itemised: dangers::holds("item_requesters", name), ..Call::default() };
         let values = dangers::parts("request_values", name);
-        let takes_value = |flag: &str| program.takes_value(flag) || values.iter().any(|known| known == flag);
+        let routes = ["proxy_flags", "socket_flags", "reroute_flags"];
+        let takes_value = |flag: &str| {
+            program.takes_value(flag)
+                || values.iter().any(|known| known == flag)
+                || routes.iter().any(|list| dangers::holds(list, flag))
+        };
         let arguments = arguments.get(usize::from(is_interface)..).unwrap_or(&[]);
         let mut flag = "";
         for &argument in arguments {
@@ -47,15 +54,19 @@ impl Shell<'_, '_> {
         let method = call.method();
         let body = call.body();
         let body = Some(body.as_str()).filter(|body| !body.is_empty() && !call.in_address);
-        let mut acts = Vec::new();
+        let mut acts = std::mem::take(&mut call.routes);
         for address in &call.addresses {
-            let address = if is_interface && !address.contains("://") {
+            let mut address = if is_interface && !address.contains("://") {
                 // An API client's own paths have no host.
                 Cow::Owned(format!("/{}", address.trim_start_matches('/')))
             } else {
                 Cow::Borrowed(*address)
             };
-            let (called, commands) = http::call(method, &address, body, self.lexicon);
+            if call.in_address && !call.data.is_empty() {
+                let mark = if address.contains('?') { '&' } else { '?' };
+                address = Cow::Owned(format!("{address}{mark}{}", call.body()));
+            }
+            let (called, commands) = http::call(method, &address, &call.headers, body, self.lexicon);
             acts.extend(called);
             for command in &commands {
                 self.reading.note_command(command);
@@ -73,6 +84,9 @@ struct Call<'w> {
     implied: Option<&'static str>,
     addresses: Vec<&'w str>,
     data: Vec<&'w str>,
+    headers: Vec<&'w str>,
+    /// The acts of the way that the request takes: over a proxy or to a socket.
+    routes: Vec<Act>,
     /// The data goes into the address: `curl -G`.
     in_address: bool,
     /// Plain arguments after the address are data: `http x.example a=1`.
@@ -85,6 +99,14 @@ impl<'w> Call<'w> {
         match flag {
             "-X" | "--request" | "--method" => self.method = Some(value),
             "--url" => self.address(value),
+            "-H" | "--header" if self.headers.len() < MOST_DATA => self.headers.push(value),
+            _ if dangers::holds("proxy_flags", flag) => self.proxy(value),
+            "-e" | "--execute" if value.contains("proxy") => {
+                self.proxy(value.split_once('=').map_or("", |(_, proxy)| proxy));
+            }
+            _ if dangers::holds("socket_flags", flag) => self.socket(value),
+            // "HOST:PORT:OTHER:PORT" goes to the other host.
+            _ if dangers::holds("reroute_flags", flag) => self.proxy(value.split(':').nth(2).unwrap_or("")),
             _ if dangers::holds("data_flags", flag) || dangers::holds("field_flags", flag) => {
                 self.implied = self.implied.or(Some("POST"));
                 self.datum(value);
@@ -93,6 +115,23 @@ impl<'w> Call<'w> {
             _ if dangers::holds("file_flags", flag) => self.implied = self.implied.or(Some("POST")),
             _ => {}
         }
+    }
+
+    /// Notes a proxy, which sees what is sent; one on the host itself passes nothing on.
+    fn proxy(&mut self, proxy: &str) {
+        let host = proxy.split_once("://").map_or(proxy, |(_, host)| host);
+        if !host.is_empty() && host.contains(['.', ':', '$']) && !http::is_loopback(host) {
+            let act = Act::new("use", "proxy", Resource::Network, Operation::Send, 0.7).named_by(proxy);
+            self.routes.push(act.marked(Sign::Outside).at_risk(RiskLevel::High));
+        }
+    }
+
+    /// Notes the socket of a service on the host; those of containers and of the system control the host.
+    fn socket(&mut self, socket: &str) {
+        let controls = dangers::items("control_sockets").iter().any(|part| socket.contains(part.as_str()));
+        let level = if controls || socket.contains('$') { RiskLevel::High } else { RiskLevel::Medium };
+        let act = Act::new("call", "local_service", Resource::System, Operation::Execute, 0.7).named_by(socket);
+        self.routes.push(act.at_risk(level));
     }
 
     /// Reads a flag without a value.
@@ -114,6 +153,8 @@ impl<'w> Call<'w> {
             self.method = Some(argument);
         } else if self.addresses.is_empty() {
             self.address(argument);
+        } else if argument.split_once(':').is_some_and(|(name, value)| !name.contains('=') && !value.starts_with('=')) {
+            self.headers.push(argument);
         } else if argument.contains(['=', '@']) && !argument.contains("==") {
             self.implied = self.implied.or(Some("POST"));
             self.datum(argument);

@@ -11,8 +11,9 @@ use rulekeep_types::{
     MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind, json_depth,
 };
 
+use super::super::query::{self, Query, Taker};
 use super::super::tools::{Key, Known, Part, Role, Through, own_part, tools};
-use super::super::{dangers, driver, english, graphql, shell, tool_name};
+use super::super::{dangers, driver, english, graphql, name, shell, tool_name};
 use super::inspect::method_in;
 use super::json::{Field, Json, values};
 use super::shape::{self, Call};
@@ -25,6 +26,20 @@ pub(super) enum Switched {
     Something,
     /// The subject of the tool itself: `configure_logging(enabled=false)`.
     Tool,
+}
+
+/// What single values say that counts together with the rest of the call.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent notes, each set by any value")]
+pub(super) struct Noted {
+    /// A switch is set to true.
+    pub is_on: bool,
+    /// A lock is opened or an alarm switched off.
+    pub opens: bool,
+    /// A lock, an alarm or the like is named.
+    pub bars: bool,
+    /// A text claims an approval.
+    pub claims: bool,
 }
 
 /// Reads the arguments of a call.
@@ -42,6 +57,11 @@ pub(super) struct Arguments<'r, 'l> {
     /// The conjunction of all `dry_run` arguments.
     dry_run: Option<bool>,
     pub(super) switched_off: Switched,
+    pub(super) noted: Noted,
+    /// Whether an agent or a terminal is addressed.
+    pub(super) to_runner: bool,
+    /// The number of amounts that calls before this one name.
+    pub(super) first_amount: usize,
 }
 
 impl<'r, 'l> Arguments<'r, 'l> {
@@ -52,6 +72,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         trials: Vec<&'l [Box<str>]>,
     ) -> Self {
         let &Named { through, known, program: name, .. } = named;
+        let first_amount = reader.reading.facts.amounts.len();
         Self {
             reader,
             act,
@@ -63,6 +84,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
             is_lone: false,
             dry_run: None,
             switched_off: Switched::Nothing,
+            noted: Noted::default(),
+            to_runner: false,
+            first_amount,
         }
     }
 
@@ -80,6 +104,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             self.value("", value);
         }
         if !call.beside.is_empty() {
+            self.addressed(call.beside.iter().copied());
             self.opens_to_write(call.beside.iter().copied());
             self.requests(call.beside.iter().copied());
             self.joined(call.beside.iter().copied());
@@ -96,6 +121,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
         if self.switched_off != Switched::Nothing && (changes(self.act.operation) || self.act.is_unknown()) {
             self.control(call);
         }
+        self.together(call);
+        self.whole_amount(call);
         self.is_told
     }
 
@@ -112,6 +139,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn fields(&mut self, fields: &[Field<'_>]) {
+        self.addressed(fields.iter());
         self.opens_to_write(fields.iter());
         self.requests(fields.iter());
         self.joined(fields.iter());
@@ -134,6 +162,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
             _ => false,
         };
         self.bound(key, value);
+        if query::is_hostile_operator(key) {
+            self.open_query(key);
+        }
         if let (Json::Fields(inner), Some(Role::Amount)) = (value, tools().role(key)) {
             return self.amount_in(inner);
         }
@@ -224,7 +255,12 @@ impl<'r, 'l> Arguments<'r, 'l> {
         if matches!(role, None | Some(Role::Path | Role::Idle)) {
             self.joined_list(items);
         }
+        self.cleared(key, items);
         for item in items {
+            if let Json::Fields(fields) = item {
+                let stage = fields.iter().find(|(key, _)| key.starts_with('$') && !query::is_calm_stage(key));
+                stage.filter(|_| query::is_key(key)).into_iter().for_each(|(stage, _)| self.open_query(stage));
+            }
             match item {
                 Json::Fields(fields) if is_call(fields) => {
                     for call in &shape::calls(item) {
@@ -249,6 +285,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             }
             Some(Role::Force | Role::Bulk | Role::Public | Role::DryRun) => self.flag(key, value != 0.0),
             None if value == 0.0 => self.switch_off(key),
+            None if (value - 1.0).abs() < f64::EPSILON => self.counted_on(key),
             _ => {}
         }
     }
@@ -262,6 +299,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn flag(&mut self, key: &str, flag: bool) {
+        self.noted.is_on |= flag;
         match (tools().role(key), flag) {
             (Some(Role::Force), true) => {
                 if (self.act.operation, self.act.resource) == (Operation::Write, Resource::Code) {
@@ -269,34 +307,23 @@ impl<'r, 'l> Arguments<'r, 'l> {
                     self.act.risk = self.act.risk.max(Some(RiskLevel::High));
                 }
                 self.sign(Sign::Force, key);
-                if self.act.operation == Operation::Read {
+                if self.act.operation == Operation::Read || tools().name_word("carries", &self.act.verb) {
                     self.switched_on(key);
                 }
             }
-            (Some(Role::Bulk), true) => self.sign(Sign::Bulk, key),
+            (Some(Role::Bulk), true) => {
+                self.sign(Sign::Bulk, key);
+                self.switched_on(key);
+            }
             (Some(Role::Public), true) => self.opened(key),
             (Some(Role::DryRun), flag) => {
                 // Under a name that the tool does not know, it requests nothing.
                 let is_meant = self.trials.iter().all(|known| known.iter().any(|known| **known == *key));
                 self.dry_run = Some(self.dry_run.unwrap_or(true) && flag && is_meant);
             }
-            (None, true) => self.switched_on(key),
+            (_, true) => self.switched_on(key),
             (_, false) if tools().value("closes", key) => self.opened(key),
             (_, false) => self.switch_off(key),
-            _ => {}
-        }
-    }
-
-    /// Reads a switch that is named after an act: `purge`, `refund`, `deleted`.
-    fn switched_on(&mut self, key: &str) {
-        let ends = |operation| matches!(operation, Operation::Delete | Operation::Transfer | Operation::Admin);
-        let lower = key.to_ascii_lowercase();
-        for word in lower.split(['_', '-', '.']) {
-            let Some((verb, operation)) = self.reader.lexicon.danger(word) else { continue };
-            if ends(operation) {
-                let act = Act::new(&verb, &self.act.noun, self.act.resource, operation, 0.7);
-                return self.reader.reading.push(act.told_by(key));
-            }
         }
     }
 
@@ -316,7 +343,22 @@ impl<'r, 'l> Arguments<'r, 'l> {
             role => role,
         };
         self.patch(text);
+        self.note_value(role, text);
+        self.directed(key, text);
+        self.binned(key, text);
+        self.unbounded_id(key, text);
+        self.permitted(key, text);
+        if tools().value("yes", text) && tools().value("switches", key) {
+            self.noted.is_on = true;
+        }
+        if !matches!(role, Some(Role::Query | Role::Sql)) && query::is_key(key) {
+            self.language(key, text);
+        }
+        if let Some(segment) = query::acting_segment(text).filter(|_| self.act.operation == Operation::Read) {
+            self.open_query(segment);
+        }
         match role {
+            Some(Role::Query | Role::Sql) if self.language(key, text) => {}
             Some(Role::Query) => self.query(text),
             Some(Role::Sql) => self.sql(text),
             Some(Role::Command) => self.command_or_verb(text),
@@ -336,10 +378,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
                     None => {}
                 },
             },
-            // Text typed into a machine may be a command.
-            Some(Role::Content) if self.through == Some(Through::Verb) && self.act.operation == Operation::Execute => {
-                self.hidden_command(text);
-            }
+            // Text typed into a machine may be a command, and text for an agent a request.
+            Some(Role::Content) => self.for_runner(text),
             Some(Role::Count) => match text.trim().parse::<f64>() {
                 Ok(value) => self.number(key, value),
                 Err(_) if tools().value("everything", text) => self.sign(Sign::Bulk, text),
@@ -358,12 +398,17 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 self.reader.reading.absorb(english::read(text, self.reader.lexicon));
                 self.is_told = self.act.resource != Resource::Task;
             }
+            None if matches!(&*text.trim().to_ascii_lowercase(), "true" | "yes") => self.flag(key, true),
             Some(Role::Url | Role::Path | Role::Nested | Role::Environment | Role::Visibility) | None => {
+                if role.is_none() && !tools().keys(key).has(Key::Callback) {
+                    self.stated(text);
+                    self.run_by_name(text);
+                }
                 self.place(key, role, text);
             }
             _ => {}
         }
-        if matches!(role, None | Some(Role::Path | Role::Idle | Role::Url)) && tools().value("off", text) {
+        if matches!(role, None | Some(Role::Path | Role::Idle | Role::Url)) && effects::is_off(text) {
             self.switch_off(key);
         }
         self.inspect(key, text, role);
@@ -451,6 +496,34 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
     }
 
+    /// Reads a statement of a query language that no reader parses. Returns whether the text was judged as one.
+    fn language(&mut self, key: &str, text: &str) -> bool {
+        let name_words = self.name.map(name::words).unwrap_or_default();
+        let is_named = query::is_language(key) || name_words.iter().any(|word| query::is_language(word));
+        let searches = tools().name_word("searches", &self.act.verb);
+        let is_query = matches!(tools().role(key), Some(Role::Query | Role::Sql));
+        let taker = match () {
+            () if !is_named && !is_query => return false,
+            () if is_named && !searches => Taker::Language,
+            () if is_named => Taker::Engine,
+            // SQL and GraphQL have readers of their own.
+            () if self.through == Some(Through::Sql) || graphql::is_document(text) => return false,
+            () if driver::sql(text, self.reader.lexicon).is_some() => return false,
+            () if self.act.resource == Resource::Database && !searches => Taker::Language,
+            () => Taker::Search,
+        };
+        if query::judge(text, taker) == Query::Open {
+            self.open_query(text);
+        }
+        is_named
+    }
+
+    /// Adds a statement that may change something.
+    fn open_query(&mut self, found: &str) {
+        let run = Act::new("run", "query", Resource::Database, Operation::Execute, 0.6).told_by(found);
+        self.reader.reading.push(run.at_risk(RiskLevel::High).marked(Sign::Unclear));
+    }
+
     fn sql(&mut self, text: &str) {
         self.reader.reading.absorb(driver::statement(text, self.reader.lexicon));
         self.is_told |= self.through == Some(Through::Sql);
@@ -465,15 +538,11 @@ impl<'r, 'l> Arguments<'r, 'l> {
     fn program(&self) -> Option<&'r str> {
         let name = self.name?;
         let own = own_part(name).unwrap_or(name);
-        if let [program, ..] = dangers::parts("tool_programs", own) {
+        let database = || name::words(own).iter().find_map(|word| dangers::parts("tool_programs", word).first());
+        if let Some(program) = dangers::parts("tool_programs", own).first().or_else(database) {
             return Some(program);
         }
         Some(own).filter(|own| self.reader.lexicon.programs.knows(own))
-    }
-
-    /// Returns whether the tool passes its command to a program with another name.
-    fn stands_for_program(&self) -> bool {
-        self.name.is_some_and(|name| !dangers::parts("tool_programs", own_part(name).unwrap_or(name)).is_empty())
     }
 
     fn command(&mut self, line: &str) {
@@ -491,7 +560,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         match self.through {
             Some(Through::Verb) => self.known_verb(text),
             Some(Through::Command) => self.command(text),
-            _ if is_word && self.stands_for_program() => self.command(text),
+            _ if is_word && !is_program && self.program().is_some() => self.command(text),
             _ if is_word && !is_program && !self.act.is_unknown() => self.doing("action", text),
             _ => self.command(text),
         }
@@ -562,7 +631,7 @@ pub(super) fn push_word(line: &mut String, word: &str) {
     }
 }
 
-fn is_production(text: &str) -> bool {
+pub(super) fn is_production(text: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric()).any(|word| tools().value("production", word))
 }
 

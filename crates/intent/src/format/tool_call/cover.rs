@@ -4,7 +4,6 @@
 use rulekeep_types::facts::{Cause, Kind, Kinds, Open, Operand, Role as Part, host_of};
 use rulekeep_types::{Operation, Resource, TargetKind};
 
-use crate::language::{self, classify};
 use crate::reading::{Act, Reading, add_open};
 use crate::target;
 
@@ -47,18 +46,17 @@ impl Cover<'_> {
                 }
             }
             Json::List(items) => {
-                let is_several = items.len() > 1 && role == Some(Role::Recipient);
-                if is_several && self.act.operation == Operation::Transfer {
-                    // Each of them is paid, or all together.
-                    self.open(Cause::Text, Kinds::of(&[Kind::Amount]), key);
-                }
                 self.joined(role, items);
                 if role != Some(Role::Command) && !(tools().nests(key) && !shape::calls(value).is_empty()) {
                     items.iter().for_each(|item| self.value(key, item));
                 }
             }
             Json::Bool(true) => self.flag(key, role),
-            Json::Number(number) => self.number(key, role, *number),
+            // "recipient_ids": the records say who they are.
+            Json::Number(_) if self.sends() && is_recipient(key) => {
+                self.open(Cause::Text, Kinds::of(&[Kind::Recipient]), key);
+            }
+            Json::Number(_) => {}
             Json::Text(text) => self.text(key, role, text),
         }
     }
@@ -69,19 +67,6 @@ impl Cover<'_> {
             Some(Role::Bulk | Role::Public | Role::Recipient) => self.open(Cause::Text, Kinds::OPERANDS, key),
             _ if names(key, &["all", "every", "everyone", "everybody"]) => self.open(Cause::Text, Kinds::OPERANDS, key),
             _ => self.open(Cause::Execution, Kinds::OPERANDS, key),
-        }
-    }
-
-    fn number(&mut self, key: &str, role: Option<Role>, number: f64) {
-        let is_paid = self.act.operation == Operation::Transfer;
-        match role {
-            Some(Role::Amount) => {}
-            // "recipient_ids": the records say who they are.
-            _ if self.sends() && is_recipient(key) => self.open(Cause::Text, Kinds::of(&[Kind::Recipient]), key),
-            Some(Role::Count) | None if is_paid && number != 0.0 && number != 1.0 => {
-                self.open(Cause::Text, Kinds::of(&[Kind::Amount]), key);
-            }
-            _ => {}
         }
     }
 
@@ -112,11 +97,6 @@ impl Cover<'_> {
                 self.open(Cause::Execution, Kinds::OPERANDS, key);
                 self.leftover(text);
             }
-            Some(Role::Amount) => {
-                if trimmed.parse::<f64>().is_err() && !matches!(classify(trimmed), Some(language::Kind::Number(_))) {
-                    self.open(Cause::Text, Kinds::of(&[Kind::Amount]), key);
-                }
-            }
             Some(Role::Idle | Role::Visibility | Role::Environment) if self.sends() && is_recipient(key) => {
                 self.open(Cause::Text, Kinds::of(&[Kind::Recipient]), key);
             }
@@ -127,7 +107,8 @@ impl Cover<'_> {
                 }
             }
             Some(
-                Role::Content
+                Role::Amount
+                | Role::Content
                 | Role::Query
                 | Role::Command
                 | Role::Script

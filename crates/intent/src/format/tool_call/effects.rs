@@ -93,6 +93,12 @@ impl Arguments<'_, '_> {
         if matches!(self.through, Some(Through::Http)) && tools().is_http_method(text) {
             return;
         }
+        // The means of a payment, and the state that a listing filters by.
+        let is_means = self.act.operation == Operation::Transfer && tools().role(key) == Some(Role::Method);
+        let is_filter = self.act.operation == Operation::Read && matches!(key, "state" | "status" | "type");
+        if is_means || is_filter && tools().effect(text).is_none() {
+            return;
+        }
         let words = name::words(text);
         let mut other = match text.to_ascii_uppercase().as_str() {
             "GET" | "HEAD" | "OPTIONS" => return,
@@ -100,7 +106,7 @@ impl Arguments<'_, '_> {
             "PUT" | "PATCH" if key.contains("method") => Act::new("put", "url", Resource::Web, Operation::Write, 0.7),
             _ => match self.verb(&words) {
                 Some(other) => other,
-                None => return,
+                None => return self.set_to(&words, text),
             },
         };
         other = other.told_by(text);
@@ -115,7 +121,7 @@ impl Arguments<'_, '_> {
         if other.operation == Operation::Read {
             return;
         }
-        if tools().value("off", text) {
+        if is_off(text) {
             self.switch_off(key);
         }
         self.reader.reading.push(other);
@@ -306,10 +312,7 @@ impl Arguments<'_, '_> {
         for value in &call.arguments {
             gather(value, &mut line);
         }
-        for (key, value) in &call.beside {
-            push_words(key, &mut line);
-            gather(value, &mut line);
-        }
+        call.beside.iter().for_each(|field| gather_field(field, &mut line));
         let tokens = tokenise(&line, &line, self.reader.lexicon);
         if let Some(token) = tokens.iter().find(|token| is_control(token)) {
             let disable = Act::new("disable", "security_control", Resource::Permission, Operation::Admin, 0.7);
@@ -317,6 +320,13 @@ impl Arguments<'_, '_> {
             self.reader.reading.push(disable);
         }
     }
+}
+
+/// Returns whether a value switches off: `false`, `turn_off`.
+pub(super) fn is_off(text: &str) -> bool {
+    let ends =
+        || name::words(text).last().is_some_and(|last| matches!(last.as_str(), "off" | "disable" | "deactivate"));
+    tools().value("off", text) || text.len() <= LONGEST_VERB && !text.contains(' ') && ends()
 }
 
 /// Returns whether a filter is empty, or matches everything.
@@ -365,13 +375,25 @@ fn is_control(token: &Token<'_>) -> bool {
     token.cue == Some(Sign::Control) || token.word.split(' ').any(|word| tools().value("controls", word))
 }
 
+/// Collects the words of a key, and those of its value unless it is content: a title about a control sets none.
+fn gather_field((key, value): &Field<'_>, line: &mut String) {
+    push_words(key, line);
+    if value.as_text().is_none() || tools().role(key) != Some(Role::Content) {
+        gather(value, line);
+    }
+}
+
+/// Collects the words of a call: its names, keys and short values.
+pub(super) fn gather_call(call: &Call<'_>, line: &mut String) {
+    call.names.iter().for_each(|name| push_words(name, line));
+    call.arguments.iter().for_each(|value| gather(value, line));
+    call.beside.iter().for_each(|field| gather_field(field, line));
+}
+
 /// Collects the words of keys and short values.
 fn gather(value: &Json<'_>, line: &mut String) {
     match value {
-        Json::Fields(fields) => fields.iter().for_each(|(key, value)| {
-            push_words(key, line);
-            gather(value, line);
-        }),
+        Json::Fields(fields) => fields.iter().for_each(|field| gather_field(field, line)),
         Json::List(items) => items.iter().for_each(|item| gather(item, line)),
         // Arguments in a string have been unpacked, so their depth is known.
         Json::Text(text)

@@ -36,7 +36,12 @@ impl Arguments<'_, '_> {
             self.reader.reading.facts.note_unread(UnreadKind::Argument, text);
         }
         let is_shown = role == Some(Role::Code) && self.act.resource == Resource::Code && !changes(self.act.operation);
-        if !is_shown && (dangers::calls_code(text) || is_live_template(text) || is_script_address(trimmed)) {
+        if !is_shown
+            && (dangers::calls_code(text)
+                || is_live_template(text)
+                || is_script_address(trimmed)
+                || is_frozen_object(trimmed))
+        {
             self.reader.reading.push(Act::unseen_code().told_by(text));
         }
         if !matches!(role, None | Some(Role::Path | Role::Url | Role::Nested | Role::Environment | Role::Visibility)) {
@@ -287,6 +292,11 @@ fn is_script_address(text: &str) -> bool {
     SCRIPT_SCHEMES.iter().any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
+/// Returns whether a text is an object whose loading runs code: a pickle or a serialized Java object.
+fn is_frozen_object(text: &str) -> bool {
+    FROZEN.iter().any(|start| text.starts_with(start))
+}
+
 /// Returns whether a template calls something or accesses private members, instead of naming a value.
 fn is_live_template(text: &str) -> bool {
     if !text.bytes().any(|byte| matches!(byte, b'{' | b'<')) {
@@ -301,6 +311,8 @@ fn is_live_template(text: &str) -> bool {
     })
 }
 
+/// Starts of pickles and of serialized Java objects, in base64 and in hexadecimal.
+const FROZEN: &[&str] = &["gASV", "gAN", "rO0AB", "aced0005"];
 /// Schemes of addresses that are a script or a page of their own.
 const SCRIPT_SCHEMES: &[&str] = &["javascript:", "vbscript:", "data:text/html", "data:application"];
 /// Maximum length of an argument that is inspected, in bytes.

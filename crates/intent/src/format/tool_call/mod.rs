@@ -7,6 +7,8 @@
 //! | `shape.rs` | finds the calls in a message |
 //! | `expression.rs` | calls written as expressions |
 //! | `arguments.rs` | the effect of a call's arguments |
+//! | `deeds.rs` | the acts that words of keys, flags, values and names state |
+//! | `money.rs` | the amount of a payment as a whole |
 //! | `inspect.rs` | the content of strings, and of several strings together |
 //! | `effects.rs` | the effect of single arguments: permissions, links, verbs, places, controls |
 //!
@@ -15,10 +17,12 @@
 
 mod arguments;
 mod cover;
+mod deeds;
 mod effects;
 mod expression;
 mod inspect;
 mod json;
+mod money;
 mod shape;
 
 use crate::lexicon::Lexicon;
@@ -237,7 +241,8 @@ impl<'l> Reader<'l> {
                 all.known = all.known.or(Some(known));
                 continue;
             }
-            let acts = tool_name::acts_of_called(name, self.lexicon);
+            let mut acts = tool_name::acts_of_called(name, self.lexicon);
+            deeds::beyond_name(name, &mut acts);
             if acts.is_empty() {
                 all.acts.push(Act::unknown().told_by(name));
             }
