@@ -1,7 +1,7 @@
 //! The files that a command names: secrets that it reads, and files that a redirection writes, whatever the program
 //! is.
 
-use crate::format::{dangers, place};
+use crate::format::{access, dangers, place};
 use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
@@ -16,9 +16,12 @@ impl Shell<'_, '_> {
         super::tests::count(arguments.texts.len());
         self.note_secrets(name, arguments.texts);
         let handles_keys = dangers::holds("key_handlers", name);
+        // What `cp` names last is written.
+        let is_operand = |text: &&str| !text.starts_with('-');
+        let written = arguments.texts.iter().rposition(is_operand).filter(|_| dangers::holds("writes_last", name));
         let mut is_key = false;
-        for argument in arguments.texts {
-            if !handles_keys && !is_key {
+        for (place, argument) in arguments.texts.iter().enumerate() {
+            if !handles_keys && !is_key && written != Some(place) {
                 self.file(argument);
             }
             is_key = dangers::holds("key_flags", argument);
@@ -48,13 +51,8 @@ impl Shell<'_, '_> {
             self.reading.push(act.at_risk(RiskLevel::Critical).told_by(">").named_by(text));
             return;
         }
-        self.governing_write(text);
-        if place::is_system(text) {
-            self.system_write(text);
-        } else if let Some(level) = place::runs_later(text) {
-            let act = Act::new("write", "hook", Resource::Config, Operation::Write, 0.8);
-            self.reading.push(act.at_risk(level).named_by(text));
-        }
+        self.in_governing_folder(text);
+        self.reading.extend(access::written(text));
         let is_config = path.starts_with("/etc/") || place::is_system(&path) && !path.starts_with('/');
         let mut act = Act::new("write", "file", Resource::File, Operation::Write, 0.9);
         if is_config {
@@ -68,10 +66,9 @@ impl Shell<'_, '_> {
     }
 
     pub(super) fn file(&mut self, path: &str) {
-        if place::is_secret(path) {
+        if let Some(act) = access::read(path) {
             self.reads_secret = true;
-            let act = Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8);
-            self.reading.push(act.at_risk(RiskLevel::High).named_by(path));
+            self.reading.push(act);
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::reading::{Act, Format, Reading};
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use super::{dangers, guard, place};
+use super::{access, dangers, place};
 use lexer::Script;
 use word::Word;
 
@@ -199,13 +199,9 @@ impl<'l, 'r> Shell<'l, 'r> {
             }
         }
         self.note_written(script, place);
-        for text in &command.texts {
-            if let Some(target) = guard::patched(&text.text) {
-                self.governing_write(target);
-            }
-        }
-        for target in command.doubtful.iter().filter(|target| place::is_system(target)) {
-            self.system_write(target);
+        self.patches(script, place, program.texts);
+        for target in &command.doubtful {
+            self.reading.extend(access::changed(target));
         }
         for source in &command.reads {
             self.file(&source.text);

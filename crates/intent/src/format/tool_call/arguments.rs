@@ -11,8 +11,9 @@ use rulekeep_types::{
     MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind, json_depth,
 };
 
-use super::super::tools::{Key, Known, Part, Role, Through, own_part, tools};
-use super::super::{dangers, driver, english, graphql, shell, tool_name};
+use super::super::hosts::{Known, Through};
+use super::super::tools::{Key, Part, Role, own_part, tools};
+use super::super::{dangers, driver, graphql, patch, shell, tool_name};
 use super::inspect::method_in;
 use super::json::{Field, Json, values};
 use super::shape::{self, Call};
@@ -32,16 +33,18 @@ pub(super) struct Arguments<'r, 'l> {
     pub(super) reader: &'r mut Reader<'l>,
     pub(super) act: &'r mut Act,
     pub(super) through: Option<Through>,
-    known: Option<&'static Known>,
+    pub(super) known: Option<&'static Known>,
     trials: Vec<&'l [Box<str>]>,
     pub(super) name: Option<&'r str>,
     /// Whether the argument that determines what the tool does has been read.
-    is_told: bool,
+    pub(super) is_told: bool,
     /// Whether the call has a single argument.
     is_lone: bool,
     /// The conjunction of all `dry_run` arguments.
     dry_run: Option<bool>,
     pub(super) switched_off: Switched,
+    /// The verb of the call only reads.
+    pub(super) looks: bool,
 }
 
 impl<'r, 'l> Arguments<'r, 'l> {
@@ -63,6 +66,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             is_lone: false,
             dry_run: None,
             switched_off: Switched::Nothing,
+            looks: false,
         }
     }
 
@@ -80,6 +84,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             self.value("", value);
         }
         if !call.beside.is_empty() {
+            call.beside.iter().for_each(|field| self.note_verb(std::slice::from_ref(*field)));
             self.opens_to_write(call.beside.iter().copied());
             self.requests(call.beside.iter().copied());
             self.joined(call.beside.iter().copied());
@@ -112,6 +117,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn fields(&mut self, fields: &[Field<'_>]) {
+        self.note_verb(fields);
         self.opens_to_write(fields.iter());
         self.requests(fields.iter());
         self.joined(fields.iter());
@@ -121,6 +127,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn field(&mut self, (key, value): &Field<'_>) {
+        if let Some(role) = self.known.and_then(|known| known.argument(key)) {
+            return self.by_row(role, key, value);
+        }
         // Variables that make a started program run another one.
         let is_variable = key.len() > 2 && key.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
         if is_variable && shell::is_hostile_variable(key) {
@@ -315,7 +324,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
             None if key.is_empty() => return self.bare(text),
             role => role,
         };
-        self.patch(text);
+        if (changes(self.act.operation) || self.act.is_unknown()) && patch::is_patch(text) {
+            return self.patch(text);
+        }
         match role {
             Some(Role::Query) => self.query(text),
             Some(Role::Sql) => self.sql(text),
@@ -354,10 +365,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Role::Doing | Role::Method) => self.doing(key, text),
             Some(Role::Secret) => self.stores_secret(key),
             Some(Role::Nested) if text.trim_start().starts_with(['{', '[']) => self.unpack(text),
-            Some(Role::Request) if self.through == Some(Through::Request) => {
-                self.reader.reading.absorb(english::read(text, self.reader.lexicon));
-                self.is_told = self.act.resource != Resource::Task;
-            }
+            Some(Role::Request) if self.through == Some(Through::Request) => self.order(text),
             Some(Role::Url | Role::Path | Role::Nested | Role::Environment | Role::Visibility) | None => {
                 self.place(key, role, text);
             }
@@ -379,10 +387,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Through::Command) => self.command(text),
             Some(Through::Sql) => self.sql(text),
             Some(Through::Code) => self.code(),
-            Some(Through::Request) => {
-                self.reader.reading.absorb(english::read(text, self.reader.lexicon));
-                self.is_told = self.act.resource != Resource::Task;
-            }
+            Some(Through::Request) => self.order(text),
+            _ if patch::is_patch(text) => self.patch(text),
             _ => {
                 self.place("", None, text);
                 self.inspect("", text, None);
@@ -456,7 +462,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.is_told |= self.through == Some(Through::Sql);
     }
 
-    fn code(&mut self) {
+    pub(super) fn code(&mut self) {
         self.reader.reading.push(Act::unseen_code());
         self.is_told |= self.through == Some(Through::Code);
     }
@@ -476,7 +482,10 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.name.is_some_and(|name| !dangers::parts("tool_programs", own_part(name).unwrap_or(name)).is_empty())
     }
 
-    fn command(&mut self, line: &str) {
+    pub(super) fn command(&mut self, line: &str) {
+        if patch::is_patch(line) {
+            return self.patch(line);
+        }
         let first = line.split_whitespace().next().unwrap_or("");
         let of_program = self.program().filter(|_| !self.reader.lexicon.programs.knows(first));
         let line = of_program.map_or(Cow::Borrowed(line), |program| Cow::Owned(format!("{program} {line}")));
