@@ -215,7 +215,8 @@ impl Hearing<'_> {
         // A text about a removal removes nothing.
         let removes =
             |needed: &Capability| needed.as_str().ends_with(":delete") || needed.as_str().ends_with(":execute");
-        if contains && !needed.iter().any(removes) {
+        let is_command = parsed.intent.facts().formats.iter().any(|format| format == "shell");
+        if contains && !is_command && !needed.iter().any(removes) {
             return Ok(None);
         }
         let intent = Intent::new(self.agent, "change_governance", RiskLevel::Critical, ["permission:admin"])?

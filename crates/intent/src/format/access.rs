@@ -3,7 +3,7 @@
 
 use crate::reading::{Act, Reading};
 use crate::sign::Sign;
-use rulekeep_types::{Operation, Resource, RiskLevel, TargetRole};
+use rulekeep_types::{Operation, Resource, RiskLevel, TargetRole, UnreadKind};
 
 use super::{guard, patch, place};
 
@@ -61,6 +61,10 @@ pub(super) fn patch(text: &str, reading: &mut Reading) -> bool {
     let changes = patch::changes(text);
     for change in &changes {
         reading.facts.note_literal_path(TargetRole::Write, change.path);
+        if change.path.contains('\\') {
+            // Git writes some characters of a quoted name as escapes.
+            reading.facts.note_unread(UnreadKind::Target, change.path);
+        }
         let acts = if change.removes { changed(change.path) } else { written(change.path) };
         // The folder in which a patch is applied is unknown: `patch -d /`.
         let is_rooted = acts.is_empty() && place::is_rooted(change.path);

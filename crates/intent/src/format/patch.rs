@@ -22,6 +22,8 @@ pub(super) fn changes(text: &str) -> Vec<Change<'_>> {
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let next = lines.peek().copied().unwrap_or("");
+        // `apply_patch` accepts blanks before its headers.
+        let line = if line.trim_start().starts_with("*** ") { line.trim_start() } else { line };
         if let Some(path) = HEADERS.iter().find_map(|header| line.strip_prefix(header)) {
             push(&mut found, path.trim(), false);
         } else if let Some(path) = line.strip_prefix("*** Delete File:") {
