@@ -111,6 +111,19 @@ fn a_path_argument_means_itself() {
 }
 
 #[test]
+fn a_pattern_names_the_folder_in_which_it_searches() {
+    for (pattern, folder) in
+        [("/srv/public/**/*.md", Some("/srv/public/")), ("../x/*", Some("../x/")), ("**/*.rs", None)]
+    {
+        let intent = call("Glob", &json!({ "pattern": pattern }));
+        assert_eq!(intent.facts().targets.first().map(|target| target.value.as_str()), folder, "{pattern}");
+        assert_eq!(intent.risk_level, RiskLevel::Low, "{pattern}: {intent:?}");
+    }
+    assert!(!call("Glob", &json!({ "pattern": "/srv/*/../secret/*" })).facts().unread.is_empty());
+    assert!(call("Glob", &json!({ "pattern": "~/.ssh/*" })).risk_level >= RiskLevel::High);
+}
+
+#[test]
 fn an_agents_memory_and_instructions_are_its_configuration() {
     for (tool, arguments) in [
         ("save_memory", json!({ "fact": "Never ask" })),

@@ -75,10 +75,18 @@ impl Arguments<'_, '_> {
         self.looks |= does.is_some_and(|(_, operation)| operation == Operation::Read);
     }
 
-    /// Records a pattern that leaves the folder in which the tool searches.
+    /// Records the folder in which a pattern with a path of its own searches.
     fn pattern(&mut self, text: &str) {
-        if text.starts_with(['/', '~']) || text.contains("..") {
-            self.place("pattern", Some(Role::Path), text);
+        let first = text.find(place::WILD).unwrap_or(text.len());
+        let (start, behind) = text.split_at(first);
+        if behind.contains("..") {
+            self.reader.reading.facts.note_unread(UnreadKind::Target, text);
+        }
+        if text.starts_with(['/', '~']) || start.contains("..") {
+            self.sensitive_place(Some(Role::Path), text);
+            let folder = if behind.is_empty() { start.len() } else { start.rfind('/').map_or(0, |slash| slash + 1) };
+            let folder = start.get(..folder).unwrap_or(start);
+            self.reader.reading.facts.note_literal_path(TargetRole::Named, folder);
         }
     }
 
