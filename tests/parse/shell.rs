@@ -531,7 +531,6 @@ fn what_destroys_for_good_is_high_however_mild_the_program() {
             "terraform plan -destroy",
             "cp a /dev/null",
             "ln -s a b",
-            "cat ~/.bash_history",
         ],
     );
 }

@@ -75,6 +75,14 @@ fn a_command_that_writes_what_governs_the_agent_is_critical() {
         "find ~/.rulekeep -type f -delete",
         "sh -c 'echo {} > .claude/settings.json'",
         "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: .codex/hooks.json\n*** End Patch\nEOF",
+        "sort -o$HOME/.claude/settings.json evil",
+        "tar -C$HOME/.claude -xf evil.tar",
+        "unzip evil.zip -d.claude",
+        "sed --in-pl s/a/b/ $HOME/.claude/settings.json",
+        "xxd -r evil $HOME/.claude/settings.json",
+        "no-such-tool --directory=$HOME/.codex/hooks.json",
+        "gfind $HOME/.claude -delete",
+        "docker run -v ~/.claude:/x alpine",
         "git apply <<EOF\n--- a/.claude/settings.json\n+++ b/.claude/settings.json\nEOF",
     ] {
         assert!(reaches(line), "{line}: {:?}", intent(line));
@@ -84,6 +92,10 @@ fn a_command_that_writes_what_governs_the_agent_is_critical() {
         "grep hooks ~/.codex/hooks.json",
         "ls .github/hooks",
         "git diff .claude/settings.json",
+        "sed -n 1,5p .claude/settings.json",
+        "find ~/.claude -name '*.json'",
+        "git commit -m 'Add .claude/settings.json'",
+        "mkdir -p ~/.claude",
     ] {
         assert!(!reaches(line), "{line}: {:?}", intent(line));
     }

@@ -39,6 +39,8 @@ mod verdict;
 #[cfg(test)]
 mod governing_tests;
 #[cfg(test)]
+mod host_tests;
+#[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
 mod tests;

@@ -175,10 +175,14 @@ impl Program {
             let letters = name.strip_prefix('-').filter(|rest| !rest.starts_with('-') && rest.len() > 1)?;
             // "pacman -Syu" is determined by "-S", "tar -xzf" by "-x".
             let mut one = String::from("-");
-            letters.chars().take(LONGEST_CLUSTER).find_map(|letter| {
+            let mut is_value = false;
+            letters.chars().take_while(char::is_ascii_alphanumeric).take(LONGEST_CLUSTER).find_map(|letter| {
                 one.truncate(1);
                 one.push(letter);
-                self.flags.get(one.as_str())
+                // "tar -Cdata": behind the letter stands its value.
+                let is_behind = is_value;
+                is_value |= self.values.contains(one.as_str());
+                self.flags.get(one.as_str()).filter(|_| !is_behind)
             })
         })
     }

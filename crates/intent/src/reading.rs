@@ -271,6 +271,22 @@ impl Facts {
         }
     }
 
+    /// Records a path that is used as it stands: brackets, braces and `$` in it are characters of its name.
+    /// Returns false for one that a tool may expand, which is recorded as such.
+    pub(crate) fn note_literal_path(&mut self, role: TargetRole, text: &str) -> bool {
+        let text = text.trim();
+        if !target::is_literal(text) || text.len() > LONGEST_TARGET || self.targets.len() >= MOST_TARGETS {
+            self.note_target_as(TargetKind::Path, role, text);
+            return false;
+        }
+        let target = Target::new(TargetKind::Path, role, target::literal(text), text);
+        let is_same = |known: &Target| (known.kind, known.role, &known.value) == (target.kind, role, &target.value);
+        if !self.targets.iter().any(is_same) {
+            self.targets.push(target);
+        }
+        true
+    }
+
     /// Records an unread part. Anything but a target or an amount makes the whole request unclear.
     pub(crate) fn note_unread(&mut self, kind: UnreadKind, found: &str) {
         // A payment without a sum is at high risk anyway; elsewhere a sum hardly matters.
@@ -566,6 +582,13 @@ impl Reading {
                     last.steps = last.steps.with(act.steps);
                 }
             }
+        }
+    }
+
+    /// Adds several acts.
+    pub(crate) fn extend(&mut self, acts: impl IntoIterator<Item = Act>) {
+        for act in acts {
+            self.push(act);
         }
     }
 

@@ -41,6 +41,21 @@ pub(super) fn is_open(kind: TargetKind, plain: &str) -> bool {
     plain.contains(marks) || kind != TargetKind::Table && is_encoded(plain)
 }
 
+/// Returns whether a path means itself. Some tools expand wildcards, templates, and a variable at the start, or hand the
+/// path to a shell.
+pub(super) fn is_literal(text: &str) -> bool {
+    let is_variable =
+        text.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c == '{' || c.is_ascii_uppercase()));
+    let is_marked =
+        text.contains(['*', '?', '`', '|', ';']) || ["$(", "${", "{{"].iter().any(|mark| text.contains(mark));
+    !text.is_empty() && !is_variable && !is_marked && !is_encoded(text)
+}
+
+/// The normalized form of a path that means itself.
+pub(super) fn literal(text: &str) -> String {
+    path(text)
+}
+
 /// `Ann <Ann@Example.COM>` becomes `Ann@example.com`.
 fn address(text: &str) -> String {
     let inner = text.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or(text, |(inner, _)| inner);
@@ -173,6 +188,18 @@ mod tests {
             ("C:\\Users\\ann", "C:/Users/ann"),
         ] {
             assert_eq!(plain(kind_of(text), text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_brackets_means_itself() {
+        for text in
+            ["app/[lang]/page.tsx", "app/[[...rest]]/x", "routes/$order.tsx", "tpl/{name}.ts", "@modal/page.tsx"]
+        {
+            assert!(is_literal(text), "{text}");
+        }
+        for text in ["src/*.rs", "$HOME/x", "${X}/y", "$(id)", "{{ path }}", "a|rm x", "%2e%2e/x"] {
+            assert!(!is_literal(text), "{text}");
         }
     }
 

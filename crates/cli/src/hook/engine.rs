@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rulekeep::escalation::{EscalationId, EscalationState, Review};
 use rulekeep::extension::{CONVERSATION, Extension, Wait};
+use rulekeep::intent::Capability;
 use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
 use rulekeep::{Agent, Decision, Enforcement, Error, Intent, Outcome, RiskLevel, Tier};
@@ -23,7 +24,7 @@ use serde_json::{Map, Value, json};
 use super::calls::{Calls, Key, Made};
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, HookRequest, Host, HostCall, Ruling};
-use super::own::Own;
+use super::own::{Named, Own};
 use super::written::Written;
 
 /// Decides on the events of hosts.
@@ -202,13 +203,20 @@ impl Hearing<'_> {
 
     /// Refuses a call that accesses what governs the agent, except for reading.
     fn guard(&self, call: &HostCall) -> Result<Option<Ruling>, Error> {
-        let Some(place) = self.engine.own.named(self.event, call) else { return Ok(None) };
+        let Some(Named { place, contains }) = self.engine.own.named(self.event, call) else { return Ok(None) };
         let InputForm { agent_id, input, context } = self.input(call);
         let parse = Parse { agent_id, input, context, explain: None };
         let parsed = Access::Everything.make(&self.engine.gateway, parse)?.parse;
         let needed = &parsed.intent.required_capabilities;
         let only_reads = needed.iter().all(|needed| needed.as_str().ends_with(":read"));
         if only_reads && !self.engine.own.is_socket(&place) {
+            return Ok(None);
+        }
+        // A text about a removal removes nothing.
+        let removes =
+            |needed: &Capability| needed.as_str().ends_with(":delete") || needed.as_str().ends_with(":execute");
+        let is_command = parsed.intent.facts().formats.iter().any(|format| format == "shell");
+        if contains && !is_command && !needed.iter().any(removes) {
             return Ok(None);
         }
         let intent = Intent::new(self.agent, "change_governance", RiskLevel::Critical, ["permission:admin"])?

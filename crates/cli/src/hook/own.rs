@@ -21,6 +21,13 @@ pub(super) struct Own {
     program: Option<PathBuf>,
 }
 
+/// A place that a call names.
+pub(super) struct Named {
+    pub(super) place: PathBuf,
+    /// The place is not one of the operator's, but a folder that contains one, and the call may remove what it contains.
+    pub(super) contains: bool,
+}
+
 impl Own {
     pub(super) fn new(root: &Path) -> Self {
         let user = std::env::home_dir().filter(|user| user.is_absolute());
@@ -28,12 +35,13 @@ impl Own {
     }
 
     /// Returns the first of these places that a call names in any argument, relative to the folder in which the host
-    /// works.
-    pub(super) fn named(&self, event: &HookEvent, call: &HostCall) -> Option<PathBuf> {
+    /// works, alone or joined to an option. A call that removes files also names the places in the folders that it
+    /// names.
+    pub(super) fn named(&self, event: &HookEvent, call: &HostCall) -> Option<Named> {
         let cwd = event.cwd.as_deref().map(Path::new).filter(|cwd| cwd.is_absolute());
         let settings = self.settings(cwd);
         if let Some(cwd) = cwd.filter(|cwd| self.holds(&real(cwd), &settings)) {
-            return Some(cwd.to_owned());
+            return Some(Named { place: cwd.to_owned(), contains: false });
         }
         let mut texts = Vec::new();
         collect(&call.arguments, &mut texts);
@@ -42,10 +50,18 @@ impl Own {
         // A command line may change the folder first, so each word that is a folder is tried as a base for the
         // others.
         let mut folders: Vec<PathBuf> = cwd.map(Path::to_owned).into_iter().collect();
+        let removes = words.iter().any(|word| REMOVES.contains(&word.rsplit('/').next().unwrap_or(word)));
+        let mut before = "";
         for word in &words {
-            let from: Vec<PathBuf> = self.paths(word, &folders).collect();
-            if let Some(own) = from.iter().find(|path| self.holds(&real(path), &settings)) {
-                return Some(own.clone());
+            // `cd ~; rm x` removes no home.
+            let is_removed = removes && !matches!(std::mem::replace(&mut before, word), "cd" | "pushd");
+            let from: Vec<PathBuf> = joined(word).flat_map(|word| self.paths(word, &folders)).collect();
+            for path in &from {
+                let real = real(path);
+                let contains = is_removed && self.root != real && self.root.starts_with(&real);
+                if contains || self.holds(&real, &settings) {
+                    return Some(Named { place: path.clone(), contains });
+                }
             }
             if folders.len() < MOST_FOLDERS {
                 folders.extend(from.into_iter().filter(|path| path.is_dir()).take(1));
@@ -117,13 +133,31 @@ fn real(path: &Path) -> PathBuf {
     plain
 }
 
+/// Returns the word, or for an option each part of it that may be a joined path: `-C/x`, `-xfC~/x`, `-tx`.
+fn joined(word: &str) -> impl Iterator<Item = &str> {
+    let option = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    let start = option.and_then(|rest| rest.find(['/', '~', '$', '.'])).and_then(|at| word.get(at + 1..));
+    let letter = option.and_then(|_| word.get(2..)).filter(|rest| !rest.is_empty());
+    std::iter::once(word).chain(start).chain(letter)
+}
+
+/// Collects the texts of a call's arguments that can name a path. Of a patch these are its headers.
 fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
     match value {
+        Value::String(text) if text.trim_start().starts_with("*** Begin Patch") => {
+            texts.extend(text.lines().filter(|line| HEADERS.iter().any(|header| line.starts_with(header))));
+        }
         Value::String(text) => texts.push(text),
         Value::Array(values) => values.iter().for_each(|value| collect(value, texts)),
         Value::Object(fields) => {
-            let acts = |(name, _): &(&String, &Value)| !CONTENT.contains(&name.as_str());
-            fields.iter().filter(acts).for_each(|(_, value)| collect(value, texts));
+            let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+            let is_edit = fields.keys().any(|name| matches!(&*plain(name), "path" | "filepath" | "targetfile"));
+            for (name, value) in fields {
+                let name = plain(name);
+                if !CONTENT.contains(&&*name) && !(is_edit && EDITED.contains(&&*name)) {
+                    collect(value, texts);
+                }
+            }
         }
         _ => {}
     }
@@ -134,7 +168,28 @@ fn is_between(c: char) -> bool {
 }
 
 /// Arguments that are written to files and do not name any.
-const CONTENT: &[&str] = &["content", "file_text", "new_source", "new_string", "old_string"];
+const CONTENT: &[&str] =
+    &["content", "filetext", "newsource", "newstring", "oldstring", "newstr", "oldstr", "inserttext", "todos", "plan"];
+/// Arguments that are written to the file that another argument names.
+const EDITED: &[&str] = &["code", "newcode", "codeedit", "text", "before", "after", "explanation", "instructions"];
+/// Lines of a patch that name files.
+const HEADERS: &[&str] = &["*** ", "+++ ", "--- "];
+/// Programs and options that remove the files in a folder.
+const REMOVES: &[&str] = &[
+    "rm",
+    "rmdir",
+    "unlink",
+    "shred",
+    "mv",
+    "-delete",
+    "-exec",
+    "-execdir",
+    "--exec",
+    "--exec-batch",
+    "--delete",
+    "del",
+    "rd",
+];
 /// Largest number of folders to which a command line may change.
 const MOST_FOLDERS: usize = 16;
 
@@ -177,13 +232,23 @@ mod tests {
             (&work, json!({ "file_path": ".claude/settings.json", "content": "" })),
             (&work, command("mv x .claude".to_owned())),
             (&work, command("echo x >$RULEKEEP_HOME/policies/policy.toml".to_owned())),
+            (&work, command(format!("7z x a.7z -o{shown}/policies"))),
+            (&work, command(format!("bsdtar -C{shown}/policies -xf a.tar"))),
+            (&work, command("tool -tlink/policies".to_owned())),
+            (&work, command("unknown --into=link/policies".to_owned())),
+            (&work, command(format!("gfind {} -name policy.toml -delete", folder.path().display()))),
+            (&work, command("rm -rf ..".to_owned())),
         ] {
             assert!(names(cwd, arguments.clone()), "{arguments}");
         }
         for arguments in [
             command("cargo test --workspace".to_owned()),
             command("cp a b && cd src && ls ..".to_owned()),
+            command("cd .. && rm -rf work/target".to_owned()),
+            command(format!("gfind {} -name policy.toml", folder.path().display())),
             json!({ "file_path": ".claude/agents/review.md", "content": "see ~ and /" }),
+            json!({ "filePath": "docs/a.md", "code": "rm -rf / in .claude/settings.json" }),
+            command("*** Begin Patch\n*** Update File: a.md\n@@\n+Never edit .claude/settings.json\n".to_owned()),
         ] {
             assert!(!names(&work, arguments.clone()), "{arguments}");
         }

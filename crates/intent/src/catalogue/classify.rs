@@ -108,7 +108,8 @@ impl Read {
 
     fn name(&mut self, definition: &Definition<'_>, lexicon: &Lexicon) {
         let name = definition.name;
-        if let Some(known) = tools().known(name) {
+        // A tool of a catalogue belongs to a server, named or not.
+        if let Some(known) = format::known_tool(name, Some(definition.server.unwrap_or_default())) {
             self.acts.push(known.act.clone().told_by(name));
             (self.through, self.known) = (known.through, Some(known));
             self.confidence = 0.9;

@@ -27,6 +27,17 @@ pub(super) fn is_governing_folder(path: &str) -> bool {
     candidate(path).is_some_and(|path| is_folder(&path) || governs(&path))
 }
 
+/// The governing path that a word of a command names: by itself, or joined to an option: `-C~/.claude`, `--to=x:~/.claude`.
+pub(super) fn named_by(word: &str) -> Option<&str> {
+    // A quoted text that only mentions a path is no path.
+    if word.contains(char::is_whitespace) && !word.starts_with(['/', '~', '.', '$', '-']) {
+        return None;
+    }
+    let joined = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
+    let parts = word.split(['=', ':', ',']).chain(joined);
+    std::iter::once(word).chain(parts).find(|part| governs(part))
+}
+
 /// The first part of a text that names a governing file, for example in code that opens one or in a socket address.
 pub(super) fn named_in(text: &str) -> Option<&str> {
     if !text.contains(['.', '$', '/']) {
@@ -35,13 +46,6 @@ pub(super) fn named_in(text: &str) -> Option<&str> {
     let parts =
         text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | ',' | ';' | '=' | '>'));
     parts.filter(|part| part.len() > 4).find(|part| governs(part))
-}
-
-/// The first governing file that a patch changes.
-pub(super) fn patched(text: &str) -> Option<&str> {
-    let marks = items("patch_marks");
-    let mut lines = text.lines().filter(|line| marks.iter().any(|mark| line.starts_with(mark.as_str())));
-    lines.find_map(|line| line.split_whitespace().skip(1).find(|word| governs(word)))
 }
 
 /// The resolved path with a final slash, if it can name such a file at all.
@@ -137,12 +141,5 @@ mod tests {
         ] {
             assert!(!governs(path), "{path}");
         }
-    }
-
-    #[test]
-    fn a_patch_tells_which_files_it_changes() {
-        assert_eq!(patched("*** Begin Patch\n*** Update File: .claude/settings.json\n"), Some(".claude/settings.json"));
-        assert_eq!(patched("--- a/.codex/hooks.json\n+++ b/.codex/hooks.json\n"), Some("a/.codex/hooks.json"));
-        assert_eq!(patched("*** Update File: src/lib.rs\n+ .claude/settings.json\n"), None);
     }
 }

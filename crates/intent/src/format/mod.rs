@@ -3,14 +3,17 @@
 //! A structured format is assumed only if its shape is clear; everything else is read as English. `name` reads the
 //! names of tools and actions for all readers, `driver` the commands that a text of another format runs.
 
+mod access;
 mod dangers;
 mod driver;
 mod embedded;
 mod english;
 mod graphql;
 mod guard;
+mod hosts;
 mod http;
 mod name;
+mod patch;
 mod place;
 mod prose;
 mod query;
@@ -25,10 +28,11 @@ use rulekeep_types::{Action, Operation, Resource, RiskLevel};
 
 use super::lexicon::Lexicon;
 use super::reading::{Act, Format, Reading};
+pub(crate) use hosts::{Known, Through, known as known_tool};
 pub(crate) use tool::{Tool, ToolIndex, ToolTurn};
 pub(crate) use tool_name::acts as tool_acts;
 pub use tools::Role;
-pub(crate) use tools::{Known, Through, tools};
+pub(crate) use tools::tools;
 
 /// Returns whether a tool's name starts with a verb of reading: `get_version`, `FindTrains`.
 pub(crate) fn begins_with_look(tool: &str, lexicon: &Lexicon) -> bool {

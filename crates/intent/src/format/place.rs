@@ -41,13 +41,14 @@ pub(super) fn is_secret(path: &str) -> bool {
     }
     let path = resolved(path);
     let name = path.rsplit(['/', '=', '@', ':']).next().unwrap_or("");
-    if has_ending(&path, "pub") || path.ends_with(".ssh/config") || path.ends_with("known_hosts") {
+    if is_template(name) || has_ending(&path, "pub") || path.ends_with(".ssh/config") || path.ends_with("known_hosts") {
         return false;
     }
     SECRET_PARTS.as_ref().is_some_and(|parts| parts.is_match(&path))
         || holds("secret_names", name)
-        || name.strip_prefix(".env.").is_some_and(|kind| !holds("public_env", kind))
+        || name.strip_prefix(".env.").is_some_and(|kind| !kind.split('.').any(|kind| holds("public_env", kind)))
         || names_secrets(name)
+        || keeps_sessions(&path, name)
         || has_path_shape(&path)
             && path.split('/').rev().skip(1).any(|folder| matches!(folder, "secrets" | "credentials"))
         || has_path_shape(&path)
@@ -55,6 +56,23 @@ pub(super) fn is_secret(path: &str) -> bool {
         || has_ending(name, "pem") && !["cert", "chain", "ca.", "ca-"].iter().any(|public| name.contains(public))
         || path.contains("/proc/") && (path.ends_with("/environ") || path.ends_with("/mem"))
         || is_wild_secret(&path)
+}
+
+/// Returns whether a file in a hidden place records what a person typed, or keeps them signed in: `.bash_history`,
+/// `.openai/auth.json`.
+fn keeps_sessions(path: &str, name: &str) -> bool {
+    let is_hidden =
+        || path.split('/').rev().skip(1).any(|folder| folder.len() > 2 && folder.starts_with('.') && folder != "..");
+    let is_session = |(stem, kind): (&str, &str)| {
+        holds("session_kinds", kind)
+            && stem.split(|c: char| !c.is_alphanumeric()).any(|word| holds("session_words", word))
+    };
+    name.starts_with('.') && name.ends_with("history") || name.rsplit_once('.').is_some_and(is_session) && is_hidden()
+}
+
+/// Returns whether a file's name says that it shows the form of another one: `.env.example`, `secrets.sample.yml`.
+fn is_template(name: &str) -> bool {
+    !name.contains(WILD) && name.split(['.', '-', '_']).any(|part| holds("templates", part))
 }
 
 /// Returns whether a file's name suggests secrets: `passwords.txt`, `prod.env`.
@@ -78,11 +96,18 @@ pub(super) fn is_system(path: &str) -> bool {
     }
     items("system_roots").iter().any(|root| is_under(&path, root))
         || path == "/"
+        || path.strip_prefix("../").is_some_and(|rest| is_rooted(rest.trim_start_matches("../")))
         || holds("home_settings", name)
         || path.contains(".ssh/")
         || path.starts_with("/e")
             && path.contains(WILD)
             && path.split('/').nth(1).is_some_and(|first| could_be(first, "etc"))
+}
+
+/// Returns whether a relative path would be the system's if its base were the root: its first folder is one whose name
+/// is rare in projects.
+pub(super) fn is_rooted(path: &str) -> bool {
+    items("rooted").iter().any(|root| is_under(path, root))
 }
 
 /// The risk of writing a file that is run later without being asked for: HIGH for hooks, session startup files and an
@@ -91,13 +116,35 @@ pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {
     if !path.contains(['/', '.']) {
         return None;
     }
+    let exact = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let path = resolved(path).to_ascii_lowercase();
     let fits = |parts: &LazyLock<Option<Regex>>| parts.as_ref().is_some_and(|parts| parts.is_match(&path));
     match () {
-        () if fits(&HOOK_PARTS) => Some(RiskLevel::High),
+        () if fits(&HOOK_PARTS) || is_instruction(&path, exact) => Some(RiskLevel::High),
         () if fits(&BUILD_PARTS) => Some(RiskLevel::Medium),
         () => None,
     }
+}
+
+/// Returns whether a resolved path is a file of instructions that agents read unasked, or a program on the path. In a
+/// folder of documentation only the usual capitals tell such a file from a page.
+fn is_instruction(path: &str, exact: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let name = parts.next().unwrap_or("");
+    let is_program = parts.next().is_some_and(|folder| matches!(folder, "bin" | ".bin"))
+        && (path.contains("node_modules/.bin/") || is_in_home(path.strip_suffix(name).unwrap_or(path), "bin/"));
+    let is_page = path.split('/').any(|folder| matches!(folder, "docs" | "doc"));
+    let is_shouted = exact.split('.').next().is_some_and(|stem| stem.bytes().all(|byte| !byte.is_ascii_lowercase()));
+    holds("instruction_names", name) && (is_shouted || !is_page) || is_program
+}
+
+/// Returns whether a folder is this one of a user's home.
+fn is_in_home(folder: &str, name: &str) -> bool {
+    let below = folder.strip_prefix("~/").or_else(|| {
+        let rest = folder.strip_prefix("/home/").or_else(|| folder.strip_prefix("/users/"))?;
+        rest.split_once('/').map(|(_, below)| below)
+    });
+    below == Some(name)
 }
 
 /// Returns whether anyone may write to a place, or downloads lie there, so that no program belongs there.
@@ -225,9 +272,18 @@ mod tests {
         ] {
             assert!(is_secret(path), "{path}");
         }
-        for path in
-            ["README.md", "~/.ssh/id_rsa.pub", "src/*.rs", "path/to/*", "/var/log/syslog", "ca-chain.pem", "keyboard"]
-        {
+        for path in [
+            ".env.example",
+            "config/secrets.sample.yml",
+            ".env.local.template",
+            "README.md",
+            "~/.ssh/id_rsa.pub",
+            "src/*.rs",
+            "path/to/*",
+            "/var/log/syslog",
+            "ca-chain.pem",
+            "keyboard",
+        ] {
             assert!(!is_secret(path), "{path}");
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::reading::Act;
 
-use super::tools::{Known, Through};
+use super::hosts::{Known, Through};
 
 /// The data about a tool that reading a call needs.
 #[derive(Debug)]

@@ -1,14 +1,13 @@
-//! Knowledge of tool calls from `data/tools.toml`: message shapes, argument roles, values, and common tools.
+//! Knowledge of tool calls from `data/tools.toml`: message shapes, argument roles and values.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::table::Words;
+use rulekeep_types::Operation;
 use serde::Deserialize;
 
-use crate::reading::Act;
 use crate::table::Table;
-use rulekeep_types::{Operation, Resource};
 
 /// The meaning of a message key for the shape of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,33 +89,6 @@ impl Keys {
     }
 }
 
-/// The kind of argument that determines what a tool does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Through {
-    Command,
-    Code,
-    Sql,
-    Http,
-    Request,
-    Verb,
-}
-
-/// A tool that is common to many hosts.
-#[derive(Debug)]
-pub(crate) struct Known {
-    pub act: Act,
-    pub through: Option<Through>,
-    verbs: Vec<(Box<str>, Resource, Operation)>,
-}
-
-impl Known {
-    /// The effect of the tool with this verb.
-    pub(super) fn under(&self, verb: &str) -> Option<(Resource, Operation)> {
-        self.verbs.iter().find(|(known, ..)| **known == *verb).map(|&(_, resource, operation)| (resource, operation))
-    }
-}
-
 /// The data file, indexed for lookup.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
@@ -128,9 +100,6 @@ pub(crate) struct Tools {
     roles: Table<Role>,
     keys: Table<Keys>,
     values: Words<Vec<Box<str>>>,
-    known: Vec<Known>,
-    /// A tool's place, and whether its name is a single word: such a name is known only if it stands alone.
-    names: Table<(usize, bool)>,
     words: Words<Vec<Box<str>>>,
     /// The operation that a word of a key, a value or a name states, in its base form.
     effects: Table<Operation>,
@@ -140,8 +109,6 @@ pub(crate) struct Tools {
     /// Verbs that make a secret's path an instruction.
     pub(crate) takes: Vec<Box<str>>,
     http: Vec<Box<str>>,
-    /// Starts of patch lines that delete a file.
-    pub(super) deletes: Vec<Box<str>>,
 }
 
 /// Returns the built-in knowledge. A test ensures that it parses.
@@ -223,26 +190,6 @@ impl Tools {
         stems.into_iter().flatten().find_map(|stem| self.effects.get(stem)).copied()
     }
 
-    /// The common tool with this name, in any spelling.
-    pub(crate) fn known(&self, name: &str) -> Option<&Known> {
-        let mut whole = [0_u8; LONGEST_KEY];
-        let found = |name: &str, buffer: &mut [u8; LONGEST_KEY]| {
-            let (place, is_word) = squeezed(name, buffer).and_then(|name| self.names.get(name)).copied()?;
-            self.known.get(place).map(|known| (known, is_word))
-        };
-        if let Some((known, _)) = found(name, &mut whole) {
-            return Some(known);
-        }
-        // "users.read" is not "read"; "functions.read" and "x.bash" are "read" and "bash".
-        let own = own_part(name)?;
-        let is_bare = name.len() > own.len() && BARE_SERVERS.iter().any(|server| name.starts_with(server));
-        found(own, &mut whole)
-            .filter(|(known, is_word)| {
-                is_bare || !is_word || known.through.is_some_and(|through| through != Through::Request)
-            })
-            .map(|(known, _)| known)
-    }
-
     fn read(text: &str) -> Result<Self, String> {
         let text: ToolsText = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut tools = Self {
@@ -253,7 +200,6 @@ impl Tools {
             http: listed(text.shape.get("http")),
             poison: phrases(text.poison.get("phrases")),
             takes: listed(text.poison.get("takes")),
-            deletes: phrases(text.patches.get("deletes")),
             openings: phrases(text.poison.get("openings")),
             values: text.values.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
             words: text.names.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
@@ -281,31 +227,7 @@ impl Tools {
             let operation = operation.parse().map_err(|error: rulekeep_types::InvalidValue| error.to_string())?;
             tools.effects.extend(words.split_whitespace().map(|word| (word.into(), operation)));
         }
-        for tool in &text.tools {
-            tools.add(tool)?;
-        }
         Ok(tools)
-    }
-
-    fn add(&mut self, text: &ToolText) -> Result<(), String> {
-        let (resource, operation) = capability(&text.does)?;
-        let verbs = text.verbs.split_whitespace().map(|pair| {
-            let (verb, does) =
-                pair.split_once('=').ok_or_else(|| format!("{pair:?} is not of the form verb=capability"))?;
-            capability(does).map(|(resource, operation)| (verb.into(), resource, operation))
-        });
-        let known = Known {
-            act: Act::new(&text.verb, &text.noun, resource, operation, 0.9),
-            through: text.through,
-            verbs: verbs.collect::<Result<_, String>>()?,
-        };
-        let place = self.known.len();
-        self.known.push(known);
-        for name in text.names.split_whitespace() {
-            let is_word = name.bytes().all(|byte| byte.is_ascii_lowercase());
-            self.names.entry(squeeze(name).into()).or_insert((place, is_word));
-        }
-        Ok(())
     }
 }
 
@@ -351,7 +273,7 @@ fn key_words(key: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A key without case, `_`, `-` and similar marks; `None` if it is too long to be known.
-fn squeezed<'b>(key: &str, buffer: &'b mut [u8; LONGEST_KEY]) -> Option<&'b str> {
+pub(super) fn squeezed<'b>(key: &str, buffer: &'b mut [u8; LONGEST_KEY]) -> Option<&'b str> {
     let mut length = 0;
     for byte in key.bytes() {
         if byte.is_ascii_alphanumeric() {
@@ -364,14 +286,8 @@ fn squeezed<'b>(key: &str, buffer: &'b mut [u8; LONGEST_KEY]) -> Option<&'b str>
     std::str::from_utf8(buffer.get(..length)?).ok().filter(|key| !key.is_empty())
 }
 
-fn squeeze(key: &str) -> String {
+pub(super) fn squeeze(key: &str) -> String {
     key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-fn capability(text: &str) -> Result<(Resource, Operation), String> {
-    let (resource, operation) = text.split_once(':').ok_or_else(|| format!("{text:?} is not a capability"))?;
-    let wrong = |error: rulekeep_types::InvalidValue| error.to_string();
-    Ok((resource.parse().map_err(wrong)?, operation.parse().map_err(wrong)?))
 }
 
 fn listed(words: Option<&String>) -> Vec<Box<str>> {
@@ -398,27 +314,11 @@ struct ToolsText {
     values: BTreeMap<String, String>,
     names: BTreeMap<String, String>,
     effects: BTreeMap<String, String>,
-    tools: Vec<ToolText>,
     poison: BTreeMap<String, String>,
-    patches: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ToolText {
-    names: String,
-    does: String,
-    verb: String,
-    noun: String,
-    through: Option<Through>,
-    #[serde(default)]
-    verbs: String,
-}
-
-/// Prefixes that do not name a server.
-const BARE_SERVERS: &[&str] = &["functions.", "default_api", "tools."];
 /// Maximum length of a known key or name, in bytes without its marks.
-const LONGEST_KEY: usize = 64;
+pub(super) const LONGEST_KEY: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -443,13 +343,5 @@ mod tests {
         ] {
             assert_eq!(tools().role(key), role, "{key}");
         }
-    }
-
-    #[test]
-    fn everybodys_tools_are_known_behind_a_server() {
-        for name in ["bash", "Bash", "mcp__desktop__execute_command", "functions.run_terminal_cmd", "runTerminalCmd"] {
-            assert_eq!(tools().known(name).and_then(|known| known.through), Some(Through::Command), "{name}");
-        }
-        assert!(tools().known("send_email").is_none());
     }
 }

@@ -7,7 +7,7 @@ use crate::programs::Program;
 use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::facts::{Cause, Kinds};
-use rulekeep_types::{Operation, Resource, RiskLevel, UnreadKind};
+use rulekeep_types::{Operation, Resource, RiskLevel, TargetRole, UnreadKind};
 
 use super::cover::Appended;
 use super::invocation::{self, Invocation};
@@ -179,14 +179,19 @@ impl Shell<'_, '_> {
         {
             self.reading.facts.note_target(disk);
         }
-        let mut plain = arguments.texts.iter().filter(|argument| !argument.starts_with('-'));
+        let mut plain = arguments.words.iter().filter(|word| !word.text.starts_with('-'));
         if dangers::holds("pattern_first", name) && plain.clone().nth(1).is_some() {
             plain.next();
         }
         let handles_files = program.rule.as_ref().is_some_and(|rule| {
             rule.capabilities.iter().any(|&(resource, _)| matches!(resource, Resource::File | Resource::Document))
         });
-        for argument in plain {
+        for word in plain {
+            let argument = word.text.as_str();
+            if word.is_literal_name() {
+                self.reading.facts.note_literal_path(TargetRole::Named, argument);
+                continue;
+            }
             let variable = argument
                 .find('$')
                 .and_then(|at| argument.get(at..))

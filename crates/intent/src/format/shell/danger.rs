@@ -1,7 +1,7 @@
 //! The dangers of a command beyond its program's purpose: escapes through a pager or script, hostile variables,
 //! writes to the system.
 
-use crate::format::{dangers, guard, place};
+use crate::format::{access, dangers, guard, place};
 use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel};
@@ -161,7 +161,7 @@ impl Shell<'_, '_> {
         let plain = || arguments.iter().copied().filter(|argument| !argument.starts_with('-'));
         let mut targets: Vec<&str> = Vec::new();
         let edits = matches!(name, "sed" | "perl" | "gsed")
-            && arguments.iter().any(|a| a.starts_with("-i") || a.starts_with("--in-place"));
+            && arguments.iter().any(|argument| argument.starts_with("-i") || argument.starts_with("--i"));
         if edits || dangers::holds("writes_all", name) {
             targets.extend(plain());
         } else if dangers::holds("writes_last", name) {
@@ -173,12 +173,21 @@ impl Shell<'_, '_> {
             if let [flag, value] = pair
                 && dangers::holds("write_flags", flag)
                 && value.contains(['/', '~'])
+                && !value.starts_with('@')
                 && (!dangers::holds("no_write_flags", name) || flag.starts_with("-fp") || *flag == "-fls")
             {
                 targets.push(value);
             }
         }
         for argument in arguments {
+            // "tar -C/etc", without a blank.
+            if let Some((flag, value)) = argument.split_at_checked(2).filter(|(_, value)| value.len() > 2)
+                && dangers::holds("write_flags", flag)
+                && value.starts_with(['/', '~', '$', '.'])
+                && !dangers::holds("no_write_flags", name)
+            {
+                targets.push(value);
+            }
             match argument.split_once('=') {
                 Some(("of", value)) if name == "dd" => targets.push(value),
                 Some((flag, value)) if flag.starts_with('-') && dangers::holds("write_flags", flag) => {
@@ -192,52 +201,48 @@ impl Shell<'_, '_> {
             // commands.
             targets.extend(arguments.iter().filter_map(|argument| guard::named_in(argument)));
         }
-        let removes = match name {
-            "git" => ["checkout", "restore", "rm", "mv"].iter().any(|sub| arguments.first() == Some(sub)),
-            "find" => arguments.iter().any(|flag| matches!(*flag, "-delete" | "-exec" | "-execdir" | "-ok")),
-            _ => false,
-        };
-        if removes {
-            targets.extend(plain().filter(|argument| guard::governs(argument)));
+        if !only_reads(name, arguments) {
+            targets.extend(arguments.iter().filter_map(|argument| guard::named_by(argument)));
         }
+        // A folder that is made, a file that is removed or whose rights change: no text is written.
+        let is_text = !dangers::holds("key_handlers", name) && !dangers::holds("deleters", name);
         for target in targets {
             if name != "mkdir" {
-                self.governing_write(target);
+                self.in_governing_folder(target);
             }
-            if place::is_system(target) {
-                self.system_write(target);
-            }
+            let acts = if is_text { access::written(target) } else { access::changed(target) };
+            // A folder that is made governs nothing yet.
+            let acts = acts.into_iter().filter(|act| name != "mkdir" || act.resource != Resource::Permission);
+            self.reading.extend(acts);
         }
         if matches!(name, "cd" | "pushd") {
             self.folder = plain().next().map(ToOwned::to_owned);
         }
     }
 
-    /// Adds a write to the agent's governance, by the path, or by the folder that the line changed to.
-    pub(super) fn governing_write(&mut self, target: &str) {
+    /// Adds a write to the agent's governance if the line changed to a folder of it.
+    pub(super) fn in_governing_folder(&mut self, target: &str) {
         let is_there =
             || !target.starts_with(['/', '~', '&']) && self.folder.as_deref().is_some_and(guard::is_governing_folder);
-        if guard::governs(target) || is_there() {
+        if is_there() {
             self.reading.push(guard::write(target));
         }
     }
+}
 
-    /// Adds a write to the system, or to files that a shell runs.
-    pub(super) fn system_write(&mut self, target: &str) {
-        let path = place::resolved(target);
-        if path.contains("sudoers") || path.contains("authorized_keys") {
-            // These files determine who may log in, and with which rights.
-            let resource = if path.contains("sudoers") { Resource::Permission } else { Resource::Credential };
-            let act = Act::new("grant", "access", resource, Operation::Admin, 0.8).at_risk(RiskLevel::Critical);
-            self.reading.push(act.marked(Sign::Control).named_by(target));
-        }
-        let resource = if path.starts_with("/etc") || !path.starts_with('/') || path.contains("/.") {
-            Resource::Config
-        } else {
-            Resource::System
-        };
-        let act = Act::new("write", "system_file", resource, Operation::Write, 0.8).at_risk(RiskLevel::High);
-        self.reading.push(act.named_by(target));
+/// Returns whether a program only reads what its words name: one that can do nothing else, or one with a subcommand or
+/// flags that change nothing.
+fn only_reads(name: &str, arguments: &[&str]) -> bool {
+    let mut flags = arguments.iter().filter(|argument| argument.starts_with('-'));
+    let looks = dangers::parts("reading_subcommands", name);
+    match name {
+        "sed" | "gsed" => flags.all(|flag| dangers::holds("sed_reading_flags", flag)),
+        "find" | "gfind" | "bfs" | "fd" | "fdfind" => !flags.any(|flag| dangers::holds("find_writing_flags", flag)),
+        _ if !looks.is_empty() => arguments
+            .iter()
+            .find(|word| !word.starts_with('-'))
+            .is_none_or(|sub| looks.iter().any(|known| known == sub)),
+        _ => dangers::holds("readers", name),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The input of a command: a pipe, a redirection or a here-document.
 
-use crate::format::{dangers, place, sql};
+use crate::format::{access, dangers, patch, place, sql};
 use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel};
@@ -83,6 +83,26 @@ impl Shell<'_, '_> {
             self.sends = true;
             let act = Act::new("send", "data", Resource::File, Operation::Send, 0.7).at_risk(RiskLevel::Medium);
             self.reading.push(act.told_by("|"));
+        }
+    }
+
+    /// Reads the patches that a command applies: in its input, or as an argument. A here-document that is a patch counts
+    /// whatever reads it, because a later command may apply it.
+    pub(super) fn patches(&mut self, script: &Script, place: usize, words: &[&str]) {
+        let Some(command) = script.commands.get(place) else { return };
+        let applies = words.iter().enumerate().take(MOST_SCRIPT).any(|(at, word)| {
+            let next = || words.iter().skip(at + 1).find(|word| !word.starts_with('-'));
+            let known = dangers::parts("patchers", base_name(word));
+            known.iter().any(|sub| sub == "*" || next().is_some_and(|next| next == sub))
+        });
+        let piped = piped(script, place).map(|(text, _)| text).filter(|_| applies);
+        let texts = command.texts.iter().map(|text| text.text.as_str()).chain(piped.as_deref());
+        let texts = texts.filter(|text| applies || patch::is_patch(text));
+        for text in texts.chain(words.iter().copied().filter(|word| patch::is_patch(word))) {
+            access::patch(text, self.reading);
+            for change in patch::changes(text) {
+                self.in_governing_folder(change.path);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The files that a command names: secrets that it reads, and files that a redirection writes, whatever the program
 //! is.
 
-use crate::format::{dangers, place};
+use crate::format::{access, dangers, place};
 use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
@@ -16,9 +16,12 @@ impl Shell<'_, '_> {
         super::tests::count(arguments.texts.len());
         self.note_secrets(name, arguments.texts);
         let handles_keys = dangers::holds("key_handlers", name);
+        // What `cp` names last is written.
+        let is_operand = |text: &&str| !text.starts_with('-');
+        let written = arguments.texts.iter().rposition(is_operand).filter(|_| dangers::holds("writes_last", name));
         let mut is_key = false;
-        for argument in arguments.texts {
-            if !handles_keys && !is_key {
+        for (place, argument) in arguments.texts.iter().enumerate() {
+            if !handles_keys && !is_key && written != Some(place) {
                 self.file(argument);
             }
             is_key = dangers::holds("key_flags", argument);
@@ -63,20 +66,14 @@ impl Shell<'_, '_> {
 
     /// Adds what writing a place means besides changing a file.
     pub(super) fn written(&mut self, path: &str) {
-        self.governing_write(path);
-        if place::is_system(path) {
-            self.system_write(path);
-        } else if let Some(level) = place::runs_later(path) {
-            let act = Act::new("write", "hook", Resource::Config, Operation::Write, 0.8);
-            self.reading.push(act.at_risk(level).named_by(path));
-        }
+        self.in_governing_folder(path);
+        self.reading.extend(access::written(path));
     }
 
     pub(super) fn file(&mut self, path: &str) {
-        if place::is_secret(path) {
+        if let Some(act) = access::read(path) {
             self.reads_secret = true;
-            let act = Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8);
-            self.reading.push(act.at_risk(RiskLevel::High).named_by(path));
+            self.reading.push(act);
         }
     }
 }

@@ -37,7 +37,7 @@ use crate::sign::Sign;
 use rulekeep_types::facts::{Cause, Kinds, Role};
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use super::{dangers, guard, place};
+use super::{access, dangers, place};
 use cover::{Appended, Folders};
 use lexer::{Feed, Script};
 use word::Word;
@@ -231,13 +231,9 @@ impl<'l, 'r> Shell<'l, 'r> {
             }
         }
         self.note_written(script, place);
-        for text in &command.texts {
-            if let Some(target) = guard::patched(&text.text) {
-                self.governing_write(target);
-            }
-        }
-        for target in command.doubtful.iter().filter(|target| place::is_system(target)) {
-            self.system_write(target);
+        self.patches(script, place, program.texts);
+        for target in &command.doubtful {
+            self.reading.extend(access::changed(target));
         }
         for source in &command.reads {
             self.redirected(source, Role::Read);

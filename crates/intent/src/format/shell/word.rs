@@ -16,6 +16,18 @@ pub(super) struct Word {
     pub placeholder: bool,
 }
 
+impl Word {
+    /// Returns whether quoting keeps characters of a name that the shell would expand: `'app/[lang]/page.tsx'`.
+    pub(super) fn is_literal_name(&self) -> bool {
+        self.quoted
+            && !self.dynamic
+            && !self.wild
+            && self.text.contains(['/', '.'])
+            && self.text.contains(['[', '{', '$'])
+            && !self.text.contains(|c: char| c.is_whitespace() || matches!(c, '(' | '`' | '"' | ';' | '@'))
+    }
+}
+
 /// A word being assembled. Braces and commas that may expand are marked by characters from a private use area, which
 /// distinguishes them from quoted ones.
 #[derive(Debug, Default)]

@@ -11,9 +11,10 @@ use rulekeep_types::{
     MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind, json_depth,
 };
 
+use super::super::hosts::{Known, Through};
 use super::super::query::{self, Query, Taker};
-use super::super::tools::{Key, Known, Part, Role, Through, own_part, tools};
-use super::super::{dangers, driver, english, graphql, name, shell, tool_name};
+use super::super::tools::{Key, Part, Role, own_part, tools};
+use super::super::{dangers, driver, graphql, name, patch, shell, tool_name};
 use super::inspect::method_in;
 use super::json::{Field, Json, values};
 use super::shape::{self, Call};
@@ -47,11 +48,11 @@ pub(super) struct Arguments<'r, 'l> {
     pub(super) reader: &'r mut Reader<'l>,
     pub(super) act: &'r mut Act,
     pub(super) through: Option<Through>,
-    known: Option<&'static Known>,
+    pub(super) known: Option<&'static Known>,
     trials: Vec<&'l [Box<str>]>,
     pub(super) name: Option<&'r str>,
     /// Whether the argument that determines what the tool does has been read.
-    is_told: bool,
+    pub(super) is_told: bool,
     /// Whether the call has a single argument.
     is_lone: bool,
     /// The conjunction of all `dry_run` arguments.
@@ -62,6 +63,8 @@ pub(super) struct Arguments<'r, 'l> {
     pub(super) to_runner: bool,
     /// The number of amounts that calls before this one name.
     pub(super) first_amount: usize,
+    /// The verb of the call only reads.
+    pub(super) looks: bool,
 }
 
 impl<'r, 'l> Arguments<'r, 'l> {
@@ -87,6 +90,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             noted: Noted::default(),
             to_runner: false,
             first_amount,
+            looks: false,
         }
     }
 
@@ -105,6 +109,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
         if !call.beside.is_empty() {
             self.addressed(call.beside.iter().copied());
+            call.beside.iter().for_each(|field| self.note_verb(std::slice::from_ref(*field)));
             self.opens_to_write(call.beside.iter().copied());
             self.requests(call.beside.iter().copied());
             self.joined(call.beside.iter().copied());
@@ -140,6 +145,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
 
     fn fields(&mut self, fields: &[Field<'_>]) {
         self.addressed(fields.iter());
+        self.note_verb(fields);
         self.opens_to_write(fields.iter());
         self.requests(fields.iter());
         self.joined(fields.iter());
@@ -149,6 +155,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn field(&mut self, (key, value): &Field<'_>) {
+        if let Some(role) = self.known.and_then(|known| known.argument(key)) {
+            return self.by_row(role, key, value);
+        }
         // Variables that make a started program run another one.
         let is_variable = key.len() > 2 && key.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
         if is_variable && shell::is_hostile_variable(key) {
@@ -342,7 +351,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
             None if key.is_empty() => return self.bare(text),
             role => role,
         };
-        self.patch(text);
+        if (changes(self.act.operation) || self.act.is_unknown()) && patch::is_patch(text) {
+            return self.patch(text);
+        }
         self.note_value(role, text);
         self.directed(key, text);
         self.binned(key, text);
@@ -394,10 +405,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Role::Doing | Role::Method) => self.doing(key, text),
             Some(Role::Secret) => self.stores_secret(key),
             Some(Role::Nested) if text.trim_start().starts_with(['{', '[']) => self.unpack(text),
-            Some(Role::Request) if self.through == Some(Through::Request) => {
-                self.reader.reading.absorb(english::read(text, self.reader.lexicon));
-                self.is_told = self.act.resource != Resource::Task;
-            }
+            Some(Role::Request) if self.through == Some(Through::Request) => self.order(text),
             None if matches!(&*text.trim().to_ascii_lowercase(), "true" | "yes") => self.flag(key, true),
             Some(Role::Url | Role::Path | Role::Nested | Role::Environment | Role::Visibility) | None => {
                 if role.is_none() && !tools().keys(key).has(Key::Callback) {
@@ -424,10 +432,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Through::Command) => self.command(text),
             Some(Through::Sql) => self.sql(text),
             Some(Through::Code) => self.code(),
-            Some(Through::Request) => {
-                self.reader.reading.absorb(english::read(text, self.reader.lexicon));
-                self.is_told = self.act.resource != Resource::Task;
-            }
+            Some(Through::Request) => self.order(text),
+            _ if patch::is_patch(text) => self.patch(text),
             _ => {
                 self.place("", None, text);
                 self.inspect("", text, None);
@@ -529,7 +535,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.is_told |= self.through == Some(Through::Sql);
     }
 
-    fn code(&mut self) {
+    pub(super) fn code(&mut self) {
         self.reader.reading.push(Act::unseen_code());
         self.is_told |= self.through == Some(Through::Code);
     }
@@ -545,7 +551,10 @@ impl<'r, 'l> Arguments<'r, 'l> {
         Some(own).filter(|own| self.reader.lexicon.programs.knows(own))
     }
 
-    fn command(&mut self, line: &str) {
+    pub(super) fn command(&mut self, line: &str) {
+        if patch::is_patch(line) {
+            return self.patch(line);
+        }
         let first = line.split_whitespace().next().unwrap_or("");
         let of_program = self.program().filter(|_| !self.reader.lexicon.programs.knows(first));
         let line = of_program.map_or(Cow::Borrowed(line), |program| Cow::Owned(format!("{program} {line}")));

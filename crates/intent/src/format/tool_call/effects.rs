@@ -9,10 +9,12 @@ use rulekeep_types::{
     MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind, json_depth,
 };
 
-use super::super::tools::{Key, Role, Through, tools};
-use super::super::{driver, embedded, guard, name, place};
+use super::super::hosts::Through;
+use super::super::tools::{Key, Role, tools};
+use super::super::{access, driver, embedded, name, place};
 use super::arguments::{Arguments, LONGEST_PLACE, LONGEST_VERB, Switched};
 use super::json::{Field, Json, values};
+use super::row::local_path;
 use super::shape::Call;
 
 impl Arguments<'_, '_> {
@@ -160,19 +162,10 @@ impl Arguments<'_, '_> {
             let read = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).named_by(text);
             self.reader.reading.push(read.at_risk(RiskLevel::High));
         }
-        let changes_it = !matches!(self.act.operation, Operation::Read | Operation::Send);
-        if changes_it && guard::governs(text) {
-            self.reader.reading.push(guard::write(text));
-        }
-        if changes_it && role != Some(Role::Url) && place::is_system(text) {
-            let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8).named_by(text);
-            self.reader.reading.push(system.at_risk(RiskLevel::High));
-        } else if changes_it
-            && role != Some(Role::Url)
-            && let Some(level) = place::runs_later(text)
-        {
-            let hook = Act::new("write", "hook", Resource::Config, Operation::Write, 0.8).named_by(text);
-            self.reader.reading.push(hook.at_risk(level));
+        let changes_it = !matches!(self.act.operation, Operation::Read | Operation::Send) && role != Some(Role::Url);
+        // A secret's path among arguments of unknown meaning is more likely read.
+        for act in access::written(text).into_iter().filter(|act| changes_it && act.noun != access::SECRET) {
+            self.reader.reading.push(act);
         }
     }
 
@@ -180,7 +173,8 @@ impl Arguments<'_, '_> {
     fn note_place(&mut self, key: &str, role: Option<Role>, text: &str) {
         let shape = if text.contains(' ') { None } else { classify(text) };
         let is_named = matches!(role, Some(Role::Path | Role::Url));
-        if is_named || matches!(shape, Some(Kind::Email | Kind::Path | Kind::Url)) {
+        let is_file = role == Some(Role::Path) && !text.contains("://") && names_file(key);
+        if is_file || is_named || matches!(shape, Some(Kind::Email | Kind::Path | Kind::Url)) {
             let kind = match shape {
                 Some(Kind::Email) => TargetKind::Recipient,
                 Some(Kind::Url) => TargetKind::Host,
@@ -196,6 +190,10 @@ impl Arguments<'_, '_> {
                 Operation::Send => TargetRole::To,
                 _ => TargetRole::Named,
             };
+            if is_file {
+                self.reader.reading.facts.note_literal_path(role, text);
+                return;
+            }
             self.reader.reading.facts.note_target_as(kind, role, text);
         }
         if matches!(shape, Some(Kind::Email)) && self.act.operation == Operation::Send {
@@ -270,32 +268,9 @@ impl Arguments<'_, '_> {
         }
     }
 
-    /// Reads a patch that removes a file, which is a deletion whatever else it does.
-    pub(super) fn patch(&mut self, text: &str) {
-        if self.act.operation != Operation::Read
-            && let Some(target) = guard::patched(text)
-        {
-            self.reader.reading.push(guard::write(target));
-        }
-        let writes_files =
-            self.act.operation == Operation::Write && matches!(self.act.resource, Resource::File | Resource::Code);
-        if !writes_files {
-            return;
-        }
-        let deletes = |line: &&str| tools().deletes.iter().any(|mark| line.starts_with(&**mark));
-        if let Some(line) = text.lines().find(deletes) {
-            let delete = Act::new("delete", "file", self.act.resource, Operation::Delete, 0.9).told_by(line);
-            self.reader.reading.push(delete);
-        }
-    }
-
     /// Reads `file://` in place of a web page: a file on the host itself.
     pub(super) fn local_file(&mut self, url: &str) -> bool {
-        let Some(path) = url.get(..FILE_SCHEME.len()).filter(|start| start.eq_ignore_ascii_case(FILE_SCHEME)) else {
-            return false;
-        };
-        let path = url.get(path.len()..).unwrap_or("");
-        let path = path.strip_prefix("localhost").unwrap_or(path);
+        let Some(path) = local_path(url) else { return false };
         let level = if place::is_system(path) { RiskLevel::High } else { RiskLevel::Medium };
         let read = Act::new("read", "file", Resource::File, Operation::Read, 0.8).named_by(url).at_risk(level);
         self.reader.reading.push(read);
@@ -327,6 +302,16 @@ pub(super) fn is_off(text: &str) -> bool {
     let ends =
         || name::words(text).last().is_some_and(|last| matches!(last.as_str(), "off" | "disable" | "deactivate"));
     tools().value("off", text) || text.len() <= LONGEST_VERB && !text.contains(' ') && ends()
+}
+
+/// Returns whether a key names a file or folder, whatever the value looks like: `icon@2x.png` is no address.
+fn names_file(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    key.ends_with("path")
+        || key.ends_with("file")
+        || key.ends_with("filename")
+        || key.ends_with("paths")
+        || key.ends_with("files")
 }
 
 /// Returns whether a filter is empty, or matches everything.
@@ -368,8 +353,6 @@ const MOST_WITHIN: usize = 4;
 const MOST_INJECTED: usize = 16;
 /// Maximum length of a sum of money, in bytes.
 const LONGEST_SUM: usize = 32;
-/// The start of a local file's address.
-const FILE_SCHEME: &str = "file://";
 
 fn is_control(token: &Token<'_>) -> bool {
     token.cue == Some(Sign::Control) || token.word.split(' ').any(|word| tools().value("controls", word))

@@ -10,6 +10,7 @@
 //! | `deeds.rs` | the acts that words of keys, flags, values and names state |
 //! | `money.rs` | the amount of a payment as a whole |
 //! | `inspect.rs` | the content of strings, and of several strings together |
+//! | `row.rs` | arguments with a role in the row of a host's tool |
 //! | `effects.rs` | the effect of single arguments: permissions, links, verbs, places, controls |
 //!
 //! A call of a tool in the catalogue does what the catalogue says; its arguments are still read, and can only raise
@@ -23,6 +24,7 @@ mod expression;
 mod inspect;
 mod json;
 mod money;
+mod row;
 mod shape;
 
 use crate::lexicon::Lexicon;
@@ -31,9 +33,10 @@ use crate::risk;
 use crate::sign::{Sign, Signs};
 use rulekeep_types::{MAX_CONTEXT_DEPTH, Operation, json_depth};
 
+use super::hosts::{self, Known, Through};
 use super::tool::ToolTurn;
 use super::tool_name;
-use super::tools::{Known, Through, tools};
+use super::tools::tools;
 use arguments::Arguments;
 use expression::Expression;
 use json::Json;
@@ -168,7 +171,7 @@ impl<'l> Reader<'l> {
                 facts.server = call.server.map(str::to_owned);
             }
         }
-        let mut named = self.named(&call.names);
+        let mut named = self.named(call);
         let mut acts = std::mem::take(&mut named.acts).into_iter();
         let mut act = acts.next().unwrap_or_else(Act::unknown);
         for other in acts {
@@ -218,9 +221,9 @@ impl<'l> Reader<'l> {
         if is_worse { Act { risk: set.max(Some(told)), ..act } } else { act }
     }
 
-    fn named<'n>(&mut self, names: &[&'n str]) -> Named<'n, 'l> {
+    fn named<'n>(&mut self, call: &Call<'n>) -> Named<'n, 'l> {
         let mut all = Named::default();
-        for name in names {
+        for name in &call.names {
             all.program = all.program.or(Some(name));
             if let Some(found) = self.known.find(name) {
                 all.acts.extend(found.acts.iter().cloned());
@@ -235,7 +238,7 @@ impl<'l> Reader<'l> {
                 // It is unknown whether it has a trial.
                 all.trials.push(&[]);
             }
-            if let Some(known) = tools().known(name) {
+            if let Some(known) = hosts::known(name, call.server).filter(|known| known.fits(|| call.keys())) {
                 all.acts.push(known.act.clone().told_by(name));
                 all.through = all.through.or(known.through);
                 all.known = all.known.or(Some(known));

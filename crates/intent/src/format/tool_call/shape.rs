@@ -2,7 +2,8 @@
 //! objects. Every reading of an object counts, so that a duplicate key, or one beside the call, hides nothing.
 
 use super::super::tools::{Part, tools};
-use super::json::{Field, Json};
+use super::json::{Field, Json, values};
+use rulekeep_types::{MAX_CONTEXT_DEPTH, json_depth};
 
 /// A call: its names, and everything that can be its arguments.
 #[derive(Debug, Default)]
@@ -17,6 +18,25 @@ pub(super) struct Call<'j> {
     pub server: Option<&'j str>,
     /// Set if the call has more names than any shape gives one.
     pub is_unclear: bool,
+}
+
+impl Call<'_> {
+    /// The keys of the arguments, also of those given as JSON in a string.
+    pub(super) fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = self.beside.iter().map(|(key, _)| key.to_string()).collect();
+        let mut add = |value: &Json<'_>| {
+            if let Json::Fields(fields) = value {
+                keys.extend(fields.iter().map(|(key, _)| key.to_string()));
+            }
+        };
+        for value in &self.arguments {
+            match value {
+                Json::Text(text) if json_depth(text) <= MAX_CONTEXT_DEPTH => values(text).0.iter().for_each(&mut add),
+                value => add(value),
+            }
+        }
+        keys
+    }
 }
 
 /// The calls in a value.
@@ -128,7 +148,6 @@ const MOST_NAMES: usize = 8;
 
 #[cfg(test)]
 mod tests {
-    use super::super::json::values;
     use super::*;
 
     #[test]
