@@ -280,6 +280,9 @@ impl Facts {
             return false;
         }
         let target = Target::new(TargetKind::Path, role, target::literal(text), text);
+        if self.fresh.operands.len() < MOST_OPERANDS {
+            self.fresh.operands.extend(operands_of(TargetKind::Path, role, &target.value, text));
+        }
         let is_same = |known: &Target| (known.kind, known.role, &known.value) == (target.kind, role, &target.value);
         if !self.targets.iter().any(is_same) {
             self.targets.push(target);

@@ -3,9 +3,11 @@
 use crate::format::{access, dangers, patch, place, sql};
 use crate::reading::Act;
 use crate::sign::Sign;
+use rulekeep_types::facts::Role;
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use super::lexer::{Feed, Script};
+use super::word::Word;
 use super::{Shell, View, base_name, output};
 
 impl Shell<'_, '_> {
@@ -99,10 +101,14 @@ impl Shell<'_, '_> {
         let texts = command.texts.iter().map(|text| text.text.as_str()).chain(piped.as_deref());
         let texts = texts.filter(|text| applies || patch::is_patch(text));
         for text in texts.chain(words.iter().copied().filter(|word| patch::is_patch(word))) {
+            let outer = self.reading.begin_step();
             access::patch(text, self.reading);
             for change in patch::changes(text) {
                 self.in_governing_folder(change.path);
+                let role = if change.removes { Role::Remove } else { Role::Write };
+                self.path(&Word { text: change.path.to_owned(), ..Word::default() }, role, false);
             }
+            self.reading.end_step(outer);
         }
     }
 

@@ -7,14 +7,15 @@ use rulekeep_types::{Operation, Resource, TargetKind};
 use crate::reading::{Act, Reading, add_open};
 use crate::target;
 
+use super::super::hosts::{Known, Use};
 use super::super::tools::{Key, Role, tools};
 use super::json::Json;
 use super::shape::{self, Call};
 
 /// Records what the call's own step leaves open.
-pub(super) fn note(call: &Call<'_>, act: &Act, reading: &mut Reading) {
+pub(super) fn note(call: &Call<'_>, act: &Act, known: Option<&'static Known>, reading: &mut Reading) {
     reading.flush();
-    let mut cover = Cover { act, reading };
+    let mut cover = Cover { act, known, reading };
     for value in &call.arguments {
         cover.value("", value);
     }
@@ -26,11 +27,16 @@ pub(super) fn note(call: &Call<'_>, act: &Act, reading: &mut Reading) {
 
 struct Cover<'c> {
     act: &'c Act,
+    /// The row of the tool.
+    known: Option<&'static Known>,
     reading: &'c mut Reading,
 }
 
 impl Cover<'_> {
     fn value(&mut self, key: &str, value: &Json<'_>) {
+        if let Some(role) = self.known.and_then(|known| known.argument(key)) {
+            return self.by_row(role, key, value);
+        }
         let role = tools().role(key);
         match value {
             Json::Null | Json::Bool(false) => {}
@@ -58,6 +64,19 @@ impl Cover<'_> {
             }
             Json::Number(_) => {}
             Json::Text(text) => self.text(key, role, text),
+        }
+    }
+
+    /// Accounts for an argument that the tool's row names.
+    fn by_row(&mut self, role: Use, key: &str, value: &Json<'_>) {
+        match (role, value) {
+            (Use::Code, _) => self.open(Cause::Execution, Kinds::OPERANDS, key),
+            (Use::Url, Json::Text(text)) => self.text(key, Some(Role::Url), text),
+            (Use::Read | Use::Write | Use::Remove, Json::Text(text)) => self.path(key, text.trim()),
+            (Use::Read | Use::Write | Use::Remove | Use::Url, Json::List(items)) => {
+                items.iter().for_each(|item| self.by_row(role, key, item));
+            }
+            _ => {}
         }
     }
 

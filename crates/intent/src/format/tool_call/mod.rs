@@ -149,8 +149,8 @@ impl<'l> Reader<'l> {
     fn call(&mut self, call: &Call<'_>) {
         let outer = self.reading.begin_step();
         let place = self.reading.steps.len().saturating_sub(1);
-        let act = self.call_within(call);
-        cover::note(call, &act, &mut self.reading);
+        let (act, known) = self.call_within(call);
+        cover::note(call, &act, known, &mut self.reading);
         if let Some(name) = call.names.first() {
             let (tool, server) = tool_name::split(name);
             let server = call.server.or(server);
@@ -162,8 +162,8 @@ impl<'l> Reader<'l> {
         self.reading.end_step(outer);
     }
 
-    /// Reads a call. Returns what the tool does by its names and arguments.
-    fn call_within(&mut self, call: &Call<'_>) -> Act {
+    /// Reads a call. Returns what the tool does by its names and arguments, and the row of the tool.
+    fn call_within(&mut self, call: &Call<'_>) -> (Act, Option<&'static Known>) {
         if let Some(name) = call.names.first() {
             let facts = &mut self.reading.facts;
             if facts.tool.is_none() {
@@ -185,7 +185,7 @@ impl<'l> Reader<'l> {
         let is_told = Arguments::new(self, &mut act, &named, trials).read(call);
         if is_told && call.names.len() == 1 && !act.is_set {
             // The tool does what it runs.
-            return act;
+            return (act, named.known);
         }
         match named.through {
             Some(Through::Command | Through::Code | Through::Sql) if !is_told && !act.is_set => {
@@ -198,7 +198,7 @@ impl<'l> Reader<'l> {
             act = self.raised(act, &as_named);
         }
         self.reading.push(act.clone());
-        act
+        (act, named.known)
     }
 
     /// An operator's classification, raised if the arguments make the tool riskier than it is without them.
