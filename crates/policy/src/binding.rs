@@ -4,23 +4,24 @@
 //! inside; a grant covers only what certainly is.
 
 use rulekeep_types::facts::{Act, Cause, Kind, Kinds, Operand, Role, host_of};
-use rulekeep_types::{Facts, hides_or_breaks};
+use rulekeep_types::{Facts, closed_words, hides_or_breaks};
 
 use super::fact::Fact;
 use super::pattern::Glob;
-use super::rule::Pattern;
+use super::rule::{Pattern, Runs};
 
-/// The relation of an act, or of an operand, to what a clause names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Binding {
-    /// Nothing is inside.
-    Outside,
-    /// Code runs whose effects no text shows; otherwise nothing is inside.
-    Runs,
-    /// Something may be inside: a part could not be read, or stands for several things.
-    Maybe,
-    /// Something is inside.
-    Inside,
+closed_words! {
+    /// The relation of an act, or of an operand, to what a clause names.
+    pub enum Binding("binding") {
+        /// Nothing is inside.
+        Outside = "outside",
+        /// Code runs whose effects no text shows; otherwise nothing is inside.
+        Runs = "runs",
+        /// Something may be inside: a part could not be read, or stands for several things.
+        Maybe = "maybe",
+        /// Something is inside.
+        Inside = "inside",
+    }
 }
 
 /// What a rule does with what it matches.
@@ -29,12 +30,18 @@ pub(super) enum Way {
     /// It takes something away, and binds whatever may be inside.
     Restricts,
     /// It gives something, and covers only what is inside for certain.
-    Grants,
+    Grants(Runs),
 }
 
 impl Way {
-    pub(super) const fn of(grants: bool) -> Self {
-        if grants { Self::Grants } else { Self::Restricts }
+    /// The most that a grant's acts may be open.
+    pub(super) fn tolerates(self) -> Binding {
+        if self == Self::Grants(Runs::Any) { Binding::Runs } else { Binding::Outside }
+    }
+
+    /// Returns whether it gives something.
+    pub(super) const fn grants(self) -> bool {
+        matches!(self, Self::Grants(_))
     }
 }
 
@@ -67,8 +74,8 @@ impl Named<'_> {
     pub(super) fn binds(self, operand: &Operand, base: Option<&str>, way: Way) -> Binding {
         match way {
             Way::Restricts => self.restricts(operand, base),
-            Way::Grants if self.covers(operand, base) => Binding::Inside,
-            Way::Grants => Binding::Outside,
+            Way::Grants(_) if self.covers(operand, base) => Binding::Inside,
+            Way::Grants(_) => Binding::Outside,
         }
     }
 
@@ -170,17 +177,20 @@ pub(super) fn of_operands(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts
     let is_of_url = |operand: &Operand| {
         // An address stands for its host as well.
         let of_url = |url: &Operand| url.kind == Kind::Url && host_of(&url.value).as_deref() == Some(&*operand.value);
-        fact == Fact::Targets && way == Way::Grants && operand.kind == Kind::Host && act.operands.iter().any(of_url)
+        fact == Fact::Targets && way.grants() && operand.kind == Kind::Host && act.operands.iter().any(of_url)
     };
-    let mut operands = act.operands.iter().filter(|operand| kinds.has(operand.kind) && !is_of_url(operand));
+    // To a rule that covers what a program does anyway, its plain words name no places.
+    let is_word = |operand: &Operand| way == Way::Grants(Runs::Any) && operand.is_word();
+    let is_named = |operand: &&Operand| kinds.has(operand.kind) && !is_of_url(operand) && !is_word(operand);
+    let mut operands = act.operands.iter().filter(is_named);
     match way {
         Way::Restricts => {
             let found = operands.map(|operand| named.binds(operand, base, way)).max().unwrap_or(Binding::Outside);
             found.max(openness(act, kinds))
         }
-        Way::Grants if openness(act, kinds) != Binding::Outside => Binding::Outside,
-        Way::Grants if operands.all(|operand| named.binds(operand, base, way) == Binding::Inside) => Binding::Inside,
-        Way::Grants => Binding::Outside,
+        Way::Grants(_) if openness(act, kinds) > way.tolerates() => Binding::Outside,
+        Way::Grants(_) if operands.all(|operand| named.binds(operand, base, way) == Binding::Inside) => Binding::Inside,
+        Way::Grants(_) => Binding::Outside,
     }
 }
 
@@ -323,7 +333,8 @@ mod tests {
             ("/home/*/.ssh/*", read("~/.ssh/id"), None, Maybe, Outside),
             ("/srv/*", read("/srv/../etc"), None, Inside, Outside),
         ] {
-            let found = (binds(glob, &operand, base, Way::Restricts), binds(glob, &operand, base, Way::Grants));
+            let found =
+                (binds(glob, &operand, base, Way::Restricts), binds(glob, &operand, base, Way::Grants(Runs::None)));
             assert_eq!(found, (restricts, grants), "{glob} and {operand:?}");
         }
     }
@@ -332,8 +343,11 @@ mod tests {
     fn a_grant_of_an_address_does_not_reach_another_host() {
         let url = |value: &str| Operand::new(Kind::Url, Role::Read, value.to_owned(), value);
         let evil = url("https://bank.example.evil.example/");
-        assert_eq!(binds("https://bank.example*", &evil, None, Way::Grants), Binding::Outside);
-        assert_eq!(binds("https://bank.example/*", &url("https://bank.example/a"), None, Way::Grants), Binding::Inside);
+        assert_eq!(binds("https://bank.example*", &evil, None, Way::Grants(Runs::None)), Binding::Outside);
+        assert_eq!(
+            binds("https://bank.example/*", &url("https://bank.example/a"), None, Way::Grants(Runs::None)),
+            Binding::Inside
+        );
         assert_eq!(binds("https://bank.example*", &evil, None, Way::Restricts), Binding::Inside);
     }
 

@@ -9,7 +9,7 @@ use super::binding::Globs;
 use super::exclusion::Exclusion;
 use super::fact::Fact;
 use super::pattern::{CapabilityPattern, Names};
-use super::rule::{ContextClause, Levels, Match, Pattern};
+use super::rule::{ContextClause, Levels, Match, Pattern, Runs};
 use rulekeep_types::document::{Fields, Node, Report, did_you_mean};
 use rulekeep_types::{Action, Capability, Classification, Operation, Resource, RiskLevel, Tier, excerpt};
 
@@ -28,6 +28,7 @@ pub(super) fn read(
     let risk = fields.take("risk").and_then(|node| range(node, "match.risk.", RiskLevel::ALL, report));
     let tiers = fields.take("tiers").and_then(|node| range(node, "match.tiers.", Tier::ALL, report));
     let classification = fields.read_with("classification", report, classification);
+    let runs = fields.word("runs", Runs::ALL, report).unwrap_or(Runs::None);
     let not = fields.take("not").and_then(|node| {
         let at = node.at;
         let mut fields = Fields::of(node, "match.not.", NAMED_FIELDS, report)?;
@@ -44,6 +45,7 @@ pub(super) fn read(
             tiers.unwrap_or((Tier::T0, Tier::T5)),
             &classification.unwrap_or_default(),
         ),
+        runs,
         not,
         ..named_clauses(&mut fields, "match.actions", patterns, report)
     }
@@ -386,7 +388,7 @@ const NAMED_FIELDS: &[&str] = &[
     "accounts",
 ];
 /// The fields that only `match` has.
-const OWN_FIELDS: &[&str] = &["capabilities", "risk", "tiers", "classification", "not"];
+const OWN_FIELDS: &[&str] = &["capabilities", "risk", "tiers", "classification", "runs", "not"];
 const MAX_GLOB_CHARS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1_024;
 const MAX_REGEXES: usize = 1_000;

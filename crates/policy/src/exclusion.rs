@@ -60,7 +60,7 @@ impl Exclusion {
         let clauses = &self.clauses;
         let is_unread = || binding::openness(act, Kinds::of(&[Kind::Command])) == Binding::Maybe;
         let check = |may_be: bool, is: bool, name| {
-            let is_named = if way == Way::Grants { may_be || is_unread() } else { is && !is_unread() };
+            let is_named = if way.grants() { may_be || is_unread() } else { is && !is_unread() };
             if is_named { Err(Clause::Not { name, of_context: false }) } else { Ok(()) }
         };
         if !clauses.actions.is_any() {
@@ -83,8 +83,8 @@ impl Exclusion {
             let binding = binding::of_operands(clause.named(), fact, act, facts, way);
             let is_named = match way {
                 // Whatever may be inside stops a grant.
-                Way::Grants => {
-                    binding::of_operands(clause.named(), fact, act, facts, Way::Restricts) != Binding::Outside
+                Way::Grants(_) => {
+                    binding::of_operands(clause.named(), fact, act, facts, Way::Restricts) > way.tolerates()
                 }
                 // An act of which all is inside, or that only runs code, is not restricted.
                 Way::Restricts => {

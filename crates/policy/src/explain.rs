@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::assumptions::{Assumptions, ConditionCache, Resolved};
+use super::binding::Binding;
 use super::condition::Condition;
 use super::evaluate::Engine;
 use super::fact::Fact;
@@ -10,6 +11,7 @@ use super::limit::{LimitUse, Meter};
 use super::pattern::Names;
 use super::request::PolicyRequest;
 use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
+use rulekeep_types::facts::Cause;
 use rulekeep_types::{Capability, Constraints, RiskLevel, Tier, excerpt};
 
 /// The result of one rule of a policy set on a request.
@@ -44,8 +46,26 @@ pub struct RuleTrace {
     /// The first clause that did not hold, by its name in the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// How the operands and open parts of the request relate to the rule's clauses; at most 32.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bindings: Vec<OperandTrace>,
     /// The result in words.
     pub why: String,
+}
+
+/// The relation of an operand, or of a part that could not be read, to a clause of a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct OperandTrace {
+    /// The place of the act in the facts, from 0.
+    pub act: usize,
+    /// The clause, by its name in the document.
+    pub clause: String,
+    /// The operand, or the part that could not be read, without secrets.
+    pub operand: String,
+    /// Whether it is inside what the clause names.
+    pub binding: Binding,
 }
 
 impl RuleTrace {
@@ -105,6 +125,7 @@ impl Engine {
             constraints: if constrains { rule.constraints.clone() } else { Constraints::new() },
             capabilities,
             failed,
+            bindings: bindings(rule, request),
             why,
         }
     }
@@ -153,6 +174,43 @@ impl Engine {
         format!("every clause holds: {does}{bounds}{outranked}")
     }
 }
+
+/// The relations of all operands and open parts to the rule's clauses over operands.
+fn bindings(rule: &Rule, request: &PolicyRequest<'_>) -> Vec<OperandTrace> {
+    let Some(facts) = &request.intent.known else { return Vec::new() };
+    let excluded = rule.matches.not.as_ref().map_or(&[][..], |not| &not.clauses.context);
+    let clauses = rule.matches.context.iter().map(|clause| ("", clause));
+    let clauses = clauses.chain(excluded.iter().map(|clause| ("not.", clause)));
+    let mut traces = Vec::new();
+    for (prefix, clause) in clauses {
+        let Some(fact) = clause.fact.filter(|fact| fact.is_target()) else { continue };
+        let mut trace = |act: usize, operand: &str, binding: Binding| {
+            traces.push(OperandTrace {
+                act,
+                clause: format!("{prefix}{}", clause.key),
+                operand: excerpt(operand),
+                binding,
+            });
+        };
+        for (place, (act, shown)) in facts.acts.iter().zip(&facts.shown().acts).enumerate() {
+            for (operand, shown) in act.operands.iter().zip(&shown.operands) {
+                if fact.kinds().has(operand.kind) {
+                    let binding = clause.named().binds(operand, facts.base.as_deref(), rule.matches.way());
+                    trace(place, &shown.value, binding);
+                }
+            }
+            for (open, shown) in act.open.iter().zip(&shown.open).filter(|(open, _)| open.kinds.meets(fact.kinds())) {
+                let binding = if open.cause == Cause::Text { Binding::Maybe } else { Binding::Runs };
+                trace(place, &shown.found, binding);
+            }
+        }
+    }
+    traces.truncate(MOST_TRACED);
+    traces
+}
+
+/// Maximum number of relations in a trace.
+const MOST_TRACED: usize = 32;
 
 /// The state of a rule's limit.
 #[derive(PartialEq, Eq)]

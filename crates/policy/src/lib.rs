@@ -51,7 +51,8 @@ mod verdict;
 mod tests;
 
 pub use alert::{AlertOn, AlertRule};
-pub use explain::RuleTrace;
+pub use binding::Binding;
+pub use explain::{OperandTrace, RuleTrace};
 pub use limit::{LimitUse, SharedLimitTerms};
 pub use preapproval::{PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse};
 pub use request::PolicyRequest;

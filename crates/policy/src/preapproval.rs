@@ -12,7 +12,7 @@ use super::fact::{Fact, TARGETS};
 use super::limit::millionths;
 use super::pattern::{CapabilityPattern, Glob};
 use super::request::PolicyRequest;
-use super::rule::Pattern;
+use super::rule::{Pattern, Runs};
 use rulekeep_types::facts::Act;
 use rulekeep_types::{
     Action, AgentId, Capability, Error, Facts, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, excerpt,
@@ -183,7 +183,8 @@ impl PreApproval {
             && acts.iter().all(|act| {
                 is_how(act)
                     && self.targets.as_ref().map_or(binding::openness(act, TARGETS) == Binding::Outside, |targets| {
-                        binding::of_operands(targets.named(), Fact::Targets, act, facts, Way::Grants) == Binding::Inside
+                        binding::of_operands(targets.named(), Fact::Targets, act, facts, Way::Grants(Runs::None))
+                            == Binding::Inside
                     })
             })
     }

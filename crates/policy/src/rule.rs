@@ -138,6 +138,29 @@ impl Rule {
 /// The time a reviewer has to answer if the rule does not say.
 pub(super) const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
+closed_words! {
+    /// Whether a rule that allows covers acts that run code whose effects no text shows.
+    pub enum Runs("runs") {
+        /// It covers none of them.
+        None = "none",
+        /// It covers them if all that their text names is inside.
+        Any = "any",
+    }
+}
+
+impl Runs {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self::None
+    }
+}
+
 /// The clauses of a rule. An empty clause matches anything.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Match {
@@ -152,6 +175,8 @@ pub(super) struct Match {
     pub(super) levels: Levels,
     pub(super) environment: Vec<Box<str>>,
     pub(super) context: Vec<ContextClause>,
+    #[serde(skip_serializing_if = "Runs::is_none")]
+    pub(super) runs: Runs,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) not: Option<Box<Exclusion>>,
     /// Whether the rule allows.
@@ -222,7 +247,12 @@ impl Match {
         let failing = failing.into_iter().find(|clause| !clause.holds(intent, clause.allows)).map(Clause::Context);
         failing
             .or_else(|| self.not.as_ref().and_then(|not| not.failing(request, not.allows)))
-            .or_else(|| self.acts(request, capability, Way::of(self.allows)).err())
+            .or_else(|| self.acts(request, capability, self.way()).err())
+    }
+
+    /// What the rule does with what it matches.
+    pub(super) fn way(&self) -> Way {
+        if self.allows { Way::Grants(self.runs) } else { Way::Restricts }
     }
 
     /// How the acts of a request relate to the clauses about acts, which must hold of the same act: for a restriction
@@ -243,7 +273,7 @@ impl Match {
             self.capabilities.is_empty() || self.capabilities.iter().any(|pattern| pattern.matches(&doing.capability))
         };
         let is_needed = |act: &Act| match capability {
-            Some(capability) if way == Way::Grants => {
+            Some(capability) if way.grants() => {
                 act.needs(capability) || !facts.acts.iter().any(|act| act.needs(capability))
             }
             _ => act.does.is_empty() || act.does.iter().any(speaks),
@@ -252,8 +282,8 @@ impl Match {
         for act in facts.acts.iter().filter(|act| is_needed(act)) {
             match (self.act(act, facts, way, &speaks), way) {
                 (Ok(binding), Way::Restricts) => best = best.max(Some(binding)),
-                (Ok(binding), Way::Grants) => best = Some(best.map_or(binding, |known: Binding| known.min(binding))),
-                (Err(clause), Way::Grants) => return Err(clause),
+                (Ok(binding), Way::Grants(_)) => best = Some(best.map_or(binding, |known: Binding| known.min(binding))),
+                (Err(clause), Way::Grants(_)) => return Err(clause),
                 (Err(clause), Way::Restricts) => failing = failing.or(Some(clause)),
             }
         }
@@ -262,12 +292,13 @@ impl Match {
         // A grant over operands needs at least one.
         let lacks = |clause: &&ContextClause| {
             clause.fact.is_some_and(|fact| {
-                let is_of = |act: &Act| act.operands.iter().any(|operand| fact.kinds().has(operand.kind));
+                let is_of =
+                    |act: &Act| act.operands.iter().any(|operand| fact.kinds().has(operand.kind) && !operand.is_word());
                 fact.is_target() && !facts.acts.iter().filter(|act| is_needed(act)).any(is_of)
             })
         };
         match self.context.iter().filter(|clause| clause.is_of_acts()).find(lacks) {
-            Some(clause) if way == Way::Grants => Err(Clause::Context(clause)),
+            Some(clause) if way.grants() => Err(Clause::Context(clause)),
             _ => Ok(binding),
         }
     }
@@ -278,7 +309,7 @@ impl Match {
         let mut weakest = Binding::Inside;
         let mut require = |binding: Binding, clause: Clause<'static>| {
             weakest = weakest.min(binding);
-            let holds = if way == Way::Grants { binding == Binding::Inside } else { binding >= Binding::Maybe };
+            let holds = if way.grants() { binding == Binding::Inside } else { binding >= Binding::Maybe };
             if holds { Ok(()) } else { Err(clause) }
         };
         let named = |is_named: bool| match is_named {
@@ -290,14 +321,14 @@ impl Match {
             let mut actions = act.does.iter().filter(|doing| speaks(doing)).map(|doing| doing.action.as_str());
             let is_named = match way {
                 Way::Restricts => actions.any(|action| self.actions.matches(action)),
-                Way::Grants => !act.does.is_empty() && actions.all(|action| self.actions.matches(action)),
+                Way::Grants(_) => !act.does.is_empty() && actions.all(|action| self.actions.matches(action)),
             };
             require(named(is_named), Clause::Actions)?;
         }
         if !self.commands.is_any() {
             let is_named = match way {
                 Way::Restricts => act.commands.iter().chain(&act.command).any(|command| self.commands.matches(command)),
-                Way::Grants => self.covers_commands(act) && !is_unread(),
+                Way::Grants(_) => self.covers_commands(act) && !is_unread(),
             };
             require(named(is_named), Clause::Commands)?;
         }
@@ -309,7 +340,7 @@ impl Match {
                 named(fact.names(act).iter().any(|name| clause.pattern.0.is_match(name)))
             };
             weakest = weakest.min(binding);
-            let holds = if way == Way::Grants { binding == Binding::Inside } else { binding >= Binding::Maybe };
+            let holds = if way.grants() { binding == Binding::Inside } else { binding >= Binding::Maybe };
             if !holds {
                 return Err(Clause::Context(clause));
             }
@@ -364,7 +395,7 @@ impl Match {
         let mut others = self.context.iter().filter(|clause| !known || !clause.is_of_acts());
         others.all(|clause| clause.holds(request.intent, true))
             && self.not.as_ref().is_none_or(|not| not.failing(request, true).is_none())
-            && (!known || self.acts(request, None, Way::Grants).is_ok())
+            && (!known || self.acts(request, None, Way::Grants(self.runs)).is_ok())
     }
 
     /// Returns whether a clause reads the environment.

@@ -265,6 +265,13 @@ impl Operand {
         Self { kind, original, pattern: false, role, tree: false, value }
     }
 
+    /// Returns whether it is a plain word that a program gets, which does not look like a place.
+    #[doc(hidden)]
+    pub fn is_word(&self) -> bool {
+        let sent = self.original.as_deref().unwrap_or(&self.value);
+        self.kind == Kind::Path && self.role == Role::Named && !sent.contains(['/', '.', '*', '\\', '~'])
+    }
+
     #[doc(hidden)]
     #[must_use]
     pub const fn as_tree(mut self, tree: bool) -> Self {

@@ -115,7 +115,7 @@ impl Facts {
                     Kind::Host | Kind::Amount | Kind::Command => continue,
                 };
                 let sent = operand.original.as_deref().unwrap_or(&operand.value);
-                if operand.kind == Kind::Path && operand.role == Role::Named && !sent.contains(['/', '.', '*', '\\']) {
+                if operand.is_word() {
                     continue;
                 }
                 let role = match operand.role {

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 use clap::Args;
+use rulekeep::intent::{Cause, Open};
 use rulekeep::proof::ProofId;
 use rulekeep::system::Timestamp;
 use rulekeep::{Decision, Governor, Outcome, PolicySet, RiskLevel, Tier};
@@ -59,6 +60,8 @@ struct Form {
     server: Option<String>,
     /// The name is that of an action, not of a tool.
     is_action: bool,
+    /// An act runs code whose effects no text shows.
+    runs: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +205,10 @@ impl Call {
         let capabilities: BTreeSet<String> =
             past.intent.required_capabilities.iter().chain(readings).map(ToString::to_string).collect();
         let targets = facts.targets();
-        let is_hidden = facts.acts.iter().any(|act| !act.open.is_empty());
+        // A record that is named by its id is no target.
+        let is_of = |open: &Open, cause: Cause| open.cause == cause && open.found != Open::UNNAMED;
+        let is_open = |cause: Cause| facts.acts.iter().any(|act| act.open.iter().any(|open| is_of(open, cause)));
+        let (is_hidden, runs) = (is_open(Cause::Text), is_open(Cause::Execution));
         let unread = is_hidden.then_some(Place::Unread);
         let is_action = facts.tool().is_none() && facts.formats.is_empty();
         let what =
@@ -213,7 +219,7 @@ impl Call {
             id: past.record.id,
             at: past.record.timestamp,
             agent: past.record.entity_id.to_string(),
-            form: Form { formats: facts.formats, server, is_action },
+            form: Form { formats: facts.formats, server, is_action, runs },
             what,
             capabilities: capabilities.into_iter().collect(),
             places: targets.iter().map(Place::of).chain(unread).collect(),

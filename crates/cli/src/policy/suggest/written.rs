@@ -107,6 +107,9 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
     if !named.is_empty() {
         writeln!(text, "{} = {}", if rule.form.is_action { "actions" } else { "tools" }, list(&named))?;
     }
+    if rule.form.runs {
+        writeln!(text, "runs = \"any\"")?;
+    }
     let globs: Option<BTreeSet<String>> = rule.patterns.iter().map(super::targets::Pattern::glob).collect();
     match globs {
         Some(globs) if globs.is_empty() => {}
@@ -178,4 +181,4 @@ fn list(texts: &BTreeSet<String>) -> String {
 const MAX_LINE: usize = 100;
 const MOST_MISSED: usize = 10;
 /// No target is named, and none is in the parts that could not be read.
-const NO_TARGET: &str = r#"!has(context.target) && (!has(context.facts) || !has(context.facts.targets) && (!has(context.facts.unread) || context.facts.unread.all(u, !(u.kind in ["target", "argument"]))))"#;
+const NO_TARGET: &str = r#"!has(context.target) && (!has(context.facts) || !has(context.facts.targets) && (!has(context.facts.unread) || context.facts.unread.all(u, !(u.kind in ["target", "text"]) || u.found == "no argument names it")))"#;

@@ -67,6 +67,10 @@ enum Plain {
 struct Row {
     plain: Vec<Plain>,
     is_tree: bool,
+    /// Whether the program runs code that the working folder configures.
+    runs: bool,
+    /// Whether it acts on the working folder if no operand is named.
+    here: bool,
     calm: Vec<Box<str>>,
     values: Vec<Box<str>>,
     reads: Vec<Box<str>>,
@@ -118,12 +122,21 @@ struct Covering<'w> {
 impl Shell<'_, '_> {
     /// Records the operands of a command that runs no other.
     pub(super) fn cover(&mut self, name: &str, arguments: View<'_>) {
-        let Some(row) = rows().get(name).cloned() else {
+        let sub = arguments.texts.first().map(|sub| format!("{name} {sub}"));
+        let by_sub = sub.as_ref().and_then(|sub| rows().get(sub.as_str()));
+        let (row, arguments) = match by_sub {
+            Some(row) => (Some(row), arguments.from(1)),
+            None => (rows().get(name), arguments),
+        };
+        let Some(row) = row.cloned() else {
             self.open(Cause::Execution, Kinds::OPERANDS, name);
             self.mounts(arguments.words);
             arguments.words.iter().for_each(|word| self.leftover(word));
             return self.appended_to(None);
         };
+        if row.runs {
+            self.open(Cause::Execution, Kinds::OPERANDS, sub.as_deref().unwrap_or(name));
+        }
         let mut covering = Covering::of(&row, arguments.words);
         let unknown = std::mem::take(&mut covering.unknown);
         for word in &unknown {
@@ -139,6 +152,13 @@ impl Shell<'_, '_> {
             && let [Plain::Text | Plain::Script, rest @ ..] = kinds
         {
             kinds = rest;
+        }
+        let is_left = |kind: &Plain| matches!(kind, Plain::Text | Plain::Script);
+        if row.here
+            && covering.plain.len() <= kinds.iter().filter(|kind| is_left(kind)).count()
+            && self.appended.is_none()
+        {
+            covering.plain.push(Word { text: ".".to_owned(), ..Word::default() });
         }
         let count = covering.plain.len();
         for (place, word) in covering.plain.iter().enumerate() {
@@ -267,7 +287,11 @@ impl Shell<'_, '_> {
             return self.host(&Word { text: rest.to_owned(), ..word.clone() }, Role::SendTo);
         }
         let Some(path) = known_path(word) else {
-            return self.open(Cause::Text, Kinds::of(&[Kind::Path]), text);
+            let values = self.looped(word);
+            if values.is_empty() {
+                return self.open(Cause::Text, Kinds::of(&[Kind::Path]), text);
+            }
+            return values.iter().for_each(|value| self.path(value, role, is_tree));
         };
         let is_absolute = path.starts_with(['/', '~']);
         let folders = match &self.folders {
@@ -285,6 +309,30 @@ impl Shell<'_, '_> {
             }
             self.operand(Operand::new(Kind::Path, role, value, text).as_tree(is_tree).as_pattern(word.wild));
         }
+    }
+
+    /// The values of a word that contains the variable of a loop; none if it is no such word, or has too many.
+    fn looped(&self, word: &Word) -> Vec<Word> {
+        let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+        let Some((before, rest)) = word.text.split_once('$') else { return Vec::new() };
+        let (name, behind) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
+        let Some(values) = self.loops.get(name).filter(|values| values.len() <= MOST_LOOPED) else { return Vec::new() };
+        let filled = |value: &Word| {
+            let text = format!("{before}{}{behind}", value.text);
+            // INVARIANT: a value has no variable of its own, so a word that contains another one stays unknown.
+            let dynamic = value.dynamic || behind.contains('$');
+            Word { text, dynamic, wild: word.wild || value.wild, ..word.clone() }
+        };
+        values
+            .iter()
+            .filter(|value| !value.dynamic)
+            .map(filled)
+            .chain(values.iter().filter(|value| value.dynamic).map(|_| Word {
+                text: "$".to_owned(),
+                dynamic: true,
+                ..word.clone()
+            }))
+            .collect()
     }
 
     /// Judges a path that only the change of the folder completes.
@@ -746,6 +794,10 @@ struct RowText {
     names: String,
     operands: String,
     #[serde(default)]
+    runs: bool,
+    #[serde(default)]
+    here: bool,
+    #[serde(default)]
     calm: String,
     #[serde(default)]
     values: String,
@@ -783,8 +835,20 @@ fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
         let becomes = becomes.collect::<Result<_, String>>()?;
         let (calm, values, reads) = (listed(&row.calm), listed(&row.values), listed(&row.read));
         let (writes, text, tree) = (listed(&row.write), listed(&row.text), listed(&row.tree));
-        let known = Arc::new(Row { plain, is_tree, calm, values, reads, writes, text, tree, becomes });
-        for name in row.names.split_whitespace() {
+        let known = Arc::new(Row {
+            plain,
+            is_tree,
+            runs: row.runs,
+            here: row.here,
+            calm,
+            values,
+            reads,
+            writes,
+            text,
+            tree,
+            becomes,
+        });
+        for name in row.names.split(',').map(str::trim) {
             if rows.insert(name.to_owned(), Arc::clone(&known)).is_some() {
                 return Err(format!("{name} has two rows"));
             }
@@ -795,6 +859,8 @@ fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
 
 /// Options whose value is a folder that the program makes available elsewhere.
 const MOUNTS: &[&str] = &["-v", "--volume", "-B", "--bind"];
+/// Maximum number of values of a loop that are followed.
+const MOST_LOOPED: usize = 64;
 const MOST_FOLDERS: usize = 4;
 /// Maximum length of a recorded command, in bytes.
 const LONGEST_COMMAND: usize = 1024;

@@ -25,6 +25,8 @@ pub(super) struct Script {
     pub unclear: bool,
     /// Names of the functions that the line defines.
     pub functions: HashSet<String>,
+    /// The values that each loop gives its variable.
+    pub loops: HashMap<String, Vec<Word>>,
     /// Words in a loop's head or a test: not part of a command, but they may name secrets.
     pub others: Vec<Word>,
 }

@@ -97,6 +97,8 @@ struct Shell<'l, 'r> {
     appended: Option<Appended>,
     /// The places of the `find` around a command.
     roots: Option<Vec<Word>>,
+    /// The values that each loop gives its variable.
+    loops: HashMap<String, Vec<Word>>,
 }
 
 /// The words of a command, as the shell made them and as texts.
@@ -146,6 +148,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             fed_by: None,
             appended: None,
             roots: None,
+            loops: HashMap::new(),
         }
     }
 
@@ -163,6 +166,9 @@ impl<'l, 'r> Shell<'l, 'r> {
             self.unclear("command", line);
         }
         self.functions.extend(script.functions.iter().cloned());
+        for (name, values) in &script.loops {
+            self.loops.entry(name.clone()).or_default().extend(values.iter().cloned());
+        }
         for word in &script.others {
             self.file(&word.text);
         }

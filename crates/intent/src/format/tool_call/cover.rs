@@ -166,7 +166,8 @@ impl Cover<'_> {
     }
 
     fn path(&mut self, key: &str, text: &str) {
-        if !text.contains('/') {
+        // "icon@2x.png" is a file.
+        if !text.contains(['/', '@']) {
             for host in target::hosts_in(text) {
                 self.add(Operand::new(Kind::Host, Part::Named, host, text));
             }

@@ -1,7 +1,7 @@
 //! Groups, loops, conditions and functions: their keywords are removed, and their commands are kept.
 
 use super::{Command, DEEPEST, End, Feed, Lexer, State, Variable};
-use crate::format::shell::word::Draft;
+use crate::format::shell::word::{Draft, Word};
 
 impl Lexer<'_> {
     /// Applies the first word of a command to the list, if it is a keyword.
@@ -173,14 +173,15 @@ impl Lexer<'_> {
     /// Reads `for x in a b`: the variable is known if there is a single value.
     pub(super) fn loop_head(&mut self, command: Command) {
         let mut words = command.words.into_iter();
-        let Some(name) = words.next() else { return };
+        let Some(Word { text: name, .. }) = words.next() else { return };
         let values: Vec<_> = words.filter(|word| word.text != "in").collect();
         match values.as_slice() {
-            [only] if !only.dynamic && !only.wild => self.set(&name.text, &only.text, false),
+            [only] if !only.dynamic && !only.wild => self.set(&name, &only.text, false),
             _ => {
-                self.variables.insert(name.text, Variable::Unclear);
+                self.variables.insert(name.clone(), Variable::Unclear);
             }
         }
+        self.script.loops.entry(name).or_default().extend(values.iter().cloned());
         self.script.others.extend(values);
     }
 
