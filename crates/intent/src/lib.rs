@@ -27,6 +27,7 @@ mod learned;
 mod lexicon;
 mod manipulation;
 mod normalize;
+mod place;
 mod programs;
 mod reading;
 mod risk;
@@ -252,6 +253,7 @@ impl Parser {
         let (mut reading, decoded) = derived::read_on(normalized, &self.lexicon, known);
         reading.settle();
         reading.seal();
+        place::Place::of(context).complete(&mut reading);
         let contents = classification::scan(&normalized.text, &decoded);
         contents.mark_addresses(&mut reading);
         contents.mark(&mut reading);

@@ -182,6 +182,12 @@ impl Act {
         self
     }
 
+    /// Makes the act part of a step.
+    pub(crate) fn of_step(mut self, place: usize) -> Self {
+        self.steps = Steps::of(place);
+        self
+    }
+
     /// Records the source of the operation, unless it is known already.
     pub(crate) fn told_by(mut self, found: &str) -> Self {
         if self.found.operation.is_none() {

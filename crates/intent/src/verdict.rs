@@ -6,16 +6,17 @@ use std::borrow::Cow;
 use rulekeep_types::parts::{FactsParts, IntentParts};
 use serde_json::{Map, Value};
 
-use rulekeep_types::facts::{self, Cause, Doing, Kind, Kinds, MOST_OPEN, MOST_OPERANDS, Open, Operand};
+use rulekeep_types::facts::{self, Cause, Doing, Kinds, MOST_OPEN, MOST_OPERANDS, Open, Operand};
 use rulekeep_types::{
     ActEvidence, Action, AgentId, Capability, Classification, FACTS_KEY, Facts, Intent, IntentId, MAX_FACTS_BYTES,
     Operation, ParseResult, ParsedFacts, Resource, RiskLevel, Timestamp, Unread, UnreadKind, risk_floor,
 };
 
 use super::lexicon::Lexicon;
+use super::place::Place;
 use super::reading::{self, Act, Format, Reading};
 use super::sign::{Sign, Signs};
-use super::{Redaction, classification, confidence, explain, format, risk, target};
+use super::{Redaction, classification, confidence, explain, format, risk};
 
 /// A text to parse, and the other data of the intent.
 #[derive(Debug)]
@@ -177,7 +178,6 @@ impl<'r> Verdict<'r> {
 fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -> Facts {
     let found = &reading.facts;
     let inner = found.inner_formats.iter().filter(|inner| **inner != reading.format);
-    let place = Place::of(request.context);
     let mut room =
         Room { bytes: MAX_FACTS_BYTES.saturating_sub(ROOM_FOR_OTHERS), operands: MOST_OPERANDS, open: MOST_OPEN };
     let mut acts = Vec::with_capacity(reading.steps.len().max(1));
@@ -193,9 +193,6 @@ fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -
         if act.does.is_empty() && act.operands.is_empty() && act.open.is_empty() && act.commands.is_empty() {
             continue;
         }
-        for operand in &mut act.operands {
-            place.complete(operand);
-        }
         room.fit(&mut act);
         acts.push(act);
     }
@@ -207,7 +204,7 @@ fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -
     }
     Facts::from(FactsParts {
         acts,
-        base: place.base,
+        base: Place::of(request.context).base,
         form: facts::Form,
         formats: std::iter::once(&reading.format).chain(inner).map(|format| format.as_str().to_owned()).collect(),
         readings: verdict.plausible(&found.doubtful),
@@ -221,39 +218,6 @@ fn doing(act: &Act, level: RiskLevel) -> Doing {
         if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
     let action = if act.is_unknown() { Action::unknown() } else { confidence::action_name(act) };
     Doing::new(action, capability, level)
-}
-
-/// The folder that a request starts from, and the user's home.
-struct Place {
-    base: Option<String>,
-    home: Option<String>,
-}
-
-impl Place {
-    fn of(context: &Map<String, Value>) -> Self {
-        let folder = |key: &str| {
-            let path = context.get(key)?.as_str()?;
-            (path.starts_with('/') || path.get(1..3) == Some(":\\")).then(|| target::resolved_path(path))
-        };
-        Self { base: folder("cwd"), home: folder("home") }
-    }
-
-    /// Makes a path absolute.
-    fn complete(&self, operand: &mut Operand) {
-        if operand.kind != Kind::Path {
-            return;
-        }
-        let value = operand.value.as_str();
-        let is_absolute = value.starts_with(['/', '~']) || value.get(1..2) == Some(":");
-        let whole = match (value.strip_prefix('~'), &self.home, &self.base) {
-            (Some(rest), Some(home), _) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
-            (_, _, Some(base)) if !is_absolute => format!("{base}/{value}"),
-            _ => return,
-        };
-        let whole = target::resolved_path(&whole);
-        let sent = std::mem::replace(&mut operand.value, whole);
-        operand.original.get_or_insert(sent);
-    }
 }
 
 /// The room that is left for the facts of further acts.

@@ -239,7 +239,10 @@ impl Hearing<'_> {
         let mut context = Map::new();
         context.insert("host".to_owned(), self.host.name().into());
         if let Some(cwd) = &self.event.cwd {
-            context.insert("workingDirectory".to_owned(), cwd.clone().into());
+            context.insert("cwd".to_owned(), cwd.clone().into());
+        }
+        if let Some(home) = std::env::home_dir() {
+            context.insert("home".to_owned(), home.display().to_string().into());
         }
         if let Some(subagent) = &self.event.subagent {
             context.insert("subagent".to_owned(), subagent.clone().into());

@@ -24,6 +24,7 @@ mod tool_call;
 mod tool_name;
 mod tools;
 
+use rulekeep_types::facts::{Operand, Role as OperandRole};
 use rulekeep_types::{Action, Operation, Resource, RiskLevel};
 
 use super::lexicon::Lexicon;
@@ -168,6 +169,16 @@ pub(crate) fn verb_act(verb: &str, on: &Act, lexicon: &Lexicon) -> Option<Act> {
     let words = name::words(verb);
     let first = words.first()?;
     (lexicon.is_verb(first) && !lexicon.is_noun(first)).then(|| name::verb_act(&words, on, lexicon)).flatten()
+}
+
+/// What acting on a path does beyond the operation itself, judged by the whole path.
+pub(crate) fn effects_of(operand: &Operand) -> Vec<Act> {
+    match operand.role {
+        OperandRole::Write => access::written(&operand.value),
+        OperandRole::Remove => access::changed(&operand.value),
+        OperandRole::Read => access::read(&operand.value).into_iter().collect(),
+        OperandRole::Named | OperandRole::SendTo | OperandRole::Run | OperandRole::Pay => Vec::new(),
+    }
 }
 
 /// Returns whether a word is the path of a secret.

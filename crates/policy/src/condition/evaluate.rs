@@ -6,6 +6,7 @@ use super::functions;
 use super::tree::{Kind, Macro, Node, Relation, Root, Step, TextFunction};
 use super::value::{List, Text, Unordered, Value, Work, order, whole};
 use super::{MAX_LIST_ITEMS, MAX_MATCHED_BYTES, Scope};
+use rulekeep_types::FACTS_KEY;
 
 type Result<T> = std::result::Result<T, Fault>;
 
@@ -69,6 +70,16 @@ impl<'a> Run<'a> {
         let scope = self.scope;
         match root {
             Root::Action => Value::text(scope.action),
+            Root::Actions => {
+                let acts = scope.context.get(FACTS_KEY).and_then(|facts| facts.get("acts")?.as_array());
+                let does = acts.into_iter().flatten().filter_map(|act| act.get("does")?.as_array()).flatten();
+                let mut actions: Vec<Value<'a>> =
+                    does.filter_map(|doing| doing.get("action")?.as_str()).map(Value::text).collect();
+                if actions.is_empty() {
+                    actions.push(Value::text(scope.action));
+                }
+                Value::List(List::Built(actions.into()))
+            }
             Root::Risk => Value::text(scope.risk.as_str()),
             Root::Capabilities => Value::List(List::Capabilities(scope.capabilities)),
             Root::Context => Value::Map(scope.context),

@@ -19,8 +19,13 @@ pub(super) const ROOTS: &[(&str, Named)] = &[
     ("now", Named::Value(Root::Now)),
 ];
 
-const INTENT: &[(&str, Root)] =
-    &[("action", Root::Action), ("risk", Root::Risk), ("capabilities", Root::Capabilities), ("context", Root::Context)];
+const INTENT: &[(&str, Root)] = &[
+    ("action", Root::Action),
+    ("actions", Root::Actions),
+    ("risk", Root::Risk),
+    ("capabilities", Root::Capabilities),
+    ("context", Root::Context),
+];
 
 const AGENT: &[(&str, Root)] =
     &[("id", Root::AgentId), ("labels", Root::Labels), ("groups", Root::Groups), ("attributes", Root::Attributes)];
@@ -29,7 +34,7 @@ impl Root {
     pub(super) fn kind(self) -> Type {
         match self {
             Self::Action | Self::Risk | Self::AgentId | Self::Tier => Type::Text,
-            Self::Capabilities | Self::Labels | Self::Groups => Type::list(Type::Text),
+            Self::Actions | Self::Capabilities | Self::Labels | Self::Groups => Type::list(Type::Text),
             Self::Context | Self::Attributes => Type::map(Type::Dyn),
             Self::Score => Type::Int,
             Self::Now => Type::Timestamp,
@@ -132,7 +137,8 @@ pub(super) mod tests {
     impl Root {
         const fn meaning(self) -> &'static str {
             match self {
-                Self::Action => "The action of the intent.",
+                Self::Action => "The action of the intent: that of its riskiest act.",
+                Self::Actions => "The actions of all acts of the request.",
                 Self::Risk => {
                     "The effective risk: `LOW`, `MEDIUM`, `HIGH` or `CRITICAL`. Compare it with `==` or `in`."
                 }

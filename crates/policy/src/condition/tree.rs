@@ -56,6 +56,7 @@ pub(super) struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
     Action,
+    Actions,
     Risk,
     Capabilities,
     Context,

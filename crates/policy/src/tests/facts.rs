@@ -152,6 +152,7 @@ fn a_condition_reads_the_facts_in_the_context() {
         ("context['facts'].tool == 'Bash' && 'facts' in context && has(context.facts)", Decision::Deny),
         ("size(context) == 1 && context.all(key, key == 'facts')", Decision::Deny),
         ("has(context.facts.amounts)", Decision::Allow),
+        ("intent.actions == ['send_mail'] && intent.actions.exists(action, action == 'send_mail')", Decision::Deny),
     ] {
         let text = format!(
             "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nwhen = {condition:?}\n"
