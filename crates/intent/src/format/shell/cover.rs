@@ -52,6 +52,8 @@ enum Plain {
     Copy,
     Move,
     Text,
+    /// All words are printed, whatever they are.
+    Words,
     Mode,
     Script,
     Host,
@@ -137,6 +139,10 @@ impl Shell<'_, '_> {
         if row.runs {
             self.open(Cause::Execution, Kinds::OPERANDS, sub.as_deref().unwrap_or(name));
         }
+        if row.plain == [Plain::Words] {
+            self.appended = None;
+            return;
+        }
         let mut covering = Covering::of(&row, arguments.words);
         let unknown = std::mem::take(&mut covering.unknown);
         for word in &unknown {
@@ -186,7 +192,7 @@ impl Shell<'_, '_> {
 
     fn plain(&mut self, word: &Word, kind: Plain, is_tree: bool, is_last: bool, becomes: Option<Role>) {
         match kind {
-            Plain::Text | Plain::Mode | Plain::Tar => {}
+            Plain::Text | Plain::Words | Plain::Mode | Plain::Tar => {}
             Plain::Script => {
                 if !is_plain_script(&word.text) {
                     self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
@@ -872,6 +878,101 @@ const LONGEST_FOUND: usize = 120;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The operands of a line as `role kind value`, with `+` for a tree and `~` for a pattern, and `OPEN kind` for
+    /// what was not read.
+    fn covered(line: &str) -> Vec<String> {
+        let lexicon = crate::lexicon::Lexicon::shared().unwrap();
+        let mut reading = super::super::read(line, &lexicon);
+        reading.seal();
+        let mut found = Vec::new();
+        for step in &reading.steps {
+            for Operand { kind, role, value, tree, pattern, .. } in &step.operands {
+                let marks = format!("{}{}", if *tree { "+" } else { "" }, if *pattern { "~" } else { "" });
+                found.push(format!("{role} {kind} {value}{marks}"));
+            }
+            let opens = step.open.iter().map(|open| open.cause);
+            found.extend(opens.map(|cause| format!("OPEN {cause}")));
+        }
+        found.dedup();
+        found
+    }
+
+    #[test]
+    fn every_word_of_a_covered_program_is_an_operand_or_known() {
+        for (line, expected) in [
+            ("cat -n a b", &["read path a", "read path b"][..]),
+            ("cat 'a b' -- -n", &["read path a b", "read path -n"]),
+            ("rm -rf /tmp/x src", &["remove path /tmp/x+", "remove path src+"]),
+            ("rm *.o", &["remove path *.o~"]),
+            ("cp -r a b c", &["read path a+", "read path b+", "write path c+"]),
+            ("mv a b", &["remove path a+", "write path b+"]),
+            ("cp -t /etc/cron.d x", &["write path /etc/cron.d", "read path x"]),
+            ("grep -rn TODO src", &["read path src+"]),
+            ("grep -e x a", &["read path a"]),
+            ("sed -n 1,20p a", &["read path a"]),
+            ("sed -i s/a/b/ a", &["write path a"]),
+            ("find src -name '*.o' -delete", &["remove path src+"]),
+            ("tar -cf x.tar /srv", &["write path x.tar", "read path /srv+"]),
+            ("dd if=a of=b bs=1M", &["read path a", "write path b"]),
+            ("sort -o out in", &["write path out", "read path in"]),
+            ("echo rm -rf x", &[]),
+            ("cat < a > b", &["write path b", "read path a"]),
+            (
+                "curl -sLo x https://a.example/y",
+                &["write path x", "read url https://a.example/y", "read host a.example"],
+            ),
+            ("mail -s x ann@a.example eve", &["send_to recipient ann@a.example", "send_to recipient eve"]),
+        ] {
+            assert_eq!(covered(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_the_same_from_whatever_folder_it_is_written() {
+        for line in [
+            "cd /srv && cat secret/a",
+            "pushd /srv && cat ./secret//a",
+            "env -C /srv cat secret/a",
+            "sh -c 'cd /srv && cat secret/a'",
+            "cat /srv/x/../secret/a",
+            "cat /proc/self/root/srv/secret/a",
+            "cat file:///srv/secret/a",
+            "D=/srv; cat $D/secret/a",
+            "for f in a b; do cat /srv/secret/$f; done",
+            "echo /srv/secret/a | xargs cat",
+            "mytool --input=/srv/secret/a",
+            "mytool -i/srv/secret/a",
+            "python3 -c \"open('/srv/secret/a')\"",
+        ] {
+            let found = covered(line);
+            let is_named = found.iter().any(|operand| operand.ends_with(" path /srv/secret/a"));
+            assert!(is_named || found.contains(&"OPEN text".to_owned()), "{line}: {found:?}");
+        }
+        assert_eq!(covered("cat ~/a $HOME/b"), ["read path ~/a", "read path ~/b"]);
+    }
+
+    #[test]
+    fn what_no_row_knows_leaves_the_command_open() {
+        for line in ["cat --frobnicate a", "rm $X", "mytool a", "xargs cat < list", "tar xf a.tar", "sed e a", "$CMD a"]
+        {
+            assert!(covered(line).iter().any(|found| found.starts_with("OPEN")), "{line}: {:?}", covered(line));
+        }
+        assert_eq!(covered("find src -name x | xargs rm"), ["named path src+", "remove path src+"]);
+        assert_eq!(covered("xargs echo < list"), ["read path list"]);
+    }
+
+    #[test]
+    fn a_command_is_recorded_behind_each_wrapper_and_in_normal_form() {
+        let lexicon = crate::lexicon::Lexicon::shared().unwrap();
+        let reading = super::super::read("sudo /usr/bin/git -C /srv push -fu origin", &lexicon);
+        let [step] = reading.steps.as_slice() else { panic!("{:?}", reading.steps) };
+        assert_eq!(
+            step.commands,
+            ["sudo /usr/bin/git -C /srv push -fu origin", "/usr/bin/git -C /srv push -fu origin"]
+        );
+        assert_eq!(step.command.as_deref(), Some("git push -fu origin"));
+    }
 
     #[test]
     fn the_table_loads_and_stays_short() {
