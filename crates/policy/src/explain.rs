@@ -207,11 +207,7 @@ pub(super) fn why_not(
 
 /// The first clause that does not hold. A rule that allows is asked for each capability, and `capabilities` keeps those
 /// that it allows if there are any.
-fn failing<'r>(
-    rule: &'r Rule,
-    request: &PolicyRequest<'_>,
-    capabilities: &mut Vec<Capability>,
-) -> Option<Clause<'r>> {
+fn failing<'r>(rule: &'r Rule, request: &PolicyRequest<'_>, capabilities: &mut Vec<Capability>) -> Option<Clause<'r>> {
     let failing = rule.matches.failing(request)?;
     let holds = |capability: &&Capability| rule.matches.failing_for(request, Some(capability)).is_none();
     let held: Vec<Capability> = capabilities.iter().filter(holds).cloned().collect();

@@ -253,9 +253,7 @@ impl Match {
         };
         let is_needed = |act: &Act| match capability {
             Some(capability) if way == Way::Grants => {
-                act.needs(capability)
-                    || act.does.is_empty()
-                    || !facts.acts.iter().any(|act| act.needs(capability))
+                act.needs(capability) || act.does.is_empty() || !facts.acts.iter().any(|act| act.needs(capability))
             }
             _ => act.does.is_empty() || act.does.iter().any(speaks),
         };

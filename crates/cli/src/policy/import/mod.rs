@@ -2,10 +2,11 @@
 //!
 //! A rule never allows more than the permission that it comes from, and never denies less. An allow that rules cannot
 //! express is left out; an ask or a deny becomes a wider rule. Both are reported in comments and on standard error,
-//! with file and position. `hosts` and `codex` read the files, `starlark` the rules of Codex, `express` writes the
-//! rules.
+//! with file and position. `hosts` and `codex` read the files, `starlark` the rules of Codex, `express` and `command`
+//! write the rules.
 
 mod codex;
+mod command;
 mod express;
 mod hosts;
 mod starlark;
@@ -61,8 +62,8 @@ pub(super) enum Effect {
 /// The calls that a permission is about.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Subject {
-    /// Command lines with this prefix; `None` for all.
-    Shell(Option<String>),
+    /// Commands that one of some tools runs: those that a text in the host's own form names, or all.
+    Shell { tools: &'static [&'static str], command: Option<String> },
     /// Files that match a pattern, read or changed; `None` for all.
     Files { changed: bool, pattern: Option<String> },
     /// Pages of a host; `None` for all.
@@ -81,7 +82,7 @@ pub(super) enum Subject {
 pub(super) struct Permission {
     pub(super) effect: Effect,
     pub(super) subject: Subject,
-    /// Patterns of files on which a later permission of the host decides differently.
+    /// Patterns of files or commands on which another permission of the host decides differently.
     pub(super) except: Vec<String>,
     /// File and position: `settings.json permissions.allow[3]`.
     pub(super) place: String,
@@ -98,8 +99,6 @@ pub(super) struct Import<'a> {
     rules: Vec<String>,
     /// Permissions that could not be expressed, or not exactly.
     notes: Vec<String>,
-    /// The rules must ask about every command line.
-    asks_about_shell: bool,
 }
 
 /// Imports files. Returns whether everything could be expressed exactly.
@@ -110,7 +109,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         reviewer: &arguments.reviewer,
         rules: Vec::new(),
         notes: Vec::new(),
-        asks_about_shell: false,
     };
     for file in &arguments.files {
         let told = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
@@ -164,7 +162,6 @@ impl Import<'_> {
                 if let Some(note) = expressed.note {
                     self.note(place, said, &note);
                 }
-                self.asks_about_shell |= expressed.asks_about_shell;
                 for clauses in expressed.rules {
                     self.push(permission.effect, &format!("{place}: {said}"), &clauses);
                 }
@@ -190,11 +187,7 @@ impl Import<'_> {
             .push(format!("# {from}\n[[rule]]\nid = \"imported-{number}\"\neffect = \"{word}\"\n{more}{clauses}"));
     }
 
-    fn document(&mut self) -> String {
-        if self.asks_about_shell {
-            let clauses = express::tools(self.host.tools().shell);
-            self.push(Effect::Ask, "rules do not see command lines, so all of them are asked about", &clauses);
-        }
+    fn document(&self) -> String {
         let mut text =
             String::from("# Imported permissions. What no rule names is denied, also where the host would ask.\n");
         if !self.notes.is_empty() {
