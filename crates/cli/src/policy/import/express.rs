@@ -74,7 +74,7 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
             let clause = hosts(host, effect)?;
             let is_wider = clause.is_empty() && host != "*";
             let note = is_wider.then(|| "it names no host, so it holds for all pages".to_owned());
-            Ok(Expressed { rules: vec![tools(own.fetch) + &clause], note, ..Expressed::default() })
+            Ok(Expressed { rules: vec![tools(own.fetch) + &clause], note })
         }
         Subject::Tools(names) => exactly(vec![tools(names)]),
         Subject::Server(server, names) => {
@@ -92,7 +92,7 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
                 Err(_) => (String::new(), Some("its exceptions are left out".to_owned())),
             };
             let Some(pattern) = pattern else {
-                return Ok(Expressed { rules: vec![tools(named) + &except], note: lost, ..Expressed::default() });
+                return Ok(Expressed { rules: vec![tools(named) + &except], note: lost });
             };
             if effect == Effect::Allow {
                 let regex = allowed_paths(import, pattern)?;
@@ -104,13 +104,11 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
             Ok(Expressed {
                 rules: vec![tools(&named) + &globs + &except],
                 note: Some("holds for such a path in any folder, and for calls whose files are unknown".to_owned()),
-                ..Expressed::default()
             })
         }
         Subject::Other(Some(tool)) if effect < Effect::Allow => Ok(Expressed {
             rules: vec![tools(&[tool])],
             note: Some("rules do not see this part of a call, so it holds for the whole tool".to_owned()),
-            ..Expressed::default()
         }),
         Subject::Other(_) => Err(match effect {
             Effect::Allow => "left out: rules have no word for it".to_owned(),
@@ -131,7 +129,7 @@ fn shell(host: Host, named: &[&str], said: Option<&str>, permission: &Permission
         }
         Some(said) => {
             let command = command::express(host, tool, said, effect)?;
-            clauses += &format!("match.commands = {}\n", list(&[&command.glob]));
+            clauses = clauses + "match.commands = " + &list(&[&command.glob]) + "\n";
             if !command.is_exact {
                 notes.push(
                     "rules see no quotes, variables and redirections, so it holds for all commands that begin so",
@@ -148,7 +146,7 @@ fn shell(host: Host, named: &[&str], said: Option<&str>, permission: &Permission
         notes.push("exceptions that rules cannot express are left out");
     }
     if !except.is_empty() {
-        clauses += &format!("match.not.commands = {}\n", list(&except));
+        clauses = clauses + "match.not.commands = " + &list(&except) + "\n";
     }
     let note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok(Expressed { rules: vec![clauses], note })
