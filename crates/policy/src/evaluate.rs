@@ -154,9 +154,9 @@ impl Engine {
         }
     }
 
-    /// How a request could be written so that no rule denies it for what could not be read; `None` if a rule denies
-    /// what it says.
-    fn rewrite(&self, request: &PolicyRequest<'_>, findings: &Findings) -> Option<Rewrite> {
+    /// The way to write a request so that no rule denies it for what could not be read; `None` if a rule denies what it
+    /// says.
+    pub(super) fn rewrite(&self, request: &PolicyRequest<'_>, findings: &Findings) -> Option<Rewrite> {
         let facts = request.intent.known.as_ref()?;
         if findings.has(Standing::Unmatched) {
             return None;
