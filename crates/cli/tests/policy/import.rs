@@ -198,6 +198,7 @@ fn permissions_of_codex_are_never_widened() {
     for (command, expected) in [
         ("git status", Allow),
         ("git log --oneline", Allow),
+        ("git status && git log --oneline", Allow),
         ("git logs", Deny),
         ("git -C /srv/other log", Deny),
         ("git log > x", Degrade),

@@ -54,6 +54,9 @@ impl Host {
 pub(super) struct Expressed {
     /// The clauses of each rule.
     pub(super) rules: Vec<String>,
+    /// The glob of a command that is allowed. One rule lists them all, because a chain of commands is granted only if
+    /// one rule covers each of them.
+    pub(super) command: Option<String>,
     /// The difference between the rules and the permission, if any.
     pub(super) note: Option<String>,
 }
@@ -74,7 +77,7 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
             let clause = hosts(host, effect)?;
             let is_wider = clause.is_empty() && host != "*";
             let note = is_wider.then(|| "it names no host, so it holds for all pages".to_owned());
-            Ok(Expressed { rules: vec![tools(own.fetch) + &clause], note })
+            Ok(Expressed { rules: vec![tools(own.fetch) + &clause], note, ..Expressed::default() })
         }
         Subject::Tools(names) => exactly(vec![tools(names)]),
         Subject::Server(server, names) => {
@@ -92,7 +95,7 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
                 Err(_) => (String::new(), Some("its exceptions are left out".to_owned())),
             };
             let Some(pattern) = pattern else {
-                return Ok(Expressed { rules: vec![tools(named) + &except], note: lost });
+                return Ok(Expressed { rules: vec![tools(named) + &except], note: lost, ..Expressed::default() });
             };
             if effect == Effect::Allow {
                 let regex = allowed_paths(import, pattern)?;
@@ -104,11 +107,13 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
             Ok(Expressed {
                 rules: vec![tools(&named) + &globs + &except],
                 note: Some("holds for such a path in any folder, and for calls whose files are unknown".to_owned()),
+                ..Expressed::default()
             })
         }
         Subject::Other(Some(tool)) if effect < Effect::Allow => Ok(Expressed {
             rules: vec![tools(&[tool])],
             note: Some("rules do not see this part of a call, so it holds for the whole tool".to_owned()),
+            ..Expressed::default()
         }),
         Subject::Other(_) => Err(match effect {
             Effect::Allow => "left out: rules have no word for it".to_owned(),
@@ -129,6 +134,9 @@ fn shell(host: Host, named: &[&str], said: Option<&str>, permission: &Permission
         }
         Some(said) => {
             let command = command::express(host, tool, said, effect)?;
+            if effect == Effect::Allow {
+                return Ok(Expressed { command: Some(command.glob), ..Expressed::default() });
+            }
             clauses = clauses + "match.commands = " + &list(&[&command.glob]) + "\n";
             if !command.is_exact {
                 notes.push(
@@ -149,7 +157,7 @@ fn shell(host: Host, named: &[&str], said: Option<&str>, permission: &Permission
         clauses = clauses + "match.not.commands = " + &list(&except) + "\n";
     }
     let note = (!notes.is_empty()).then(|| notes.join("; "));
-    Ok(Expressed { rules: vec![clauses], note })
+    Ok(Expressed { rules: vec![clauses], note, ..Expressed::default() })
 }
 
 /// Returns the clause for pages of a host. A restriction also matches the hosts below it.
@@ -252,6 +260,6 @@ fn escaped(text: &str) -> String {
         .collect()
 }
 
-fn list(names: &[impl AsRef<str>]) -> String {
+pub(super) fn list(names: &[impl AsRef<str>]) -> String {
     format!("[{}]", names.iter().map(|name| toml_text(name.as_ref())).collect::<Vec<_>>().join(", "))
 }

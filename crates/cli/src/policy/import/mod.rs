@@ -97,8 +97,18 @@ pub(super) struct Import<'a> {
     root: Option<String>,
     reviewer: &'a str,
     rules: Vec<String>,
+    /// The commands that each list of tools may run.
+    allowed: Vec<Allowed>,
     /// Permissions that could not be expressed, or not exactly.
     notes: Vec<String>,
+}
+
+/// Commands that some tools may run.
+struct Allowed {
+    tools: &'static [&'static str],
+    globs: Vec<String>,
+    /// The permissions that they come from.
+    from: Vec<String>,
 }
 
 /// Imports files. Returns whether everything could be expressed exactly.
@@ -108,6 +118,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         root: None,
         reviewer: &arguments.reviewer,
         rules: Vec::new(),
+        allowed: Vec::new(),
         notes: Vec::new(),
     };
     for file in &arguments.files {
@@ -162,11 +173,24 @@ impl Import<'_> {
                 if let Some(note) = expressed.note {
                     self.note(place, said, &note);
                 }
+                if let (Some(glob), Subject::Shell { tools, .. }) = (expressed.command, &permission.subject) {
+                    self.allow(tools, glob, format!("{place}: {said}"));
+                }
                 for clauses in expressed.rules {
-                    self.push(permission.effect, &format!("{place}: {said}"), &clauses);
+                    self.push(permission.effect, &[format!("{place}: {said}")], &clauses);
                 }
             }
             Err(why) => self.note(place, said, &why),
+        }
+    }
+
+    fn allow(&mut self, tools: &'static [&'static str], glob: String, from: String) {
+        match self.allowed.iter_mut().find(|allowed| allowed.tools == tools) {
+            Some(allowed) => {
+                allowed.globs.push(glob);
+                allowed.from.push(from);
+            }
+            None => self.allowed.push(Allowed { tools, globs: vec![glob], from: vec![from] }),
         }
     }
 
@@ -175,19 +199,23 @@ impl Import<'_> {
         self.notes.push(super::shown(&format!("{place}: {said}: {why}")));
     }
 
-    fn push(&mut self, effect: Effect, from: &str, clauses: &str) {
+    fn push(&mut self, effect: Effect, from: &[String], clauses: &str) {
         let number = self.rules.len() + 1;
         let (word, more) = match effect {
             Effect::Allow => ("allow", String::new()),
             Effect::Ask => ("escalate", format!("reviewer = {}\n", toml_text(self.reviewer))),
             Effect::Deny => ("deny", String::new()),
         };
-        let (from, clauses) = (super::shown(from), clauses.trim_end());
-        self.rules
-            .push(format!("# {from}\n[[rule]]\nid = \"imported-{number}\"\neffect = \"{word}\"\n{more}{clauses}"));
+        let from: String = from.iter().map(|line| format!("# {}\n", super::shown(line))).collect();
+        let clauses = clauses.trim_end();
+        self.rules.push(format!("{from}[[rule]]\nid = \"imported-{number}\"\neffect = \"{word}\"\n{more}{clauses}"));
     }
 
-    fn document(&self) -> String {
+    fn document(&mut self) -> String {
+        for Allowed { tools, globs, from } in std::mem::take(&mut self.allowed) {
+            let clauses = express::tools(tools) + "match.commands = " + &express::list(&globs) + "\n";
+            self.push(Effect::Allow, &from, &clauses);
+        }
         let mut text =
             String::from("# Imported permissions. What no rule names is denied, also where the host would ask.\n");
         if !self.notes.is_empty() {
