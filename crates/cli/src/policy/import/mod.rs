@@ -206,9 +206,9 @@ impl Import<'_> {
             Effect::Ask => ("escalate", format!("reviewer = {}\n", toml_text(self.reviewer))),
             Effect::Deny => ("deny", String::new()),
         };
-        let from: String = from.iter().map(|line| format!("# {}\n", super::shown(line))).collect();
-        let clauses = clauses.trim_end();
-        self.rules.push(format!("{from}[[rule]]\nid = \"imported-{number}\"\neffect = \"{word}\"\n{more}{clauses}"));
+        let from: Vec<String> = from.iter().map(|line| format!("# {}", super::shown(line))).collect();
+        let (from, clauses) = (from.join("\n"), clauses.trim_end());
+        self.rules.push(format!("{from}\n[[rule]]\nid = \"imported-{number}\"\neffect = \"{word}\"\n{more}{clauses}"));
     }
 
     fn document(&mut self) -> String {
