@@ -154,9 +154,9 @@ impl Engine {
         }
     }
 
-    /// How a request could be written so that no rule denies it for what could not be read; `None` if a rule denies
-    /// what it says.
-    fn rewrite(&self, request: &PolicyRequest<'_>, findings: &Findings) -> Option<Rewrite> {
+    /// The way to write a request so that no rule denies it for what could not be read; `None` if a rule denies what it
+    /// says.
+    pub(super) fn rewrite(&self, request: &PolicyRequest<'_>, findings: &Findings) -> Option<Rewrite> {
         let facts = request.intent.known.as_ref()?;
         if findings.has(Standing::Unmatched) {
             return None;
@@ -288,7 +288,7 @@ impl Engine {
         // rules without delegation constrain all the same.
         let grants = |rule: &Rule| {
             asked.assumed.is_approved()
-                || self.may_grant(rule, capability) && rule.matches.grants_by_context(asked.request)
+                || self.may_grant(rule, capability) && rule.matches.grants_by_context(asked.request, capability)
         };
         if found.groups.iter().skip(start).any(|group| self.lead(*group).is_some_and(grants)) {
             return Standing::Granted;

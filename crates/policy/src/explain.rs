@@ -95,7 +95,8 @@ impl Engine {
         let (failed, why) = if capabilities.is_empty() {
             (Some("capabilities".to_owned()), not_spoken_of(rule))
         } else {
-            match rule.matches.failing(request).map_or_else(|| rule.condition(request), |clause| Ok(Some(clause))) {
+            let failing = failing(rule, request, &mut capabilities);
+            match failing.map_or_else(|| rule.condition(request), |clause| Ok(Some(clause))) {
                 Ok(Some(clause)) => {
                     capabilities.clear();
                     (Some(name(clause)), in_words(clause, rule, request))
@@ -245,7 +246,8 @@ pub(super) fn why_not(
     if !required.iter().any(|capability| rule.speaks_about(capability)) {
         return Ok(Some(not_spoken_of(rule)));
     }
-    let failing = rule.matches.failing(request).filter(|clause| {
+    let mut spoken_of = required.iter().filter(|capability| rule.speaks_about(capability)).cloned().collect();
+    let failing = failing(rule, request, &mut spoken_of).filter(|clause| {
         !(is_context_open
             && matches!(
                 clause,
@@ -259,6 +261,19 @@ pub(super) fn why_not(
         return Ok(Some(in_words(clause, rule, request)));
     }
     Ok(rule.condition(request)?.map(|clause| in_words(clause, rule, request)))
+}
+
+/// The first clause that does not hold. A rule that allows is asked for each capability, and `capabilities` keeps those
+/// that it allows if there are any.
+fn failing<'r>(rule: &'r Rule, request: &PolicyRequest<'_>, capabilities: &mut Vec<Capability>) -> Option<Clause<'r>> {
+    let failing = rule.matches.failing(request)?;
+    let holds = |capability: &&Capability| rule.matches.failing_for(request, Some(capability)).is_none();
+    let held: Vec<Capability> = capabilities.iter().filter(holds).cloned().collect();
+    if rule.effect != Effect::Allow || held.is_empty() {
+        return Some(failing);
+    }
+    *capabilities = held;
+    None
 }
 
 fn not_spoken_of(rule: &Rule) -> String {

@@ -220,6 +220,11 @@ impl Writer<'_> {
                 );
                 self.line.push_str(&wait);
             }
+            Decision::Deny if has_denied && let Some(rewrite) = self.engine.rewrite(self.request, self.findings) => {
+                self.line.push_str(" A part of the request could not be read: ");
+                self.line.push_str(&rewrite.how);
+                self.line.push('.');
+            }
             Decision::Deny if has_denied => {
                 self.line.push_str(" Rephrasing the request will not change this; ask the policy owner.");
             }

@@ -210,6 +210,15 @@ pub(super) enum Clause<'a> {
 impl Match {
     /// The first clause, capabilities excluded, that does not hold; `None` if all hold.
     pub(super) fn failing(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
+        self.failing_for(request, None)
+    }
+
+    /// Like `failing`; a rule that allows looks at the acts that need `capability`.
+    pub(super) fn failing_for(
+        &self,
+        request: &PolicyRequest<'_>,
+        capability: Option<&Capability>,
+    ) -> Option<Clause<'_>> {
         if !self.levels.has_risk(request.risk) {
             return Some(Clause::Risk);
         }
@@ -219,7 +228,7 @@ impl Match {
         if !self.levels.contains(Levels::of(request)) {
             return Some(Clause::Classification);
         }
-        self.failing_besides_levels(request, None)
+        self.failing_besides_levels(request, capability)
     }
 
     /// Like `failing`, for a caller that has compared risk, tier and classification already. A rule that allows looks
@@ -274,7 +283,7 @@ impl Match {
         };
         let is_needed = |act: &Act| match capability {
             Some(capability) if way.grants() => {
-                act.needs(capability) || !facts.acts.iter().any(|act| act.needs(capability))
+                act.needs(capability) || act.does.is_empty() || !facts.acts.iter().any(|act| act.needs(capability))
             }
             _ => act.does.is_empty() || act.does.iter().any(speaks),
         };
@@ -351,11 +360,10 @@ impl Match {
         Ok(weakest)
     }
 
-    /// Returns whether every layer of a command is covered, the innermost as written or in normal form.
+    /// Returns whether every layer of a command is covered as written. The normal form does not count: it drops the
+    /// folder of the program, and options that lead to another repository or package.
     pub(super) fn covers_commands(&self, act: &Act) -> bool {
-        let Some((innermost, wrappers)) = act.commands.split_last() else { return false };
-        let is_covered = |command: &String| self.commands.matches(command);
-        wrappers.iter().all(is_covered) && (is_covered(innermost) || act.command.as_ref().is_some_and(is_covered))
+        !act.commands.is_empty() && act.commands.iter().all(|command| self.commands.matches(command))
     }
 
     fn built(&self, intent: &Intent) -> Result<Binding, Clause<'_>> {
@@ -389,13 +397,13 @@ impl Match {
         }
     }
 
-    /// Returns whether the context clauses hold by the rules for granting.
-    pub(super) fn grants_by_context(&self, request: &PolicyRequest<'_>) -> bool {
+    /// Returns whether the context clauses hold by the rules for granting `capability`.
+    pub(super) fn grants_by_context(&self, request: &PolicyRequest<'_>, capability: &Capability) -> bool {
         let known = request.intent.known.is_some();
         let mut others = self.context.iter().filter(|clause| !known || !clause.is_of_acts());
         others.all(|clause| clause.holds(request.intent, true))
             && self.not.as_ref().is_none_or(|not| not.failing(request, true).is_none())
-            && (!known || self.acts(request, None, Way::Grants(self.runs)).is_ok())
+            && (!known || self.acts(request, Some(capability), Way::Grants(self.runs)).is_ok())
     }
 
     /// Returns whether a clause reads the environment.

@@ -176,6 +176,9 @@ impl<'t> Sentence<'_, 't> {
             "about" | "that" | "saying" if self.operation == Operation::Send => Some(1),
             word if NOUNS.contains(&word) => Some(1),
             "for" | "by" | "via" if is_money => next.filter(|next| is_noun(next)).map(|_| 2),
+            word if is_money && PAPERS.contains(&word) => {
+                next.filter(|next| matches!(next.kind, Kind::Number(_))).map(|_| 2)
+            }
             word if is_money && (is_currency(word) || super::facts::is_number_word(word)) => Some(1),
             _ if is_money
                 && (is_name(token) || before.is_some_and(|before| before.word == "the") && is_noun(token)) =>
@@ -251,6 +254,8 @@ const NOUNS: &[&str] = &[
     "host",
     "server",
 ];
+/// Nouns for what is paid, which their number identifies.
+const PAPERS: &[&str] = &["order", "invoice", "ticket", "booking", "bill", "case", "claim"];
 /// The roles of words that join others and name nothing.
 const GRAMMAR: [Grammar; 8] = [
     Grammar::Determiner,

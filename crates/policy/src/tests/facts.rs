@@ -162,3 +162,58 @@ fn a_condition_reads_the_facts_in_the_context() {
         assert_eq!(verdict.decision, decision, "{condition}");
     }
 }
+
+/// An intent of commands: each with its layers, its normal form and its capability.
+fn run(acts: &[(&[&str], &str, &str)]) -> Intent {
+    let capabilities: Vec<&str> = acts.iter().map(|(.., capability)| *capability).collect();
+    let act = |(layers, normal, capability): &(&[&str], &str, &str)| {
+        let doing = json!({ "action": "run_it", "capability": capability, "risk": "MEDIUM" });
+        json!({ "tool": "Bash", "commands": layers, "command": normal, "does": [doing] })
+    };
+    let acts: Vec<Value> = acts.iter().map(act).collect();
+    let facts: Facts = serde_json::from_value(json!({ "form": 2, "formats": ["shell"], "acts": acts })).unwrap();
+    let mut intent = intent("run_it", &capabilities);
+    intent.known = Some(facts.into());
+    intent
+}
+
+#[test]
+fn a_deny_of_commands_binds_every_form_and_an_allow_what_is_written() {
+    let push: &[&str] = &["git push"];
+    for (layers, normal, is_denied, is_allowed) in [
+        (push, "git push", true, true),
+        (&["git push origin"], "git push origin", true, true),
+        (&["git pushes"], "git pushes", false, false),
+        (&["/tmp/git push"], "git push", true, false),
+        (&["git -C /srv push"], "git push", true, false),
+        (&["sudo git push", "git push"], "git push", true, false),
+    ] {
+        let asked = run(&[(layers, normal, "code:write")]);
+        let denied = decide(&rule("deny", "commands = [\"git push *\"]"), &asked).decision == Decision::Deny;
+        let allowed = decide(&rule("allow", "commands = [\"git push *\"]"), &asked).decision == Decision::Allow;
+        assert_eq!((denied, allowed), (is_denied, is_allowed), "{layers:?}");
+    }
+}
+
+#[test]
+fn an_allow_is_asked_for_the_acts_of_each_capability() {
+    let (push, ls): (&[&str], &[&str]) = (&["git push"], &["ls"]);
+    let asked = run(&[(push, "git push", "code:write"), (ls, "ls", "file:read")]);
+    let one = "id = \"a\"\neffect = \"allow\"\nmatch.commands = [\"git push *\"]";
+    let other = "id = \"b\"\neffect = \"allow\"\nmatch.commands = [\"ls *\"]";
+    assert_eq!(decide(&toml(&[one, other]), &asked).decision, Decision::Allow);
+    assert_eq!(decide(&toml(&[one]), &asked).decision, Decision::Degrade);
+    let both_write = run(&[(push, "git push", "code:write"), (ls, "ls", "code:write")]);
+    assert_eq!(decide(&toml(&[one, other]), &both_write).decision, Decision::Deny);
+    let trace = toml(&[one]).traces(&request(&asked, Tier::T3, RiskLevel::Medium));
+    assert_eq!((trace[0].matched, words(&trace[0].capabilities)), (true, vec!["code:write".to_owned()]));
+}
+
+#[test]
+fn a_denial_for_what_was_not_read_says_how_to_write_it() {
+    let denied = decide(&rule("deny", "recipients = [\"*@evil.example\"]"), &parsed(&[], &["recipient"]));
+    assert!(denied.reasoning.contains("could not be read") && denied.rewrite.is_some(), "{}", denied.reasoning);
+    let evil = ("recipient", "eve@evil.example");
+    let denied = decide(&rule("deny", "recipients = [\"*@evil.example\"]"), &parsed(&[evil], &["recipient"]));
+    assert!(denied.reasoning.contains("Rephrasing") && denied.rewrite.is_none(), "{}", denied.reasoning);
+}

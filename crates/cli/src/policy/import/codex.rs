@@ -94,28 +94,48 @@ impl Import<'_> {
             };
             // Anything that is not understood is asked about.
             let effect = effect.unwrap_or(Effect::Ask);
-            for command in commands(pattern) {
-                self.permit(effect, Subject::Shell(Some(command.clone())), &place, &command);
+            let (commands, is_whole) = commands(pattern);
+            if commands.is_empty() || !is_whole && effect == Effect::Allow {
+                self.note(&place, "prefix_rule", "left out: it has no words, or too many alternatives");
+                continue;
+            }
+            if !is_whole {
+                self.note(&place, "prefix_rule", "it has too many alternatives, so it holds for all that begins so");
+            }
+            for command in commands {
+                self.permit(effect, self.host.shell(Some(command.clone())), &place, &command);
             }
         }
         Ok(())
     }
 }
 
-/// Returns the command lines of a pattern: one for each choice among alternatives, at most [`MOST_COMMANDS`].
-fn commands(pattern: &[Starlark]) -> Vec<String> {
-    pattern.iter().fold(vec![String::new()], |begun, token| {
-        let choices: Vec<&str> = match token {
-            Starlark::Text(word) => vec![word],
-            Starlark::List(words) => words
-                .iter()
-                .filter_map(|word| if let Starlark::Text(word) = word { Some(word.as_str()) } else { None })
-                .collect(),
+/// Returns the beginnings of commands that a pattern matches, one for each choice among alternatives, and whether the
+/// whole pattern is in them. A word with blanks is quoted.
+fn commands(pattern: &[Starlark]) -> (Vec<String>, bool) {
+    let quoted = |word: &str| {
+        if word.is_empty() || word.contains(char::is_whitespace) { format!("'{word}'") } else { word.to_owned() }
+    };
+    let mut begun = Vec::new();
+    for token in pattern {
+        let choices = match token {
+            Starlark::Text(_) => std::slice::from_ref(token),
+            Starlark::List(words) => words.as_slice(),
         };
-        let joined =
-            begun.iter().flat_map(|start| choices.iter().map(move |word| format!("{start} {word}").trim().to_owned()));
-        joined.take(MOST_COMMANDS).collect()
-    })
+        let texts: Option<Vec<String>> = choices
+            .iter()
+            .map(|word| if let Starlark::Text(word) = word { Some(quoted(word)) } else { None })
+            .collect();
+        let Some(texts) = texts.filter(|texts| texts.len() * begun.len().max(1) <= MOST_COMMANDS) else {
+            return (begun, false);
+        };
+        begun = if begun.is_empty() {
+            texts
+        } else {
+            begun.iter().flat_map(|start| texts.iter().map(move |word| format!("{start} {word}"))).collect()
+        };
+    }
+    (begun, true)
 }
 
 const MOST_COMMANDS: usize = 64;

@@ -1,8 +1,6 @@
 //! Expressing permissions as rules: exactly, or narrower if they allow, or wider if they ask and deny.
 
-use rulekeep::intent::Parser;
-use serde_json::{Map, json};
-
+use super::command;
 use super::{Effect, Host, Import, Permission, Subject};
 use crate::policy::toml_text;
 
@@ -56,9 +54,11 @@ impl Host {
 pub(super) struct Expressed {
     /// The clauses of each rule.
     pub(super) rules: Vec<String>,
+    /// The glob of a command that is allowed. One rule lists them all, because a chain of commands is granted only if
+    /// one rule covers each of them.
+    pub(super) command: Option<String>,
     /// The difference between the rules and the permission, if any.
     pub(super) note: Option<String>,
-    pub(super) asks_about_shell: bool,
 }
 
 /// Returns the clauses for some tools.
@@ -71,8 +71,7 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
     let (own, effect) = (import.host.tools(), permission.effect);
     let exactly = |rules: Vec<String>| Ok(Expressed { rules, ..Expressed::default() });
     match &permission.subject {
-        Subject::Shell(None) => exactly(vec![tools(own.shell)]),
-        Subject::Shell(Some(command)) => shell(own.shell, command, effect),
+        Subject::Shell { tools: named, command } => shell(import.host, named, command.as_deref(), permission),
         Subject::Fetch(None) => exactly(vec![tools(own.fetch)]),
         Subject::Fetch(Some(host)) => {
             let clause = hosts(host, effect)?;
@@ -81,16 +80,12 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
             Ok(Expressed { rules: vec![tools(own.fetch) + &clause], note, ..Expressed::default() })
         }
         Subject::Tools(names) => exactly(vec![tools(names)]),
-        Subject::Server(server, names) => exactly(vec![
-            format!("match.servers = [{}]\n", toml_text(server)) + &tools(&[names]),
-            tools(&[format!("mcp__{server}__{names}")]),
-        ]),
+        Subject::Server(server, names) => {
+            let named = if names == "*" { String::new() } else { tools(&[names]) };
+            exactly(vec![on_server(server) + &named])
+        }
         Subject::ServerBut(server, but) => {
-            let prefixed: Vec<String> = but.iter().map(|name| format!("mcp__{server}__{name}")).collect();
-            exactly(vec![
-                format!("match.servers = [{}]\nmatch.not.tools = {}\n", toml_text(server), list(but)),
-                tools(&[format!("mcp__{server}__*")]) + &format!("match.not.tools = {}\n", list(&prefixed)),
-            ])
+            exactly(vec![on_server(server) + &format!("match.not.tools = {}\n", list(but))])
         }
         Subject::Files { changed, pattern } => {
             let named = if *changed { own.change } else { own.read };
@@ -127,55 +122,65 @@ pub(super) fn rules(import: &Import<'_>, permission: &Permission) -> Result<Expr
     }
 }
 
-/// Returns the rules for command lines with a given prefix. Rules cannot see prefixes, so an allow is left out, and
-/// anything else asks about all command lines.
-fn shell(shell: &[&str], command: &str, effect: Effect) -> Result<Expressed, String> {
-    let sample = command.trim_end_matches(['*', ':', ' ']);
-    let tool = shell.first().copied().unwrap_or_default();
-    let text = json!({ "tool": tool, "arguments": { "command": sample } }).to_string();
-    let agent = "import".parse().map_err(|error: rulekeep::intent::InvalidValue| error.to_string())?;
-    let parsed =
-        Parser::new().and_then(|parser| parser.parse_text(&agent, &text, &Map::new())).map(|parsed| parsed.intent);
-    let action = parsed.as_ref().map(|intent| intent.parsed_action.to_string());
-    match (effect, action) {
-        (Effect::Allow, Ok(action)) => Err(format!(
-            "left out: rules do not see command lines; the nearest that they see is the action {action:?} of {tool}, which is wider"
-        )),
-        (Effect::Allow, Err(_)) => Err("left out: rules do not see command lines".to_owned()),
-        (Effect::Deny, Ok(action)) if action != "unknown_action" => Ok(Expressed {
-            rules: vec![tools(shell) + &format!("match.actions = [{}]\n", toml_text(&action))],
-            note: Some(format!("denies every command line that is read as {action}, and asks about all others")),
-            asks_about_shell: true,
-        }),
-        _ => Ok(Expressed {
-            note: Some("rules do not see command lines, so all of them are asked about".to_owned()),
-            asks_about_shell: true,
-            ..Expressed::default()
-        }),
+/// Returns the rules for the commands of a permission.
+fn shell(host: Host, named: &[&str], said: Option<&str>, permission: &Permission) -> Result<Expressed, String> {
+    let (effect, tool) = (permission.effect, named.first().copied().unwrap_or_default());
+    let mut clauses = tools(named);
+    let mut notes = Vec::new();
+    match said {
+        // PowerShell compares names without case, which globs over commands do not.
+        Some(_) if named == ["PowerShell"] && effect < Effect::Allow => {
+            notes.push("PowerShell ignores case, so it holds for all of its commands");
+        }
+        Some(said) => {
+            let command = command::express(host, tool, said, effect)?;
+            if effect == Effect::Allow {
+                return Ok(Expressed { command: Some(command.glob), ..Expressed::default() });
+            }
+            clauses = clauses + "match.commands = " + &list(&[&command.glob]) + "\n";
+            if !command.is_exact {
+                notes.push(
+                    "rules see no quotes, variables and redirections, so it holds for all commands that begin so",
+                );
+            }
+        }
+        None => {}
     }
+    // An exception must not be wider than what the host excepts.
+    let except = permission.except.iter().map(|said| command::express(host, tool, said, Effect::Allow));
+    let (except, lost): (Vec<_>, Vec<_>) = except.partition(Result::is_ok);
+    let except: Vec<String> = except.into_iter().flatten().map(|command| command.glob).collect();
+    if !lost.is_empty() {
+        notes.push("exceptions that rules cannot express are left out");
+    }
+    if !except.is_empty() {
+        clauses = clauses + "match.not.commands = " + &list(&except) + "\n";
+    }
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
+    Ok(Expressed { rules: vec![clauses], note, ..Expressed::default() })
 }
 
-/// Returns the clause for pages of a host. An allow matches the host only; a restriction matches any URL containing
-/// it.
+/// Returns the clause for pages of a host. A restriction also matches the hosts below it.
 fn hosts(host: &str, effect: Effect) -> Result<String, String> {
     let host = host.trim().to_ascii_lowercase();
-    let name = host.trim_start_matches("*.");
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
-    if host != "*" && (name.is_empty() || !name.chars().all(is_name)) {
-        return match effect {
-            Effect::Allow => Err("left out: expected the name of a host, such as docs.rs or *.docs.rs".to_owned()),
-            Effect::Ask | Effect::Deny => Ok(String::new()),
-        };
-    }
     if host == "*" {
         return Ok(String::new());
     }
-    if effect != Effect::Allow {
-        return Ok(format!("match.hosts = [{}]\n", toml_text(&format!("*{name}*"))));
+    let name = host.trim_start_matches("*.");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+    let is_host = !name.is_empty() && name.chars().all(is_name);
+    match effect {
+        Effect::Allow if is_host => Ok(format!("match.hosts = {}\n", list(&[&host]))),
+        Effect::Allow => Err("left out: expected the name of a host, such as docs.rs or *.docs.rs".to_owned()),
+        Effect::Ask | Effect::Deny if is_host => {
+            Ok(format!("match.hosts = {}\n", list(&[name.to_owned(), format!("*.{name}")])))
+        }
+        Effect::Ask | Effect::Deny => Ok(String::new()),
     }
-    let sub = if host.starts_with("*.") { "(?:[a-z0-9-]+\\.)+" } else { "" };
-    let regex = format!("(?i)^(?:https?://)?{sub}{}(?::[0-9]+)?(?:[/?#].*)?$", name.replace('.', "\\."));
-    Ok(format!("match.context = [{{ key = \"facts.hosts\", matches = {} }}]\n", toml_text(&regex)))
+}
+
+fn on_server(server: &str) -> String {
+    format!("match.servers = {}\n", list(&[server]))
 }
 
 /// Returns the paths on which later permissions of the host decide differently.
@@ -255,6 +260,6 @@ fn escaped(text: &str) -> String {
         .collect()
 }
 
-fn list(names: &[impl AsRef<str>]) -> String {
+pub(super) fn list(names: &[impl AsRef<str>]) -> String {
     format!("[{}]", names.iter().map(|name| toml_text(name.as_ref())).collect::<Vec<_>>().join(", "))
 }

@@ -94,7 +94,7 @@ impl Import<'_> {
         if let Some(permissions) = permissions {
             self.unknown(&format!("{file} permissions"), permissions, &["allow", "deny"]);
         }
-        let command = |_: Host, said: &str| Subject::Shell(Some(said.to_owned()));
+        let command = |host: Host, said: &str| host.shell(Some(said.to_owned()));
         self.each(
             settings.get_array("terminalAllowlist"),
             Effect::Allow,
@@ -136,9 +136,18 @@ impl Import<'_> {
             if !others.is_empty() {
                 self.permit(Effect::Deny, Subject::Tools(others), &place, &named.join(", "));
             }
+            // Of a tool with a part, nothing else is offered.
+            let mut except = Vec::new();
             for said in named.iter().filter(|said| said.contains('(')) {
-                // Anything else that this tool is called for is denied, because nothing else is offered.
-                self.permit(Effect::Ask, called(self.host, said), &place, said);
+                match called(self.host, said) {
+                    Subject::Shell { command: Some(command), .. } => except.push(command),
+                    subject => self.permit(Effect::Ask, subject, &place, said),
+                }
+            }
+            let is_whole = |said: &&str| own.shell.contains(said) || *said == "ShellTool";
+            if !except.is_empty() && !named.iter().any(is_whole) {
+                let (subject, said) = (self.host.shell(None), named.join(", "));
+                self.add(&Permission { effect: Effect::Deny, subject, except, place, said });
             }
         }
         if let Some(tools) = tools {
@@ -241,7 +250,7 @@ impl Import<'_> {
                     self.note(place, word, "what no rule names is denied, and not asked about");
                     continue;
                 }
-                "bash" => Subject::Shell(whole),
+                "bash" => self.host.shell(whole),
                 // The host asks outside its folder, so an allow ends there.
                 "edit" | "read" if effect == Effect::Allow && whole.is_none() => {
                     Subject::Files { changed: tool == "edit", pattern: Some("**".to_owned()) }
@@ -273,6 +282,13 @@ impl Import<'_> {
     }
 }
 
+impl Host {
+    /// The commands of the host's shell tools.
+    pub(super) fn shell(self, command: Option<String>) -> Subject {
+        Subject::Shell { tools: self.tools().shell, command }
+    }
+}
+
 fn effect_of(word: &str) -> Option<Effect> {
     Some(match word {
         "allow" => Effect::Allow,
@@ -300,7 +316,9 @@ fn called(host: Host, said: &str) -> Subject {
     }
     match tool {
         "Mcp" => of_server(what.unwrap_or("*")),
-        _ if tool == "ShellTool" || own.shell.contains(&tool) => Subject::Shell(part),
+        "Bash" if host == Host::Claude => Subject::Shell { tools: &["Bash"], command: part },
+        "PowerShell" if host == Host::Claude => Subject::Shell { tools: &["PowerShell"], command: part },
+        _ if tool == "ShellTool" || own.shell.contains(&tool) => host.shell(part),
         _ if own.fetch.contains(&tool) => {
             Subject::Fetch(part.map(|what| what.trim_start_matches("domain:").to_owned()))
         }

@@ -2,10 +2,11 @@
 //!
 //! A rule never allows more than the permission that it comes from, and never denies less. An allow that rules cannot
 //! express is left out; an ask or a deny becomes a wider rule. Both are reported in comments and on standard error,
-//! with file and position. `hosts` and `codex` read the files, `starlark` the rules of Codex, `express` writes the
-//! rules.
+//! with file and position. `hosts` and `codex` read the files, `starlark` the rules of Codex, `express` and `command`
+//! write the rules.
 
 mod codex;
+mod command;
 mod express;
 mod hosts;
 mod starlark;
@@ -61,8 +62,8 @@ pub(super) enum Effect {
 /// The calls that a permission is about.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Subject {
-    /// Command lines with this prefix; `None` for all.
-    Shell(Option<String>),
+    /// Commands that one of some tools runs: those that a text in the host's own form names, or all.
+    Shell { tools: &'static [&'static str], command: Option<String> },
     /// Files that match a pattern, read or changed; `None` for all.
     Files { changed: bool, pattern: Option<String> },
     /// Pages of a host; `None` for all.
@@ -81,7 +82,7 @@ pub(super) enum Subject {
 pub(super) struct Permission {
     pub(super) effect: Effect,
     pub(super) subject: Subject,
-    /// Patterns of files on which a later permission of the host decides differently.
+    /// Patterns of files or commands on which another permission of the host decides differently.
     pub(super) except: Vec<String>,
     /// File and position: `settings.json permissions.allow[3]`.
     pub(super) place: String,
@@ -96,10 +97,18 @@ pub(super) struct Import<'a> {
     root: Option<String>,
     reviewer: &'a str,
     rules: Vec<String>,
+    /// The commands that each list of tools may run.
+    allowed: Vec<Allowed>,
     /// Permissions that could not be expressed, or not exactly.
     notes: Vec<String>,
-    /// The rules must ask about every command line.
-    asks_about_shell: bool,
+}
+
+/// Commands that some tools may run.
+struct Allowed {
+    tools: &'static [&'static str],
+    globs: Vec<String>,
+    /// The permissions that they come from.
+    from: Vec<String>,
 }
 
 /// Imports files. Returns whether everything could be expressed exactly.
@@ -109,8 +118,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         root: None,
         reviewer: &arguments.reviewer,
         rules: Vec::new(),
+        allowed: Vec::new(),
         notes: Vec::new(),
-        asks_about_shell: false,
     };
     for file in &arguments.files {
         let told = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
@@ -164,12 +173,24 @@ impl Import<'_> {
                 if let Some(note) = expressed.note {
                     self.note(place, said, &note);
                 }
-                self.asks_about_shell |= expressed.asks_about_shell;
+                if let (Some(glob), Subject::Shell { tools, .. }) = (expressed.command, &permission.subject) {
+                    self.allow(tools, glob, format!("{place}: {said}"));
+                }
                 for clauses in expressed.rules {
-                    self.push(permission.effect, &format!("{place}: {said}"), &clauses);
+                    self.push(permission.effect, &[format!("{place}: {said}")], &clauses);
                 }
             }
             Err(why) => self.note(place, said, &why),
+        }
+    }
+
+    fn allow(&mut self, tools: &'static [&'static str], glob: String, from: String) {
+        match self.allowed.iter_mut().find(|allowed| allowed.tools == tools) {
+            Some(allowed) => {
+                allowed.globs.push(glob);
+                allowed.from.push(from);
+            }
+            None => self.allowed.push(Allowed { tools, globs: vec![glob], from: vec![from] }),
         }
     }
 
@@ -178,22 +199,22 @@ impl Import<'_> {
         self.notes.push(super::shown(&format!("{place}: {said}: {why}")));
     }
 
-    fn push(&mut self, effect: Effect, from: &str, clauses: &str) {
+    fn push(&mut self, effect: Effect, from: &[String], clauses: &str) {
         let number = self.rules.len() + 1;
         let (word, more) = match effect {
             Effect::Allow => ("allow", String::new()),
             Effect::Ask => ("escalate", format!("reviewer = {}\n", toml_text(self.reviewer))),
             Effect::Deny => ("deny", String::new()),
         };
-        let (from, clauses) = (super::shown(from), clauses.trim_end());
-        self.rules
-            .push(format!("# {from}\n[[rule]]\nid = \"imported-{number}\"\neffect = \"{word}\"\n{more}{clauses}"));
+        let from: Vec<String> = from.iter().map(|line| format!("# {}", super::shown(line))).collect();
+        let (from, clauses) = (from.join("\n"), clauses.trim_end());
+        self.rules.push(format!("{from}\n[[rule]]\nid = \"imported-{number}\"\neffect = \"{word}\"\n{more}{clauses}"));
     }
 
     fn document(&mut self) -> String {
-        if self.asks_about_shell {
-            let clauses = express::tools(self.host.tools().shell);
-            self.push(Effect::Ask, "rules do not see command lines, so all of them are asked about", &clauses);
+        for Allowed { tools, globs, from } in std::mem::take(&mut self.allowed) {
+            let clauses = express::tools(tools) + "match.commands = " + &express::list(&globs) + "\n";
+            self.push(Effect::Allow, &from, &clauses);
         }
         let mut text =
             String::from("# Imported permissions. What no rule names is denied, also where the host would ask.\n");
