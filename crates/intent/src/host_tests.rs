@@ -79,7 +79,11 @@ fn a_patch_has_the_risk_of_the_files_it_writes() {
             let intent = call(tool, &arguments);
             assert!(intent.risk_level >= RiskLevel::High, "{tool} {arguments}: {intent:?}");
             let facts = intent.facts();
-            assert!(facts.targets.iter().any(|target| target.value == path), "{tool} {arguments}: {:?}", facts.targets);
+            assert!(
+                facts.targets().iter().any(|target| target.value == path),
+                "{tool} {arguments}: {:?}",
+                facts.targets()
+            );
         }
     }
     assert_eq!(call("apply_patch", &json!({ "input": add("src/a.py") })).risk_level, RiskLevel::Low);
@@ -98,15 +102,16 @@ fn a_path_argument_means_itself() {
         for tool in ["Read", "Write", "some_tool"] {
             let intent = call(tool, &json!({ "file_path": path }));
             let facts = intent.facts();
-            let found: Vec<_> = facts.targets.iter().map(|target| (target.kind, target.value.as_str())).collect();
+            let targets = facts.targets();
+            let found: Vec<_> = targets.iter().map(|target| (target.kind, target.value.as_str())).collect();
             if tool != "some_tool" || !path.contains("://") {
                 assert_eq!(found, [(TargetKind::Path, value)], "{tool} {path}");
             }
-            assert!(facts.unread.is_empty(), "{tool} {path}: {:?}", facts.unread);
+            assert!(facts.unread().is_empty(), "{tool} {path}: {:?}", facts.unread());
         }
     }
     for path in ["src/*.rs", "$HOME/x", "$(id)"] {
-        assert!(!call("Read", &json!({ "file_path": path })).facts().unread.is_empty(), "{path}");
+        assert!(!call("Read", &json!({ "file_path": path })).facts().unread().is_empty(), "{path}");
     }
 }
 
@@ -116,10 +121,10 @@ fn a_pattern_names_the_folder_in_which_it_searches() {
         [("/srv/public/**/*.md", Some("/srv/public/")), ("../x/*", Some("../x/")), ("**/*.rs", None)]
     {
         let intent = call("Glob", &json!({ "pattern": pattern }));
-        assert_eq!(intent.facts().targets.first().map(|target| target.value.as_str()), folder, "{pattern}");
+        assert_eq!(intent.facts().targets().first().map(|target| target.value.as_str()), folder, "{pattern}");
         assert_eq!(intent.risk_level, RiskLevel::Low, "{pattern}: {intent:?}");
     }
-    assert!(!call("Glob", &json!({ "pattern": "/srv/*/../secret/*" })).facts().unread.is_empty());
+    assert!(!call("Glob", &json!({ "pattern": "/srv/*/../secret/*" })).facts().unread().is_empty());
     assert!(call("Glob", &json!({ "pattern": "~/.ssh/*" })).risk_level >= RiskLevel::High);
 }
 
