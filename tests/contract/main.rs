@@ -18,6 +18,7 @@ mod escalations;
 mod event_archives;
 mod events;
 mod evidence;
+mod forms;
 mod grants;
 mod guard;
 mod old_store;

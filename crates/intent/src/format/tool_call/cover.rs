@@ -166,7 +166,8 @@ impl Cover<'_> {
     }
 
     fn path(&mut self, key: &str, text: &str) {
-        if !text.contains('/') {
+        // "target" and "location" may be a host; "file_path" is not: `icon@2x.png`.
+        if !text.contains('/') && !names(key, FILES) {
             for host in target::hosts_in(text) {
                 self.add(Operand::new(Kind::Host, Part::Named, host, text));
             }
@@ -287,6 +288,8 @@ fn is_recipient(key: &str) -> bool {
     )
 }
 
+/// Words of keys whose values are files and never hosts.
+const FILES: &[&str] = &["path", "paths", "file", "files", "filename", "dir", "directory", "folder"];
 /// Maximum number of words of one text that are recorded.
 const MOST_PIECES: usize = 32;
 /// Maximum number of parts of one path.
