@@ -21,6 +21,7 @@ mod evidence;
 mod forms;
 mod grants;
 mod guard;
+mod newcomer;
 mod old_store;
 mod permit;
 mod read_only;
