@@ -152,6 +152,7 @@ impl<'l> Reader<'l> {
         let place = self.reading.steps.len().saturating_sub(1);
         let (act, known) = self.call_within(call);
         cover::note(call, &act, known, &mut self.reading);
+        cover::complete(call, self.reading.steps.get_mut(place..).unwrap_or_default());
         if let Some(name) = call.names.first() {
             let (tool, server) = tool_name::split(name);
             let server = call.server.or(server);
