@@ -67,7 +67,7 @@ use verdict::Verdict;
 pub use {
     catalogue::{Catalogue, RatedTool, Ruled, ToolRuling},
     classification::{Concealer, Redaction, conceal_text, has_secrets, prepare},
-    format::{Role as ArgumentRole, argument_role},
+    format::{Role as ArgumentRole, argument_role, calls_of},
     normalize::seen_as,
     verdict::ParseRequest,
 };

@@ -88,9 +88,25 @@ pub(super) fn resolved_path(text: &str) -> String {
     }
 }
 
-/// Resolves `//`, `/./` and `..` as far as possible.
+/// The path of a `file:` address.
+pub(super) fn file_path(text: &str) -> Option<&str> {
+    let scheme = text.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://"))?;
+    let rest = text.get(scheme.len()..)?;
+    Some(rest.find('/').and_then(|at| rest.get(at..)).unwrap_or(rest))
+}
+
+/// Resolves `//`, `/./` and `..` as far as possible, and other names of the root folder.
 fn path(text: &str) -> String {
     let text = text.trim().replace('\\', "/");
+    let path = without_dots(&text);
+    let inner = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/'));
+    match inner.and_then(|(_, rest)| rest.strip_prefix("root/")) {
+        Some(rest) => format!("/{rest}"),
+        None => path,
+    }
+}
+
+fn without_dots(text: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in text.split('/') {
         match part {

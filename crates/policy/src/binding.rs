@@ -83,9 +83,17 @@ impl Named<'_> {
         let is_named = |text: &str| self.pattern.0.is_match(text);
         let value = operand.value.as_str();
         let below = below(value, base);
+        // `public.salaries` is the table `salaries` of a schema.
+        let bare = value.rsplit('.').next().filter(|_| operand.kind == Kind::Table);
         if !operand.pattern
-            && (is_named(value) || below.is_some_and(is_named) || operand.original.as_deref().is_some_and(is_named))
+            && (is_named(value)
+                || below.is_some_and(is_named)
+                || bare.is_some_and(is_named)
+                || operand.original.as_deref().is_some_and(is_named))
         {
+            return Binding::Inside;
+        }
+        if operand.kind == Kind::Path && (self.is_folder(value) || below.is_some_and(|below| self.is_folder(below))) {
             return Binding::Inside;
         }
         if operand.kind != Kind::Path {
@@ -100,8 +108,9 @@ impl Named<'_> {
                 return found;
             }
         }
-        let leads_up = value.starts_with("..");
-        let is_wide = operand.pattern && (self.may_meet(value) || below.is_some_and(|below| self.may_meet(below)));
+        let leads_up = value.starts_with("..") || value.starts_with('~') && value.contains("/..");
+        let meets = |pattern: &str| self.may_meet(pattern) || operand.tree && self.may_hold(pattern);
+        let is_wide = operand.pattern && (meets(value) || below.is_some_and(meets));
         let is_home = value.strip_prefix('~').is_some_and(|rest| {
             [format!("/home/*{rest}"), format!("/Users/*{rest}"), format!("/root{rest}")]
                 .iter()
@@ -134,6 +143,27 @@ impl Named<'_> {
             }
         }
         found
+    }
+
+    /// Returns whether a path is a folder all of which is named: what is put there is inside.
+    fn is_folder(self, path: &str) -> bool {
+        let Some(globs) = self.globs else { return false };
+        let path = path.trim_end_matches('/').to_lowercase();
+        globs.folded.iter().any(|glob| {
+            let folder = glob.as_str().trim_end_matches('*').strip_suffix('/').unwrap_or_default();
+            !folder.is_empty() && !folder.contains(['*', '?']) && folder == path && folder.len() < glob.as_str().len()
+        })
+    }
+
+    /// Returns whether a folder that a shell's pattern may match holds something that is named.
+    fn may_hold(self, pattern: &str) -> bool {
+        let Some(globs) = self.globs else { return true };
+        let pattern = pattern.to_lowercase();
+        globs.folded.iter().any(|glob| {
+            let folder = folder_of(glob);
+            let ends = folder.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0).chain([folder.len()]);
+            ends.take(MOST_FOLDERS).filter_map(|end| folder.get(..end)).any(|folder| meets(folder, &pattern))
+        })
     }
 
     /// Returns whether a shell's pattern may match something that is named.
@@ -261,7 +291,9 @@ fn meets(glob: &str, pattern: &str) -> bool {
         if seen.get(number).copied().unwrap_or(true) {
             continue;
         }
-        seen[number] = true;
+        if let Some(place) = seen.get_mut(number) {
+            *place = true;
+        }
         let (wanted, found) = (glob.get(at).copied(), shell.get(place).copied());
         if wanted.is_none() && found.is_none() {
             return true;
@@ -287,6 +319,8 @@ fn meets(glob: &str, pattern: &str) -> bool {
     false
 }
 
+/// Maximum number of folders of a pattern that are compared.
+const MOST_FOLDERS: usize = 32;
 /// Longest pattern that is compared character by character; a longer one may match anything.
 const LONGEST: usize = 256;
 
@@ -323,6 +357,13 @@ mod tests {
             ("/srv/secret/*", tree("/srv", Role::Read), None, Inside, Outside),
             ("/srv/secret/*", tree("/", Role::Remove), None, Inside, Outside),
             ("/srv/secret/*", tree("/srv/public", Role::Remove), None, Outside, Outside),
+            ("/srv/secret/*", read("/srv/secret"), None, Inside, Outside),
+            ("/srv/secret/*", read("/srv/secretary"), None, Outside, Outside),
+            ("/srv/secret/*", read("~/../../srv/secret/a"), None, Maybe, Outside),
+            ("/srv/secret/*", pattern("/srv/s*").as_tree(true), None, Maybe, Outside),
+            ("/srv/secret/*", pattern("/*").as_tree(true), None, Maybe, Outside),
+            ("/srv/secret/*", pattern("/s*").as_tree(true), None, Maybe, Outside),
+            ("/srv/secret/*", pattern("/srv/p*").as_tree(true), None, Outside, Outside),
             ("/srv/tmp/*", tree("/srv/tmp/a", Role::Remove), None, Inside, Inside),
             ("*.env", tree("/srv", Role::Remove), None, Maybe, Outside),
             ("*.env", tree("/srv", Role::Read), None, Outside, Outside),
@@ -336,6 +377,23 @@ mod tests {
             let found =
                 (binds(glob, &operand, base, Way::Restricts), binds(glob, &operand, base, Way::Grants(Runs::None)));
             assert_eq!(found, (restricts, grants), "{glob} and {operand:?}");
+        }
+    }
+
+    #[test]
+    fn a_restriction_of_a_table_binds_it_in_every_schema() {
+        let table = |value: &str| Operand::new(Kind::Table, Role::Read, value.to_owned(), value);
+        for (value, restricts, grants) in [
+            ("salaries", Binding::Inside, Binding::Inside),
+            ("public.salaries", Binding::Inside, Binding::Outside),
+            ("db..Salaries", Binding::Inside, Binding::Outside),
+            ("salaries.id", Binding::Outside, Binding::Outside),
+        ] {
+            let found = (
+                binds("salaries", &table(value), None, Way::Restricts),
+                binds("salaries", &table(value), None, Way::Grants),
+            );
+            assert_eq!(found, (restricts, grants), "{value}");
         }
     }
 

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::mandate::Part;
-use crate::model::{Digest, Intent, TargetKind};
-use crate::parse::{ArgumentRole, argument_role};
+use crate::model::{Digest, Intent, TargetKind, ToolCall};
+use crate::parse::{ArgumentRole, argument_role, calls_of};
 
 /// The salted digest of a call's tool and arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -32,34 +32,9 @@ pub(super) struct Called {
 }
 
 impl Called {
-    /// Reads a text as a call; `None` if it is not a JSON object. The arguments are searched under the usual keys; if
-    /// none exists, every key is an argument.
-    pub(super) fn of_text(text: &str) -> Option<Self> {
-        let Value::Object(whole) = serde_json::from_str(text.trim()).ok()? else { return None };
-        let inner =
-            ["function", "function_call", "tool_call", "call"].iter().find_map(|key| whole.get(*key)?.as_object());
-        let call = inner.unwrap_or(&whole);
-        let tool = NAMES.iter().find_map(|key| call.get(*key)?.as_str()).unwrap_or_default().to_owned();
-        let read = |value: &Value| match value {
-            Value::Object(arguments) => Some(arguments.clone()),
-            Value::String(written) => serde_json::from_str(written).ok(),
-            _ => None,
-        };
-        let found = ARGUMENTS.iter().find_map(|key| Some((*key, read(call.get(*key)?)?)));
-        let (taken, mut arguments) = found.map_or((None, Map::new()), |(key, found)| (Some(key), found));
-        // It is unknown which of several objects a runtime uses as arguments, so the others count as arguments too,
-        // except keys that only name the call.
-        let is_beside =
-            |key: &str| Some(key) != taken && !NAMES.contains(&key) && !(taken.is_some() && BESIDE.contains(&key));
-        for (key, value) in call.iter().filter(|(key, _)| is_beside(key)) {
-            arguments.entry(key.clone()).or_insert_with(|| value.clone());
-        }
-        if inner.is_some() {
-            for (key, value) in whole.iter().filter(|(key, _)| ARGUMENTS.contains(&key.as_str())) {
-                arguments.entry(key.clone()).or_insert_with(|| value.clone());
-            }
-        }
-        Some(Self { tool, arguments })
+    /// The calls in a text, as the parser finds them; none if it is not JSON.
+    pub(super) fn all_in(text: &str) -> Vec<Self> {
+        calls_of(text).into_iter().map(Self::from).collect()
     }
 
     /// The digest that identifies a call: equal for the same tool and arguments.
@@ -79,6 +54,12 @@ impl Called {
                 .any(|word| last.ends_with(word))
         };
         self.arguments.keys().any(is_place)
+    }
+}
+
+impl From<ToolCall> for Called {
+    fn from(call: ToolCall) -> Self {
+        Self { tool: call.name, arguments: call.arguments }
     }
 }
 
@@ -123,45 +104,54 @@ pub(super) fn targets_of(intent: &Intent) -> Vec<(Part, String)> {
     targets.chain(amounts).collect()
 }
 
-/// Keys that may name the tool of a call.
-const NAMES: &[&str] =
-    &["tool", "name", "tool_name", "function_name", "recipient_name", "function", "method", "action"];
-/// Keys that may hold the arguments of a call.
-const ARGUMENTS: &[&str] =
-    &["arguments", "args", "parameters", "params", "tool_input", "action_input", "kwargs", "input"];
-/// Keys beside them that are not arguments.
-const BESIDE: &[&str] = &["id", "call_id", "callId", "tool_use_id", "type", "jsonrpc", "server", "index"];
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ToolCall;
     use serde_json::json;
 
+    fn of_text(text: &str) -> Called {
+        let mut calls = Called::all_in(text);
+        assert_eq!(calls.len(), 1, "{text}");
+        calls.remove(0)
+    }
+
     #[test]
-    fn a_call_is_found_in_the_usual_forms() {
-        let expected = json!({ "to": "ann" });
+    fn a_call_is_the_same_in_every_form() {
+        let arguments = json!({ "to": "ann", "count": 2, "share": 2.0, "id": 9_007_199_254_740_993_i64 });
+        let written = arguments.to_string();
         for text in [
-            json!({ "tool": "send", "arguments": { "to": "ann" } }),
-            json!({ "name": "send", "input": { "to": "ann" }, "type": "tool_use", "id": "x" }),
-            json!({ "function": { "name": "send", "arguments": "{\"to\":\"ann\"}" } }),
-            json!({ "tool": "send", "to": "ann" }),
+            json!({ "tool": "send", "arguments": arguments }),
+            json!({ "tool": "send", "to": "ann", "count": 2, "share": 2.0, "id": 9_007_199_254_740_993_i64 }),
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "send", "arguments": arguments, "_meta": {} } }),
+            json!({ "function": { "name": "send", "arguments": written } }),
+            json!({ "tool_calls": [{ "id": "1", "type": "function", "function": { "name": "send", "arguments": written } }] }),
+            json!({ "output": [{ "type": "function_call", "call_id": "c", "name": "send", "arguments": written }] }),
+            json!({ "name": "send", "input": arguments, "type": "tool_use", "id": "x" }),
+            json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "t", "name": "send", "input": arguments }] }),
+            json!({ "candidates": [{ "content": { "parts": [{ "functionCall": { "name": "send", "args": arguments } }] } }] }),
+            json!([{ "tool": "send", "arguments": arguments }]),
+            json!(json!({ "tool": "send", "arguments": arguments }).to_string()),
         ] {
-            let called = Called::of_text(&text.to_string()).unwrap();
-            assert_eq!((called.tool.as_str(), Value::Object(called.arguments)), ("send", expected.clone()), "{text}");
+            let called = of_text(&text.to_string());
+            assert_eq!((called.tool.as_str(), Value::Object(called.arguments)), ("send", arguments.clone()), "{text}");
         }
-        assert!(Called::of_text("send it to ann").is_none() && Called::of_text("[1]").is_none());
+        assert!(Called::all_in("send it to ann").is_empty() && Called::all_in("[1]").is_empty());
+        let batch = json!([{ "tool": "send", "arguments": {} }, { "tool": "delete", "arguments": {} }]);
+        let tools: Vec<String> = Called::all_in(&batch.to_string()).into_iter().map(|call| call.tool).collect();
+        assert_eq!(tools, ["send", "delete"]);
     }
 
     #[test]
     fn of_several_objects_of_arguments_none_is_left_out() {
         for text in [
-            json!({ "tool": "send", "arguments": { "to": "ann" }, "params": { "to": "eve" } }),
-            json!({ "function": { "name": "send", "arguments": { "to": "ann" } }, "arguments": { "to": "eve" } }),
-            json!({ "tool": "delete", "id": "eve" }),
+            r#"{"tool":"send","arguments":{"to":"ann"},"params":{"to":"eve"}}"#,
+            r#"{"tool":"send","arguments":{"to":"ann","to":"eve"}}"#,
+            r#"{"function":{"name":"send","arguments":{"to":"ann"}},"arguments":{"to":"eve"}}"#,
+            r#"{"tool":"delete","id":"eve"}"#,
+            r#"{"to":"eve"}"#,
         ] {
-            let called = Called::of_text(&text.to_string()).unwrap();
-            assert!(Value::Object(called.arguments).to_string().contains("eve"), "{text}");
+            let called = Called::all_in(text);
+            assert!(called.iter().any(|called| json!(called.arguments).to_string().contains("eve")), "{text}");
         }
     }
 
@@ -173,7 +163,7 @@ mod tests {
             ToolCall::new("", arguments.clone()).of_server("mail"),
             ToolCall::new("send", json!({})),
         ] {
-            let called = Called::of_text(&call.to_text()).unwrap();
+            let called = of_text(&call.to_text());
             assert_eq!((called.tool, called.arguments), (call.name, call.arguments));
         }
     }

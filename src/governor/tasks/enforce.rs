@@ -27,7 +27,8 @@ struct Asked<'a> {
     source: RiskSource,
     /// The text that it was parsed from.
     text: Option<&'a str>,
-    called: Option<Called>,
+    /// The calls in it; none if it is not a call.
+    called: Vec<Called>,
 }
 
 impl TaskBook {
@@ -39,12 +40,12 @@ impl TaskBook {
         agent_id: Option<&str>,
         input: Input<'_>,
     ) -> Result<InputEnforcement, Error> {
-        self.enforce_read_under(id, agent_id, input, || Called::of_text(input.text))
+        self.enforce_read_under(id, agent_id, input, || Called::all_in(input.text))
     }
 
     /// Decides on a call of a task's agent.
     pub(super) fn enforce_call_under(&self, id: TaskId, call: &ToolCall) -> Result<InputEnforcement, Error> {
-        let called = || Some(Called { tool: call.name.clone(), arguments: call.arguments.clone() });
+        let called = || vec![Called::from(call.clone())];
         self.enforce_read_under(id, None, Input::new(&call.to_text()), called)
     }
 
@@ -53,7 +54,7 @@ impl TaskBook {
         id: TaskId,
         agent_id: Option<&str>,
         input: Input<'_>,
-        called: impl FnOnce() -> Option<Called>,
+        called: impl FnOnce() -> Vec<Called>,
     ) -> Result<InputEnforcement, Error> {
         let started = Instant::now();
         Work::enforce().done_by(|work| {
@@ -89,7 +90,7 @@ impl TaskBook {
                 RiskSource::Parse => self.intake.inputs.parsed(Cow::Borrowed(intent))?,
                 _ => self.intake.inputs.bound(Cow::Borrowed(intent))?,
             };
-            let asked = Asked { intent: &bound, source, text: None, called: None };
+            let asked = Asked { intent: &bound, source, text: None, called: Vec::new() };
             let enforcement = self.decide_under(&task, &asked)?;
             self.decider.record_verdict(work, started, &enforcement);
             Ok(enforcement)
@@ -112,15 +113,22 @@ impl TaskBook {
         if let Some((ended, _)) = chain.iter().find(|(_, running)| running.ended) {
             return Err(not_open(task.id, TaskState::Ended, Some(&format!("{} is no longer open", ended.id))));
         }
-        let tool = asked.tool();
-        let digest = asked.digest(task, &tool);
+        let deeds = asked.deeds(task);
+        let tool = deeds.first().map_or_else(|| asked.named(), |deed| deed.tool.clone());
+        let digest = match deeds.as_slice() {
+            [one] => one.digest,
+            _ => asked.digest(task, &tool),
+        };
         let mut finding = Finding::default();
         let mut refusal = None;
         let (mut guard, mut is_effect) = (None, true);
         for (level, running) in &mut chain {
-            let (found, reads) = self.finding_of(running, &catalogue, asked, &tool, digest);
-            finding.join(found);
-            is_effect = !reads;
+            is_effect = false;
+            for deed in &deeds {
+                let (found, reads) = self.finding_of(running, &catalogue, asked, deed);
+                finding.join(found);
+                is_effect |= !reads;
+            }
             guard = guard.or_else(|| running.guard.clone());
             if running.calls >= level.max_calls {
                 let why = format!(
@@ -161,10 +169,12 @@ impl TaskBook {
         let class = enforcement.denial_class;
         for (_, running) in &mut chain {
             running.calls += 1;
-            *running.made.entry(digest.key()).or_default() |= is_granted;
+            for digest in deeds.iter().map(|deed| deed.digest).chain([digest]) {
+                *running.made.entry(digest.key()).or_default() |= is_granted;
+            }
         }
         if let Some((_, running)) = chain.first_mut() {
-            if asked.called.is_none() && running.loose.len() < MOST_LOOSE {
+            if asked.called.is_empty() && running.loose.len() < MOST_LOOSE {
                 running.loose.insert(tool.as_ref().into());
             }
             if let Some(class @ (DenialClass::Mandate | DenialClass::Exfiltration)) = class {
@@ -188,9 +198,9 @@ impl TaskBook {
         running: &mut Running,
         catalogue: &Arc<Catalogue>,
         asked: &Asked<'_>,
-        tool: &str,
-        digest: CallDigest,
+        one: &OneDeed<'_>,
     ) -> (Finding, bool) {
+        let tool = &*one.tool;
         let fit = running.fit(&self.intake.parser, catalogue, tool);
         let intent = asked.intent;
         let only_reads = intent.required_capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
@@ -201,11 +211,11 @@ impl TaskBook {
             is_poisoned: fit.is_some_and(|rated| rated.is_poisoned),
             risk: intent.risk_level,
             fit: fit.map(|rated| rated.fit),
-            arguments: asked.called.as_ref().map(|called| &called.arguments),
-            text: asked.text.filter(|_| asked.called.is_none()),
+            arguments: one.arguments,
+            text: asked.text.filter(|_| one.arguments.is_none()),
             targets: targets_of(intent),
             is_unread: intent.known.as_ref().is_some_and(|facts| facts.acts.iter().any(is_unread)),
-            is_repeated: running.made.get(&digest.key()).copied().unwrap_or_default(),
+            is_repeated: running.made.get(&one.digest.key()).copied().unwrap_or_default(),
             known: &part_of_key,
             offers: &|argument, value| catalogue.offers(tool, argument, value),
         };
@@ -231,21 +241,36 @@ impl Running {
     }
 }
 
+/// One of the calls of a request, or the request as a whole if it is no call.
+struct OneDeed<'a> {
+    tool: Cow<'a, str>,
+    arguments: Option<&'a serde_json::Map<String, serde_json::Value>>,
+    digest: CallDigest,
+}
+
 impl Asked<'_> {
-    fn tool(&self) -> Cow<'_, str> {
-        match &self.called {
-            Some(called) if !called.tool.is_empty() => Cow::Borrowed(&called.tool),
-            _ => {
-                let named = self.intent.known.as_ref().and_then(|facts| facts.tool());
-                Cow::Borrowed(named.unwrap_or(self.intent.parsed_action.as_str()))
-            }
+    /// Each call of the request, or the request as a whole.
+    fn deeds<'c>(&'c self, task: &LiveTask) -> Vec<OneDeed<'c>> {
+        if self.called.is_empty() {
+            let tool = self.named();
+            return vec![OneDeed { digest: self.digest(task, &tool), tool, arguments: None }];
         }
+        let deed = |called: &'c Called| {
+            let Called { tool, arguments } = called;
+            let tool = if tool.is_empty() { self.named() } else { Cow::Borrowed(tool.as_str()) };
+            OneDeed { digest: Called::digest(task.salt, &tool, arguments), tool, arguments: Some(arguments) }
+        };
+        self.called.iter().map(deed).collect()
     }
 
+    /// The tool that the parser found, or else the action.
+    fn named(&self) -> Cow<'_, str> {
+        let tool = self.intent.known.as_ref().and_then(|facts| facts.tool());
+        Cow::Borrowed(tool.unwrap_or(self.intent.parsed_action.as_str()))
+    }
+
+    /// The digest of the request as a whole.
     fn digest(&self, task: &LiveTask, tool: &str) -> CallDigest {
-        if let Some(called) = &self.called {
-            return Called::digest(task.salt, tool, &called.arguments);
-        }
         let mut arguments = serde_json::Map::new();
         let text = self.text.map_or_else(|| self.intent.members().to_json(), Into::into);
         arguments.insert("input".to_owned(), text);

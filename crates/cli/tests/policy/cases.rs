@@ -433,3 +433,27 @@ fn what_differs_by_its_kind_alone_is_told_with_it() {
     let report = run(&rules, &SENDS.replace("maxRecords = 10", "seats = 50")).to_string();
     assert!(report.contains("constraints.seats: expected 50 (a number), found \"50\" (a string)"), "{report}");
 }
+
+/// The cases are those of the library and of the server.
+#[test]
+fn the_rules_that_everybody_writes_first_bind_in_a_file_of_cases() {
+    let file: Value = serde_json::from_str(include_str!("../../../../tests/data/newcomer.json")).unwrap();
+    let mut written = Vec::new();
+    for case in file["cases"].as_array().unwrap() {
+        let text = case["input"].as_str().map_or_else(|| case["input"].to_string(), str::to_owned);
+        let mut expect = serde_json::json!({ "decision": case["decision"] });
+        if let Some(rule) = case["rule"].as_str().filter(|_| case["decision"] == "ALLOW") {
+            expect["rules"] = serde_json::json!([rule]);
+        }
+        let tier = case["tier"].as_str().unwrap_or("T4");
+        let mut one =
+            serde_json::json!({ "name": case["name"], "agent": { "tier": tier }, "input": text, "expect": expect });
+        if let Some(context) = case.get("context") {
+            one["context"] = context.clone();
+        }
+        written.push(one);
+    }
+    let cases = toml::to_string(&serde_json::json!({ "case": written })).unwrap();
+    let report = PolicyCases::from_toml(&cases).unwrap().run(&policies(file["policies"].as_str().unwrap()), &reader);
+    assert!(report.passed(), "{report}");
+}

@@ -31,6 +31,7 @@ use super::lexicon::Lexicon;
 use super::reading::{Act, Format, Reading};
 pub(crate) use hosts::{Known, Through, known as known_tool};
 pub(crate) use tool::{Tool, ToolIndex, ToolTurn};
+pub use tool_call::calls_of;
 pub(crate) use tool_name::acts as tool_acts;
 pub use tools::Role;
 pub(crate) use tools::tools;

@@ -13,6 +13,7 @@ mod gateway;
 mod http;
 mod inputs;
 mod json;
+mod newcomer;
 mod openapi;
 mod sidecar;
 mod sidecar_follow;

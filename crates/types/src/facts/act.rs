@@ -1,6 +1,7 @@
 //! Acts: what a request does one after the other, each with its operands and with what could not be read.
 
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -298,21 +299,83 @@ impl Open {
     }
 }
 
-/// The bare host of an address: without scheme, user, port and path, in lower case; `None` if it names none.
+/// The bare host of an address: without scheme, user, port and path, in lower case, a number as its address; `None` if
+/// it names none. Programs read any number of slashes of either kind behind the scheme of a web address.
 #[doc(hidden)]
 pub fn host_of(address: &str) -> Option<String> {
-    let rest = address.split_once("://").map_or(address, |(_, rest)| rest).trim_start_matches('/');
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let is_web = |scheme: &str| WEB.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let rest = match address.split_once(':') {
+        Some((scheme, rest)) if is_web(scheme) && rest.starts_with(['/', '\\']) => rest,
+        _ => address.split_once("://").map_or(address, |(_, rest)| rest),
+    };
+    let authority = rest.trim_start_matches(['/', '\\']).split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     let host = match host.strip_prefix('[') {
         Some(inner) => inner.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
+    // Characters that clients read as dots.
+    let host = host.replace(['\u{3002}', '\u{ff0e}', '\u{ff61}'], ".");
     let host = host.trim_end_matches('.').to_lowercase();
-    (!host.is_empty()).then_some(host)
+    (!host.is_empty()).then(|| address_of(&host).unwrap_or(host))
 }
+
+/// The usual form of an address written as a number, with parts in other bases, or as one of version 6.
+fn address_of(host: &str) -> Option<String> {
+    if let Ok(address) = host.parse::<Ipv6Addr>() {
+        return Some(address.to_ipv4_mapped().map_or_else(|| address.to_string(), |inner| inner.to_string()));
+    }
+    let parts: Vec<u32> = host
+        .split('.')
+        .map(|part| match (part.strip_prefix("0x"), part.strip_prefix('0')) {
+            (Some(digits), _) => u32::from_str_radix(digits, 16),
+            (None, Some(digits)) if !digits.is_empty() => u32::from_str_radix(digits, 8),
+            _ => part.parse(),
+        })
+        .collect::<Result<_, _>>()
+        .ok()?;
+    let (last, first) = parts.split_last()?;
+    let room = 32_u32.checked_sub(u32::try_from(first.len()).ok()? * 8).filter(|room| *room > 0)?;
+    if first.iter().any(|part| *part > 255) || u64::from(*last) >= 1_u64 << room {
+        return None;
+    }
+    let start = first.iter().zip([24, 16, 8]).fold(0, |sum, (part, shift)| sum | part << shift);
+    Some(Ipv4Addr::from(start | last).to_string())
+}
+
+/// Schemes of web addresses.
+const WEB: &[&str] = &["http", "https", "ws", "wss", "ftp"];
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
 const fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_the_same_in_every_spelling() {
+        for (address, host) in [
+            ("https://user@Evil.example.:8443/a?b#c", "evil.example"),
+            ("HTTPS:\\\\evil.example\\a", "evil.example"),
+            ("https:/evil.example", "evil.example"),
+            ("//evil.example/a", "evil.example"),
+            ("git@evil.example:a/b.git", "evil.example"),
+            ("https://evil\u{3002}example/", "evil.example"),
+            ("http://0x0a000005/", "10.0.0.5"),
+            ("http://167772165/", "10.0.0.5"),
+            ("http://012.0.0.5/", "10.0.0.5"),
+            ("http://10.5/", "10.0.0.5"),
+            ("http://[::ffff:10.0.0.5]:80/", "10.0.0.5"),
+            ("http://[FE80::1]/", "fe80::1"),
+            ("http://256.1.1.1/", "256.1.1.1"),
+            ("http://1.2.3.4.5/", "1.2.3.4.5"),
+            ("postgres://u:p@db.example/x", "db.example"),
+        ] {
+            assert_eq!(host_of(address).as_deref(), Some(host), "{address}");
+        }
+        assert_eq!(host_of("https://"), None);
+    }
 }

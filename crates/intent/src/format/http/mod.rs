@@ -13,7 +13,9 @@ use crate::lexicon::Lexicon;
 use crate::reading::{Act, Format, Reading};
 use crate::risk;
 use crate::sign::Sign;
-use rulekeep_types::{Operation, Resource, RiskLevel};
+use crate::target;
+use rulekeep_types::facts::{Kind, MOST_OPERANDS, Operand, Role, host_of};
+use rulekeep_types::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
 
 use super::graphql::{self, Document};
 use super::{name, sql};
@@ -56,6 +58,9 @@ pub(super) fn is_method(word: &str) -> bool {
     word.len() <= LONGEST_METHOD && known::method(&word.to_ascii_uppercase()).is_some()
 }
 
+/// Maximum length of a value that can be a path or an address, in bytes.
+const LONGEST_VALUE: usize = 512;
+
 struct Reader<'l> {
     lexicon: &'l Lexicon,
     reading: Reading,
@@ -81,7 +86,12 @@ impl<'l> Reader<'l> {
         let mut reader = Self { lexicon, reading: Reading::new(Format::Http), main, keyed: None, reads };
         reader.keyed =
             address.query.iter().chain(&body_pairs).find_map(|(key, _)| known::noun(key.trim_end_matches("_id")));
-        reader.reading.facts.note_target(&address.whole);
+        if address.whole.contains("://") || address.host.is_empty() {
+            reader.reading.facts.note_target(&address.whole);
+        } else {
+            reader.reading.facts.note_target_as(TargetKind::Host, TargetRole::Named, &address.whole);
+        }
+        reader.named(request, &body_pairs);
         reader.graphql(request, &address, &body_pairs);
         reader.pairs(&body_pairs, true);
         reader.pairs(&address.query, false);
@@ -101,6 +111,34 @@ impl<'l> Reader<'l> {
             reader.reading.acts.insert(0, main);
         }
         reader
+    }
+
+    /// Records the host that a header names, and the files, people and addresses that values of the body are.
+    fn named(&mut self, request: &Request<'_>, pairs: &[Pair]) {
+        let operands = &mut self.reading.facts.fresh.operands;
+        let mut add = |operand: Option<Operand>| {
+            let operand = operand.filter(|operand| operands.len() < MOST_OPERANDS && !operands.contains(operand));
+            operands.extend(operand);
+        };
+        let host = |text: &str| host_of(text).map(|host| Operand::new(Kind::Host, Role::Named, host, text));
+        let path = |text: &str, path: &str| Operand::new(Kind::Path, Role::Named, target::resolved_path(path), text);
+        add(request.header("host").and_then(host));
+        add(target::file_path(&request.target).map(|file| path(&request.target, file)));
+        // Some clients take what stands behind "\\@" for the host.
+        add(request.target.split_once('\\').filter(|(_, rest)| rest.contains('@')).and_then(|(_, rest)| host(rest)));
+        let values = pairs.iter().map(|(_, value)| value.trim());
+        for value in values.filter(|value| value.len() <= LONGEST_VALUE && !value.contains(char::is_whitespace)) {
+            if let Some(file) = target::file_path(value) {
+                add(Some(path(value, file)));
+            } else if value.contains("://") {
+                add(host(value));
+            } else if value.contains('@') {
+                let address = target::plain(TargetKind::Recipient, value);
+                add(Some(Operand::new(Kind::Recipient, Role::Named, address, value)));
+            } else if value.starts_with(['/', '~']) {
+                add(Some(path(value, value)));
+            }
+        }
     }
 
     fn secret(&mut self, shown: &str) {

@@ -360,7 +360,7 @@ impl Shell<'_, '_> {
         if word.dynamic {
             return self.open(Cause::Text, Kinds::of(&[Kind::Host, Kind::Url, Kind::Path]), &word.text);
         }
-        if let Some(path) = word.text.strip_prefix("file://") {
+        if let Some(path) = target::file_path(&word.text) {
             return self.path(&Word { text: path.to_owned(), ..word.clone() }, Role::Read, false);
         }
         let value = target::plain(rulekeep_types::TargetKind::Host, &word.text);
@@ -717,13 +717,8 @@ fn behind(word: &Word, bytes: usize) -> Word {
 /// The path of a word, with the home folder as `~`; `None` if its value is not known.
 fn known_path(word: &Word) -> Option<String> {
     let mut text = word.text.as_str();
-    if let Some(path) = text.strip_prefix("file://") {
+    if let Some(path) = target::file_path(text) {
         text = path;
-    }
-    for alias in ["/proc/self/root/", "/proc/1/root/"] {
-        if let Some(rest) = text.strip_prefix(alias) {
-            return Some(format!("/{rest}"));
-        }
     }
     if text.starts_with("~+") || text.starts_with("~-") && !word.quoted {
         return None;

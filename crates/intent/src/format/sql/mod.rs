@@ -7,6 +7,7 @@
 mod bound;
 mod change;
 mod client;
+mod cover;
 mod dynamic;
 mod embedded;
 mod exposure;
@@ -43,6 +44,7 @@ pub(super) fn read_anyway(text: &str) -> Reading {
             waiting.extend(strings.into_iter().map(|string| (string, depth + 1)));
         }
     }
+    cover::note(text, &mut reading);
     reading
 }
 

@@ -133,7 +133,12 @@ impl<'t> Reader<'_, 't> {
 
     fn select(&mut self, part: Part<'t>) {
         self.queries = true;
-        let from = part.find("from").and_then(|place| part.path(place + 1)).map(|(path, _)| path);
+        // `FROM ONLY t`, `JOIN LATERAL t`.
+        let table = |place: usize| {
+            let is_marked = part.is(place, "only") || part.is(place, "lateral");
+            part.path(place + 1).filter(|_| is_marked).or_else(|| part.path(place))
+        };
+        let from = part.find("from").and_then(|place| table(place + 1)).map(|(path, _)| path);
         let into = part.find("into");
         self.limits(part);
         match into {
@@ -156,7 +161,7 @@ impl<'t> Reader<'_, 't> {
         let list_end = (0..part.len()).find(|&place| part.is(place, "where")).unwrap_or(part.len());
         let list = part.find("from").map_or(list_end, |at| at + 1)..list_end;
         let joined = |place: usize| part.is_symbol(place, ",") && list.contains(&place) || part.is(place, "join");
-        for (path, _) in (0..part.len()).filter(|&place| joined(place)).filter_map(|place| part.path(place + 1)) {
+        for (path, _) in (0..part.len()).filter(|&place| joined(place)).filter_map(|place| table(place + 1)) {
             self.reading.facts.note_target_as(TargetKind::Table, TargetRole::Read, &path.plain());
         }
     }

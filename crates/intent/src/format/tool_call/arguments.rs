@@ -137,7 +137,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Json::Fields(fields) => self.fields(fields),
             Json::List(items) => self.list(key, items),
             Json::Text(text) => self.text(key, text),
-            Json::Number(number) => self.number(key, *number),
+            Json::Number(number) => self.number(key, number.as_f64().unwrap_or_default()),
             Json::Bool(flag) => self.flag(key, *flag),
             Json::Null => {}
         }

@@ -1,7 +1,7 @@
 //! Whether every argument of a call was read. Each value is consumed by its role or left over; what is left over
 //! leaves the call open, and its words are named operands, so that a restriction still finds them.
 
-use rulekeep_types::facts::{Cause, Kind, Kinds, Open, Operand, Role as Part, host_of};
+use rulekeep_types::facts::{self, Cause, Kind, Kinds, Open, Operand, Role as Part, host_of};
 use rulekeep_types::{Operation, Resource, TargetKind};
 
 use crate::reading::{Act, Reading, add_open};
@@ -9,7 +9,7 @@ use crate::target;
 
 use super::super::hosts::{Known, Use};
 use super::super::tools::{Key, Role, tools};
-use super::json::Json;
+use super::json::{Field, Json};
 use super::shape::{self, Call};
 
 /// Records what the call's own step leaves open.
@@ -23,6 +23,40 @@ pub(super) fn note(call: &Call<'_>, act: &Act, known: Option<&'static Known>, re
         cover.value(key, value);
     }
     cover.needs();
+    cover.trees(call);
+}
+
+/// Completes the relative paths of a call's steps with the folder that the call names: the folder in which its command
+/// runs, or in which other arguments may lie.
+pub(super) fn complete(call: &Call<'_>, steps: &mut [facts::Act]) {
+    let fields = call.arguments.iter().filter_map(|value| match value {
+        Json::Fields(fields) => Some(fields.iter()),
+        _ => None,
+    });
+    let mut fields = fields.flatten().chain(call.beside.iter().copied());
+    let folder = fields.find_map(|(key, value)| {
+        value.as_text().map(str::trim).filter(|text| !text.is_empty() && tools().keys(key).has(Key::Folder))
+    });
+    let Some(folder) = folder.map(|folder| folder.strip_prefix("file://").unwrap_or(folder)) else { return };
+    let own = target::resolved_path(folder);
+    for step in steps {
+        let mut further = Vec::new();
+        for operand in step.operands.iter_mut().filter(|operand| operand.kind == Kind::Path) {
+            if operand.value.starts_with(['/', '~']) || operand.value.get(1..2) == Some(":") || operand.value == own {
+                continue;
+            }
+            let whole = target::resolved_path(&format!("{folder}/{}", operand.value));
+            if step.commands.is_empty() {
+                let sent = operand.original.as_deref().unwrap_or(&operand.value);
+                let whole = Operand::new(Kind::Path, operand.role, whole, sent);
+                further.push(whole.as_tree(operand.tree).as_pattern(operand.pattern));
+            } else {
+                let sent = std::mem::replace(&mut operand.value, whole);
+                operand.original.get_or_insert(sent);
+            }
+        }
+        step.operands.extend(further);
+    }
 }
 
 struct Cover<'c> {
@@ -45,6 +79,10 @@ impl Cover<'_> {
                     return;
                 }
                 for (inner, value) in fields {
+                    if inner.contains(['/', '@', '\\']) {
+                        // A key that is a value itself: {"/etc/hosts": "..."}.
+                        self.leftover(inner);
+                    }
                     // Everything inside content is content, and inside a recipient a recipient.
                     let is_part = matches!(role, Some(Role::Content | Role::Recipient | Role::Amount))
                         && tools().role(inner).is_none();
@@ -71,9 +109,11 @@ impl Cover<'_> {
     fn by_row(&mut self, role: Use, key: &str, value: &Json<'_>) {
         match (role, value) {
             (Use::Code, _) => self.open(Cause::Execution, Kinds::OPERANDS, key),
+            (Use::Pattern | Use::Query, Json::Text(text)) => self.whole_path(text.trim()),
             (Use::Url, Json::Text(text)) => self.text(key, Some(Role::Url), text),
             (Use::Read | Use::Write | Use::Remove, Json::Text(text)) => self.path(key, text.trim()),
             (Use::Read | Use::Write | Use::Remove | Use::Url, Json::List(items)) => {
+                self.joined(Some(if role == Use::Url { Role::Url } else { Role::Path }), items);
                 items.iter().for_each(|item| self.by_row(role, key, item));
             }
             _ => {}
@@ -103,10 +143,14 @@ impl Cover<'_> {
             Some(Role::Recipient) => self.recipient(key, trimmed),
             Some(Role::Path) => self.path(key, trimmed),
             Some(Role::Url) => {
-                if trimmed.contains(char::is_whitespace) || !trimmed.contains(['.', ':', '/']) {
+                if trimmed.contains(char::is_whitespace) {
+                    // Clients drop tabs and line ends within an address.
+                    self.leftover(trimmed);
+                    self.open(Cause::Text, Kinds::of(&[Kind::Host, Kind::Url]), key);
+                } else if !trimmed.contains(['.', ':', '/']) {
                     self.leftover(trimmed);
                     self.open(Cause::Execution, Kinds::OPERANDS, key);
-                } else if let Some(path) = trimmed.strip_prefix("file://") {
+                } else if let Some(path) = target::file_path(trimmed) {
                     self.add(Operand::new(Kind::Path, Part::Read, target::resolved_path(path), trimmed));
                 } else if let Some(host) = host_of(trimmed) {
                     self.add(Operand::new(Kind::Host, Part::Read, host, trimmed));
@@ -125,6 +169,7 @@ impl Cover<'_> {
                     self.leftover(trimmed);
                 }
             }
+            Some(Role::Content | Role::Query) if self.act.operation == Operation::Read => self.whole_path(trimmed),
             Some(
                 Role::Amount
                 | Role::Content
@@ -166,22 +211,23 @@ impl Cover<'_> {
     }
 
     fn path(&mut self, key: &str, text: &str) {
-        // "icon@2x.png" is a file.
-        if !text.contains(['/', '@']) {
+        // "target" and "location" may be a host; "file_path" is not: `icon@2x.png`.
+        if !text.contains(['/', '@']) && !names(key, FILES) {
             for host in target::hosts_in(text) {
                 self.add(Operand::new(Kind::Host, Part::Named, host, text));
             }
         }
-        let bare = text.strip_prefix("file://").unwrap_or(text);
+        let bare = target::file_path(text).unwrap_or(text);
         let behind_drive = if bare.get(1..3) == Some(":\\") { bare.get(2..).unwrap_or_default() } else { bare };
         if tools().keys(key).has(Key::Host) || bare.contains("://") {
             if let Some(host) = host_of(bare) {
                 self.add(Operand::new(Kind::Host, Part::Named, host, text));
             }
-        } else if behind_drive.contains([':', ';', '\n']) {
+        } else if behind_drive.contains([':', ';', '\n']) || SEVERAL.iter().any(|mark| bare.contains(mark)) {
             // Several paths in one text.
             self.open(Cause::Text, Kinds::of(&[Kind::Path]), text);
-            for piece in bare.split([':', ';', '\n']).map(str::trim).filter(|piece| !piece.is_empty()) {
+            let ends = |c: char| matches!(c, ':' | ';' | '\n' | ',') || c.is_whitespace();
+            for piece in bare.split(ends).filter(|piece| !piece.is_empty()).take(MOST_PIECES) {
                 self.add(Operand::new(Kind::Path, Part::Named, target::resolved_path(piece), text));
             }
         } else if bare.len() < text.len() {
@@ -193,13 +239,16 @@ impl Cover<'_> {
     fn joined(&mut self, role: Option<Role>, items: &[Json<'_>]) {
         let parts: Vec<&str> = items.iter().filter_map(Json::as_text).collect();
         let (Some(first), true) = (parts.first(), parts.len() > 1 && parts.len() <= MOST_JOINED) else { return };
-        let whole = match role {
-            Some(Role::Path) if first.starts_with(['/', '~']) => parts.join("/"),
-            Some(Role::Url) if first.contains("://") => parts.concat(),
-            _ => return,
-        };
-        if parts.iter().skip(1).any(|part| !part.starts_with('/') && !part.contains("://")) {
-            self.leftover(&whole);
+        if parts.iter().skip(1).all(|part| part.starts_with('/') || part.contains("://")) {
+            return;
+        }
+        match role {
+            Some(Role::Path) if first.starts_with(['/', '~']) => {
+                let whole = target::resolved_path(&parts.join("/"));
+                self.add(Operand::new(Kind::Path, self.role(), whole, first));
+            }
+            Some(Role::Url) if first.contains("://") => self.leftover(&parts.concat()),
+            _ => {}
         }
     }
 
@@ -220,14 +269,59 @@ impl Cover<'_> {
         self.open(Cause::Text, Kinds::of(&[needed]), Open::UNNAMED);
     }
 
+    /// Records a search text that is a path, or a pattern of paths.
+    fn whole_path(&mut self, text: &str) {
+        if text.contains("://") && !text.contains(char::is_whitespace) {
+            return self.leftover(text);
+        }
+        if !text.starts_with(['/', '~']) && !text.starts_with("./") && !text.starts_with("../") {
+            return;
+        }
+        if text.contains(['{', '$', '`']) {
+            self.open(Cause::Text, Kinds::of(&[Kind::Path]), text);
+        }
+        let is_wild = text.contains(['*', '?', '[']);
+        let path = Operand::new(Kind::Path, self.role(), target::resolved_path(text), text);
+        // `**` crosses folders, which a shell's `*` does not.
+        let folder = text.find("**").and_then(|at| text.get(..at)).filter(|folder| !folder.is_empty());
+        match folder {
+            Some(folder) => {
+                let path = Operand::new(Kind::Path, self.role(), target::resolved_path(folder), text);
+                self.add(path.as_tree(true).as_pattern(folder.contains(['*', '?', '['])));
+            }
+            None => self.add(path.as_pattern(is_wild)),
+        }
+    }
+
+    /// Marks the paths of a call that reads or changes all that is below them.
+    fn trees(&mut self, call: &Call<'_>) {
+        let is_deep =
+            |(key, value): &Field<'_>| *value == Json::Bool(true) && names(key, &["recursive", "recursively"]);
+        let has_flag = |value: &&Json<'_>| matches!(value, Json::Fields(fields) if fields.iter().any(is_deep));
+        let says = |name: &&str| {
+            let name = name.to_lowercase();
+            DEEP.iter().any(|word| name.contains(word))
+        };
+        let is_tree = call.names.iter().any(says)
+            || call.arguments.iter().any(|value| has_flag(value))
+            || call.beside.iter().any(|field| is_deep(field));
+        let Some(step) = self.reading.current_step().filter(|_| is_tree) else { return };
+        for operand in step.operands.iter_mut().filter(|operand| operand.kind == Kind::Path) {
+            operand.tree = true;
+        }
+    }
+
     /// Records the paths, addresses and hosts in a text of unknown meaning.
     fn leftover(&mut self, text: &str) {
+        if ["{{", "${", "$("].iter().any(|mark| text.contains(mark)) {
+            self.open(Cause::Text, Kinds::OPERANDS, text);
+        }
         let is_end =
             |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | ',' | ';' | '<' | '>' | '=');
         for piece in text.split(is_end).filter(|piece| piece.len() > 1).take(MOST_PIECES) {
             let piece = piece.trim_end_matches(['.', ':']);
             if piece.contains("://") || piece.starts_with("//") {
-                if let Some(path) = piece.strip_prefix("file://") {
+                if let Some(path) = target::file_path(piece) {
                     self.add(Operand::new(Kind::Path, Part::Named, target::resolved_path(path), piece));
                 } else if let Some(host) = host_of(piece) {
                     self.add(Operand::new(Kind::Host, Part::Named, host, piece));
@@ -288,6 +382,15 @@ fn is_recipient(key: &str) -> bool {
     )
 }
 
+/// Marks between two paths in one text.
+const SEVERAL: &[&str] = &[",/", ", /", " /", ",~", " ~/", ",./", " ./", ",../", " ../"];
+/// Parts of the names of tools that look into all folders below the one they get.
+const DEEP: &[&str] = &[
+    "tree", "grep", "glob", "search", "find", "archiv", "compress", "zip", "backup", "mirror", "recurs", "director",
+    "folder", "walk", "scan", "sync", "list_dir",
+];
+/// Words of keys whose values are files and never hosts.
+const FILES: &[&str] = &["path", "paths", "file", "files", "filename", "dir", "directory", "folder"];
 /// Maximum number of words of one text that are recorded.
 const MOST_PIECES: usize = 32;
 /// Maximum number of parts of one path.

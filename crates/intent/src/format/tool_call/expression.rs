@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Number;
+
 use super::json::{Field, Json};
 
 /// A call written as an expression.
@@ -177,8 +179,10 @@ impl<'a> Cutter<'a> {
                     "True" | "true" => Some(Json::Bool(true)),
                     "False" | "false" => Some(Json::Bool(false)),
                     "None" | "null" => Some(Json::Null),
-                    number if number.parse::<f64>().is_ok() => number.parse().ok().map(Json::Number),
-                    word => Some(Json::Text(Cow::Borrowed(word))),
+                    word => {
+                        let number = word.parse().ok().and_then(Number::from_f64);
+                        Some(number.map_or(Json::Text(Cow::Borrowed(word)), Json::Number))
+                    }
                 }
             }
         }
@@ -253,7 +257,7 @@ mod tests {
     fn the_values_of_an_expression_keep_their_kinds() {
         let Expression::Calls(calls) = read("pay_x(amount=20.5, to=['a', 'b'], all=True)") else { panic!() };
         let Json::Fields(fields) = &calls[0].arguments else { panic!() };
-        assert_eq!(fields[0], ("amount".into(), Json::Number(20.5)));
+        assert_eq!(fields[0], ("amount".into(), Json::Number(Number::from_f64(20.5).unwrap())));
         assert_eq!(fields[1].1, Json::List(vec![Json::Text("a".into()), Json::Text("b".into())]));
         assert_eq!(fields[2].1, Json::Bool(true));
     }

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
 
 /// A value, borrowing from the text if nothing had to be unescaped.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Json<'a> {
     Null,
     Bool(bool),
-    Number(f64),
+    Number(Number),
     Text(Cow<'a, str>),
     List(Vec<Self>),
     Fields(Vec<Field<'a>>),
@@ -41,6 +42,47 @@ impl Json<'_> {
             _ => None,
         }
     }
+
+    /// The value as a tree without duplicate keys: the values of a key that stands twice become a list.
+    pub(super) fn to_value(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(flag) => Value::Bool(*flag),
+            Self::Number(number) => Value::Number(number.clone()),
+            Self::Text(text) => Value::String(text.clone().into_owned()),
+            Self::List(items) => items.iter().map(Self::to_value).collect(),
+            Self::Fields(fields) => {
+                let mut map = Map::new();
+                fields.iter().for_each(|(key, value)| add(&mut map, key, value.to_value()));
+                Value::Object(map)
+            }
+        }
+    }
+
+    /// The same value, which borrows nothing.
+    pub(super) fn into_owned<'b>(self) -> Json<'b> {
+        match self {
+            Self::Null => Json::Null,
+            Self::Bool(flag) => Json::Bool(flag),
+            Self::Number(number) => Json::Number(number),
+            Self::Text(text) => Json::Text(text.into_owned().into()),
+            Self::List(items) => Json::List(items.into_iter().map(Self::into_owned).collect()),
+            Self::Fields(fields) => Json::Fields(
+                fields.into_iter().map(|(key, value)| (key.into_owned().into(), value.into_owned())).collect(),
+            ),
+        }
+    }
+}
+
+/// Adds a value to a map. Where the key has another value already, it gets a list of both.
+pub(super) fn add(map: &mut Map<String, Value>, key: &str, value: Value) {
+    match map.get_mut(key) {
+        None => {
+            map.insert(key.to_owned(), value);
+        }
+        Some(known) if *known == value => {}
+        Some(known) => *known = Value::Array(vec![known.take(), value]),
+    }
 }
 
 impl<'de> Deserialize<'de> for Json<'de> {
@@ -66,18 +108,16 @@ impl<'de> Visitor<'de> for JsonVisitor {
         Ok(Json::Bool(value))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "amounts and counts are compared by size, not to the unit")]
     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Json::Number(value as f64))
+        Ok(Json::Number(value.into()))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "amounts and counts are compared by size, not to the unit")]
     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(Json::Number(value as f64))
+        Ok(Json::Number(value.into()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(Json::Number(value))
+        Ok(Number::from_f64(value).map_or(Json::Null, Json::Number))
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {

@@ -41,6 +41,7 @@ use arguments::Arguments;
 use expression::Expression;
 use json::Json;
 use shape::Call;
+pub use shape::calls_of;
 
 /// Reads a text that is a tool call, or was meant as one; `None` for other texts.
 pub(super) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Option<Reading> {
@@ -62,8 +63,8 @@ pub(super) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Optio
             return inner.starts_with(['{', '[']).then(|| read(inner, lexicon, known)).flatten();
         }
         ([], true) => return None,
-        ([_, ..], true) => reader.values(&values),
-        (values, false) => {
+        ([_, ..], true) => reader.values(values),
+        (_, false) => {
             let is_meant = text.starts_with(['{', '[']) && tools().marks_call(text);
             if !is_meant {
                 return None;
@@ -132,12 +133,12 @@ impl<'l> Reader<'l> {
         Self { lexicon, known, reading: Reading::new(Format::ToolCall), unpacked: 0 }
     }
 
-    fn values(&mut self, values: &[Json<'_>]) {
-        for value in values {
-            let calls = shape::calls(value);
+    fn values(&mut self, values: Vec<Json<'_>>) {
+        for value in values.into_iter().map(shape::unpacked) {
+            let calls = shape::calls(&value);
             if calls.is_empty() {
                 // JSON without a call: data of unknown purpose, which may contain a command.
-                self.call(&Call { arguments: vec![value], ..Call::default() });
+                self.call(&Call { arguments: vec![&value], ..Call::default() });
             }
             for call in &calls {
                 self.call(call);
@@ -151,6 +152,7 @@ impl<'l> Reader<'l> {
         let place = self.reading.steps.len().saturating_sub(1);
         let (act, known) = self.call_within(call);
         cover::note(call, &act, known, &mut self.reading);
+        cover::complete(call, self.reading.steps.get_mut(place..).unwrap_or_default());
         if let Some(name) = call.names.first() {
             let (tool, server) = tool_name::split(name);
             let server = call.server.or(server);

@@ -59,7 +59,7 @@ impl Arguments<'_, '_> {
                 }
             }),
             Json::List(items) => self.several(key, items, factor),
-            Json::Number(number) => self.number_of(key, *number, factor),
+            Json::Number(number) => self.number_of(key, number.as_f64().unwrap_or_default(), factor),
             // Arguments given as JSON in a string.
             Json::Text(text) if text.trim_start().starts_with('{') => {
                 if json_depth(text) <= MAX_CONTEXT_DEPTH {

@@ -2,8 +2,64 @@
 //! objects. Every reading of an object counts, so that a duplicate key, or one beside the call, hides nothing.
 
 use super::super::tools::{Part, tools};
-use super::json::{Field, Json, values};
-use rulekeep_types::{MAX_CONTEXT_DEPTH, json_depth};
+use super::json::{Field, Json, add, values};
+use rulekeep_types::{MAX_CONTEXT_DEPTH, ToolCall, json_depth};
+use serde_json::{Map, Value};
+
+/// The calls in a text that consists of one or several calls in any form, each with its tool's name as sent and with
+/// all of its arguments; empty for any other text. A JSON object without a call counts as a call without a name.
+pub fn calls_of(text: &str) -> Vec<ToolCall> {
+    let text = super::unwrapped(text);
+    if !text.starts_with(['{', '[', '"']) || json_depth(text) > MAX_CONTEXT_DEPTH {
+        return Vec::new();
+    }
+    match values(text) {
+        (found, true) => match found.as_slice() {
+            [Json::Text(inner)] if inner.trim_start().starts_with(['{', '[']) => calls_of(inner),
+            _ => found.into_iter().flat_map(typed).collect(),
+        },
+        (_, false) => Vec::new(),
+    }
+}
+
+fn typed(value: Json<'_>) -> Vec<ToolCall> {
+    let value = unpacked(value);
+    let calls = calls(&value);
+    match &value {
+        Json::Fields(_) if calls.is_empty() => vec![ToolCall::new("", value.to_value())],
+        _ => calls.iter().map(Call::typed).collect(),
+    }
+}
+
+/// The value with the arguments of calls that are given as JSON in a string in place of those strings.
+pub(super) fn unpacked(value: Json<'_>) -> Json<'_> {
+    match value {
+        Json::List(items) => Json::List(items.into_iter().map(unpacked).collect()),
+        Json::Fields(mut fields) => {
+            let is_call =
+                fields.iter().any(|(key, value)| tools().part(key) == Some(Part::Name) && value.as_text().is_some());
+            for (key, value) in &mut fields {
+                let inner = value.as_text().filter(|_| is_call && tools().part(key) == Some(Part::Arguments));
+                *value = match inner.and_then(fields_in) {
+                    Some(inner) => inner,
+                    None => unpacked(std::mem::replace(value, Json::Null)),
+                };
+            }
+            Json::Fields(fields)
+        }
+        value => value,
+    }
+}
+
+/// The JSON object that a text consists of.
+fn fields_in<'b>(text: &str) -> Option<Json<'b>> {
+    if !text.trim_start().starts_with('{') || json_depth(text) > MAX_CONTEXT_DEPTH {
+        return None;
+    }
+    let (mut found, is_complete) = values(text);
+    let object = found.pop().filter(|_| is_complete && found.is_empty())?;
+    Some(object.into_owned())
+}
 
 /// A call: its names, and everything that can be its arguments.
 #[derive(Debug, Default)]
@@ -14,6 +70,8 @@ pub(super) struct Call<'j> {
     ///
     /// INVARIANT: none of them contains a call, so that nothing is read twice.
     pub beside: Vec<&'j Field<'j>>,
+    /// Fields beside the name that say how the call is sent.
+    pub around: Vec<&'j Field<'j>>,
     /// The server that the tool belongs to, as sent.
     pub server: Option<&'j str>,
     /// Set if the call has more names than any shape gives one.
@@ -21,6 +79,26 @@ pub(super) struct Call<'j> {
 }
 
 impl Call<'_> {
+    /// The call by its first name. It is unknown which of several objects a runtime uses as arguments, so all of
+    /// them count, and fields beside the name as well.
+    fn typed(&self) -> ToolCall {
+        let mut arguments = Map::new();
+        for value in &self.arguments {
+            match value.to_value() {
+                Value::Object(fields) => fields.into_iter().for_each(|(key, value)| add(&mut arguments, &key, value)),
+                other => add(&mut arguments, "arguments", other),
+            }
+        }
+        let is_name = |value: &Json<'_>| value.as_text().is_some_and(|text| self.names.contains(&text));
+        let around = self.around.iter().filter(|_| self.arguments.is_empty());
+        for (key, value) in self.beside.iter().chain(around).filter(|(_, value)| !is_name(value)) {
+            add(&mut arguments, key, value.to_value());
+        }
+        let mut call = ToolCall::new(self.names.first().copied().unwrap_or_default(), Value::Object(arguments));
+        call.server = self.server.map(str::to_owned);
+        call
+    }
+
     /// The keys of the arguments, also of those given as JSON in a string.
     pub(super) fn keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = self.beside.iter().map(|(key, _)| key.to_string()).collect();
@@ -66,7 +144,9 @@ fn object<'j>(fields: &'j [Field<'j>], is_call: bool, calls: &mut Vec<Call<'j>>)
         match (&**key, value) {
             ("method", Json::Text(text)) => {
                 method = Some(&**text);
-                call.beside.push(field);
+                if !is_rpc {
+                    call.beside.push(field);
+                }
                 continue;
             }
             ("params", Json::Fields(inner)) if is_rpc => {
@@ -75,8 +155,13 @@ fn object<'j>(fields: &'j [Field<'j>], is_call: bool, calls: &mut Vec<Call<'j>>)
             }
             ("server" | "server_name" | "server_label", Json::Text(server)) => {
                 call.server = call.server.or(Some(server));
+                continue;
             }
-            ("type", Json::Text(text)) => says_call |= tools().is_call_type(text),
+            ("type", Json::Text(text)) if tools().is_call_type(text) => {
+                says_call = true;
+                continue;
+            }
+            ("jsonrpc" | "_meta", _) => continue,
             _ => {}
         }
         match (tools().part(key), value) {
@@ -97,7 +182,7 @@ fn object<'j>(fields: &'j [Field<'j>], is_call: bool, calls: &mut Vec<Call<'j>>)
                     call.beside.push(field);
                 }
             }
-            (Some(Part::Beside), _) => {}
+            (Some(Part::Beside), _) => call.around.push(field),
             _ => call.beside.push(field),
         }
     }
@@ -117,8 +202,16 @@ fn object<'j>(fields: &'j [Field<'j>], is_call: bool, calls: &mut Vec<Call<'j>>)
     }
     let holds_calls = calls.len() > found;
     if call.names.is_empty() {
-        // Not a call: a message around calls, or data.
-        call.arguments.iter().for_each(|value| message(value, calls));
+        // Not a call: a message around calls, or data. Arguments beside a call may be what a runtime takes.
+        for value in call.arguments {
+            let before = calls.len();
+            message(value, calls);
+            if calls.len() == before
+                && let Some(inner) = calls.get_mut(found)
+            {
+                inner.arguments.push(value);
+            }
+        }
         return;
     }
     if says_call || !call.arguments.is_empty() || !holds_calls {

@@ -9,7 +9,7 @@ mod errors;
 mod idempotency;
 mod keys;
 mod limits;
-mod live;
+pub(crate) mod live;
 mod routes;
 #[cfg(feature = "tracing")]
 mod secrets;
