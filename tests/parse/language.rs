@@ -582,3 +582,17 @@ fn no_dangerous_deed_is_low_because_a_noun_names_it() {
         texts.filter(|text| parser.parse_text(&agent, text, &Map::new()).unwrap().intent.risk_level == Low).collect();
     assert!(calm.is_empty(), "{} of {}: {calm:#?}", calm.len(), DEEDS.len() * FRAMES.len());
 }
+
+#[test]
+fn the_number_of_an_order_belongs_to_its_noun() {
+    for (text, is_complete) in [
+        ("Refund order 8812 to the customer, 45 dollars", true),
+        ("Pay invoice 4711, 20 EUR", true),
+        ("Pay rival 4711, 20 EUR", false),
+        ("Refund every order, 45 dollars", false),
+    ] {
+        let parsed = Parser::new().unwrap().parse_text(&"a".parse().unwrap(), text, &Map::new()).unwrap();
+        let is_open = parsed.intent.facts().acts.iter().any(|act| !act.open.is_empty());
+        assert_eq!(!is_open, is_complete, "{text}: {:?}", parsed.intent.facts().acts);
+    }
+}

@@ -8,7 +8,7 @@ use regex::RegexBuilder;
 use super::binding::Globs;
 use super::exclusion::Exclusion;
 use super::fact::Fact;
-use super::pattern::{CapabilityPattern, Names};
+use super::pattern::{CapabilityPattern, Glob, Names};
 use super::rule::{ContextClause, Levels, Match, Pattern, Runs};
 use rulekeep_types::document::{Fields, Node, Report, did_you_mean};
 use rulekeep_types::{Action, Capability, Classification, Operation, Resource, RiskLevel, Tier, excerpt};
@@ -67,6 +67,8 @@ fn named_clauses(
             format!("no action can be {:?}: an action is snake_case that starts with a letter", excerpt(glob));
         report.warn(actions_at.unwrap_or_default(), actions_path, message);
     }
+    let normal = commands.texts().map(normal_command).collect::<Vec<_>>();
+    let normal_commands = Names::new(normal.iter().map(String::as_str));
     let environment = fields.read_with("environment", report, environment);
     let context = fields.read_with("context", report, |node, path, report| context(node, path, patterns, report));
     let mut context = context.unwrap_or_default();
@@ -84,6 +86,7 @@ fn named_clauses(
         groups,
         actions,
         commands,
+        normal_commands,
         environment: environment.unwrap_or_default(),
         context,
         ..Match::default()
@@ -298,6 +301,19 @@ fn command_globs(node: Node, field: &str, report: &mut Report<'_>) -> Names {
     let globs = globs(node, field, report);
     let bare = globs.iter().filter_map(|glob| glob.strip_suffix(" *"));
     Names::new(globs.iter().map(String::as_str).chain(bare))
+}
+
+/// A glob over commands with the letters of each option sorted. An option with a wildcard stays.
+fn normal_command(glob: &str) -> String {
+    let sorted = |word: &str| {
+        let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-') && !Glob::is_glob(rest)) else {
+            return word.to_owned();
+        };
+        let mut letters: Vec<char> = letters.chars().collect();
+        letters.sort_unstable();
+        std::iter::once('-').chain(letters).collect()
+    };
+    glob.split(' ').map(sorted).collect::<Vec<String>>().join(" ")
 }
 
 /// Warns of a glob that matches nothing, or not what its author means.

@@ -68,9 +68,7 @@ impl Exclusion {
             check(act.does.iter().any(named), !act.does.is_empty() && act.does.iter().all(named), "actions")?;
         }
         if !clauses.commands.is_any() {
-            let mut commands = act.commands.iter().chain(&act.command);
-            let may_be = commands.any(|command| clauses.commands.matches(command));
-            check(may_be, clauses.covers_commands(act), "commands")?;
+            check(clauses.names_a_form(act), clauses.covers_commands(act), "commands")?;
         }
         for clause in clauses.context.iter().filter(|clause| clause.is_of_acts()) {
             let Some(fact) = clause.fact else { continue };

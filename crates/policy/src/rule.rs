@@ -172,6 +172,9 @@ pub(super) struct Match {
     pub(super) capabilities: Vec<CapabilityPattern>,
     #[serde(skip_serializing_if = "Names::is_any")]
     pub(super) commands: Names,
+    /// The commands with the letters of each option sorted, as in a command's normal form.
+    #[serde(skip)]
+    pub(super) normal_commands: Names,
     pub(super) levels: Levels,
     pub(super) environment: Vec<Box<str>>,
     pub(super) context: Vec<ContextClause>,
@@ -336,7 +339,7 @@ impl Match {
         }
         if !self.commands.is_any() {
             let is_named = match way {
-                Way::Restricts => act.commands.iter().chain(&act.command).any(|command| self.commands.matches(command)),
+                Way::Restricts => self.names_a_form(act),
                 Way::Grants(_) => self.covers_commands(act) && !is_unread(),
             };
             require(named(is_named), Clause::Commands)?;
@@ -358,6 +361,12 @@ impl Match {
             not.excludes(act, facts, way)?;
         }
         Ok(weakest)
+    }
+
+    /// Returns whether a layer of a command, or its normal form, is named.
+    pub(super) fn names_a_form(&self, act: &Act) -> bool {
+        let is_normal = |command: &String| self.commands.matches(command) || self.normal_commands.matches(command);
+        act.commands.iter().any(|command| self.commands.matches(command)) || act.command.as_ref().is_some_and(is_normal)
     }
 
     /// Returns whether every layer of a command is covered as written. The normal form does not count: it drops the

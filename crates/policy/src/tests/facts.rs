@@ -196,6 +196,19 @@ fn a_deny_of_commands_binds_every_form_and_an_allow_what_is_written() {
 }
 
 #[test]
+fn a_deny_of_a_command_binds_every_order_of_the_letters_of_an_option() {
+    for (written, normal) in [("rm -rf a", "rm -fr a"), ("rm -fr a", "rm -fr a"), ("/bin/rm -fr a", "rm -fr a")] {
+        let asked = run(&[(&[written], normal, "file:delete")]);
+        for glob in ["rm -rf *", "rm -fr *"] {
+            let decision = decide(&rule("deny", &format!("commands = [{glob:?}]")), &asked).decision;
+            assert_eq!(decision, Decision::Deny, "{glob} and {written}");
+            let decision = decide(&rule("allow", &format!("not.commands = [{glob:?}]")), &asked).decision;
+            assert_eq!(decision, Decision::Deny, "not {glob} and {written}");
+        }
+    }
+}
+
+#[test]
 fn an_allow_is_asked_for_the_acts_of_each_capability() {
     let (push, ls): (&[&str], &[&str]) = (&["git push"], &["ls"]);
     let asked = run(&[(push, "git push", "code:write"), (ls, "ls", "file:read")]);
