@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::table::Words;
 use rulekeep_types::Operation;
 use serde::Deserialize;
 
-use crate::table::Table;
+use crate::table::{Table, WordSet, Words};
 
 /// The meaning of a message key for the shape of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,8 +98,9 @@ pub(crate) struct Tools {
     marks: Vec<Box<str>>,
     roles: Table<Role>,
     keys: Table<Keys>,
-    values: Words<Vec<Box<str>>>,
-    words: Words<Vec<Box<str>>>,
+    /// In lower case, each at most `LONGEST_KEY` bytes long.
+    values: Words<WordSet>,
+    words: Words<WordSet>,
     /// The operation that a word of a key, a value or a name states, in its base form.
     effects: Table<Operation>,
     /// Phrases in descriptions that address the agent.
@@ -170,12 +170,18 @@ impl Tools {
 
     /// Returns whether a list of values contains this one, ignoring case.
     pub(super) fn value(&self, list: &str, text: &str) -> bool {
-        self.values.get(list).is_some_and(|values| values.iter().any(|known| known.eq_ignore_ascii_case(text.trim())))
+        let mut buffer = [0_u8; LONGEST_KEY];
+        let trimmed = text.trim();
+        let Some(lower) = buffer.get_mut(..trimmed.len()) else { return false };
+        lower.copy_from_slice(trimmed.as_bytes());
+        lower.make_ascii_lowercase();
+        let Ok(lower) = std::str::from_utf8(lower) else { return false };
+        self.values.get(list).is_some_and(|values| values.contains(lower))
     }
 
     /// Returns whether a list of name words contains this one.
     pub(crate) fn name_word(&self, list: &str, word: &str) -> bool {
-        self.words.get(list).is_some_and(|words| holds(words, word))
+        self.words.get(list).is_some_and(|words| words.contains(word))
     }
 
     /// The operation that a word of a key, a value or a name states: "archived" archives, "cancelled" cancels.
@@ -201,8 +207,8 @@ impl Tools {
             poison: phrases(text.poison.get("phrases")),
             takes: listed(text.poison.get("takes")),
             openings: phrases(text.poison.get("openings")),
-            values: text.values.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
-            words: text.names.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
+            values: text.values.iter().map(|(name, words)| (name.clone(), set(&words.to_ascii_lowercase()))).collect(),
+            words: text.names.iter().map(|(name, words)| (name.clone(), set(words))).collect(),
             ..Self::default()
         };
         for (list, part) in [
@@ -253,7 +259,7 @@ pub(crate) fn own_part(name: &str) -> Option<&str> {
 }
 
 /// The words of a key: `recipientEmail`, `recipient_email`.
-fn key_words(key: &str) -> impl Iterator<Item = &str> {
+pub(super) fn key_words(key: &str) -> impl Iterator<Item = &str> {
     let mut rest = key;
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
@@ -292,6 +298,10 @@ pub(super) fn squeeze(key: &str) -> String {
 
 fn listed(words: Option<&String>) -> Vec<Box<str>> {
     words.map_or_else(Vec::new, |words| words.split_whitespace().map(Into::into).collect())
+}
+
+fn set(words: &str) -> WordSet {
+    words.split_whitespace().map(str::to_owned).collect()
 }
 
 fn phrases(text: Option<&String>) -> Vec<Box<str>> {

@@ -18,7 +18,7 @@ use super::super::{dangers, driver, graphql, name, patch, shell, tool_name};
 use super::inspect::method_in;
 use super::json::{Field, Json, values};
 use super::shape::{self, Call};
-use super::{Named, Reader, changes, effects};
+use super::{Named, Reader, changes, deeds, effects};
 
 /// The object that a call switches off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,10 @@ pub(super) struct Arguments<'r, 'l> {
     pub(super) known: Option<&'static Known>,
     trials: Vec<&'l [Box<str>]>,
     pub(super) name: Option<&'r str>,
+    /// The words of the name.
+    pub(super) words: Vec<String>,
+    /// Whether the name says that the tool keeps what an agent reads later.
+    pub(super) keeps: bool,
     /// Whether the argument that determines what the tool does has been read.
     pub(super) is_told: bool,
     /// Whether the call has a single argument.
@@ -75,6 +79,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         trials: Vec<&'l [Box<str>]>,
     ) -> Self {
         let &Named { through, known, program: name, .. } = named;
+        let words = name.map(name::words).unwrap_or_default();
         let first_amount = reader.reading.facts.amounts.len();
         Self {
             reader,
@@ -83,6 +88,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
             known,
             trials,
             name,
+            keeps: deeds::keeps(&words),
+            words,
             is_told: false,
             is_lone: false,
             dry_run: None,
@@ -504,8 +511,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
 
     /// Reads a statement of a query language that no reader parses. Returns whether the text was judged as one.
     fn language(&mut self, key: &str, text: &str) -> bool {
-        let name_words = self.name.map(name::words).unwrap_or_default();
-        let is_named = query::is_language(key) || name_words.iter().any(|word| query::is_language(word));
+        let is_named = query::is_language(key) || self.words.iter().any(|word| query::is_language(word));
         let searches = tools().name_word("searches", &self.act.verb);
         let is_query = matches!(tools().role(key), Some(Role::Query | Role::Sql));
         let taker = match () {

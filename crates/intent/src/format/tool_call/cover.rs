@@ -1,6 +1,9 @@
 //! Whether every argument of a call was read. Each value is consumed by its role or left over; what is left over
 //! leaves the call open, and its words are named operands, so that a restriction still finds them.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use rulekeep_types::facts::{self, Cause, Kind, Kinds, Open, Operand, Role as Part, host_of};
 use rulekeep_types::{Operation, Resource, TargetKind};
 
@@ -223,7 +226,7 @@ impl Cover<'_> {
             if let Some(host) = host_of(bare) {
                 self.add(Operand::new(Kind::Host, Part::Named, host, text));
             }
-        } else if behind_drive.contains([':', ';', '\n']) || SEVERAL.iter().any(|mark| bare.contains(mark)) {
+        } else if behind_drive.contains([':', ';', '\n']) || is_several(bare) {
             // Several paths in one text.
             self.open(Cause::Text, Kinds::of(&[Kind::Path]), text);
             let ends = |c: char| matches!(c, ':' | ';' | '\n' | ',') || c.is_whitespace();
@@ -298,22 +301,25 @@ impl Cover<'_> {
         let is_deep =
             |(key, value): &Field<'_>| *value == Json::Bool(true) && names(key, &["recursive", "recursively"]);
         let has_flag = |value: &&Json<'_>| matches!(value, Json::Fields(fields) if fields.iter().any(is_deep));
-        let says = |name: &&str| {
-            let name = name.to_lowercase();
-            DEEP.iter().any(|word| name.contains(word))
-        };
-        let is_tree = call.names.iter().any(says)
+        let is_path = |operand: &Operand| operand.kind == Kind::Path;
+        if !self.reading.current_step().is_some_and(|step| step.operands.iter().any(is_path)) {
+            return;
+        }
+        let is_tree = call.names.iter().any(|name| DEEP.as_ref().is_some_and(|deep| deep.is_match(name)))
             || call.arguments.iter().any(|value| has_flag(value))
             || call.beside.iter().any(|field| is_deep(field));
         let Some(step) = self.reading.current_step().filter(|_| is_tree) else { return };
-        for operand in step.operands.iter_mut().filter(|operand| operand.kind == Kind::Path) {
+        for operand in step.operands.iter_mut().filter(|operand| is_path(operand)) {
             operand.tree = true;
         }
     }
 
     /// Records the paths, addresses and hosts in a text of unknown meaning.
     fn leftover(&mut self, text: &str) {
-        if ["{{", "${", "$("].iter().any(|mark| text.contains(mark)) {
+        let is_filled = |(at, mark): (usize, &str)| {
+            text.as_bytes().get(at + 1).is_some_and(|next| *next == b'{' || *next == b'(' && mark == "$")
+        };
+        if text.match_indices(['{', '$']).any(is_filled) {
             self.open(Cause::Text, Kinds::OPERANDS, text);
         }
         let is_end =
@@ -382,13 +388,19 @@ fn is_recipient(key: &str) -> bool {
     )
 }
 
-/// Marks between two paths in one text.
-const SEVERAL: &[&str] = &[",/", ", /", " /", ",~", " ~/", ",./", " ./", ",../", " ../"];
+/// Returns whether a text has several paths in a row: `/srv/a,/srv/b`, `/srv/a ./b`.
+fn is_several(text: &str) -> bool {
+    text.match_indices([',', ' ']).any(|(at, mark)| {
+        let rest = text.get(at + 1..).unwrap_or_default();
+        ["/", "./", "../", "~/"].iter().any(|start| rest.starts_with(start)) || mark == "," && rest.starts_with('~')
+    })
+}
+
 /// Parts of the names of tools that look into all folders below the one they get.
-const DEEP: &[&str] = &[
-    "tree", "grep", "glob", "search", "find", "archiv", "compress", "zip", "backup", "mirror", "recurs", "director",
-    "folder", "walk", "scan", "sync", "list_dir",
-];
+static DEEP: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let parts = "(?i)tree|grep|glob|search|find|archiv|compress|zip|backup|mirror|recurs|director|folder|walk|scan|sync|list_dir";
+    Regex::new(parts).ok()
+});
 /// Words of keys whose values are files and never hosts.
 const FILES: &[&str] = &["path", "paths", "file", "files", "filename", "dir", "directory", "folder"];
 /// Maximum number of words of one text that are recorded.

@@ -6,7 +6,7 @@ use crate::risk;
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use super::super::tools::{Role, own_part, tools};
+use super::super::tools::{Role, key_words, own_part, tools};
 use super::super::{english, name};
 use super::arguments::{Arguments, LONGEST_VERB, is_production};
 use super::changes;
@@ -86,7 +86,8 @@ impl Arguments<'_, '_> {
 
     /// Reads a value of a key without a role that is a verb: `then: "remove"`.
     pub(super) fn stated(&mut self, text: &str) {
-        if text.len() > LONGEST_VERB
+        if self.act.operation != Operation::Read
+            || text.len() > LONGEST_VERB
             || !text.is_ascii()
             || text.split_whitespace().count() > 2
             || text.contains(['/', '.', ':', '@'])
@@ -94,7 +95,7 @@ impl Arguments<'_, '_> {
             return;
         }
         let words = name::words(text);
-        let Some(first) = words.first().filter(|_| words.len() <= 3 && self.act.operation == Operation::Read) else {
+        let Some(first) = words.first().filter(|_| words.len() <= 3) else {
             return;
         };
         // "Refunds" is a kind of thing, "refund" an order.
@@ -107,9 +108,8 @@ impl Arguments<'_, '_> {
     /// Reads an address under a key that is named after an act, and any value under one that says where to:
     /// `forward: "eve@x.example"`, `sweep_to: "DE89..."`, `replace_with: "x"`.
     pub(super) fn directed(&mut self, key: &str, text: &str) {
-        let words = name::words(key);
         let reads = self.act.operation == Operation::Read;
-        let leads_on = reads && words.last().is_some_and(|last| tools().value("leads", last));
+        let leads_on = reads && key_words(key).last().is_some_and(|last| tools().value("leads", last));
         if self.act.operation == Operation::Write && self.act.resource != Resource::Payment && is_account(text) {
             let route = Act::new("change", "payee", Resource::Payment, Operation::Write, 0.7).named_by(key);
             self.reader.reading.push(route.marked(Sign::MoneyRoute));
@@ -122,17 +122,19 @@ impl Arguments<'_, '_> {
         }
         let acts =
             |operation| leads_on && changes(operation) || matches!(operation, Operation::Send | Operation::Transfer);
-        let found =
-            words.iter().find_map(|word| Some((word, tools().effect(word).filter(|operation| acts(*operation))?)));
-        if let Some((word, operation)) = found {
+        let words = name::words(key);
+        let mut found = words.iter().filter_map(|word| Some((word, tools().effect(word)?)));
+        if let Some((word, operation)) = found.find(|(_, operation)| acts(*operation)) {
             self.state(word, operation, key);
         }
     }
 
     /// Reads a write that puts something where it is gone: a label or a folder for trash.
     pub(super) fn binned(&mut self, key: &str, text: &str) {
-        let is_bin = text.len() <= LONGEST_VERB && tools().value("bins", &name::words(text).join("_"));
-        if self.act.operation != Operation::Write || !is_bin {
+        if self.act.operation != Operation::Write
+            || text.len() > LONGEST_VERB
+            || !tools().value("bins", &name::words(text).join("_"))
+        {
             return;
         }
         let words = name::words(key);
@@ -233,26 +235,20 @@ impl Arguments<'_, '_> {
 
     /// Notes values that count together with the rest of the call: an opened lock, a claim of approval.
     pub(super) fn note_value(&mut self, role: Option<Role>, text: &str) {
-        let is_any = |list: &str, words: &[String]| words.iter().any(|word| tools().value(list, word));
         if text.len() <= LONGEST_VERB {
-            let words = name::words(text);
-            self.noted.bars |= is_any("barriers", &words);
-            let is_setting = words.len() <= MOST_SETTING && !matches!(role, Some(Role::Content | Role::Path));
-            self.noted.opens |= is_setting && is_any("unlocks", &words);
+            let is_any = |list: &str| key_words(text).any(|word| tools().value(list, word));
+            self.noted.bars |= is_any("barriers");
+            let is_setting = !matches!(role, Some(Role::Content | Role::Path));
+            self.noted.opens |= is_setting && key_words(text).nth(MOST_SETTING).is_none() && is_any("unlocks");
         }
-        if !self.keeps() {
+        if !self.keeps {
             return;
         }
+        let is_any = |list: &str, words: &[String]| words.iter().any(|word| tools().value(list, word));
         let words: Vec<String> =
             text.split(|c: char| !c.is_alphanumeric()).take(MOST_WORDS).map(str::to_ascii_lowercase).collect();
         let asks = || is_any("consents", &words) || is_any("controls", &words) || is_any("asks", &words);
         self.noted.claims |= is_any("claims", &words) || is_any("waives", &words) && asks();
-    }
-
-    /// Returns whether the tool's name says that it keeps what an agent reads later: a memory, its instructions.
-    fn keeps(&self) -> bool {
-        let is_one = |word: &String| tools().name_word("memories", word) || tools().name_word("instructions", word);
-        self.name.is_some_and(|name| name::words(name).iter().any(is_one))
     }
 
     /// Reads a list of what is allowed without asking that allows anything: `allow: ["Bash(*)"]`.
@@ -298,22 +294,23 @@ impl Arguments<'_, '_> {
 
     /// Reads text for an agent or a terminal: it is a request or a command, whatever its key says.
     pub(super) fn for_runner(&mut self, text: &str) {
-        let to_runner = self.to_runner || self.name.is_some_and(is_runner);
         if self.act.operation == Operation::Execute
             || self.act.operation == Operation::Send && self.act.resource == Resource::Message
         {
             self.hidden_command(text.trim());
         }
-        if to_runner
-            && matches!(
-                self.act.operation,
-                Operation::Execute | Operation::Send | Operation::Write | Operation::Unknown
-            )
+        if matches!(self.act.operation, Operation::Execute | Operation::Send | Operation::Write | Operation::Unknown)
+            && (self.to_runner || self.words.iter().any(|word| tools().name_word("runners", word)))
         {
             let reading = english::read(text, self.reader.lexicon);
             self.absorb_changes(reading);
         }
     }
+}
+
+/// Returns whether the words of a tool's name say that it keeps what an agent reads later: a memory, its instructions.
+pub(super) fn keeps(words: &[String]) -> bool {
+    words.iter().any(|word| tools().name_word("memories", word) || tools().name_word("instructions", word))
 }
 
 /// Adds the acts of a name whose first or only word states more than the name was read as.
@@ -341,7 +338,7 @@ pub(super) fn beyond_name(name: &str, acts: &mut Vec<Act>) {
 }
 
 /// Returns whether a name has a word of those that run what they are sent.
-pub(super) fn is_runner(name: &str) -> bool {
+fn is_runner(name: &str) -> bool {
     name::words(name).iter().any(|word| tools().name_word("runners", word))
 }
 

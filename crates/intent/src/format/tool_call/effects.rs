@@ -10,7 +10,7 @@ use rulekeep_types::{
 };
 
 use super::super::hosts::Through;
-use super::super::tools::{Key, Role, tools};
+use super::super::tools::{Key, Role, key_words, tools};
 use super::super::{access, driver, embedded, name, place};
 use super::arguments::{Arguments, LONGEST_PLACE, LONGEST_VERB, Switched};
 use super::json::{Field, Json, values};
@@ -299,8 +299,8 @@ impl Arguments<'_, '_> {
 
 /// Returns whether a value switches off: `false`, `turn_off`.
 pub(super) fn is_off(text: &str) -> bool {
-    let ends =
-        || name::words(text).last().is_some_and(|last| matches!(last.as_str(), "off" | "disable" | "deactivate"));
+    let is_one = |last: &str| ["off", "disable", "deactivate"].iter().any(|off| last.eq_ignore_ascii_case(off));
+    let ends = || key_words(text).last().is_some_and(is_one);
     tools().value("off", text) || text.len() <= LONGEST_VERB && !text.contains(' ') && ends()
 }
 
