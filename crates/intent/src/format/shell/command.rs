@@ -34,6 +34,7 @@ impl Shell<'_, '_> {
             view = view.from(skip);
             let Some(first) = view.words.first() else { return };
             self.note_layer(view);
+            self.note_program(first);
             let mut guess = None;
             if first.dynamic || first.wild && !matches!(first.text.as_str(), "[" | "[[") {
                 self.unclear("program", &first.text);

@@ -67,6 +67,8 @@ enum Plain {
 struct Row {
     plain: Vec<Plain>,
     is_tree: bool,
+    /// Whether the program reads the folder in which it runs if it gets no path.
+    is_here: bool,
     calm: Vec<Box<str>>,
     values: Vec<Box<str>>,
     reads: Vec<Box<str>>,
@@ -146,9 +148,37 @@ impl Shell<'_, '_> {
             let is_last = place + 1 == count && count > 1;
             self.plain(word, *kind, is_tree, is_last, covering.becomes);
         }
+        let needed = kinds.iter().filter(|kind| **kind == Plain::Text).count();
+        if row.is_here && count <= needed && self.fed_by.is_none() && (is_tree || needed == 0) {
+            // Without an operand the program reads the folder in which it runs.
+            let here = Word { text: ".".to_owned(), ..Word::default() };
+            self.path(&here, if needed == 0 { Role::Named } else { Role::Read }, is_tree);
+        }
+        self.put_into(&covering, kinds, is_tree);
         self.appended_to(kinds.last().map(|kind| (*kind, is_tree, covering.becomes)));
         if matches!(name, "cd" | "pushd") {
             self.change_folder(covering.plain.first());
+        }
+    }
+
+    /// Records what a copy puts into a folder: each source by its name.
+    fn put_into(&mut self, covering: &Covering<'_>, kinds: &[Plain], is_tree: bool) {
+        if !kinds.iter().all(|kind| matches!(kind, Plain::Copy | Plain::Move)) {
+            return;
+        }
+        let folder = covering.paths.iter().find(|(_, role, _)| *role == Role::Write).map(|(folder, ..)| folder);
+        let (folder, sources) = match (folder, covering.plain.split_last()) {
+            (Some(folder), _) => (folder, covering.plain.as_slice()),
+            (None, Some((folder, sources))) if !sources.is_empty() => (folder, sources),
+            _ => return,
+        };
+        for source in sources.iter().filter(|source| !source.dynamic || known_path(source).is_some()) {
+            let name = source.text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+            if matches!(name, "" | "." | "..") {
+                continue;
+            }
+            let text = format!("{}/{name}", folder.text.trim_end_matches('/'));
+            self.destination(&Word { text, wild: folder.wild || source.wild, ..folder.clone() }, is_tree);
         }
     }
 
@@ -408,6 +438,15 @@ impl Shell<'_, '_> {
                 self.only_goes_on = only_goes_on;
             }
             self.leftover(word);
+        }
+    }
+
+    /// Records a program that is called by its place, unless that is a folder of the system's programs.
+    pub(super) fn note_program(&mut self, word: &Word) {
+        let text = word.text.as_str();
+        let folder = text.rsplit_once('/').map(|(folder, _)| folder);
+        if folder.is_some_and(|folder| !PROGRAMS.contains(&folder)) && !word.dynamic {
+            self.path(word, Role::Run, false);
         }
     }
 
@@ -741,6 +780,8 @@ struct RowText {
     names: String,
     operands: String,
     #[serde(default)]
+    here: bool,
+    #[serde(default)]
     calm: String,
     #[serde(default)]
     values: String,
@@ -778,7 +819,8 @@ fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
         let becomes = becomes.collect::<Result<_, String>>()?;
         let (calm, values, reads) = (listed(&row.calm), listed(&row.values), listed(&row.read));
         let (writes, text, tree) = (listed(&row.write), listed(&row.text), listed(&row.tree));
-        let known = Arc::new(Row { plain, is_tree, calm, values, reads, writes, text, tree, becomes });
+        let known =
+            Arc::new(Row { plain, is_tree, is_here: row.here, calm, values, reads, writes, text, tree, becomes });
         for name in row.names.split_whitespace() {
             if rows.insert(name.to_owned(), Arc::clone(&known)).is_some() {
                 return Err(format!("{name} has two rows"));
@@ -788,6 +830,9 @@ fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
     Ok(rows)
 }
 
+/// Folders of the system's programs.
+const PROGRAMS: &[&str] =
+    &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"];
 /// Options whose value is a folder that the program makes available elsewhere.
 const MOUNTS: &[&str] = &["-v", "--volume", "-B", "--bind"];
 const MOST_FOLDERS: usize = 4;

@@ -116,6 +116,9 @@ impl Cover<'_> {
                 self.joined(Some(if role == Use::Url { Role::Url } else { Role::Path }), items);
                 items.iter().for_each(|item| self.by_row(role, key, item));
             }
+            (Use::Read | Use::Write | Use::Remove | Use::Url, Json::Fields(fields)) => {
+                fields.iter().for_each(|(_, value)| self.by_row(role, key, value));
+            }
             _ => {}
         }
     }
@@ -150,6 +153,8 @@ impl Cover<'_> {
                 } else if !trimmed.contains(['.', ':', '/']) {
                     self.leftover(trimmed);
                     self.open(Cause::Execution, Kinds::OPERANDS, key);
+                } else if trimmed.starts_with(['/', '~']) && !trimmed.starts_with("//") {
+                    self.path(key, trimmed);
                 } else if let Some(path) = target::file_path(trimmed) {
                     self.add(Operand::new(Kind::Path, Part::Read, target::resolved_path(path), trimmed));
                 } else if let Some(host) = host_of(trimmed) {
@@ -329,9 +334,11 @@ impl Cover<'_> {
             } else if piece.contains('@') {
                 let value = target::plain(TargetKind::Recipient, piece);
                 self.add(Operand::new(Kind::Recipient, Part::Named, value, piece));
-            } else {
-                if piece.contains('/') || !text.contains(char::is_whitespace) {
-                    self.add(Operand::new(Kind::Path, Part::Named, target::resolved_path(piece), piece));
+            } else if piece.contains('/') || !text.contains(char::is_whitespace) {
+                self.add(Operand::new(Kind::Path, Part::Named, target::resolved_path(piece), piece));
+                // "/tmp/a:/srv/b": several paths.
+                for part in piece.split(':').skip(1).filter(|part| part.contains('/')) {
+                    self.add(Operand::new(Kind::Path, Part::Named, target::resolved_path(part), piece));
                 }
             }
         }
