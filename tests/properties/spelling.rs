@@ -82,6 +82,7 @@ fn place() -> impl Strategy<Value = (&'static str, &'static str, Option<&'static
         ("cd secret && ", "./a", srv),
         ("cd /srv/app && ", "../secret/a", none),
         ("pushd /srv/secret && ", "a", none),
+        ("cd /srv/secret; cd ../x1; cd x2; cd x3; cd x4; ", "a", none),
         ("D=/srv/secret; ", "$D/a", none),
         ("", "/srv/secre?/a", none),
         ("", "/srv/{secret,app}/a", none),

@@ -388,7 +388,7 @@ impl Shell<'_, '_> {
     pub(super) fn change_folder(&mut self, to: Option<&Word>) {
         let home = Word { text: "~".to_owned(), ..Word::default() };
         let to = to.unwrap_or(&home);
-        let path = known_path(to).filter(|path| path != "-" && !to.wild);
+        let path = known_path(to).filter(|path| path != "-" && !to.wild && path.len() <= LONGEST_FOLDER);
         let next = match (path, &self.folders) {
             (Some(path), _) if path.starts_with(['/', '~']) => Folders::OneOf(vec![target::resolved_path(&path)]),
             (Some(path), Folders::OneOf(folders)) => Folders::OneOf(
@@ -405,12 +405,17 @@ impl Shell<'_, '_> {
             ),
             _ => Folders::Unknown,
         };
+        let is_long = matches!(&next, Folders::OneOf(folders) if folders.iter().any(|one| one.len() > LONGEST_FOLDER));
+        let next = if is_long { Folders::Unknown } else { next };
         self.folders = match (next, std::mem::take(&mut self.folders)) {
             // The command may fail, or run in a subshell: then the folder stays.
             (Folders::OneOf(mut next), Folders::OneOf(before)) if !self.only_goes_on => {
-                next.extend(before);
-                next.truncate(MOST_FOLDERS);
-                Folders::OneOf(next)
+                for folder in before {
+                    if !next.contains(&folder) {
+                        next.push(folder);
+                    }
+                }
+                if next.len() > MOST_FOLDERS { Folders::Unknown } else { Folders::OneOf(next) }
             }
             (next, _) => next,
         };
@@ -453,11 +458,14 @@ impl Shell<'_, '_> {
     /// Records a command as written, behind the wrappers before it.
     pub(super) fn note_layer(&mut self, view: View<'_>) {
         let Some(command) = self.command_text(view.texts) else { return };
-        if let Some(step) = self.reading.current_step()
-            && !step.commands.contains(&command)
-            && step.commands.len() < MOST_LAYERS
-        {
+        let Some(step) = self.reading.current_step() else { return };
+        if step.commands.contains(&command) {
+            return;
+        }
+        if step.commands.len() < MOST_LAYERS {
             step.commands.push(command);
+        } else {
+            self.open(Cause::Text, Kinds::of(&[Kind::Command]), &command);
         }
     }
 
@@ -487,12 +495,18 @@ impl Shell<'_, '_> {
     }
 
     fn command_text(&mut self, words: &[&str]) -> Option<String> {
-        let command = words.join(" ");
-        if command.len() > LONGEST_COMMAND {
-            self.open(Cause::Text, Kinds::of(&[Kind::Command]), &command);
+        // The length is computed first, because each wrapper of a long line is recorded with all behind it.
+        let mut length = 0;
+        let is_long = words.iter().any(|word| {
+            length += word.len() + 1;
+            length > LONGEST_COMMAND + 1
+        });
+        if is_long {
+            let first = words.first().copied().unwrap_or_default();
+            self.open(Cause::Text, Kinds::of(&[Kind::Command]), first);
             return None;
         }
-        Some(command)
+        Some(words.join(" "))
     }
 
     /// The places that `find` and the like start from.
@@ -835,7 +849,9 @@ const PROGRAMS: &[&str] =
     &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"];
 /// Options whose value is a folder that the program makes available elsewhere.
 const MOUNTS: &[&str] = &["-v", "--volume", "-B", "--bind"];
-const MOST_FOLDERS: usize = 4;
+const MOST_FOLDERS: usize = 8;
+/// Maximum length of a folder that is followed, in bytes.
+const LONGEST_FOLDER: usize = 1024;
 /// Maximum length of a recorded command, in bytes.
 const LONGEST_COMMAND: usize = 1024;
 const MOST_LAYERS: usize = 8;
