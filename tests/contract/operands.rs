@@ -1,7 +1,7 @@
 //! What a request acts on, as pre-approvals, records and explanations have it.
 
 use rulekeep::escalation::{PreApproval, PreApprovalTerms};
-use rulekeep::intent::{Input, Parser};
+use rulekeep::intent::{Capability, Input, Parser};
 use rulekeep::policy::PolicyRequest;
 use rulekeep::preview::PreviewRequest;
 use rulekeep::system::Timestamp;
@@ -20,7 +20,7 @@ fn shell(line: &str) -> String {
 /// Whether terms over these targets cover a request.
 fn covers(targets: &[&str], text: &str) -> bool {
     let parsed = Parser::new().unwrap().parse_text(&"desk".parse().unwrap(), text, &Map::new()).unwrap().intent;
-    let capabilities: Vec<&str> = parsed.required_capabilities.iter().map(|one| one.as_str()).collect();
+    let capabilities: Vec<&str> = parsed.required_capabilities.iter().map(Capability::as_str).collect();
     let terms: PreApprovalTerms = serde_json::from_value(json!({
         "agentId": "desk", "capabilities": capabilities, "rules": ["asks"], "targets": targets, "maxRisk": "CRITICAL",
         "until": "1970-01-02T00:00:00Z",

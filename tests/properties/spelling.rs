@@ -31,6 +31,10 @@ id = "tools"
 effect = "deny"
 match = { tools = ["mcp__jira__delete_issue"] }
 [[rule]]
+id = "tables"
+effect = "deny"
+match = { tables = ["salaries"] }
+[[rule]]
 id = "people"
 effect = "deny"
 match = { recipients = ["*@evil.example"] }
@@ -176,14 +180,13 @@ fn shell(line: &str) -> String {
 }
 
 fn paths() -> impl Strategy<Value = Spelled> {
-    let shell_lines =
-        (place(), use_of_path(), around(), any::<bool>()).prop_map(|((before, path, cwd), using, around, is_tool)| {
-            let command = format!("{before}{}", using.replace('@', path));
-            // Words behind a wrapper belong to one command.
-            let around = if before.is_empty() || !around.ends_with(" @") { around } else { "@" };
-            let line = around.replace('@', &command);
-            Spelled { text: shell(&line), cwd, home: Some("/srv") }
-        });
+    let shell_lines = (place(), use_of_path(), around()).prop_map(|((before, path, cwd), using, around)| {
+        let command = format!("{before}{}", using.replace('@', path));
+        // Words behind a wrapper belong to one command.
+        let around = if before.is_empty() || !around.ends_with(" @") { around } else { "@" };
+        let line = around.replace('@', &command);
+        Spelled { text: shell(&line), cwd, home: Some("/srv") }
+    });
     let tools = (
         select(vec![
             "read_file",
@@ -335,6 +338,38 @@ fn a_rule_binds_on_every_spelling_of_what_it_names() {
             Ok(())
         })
         .unwrap();
+}
+
+#[test]
+fn a_rule_binds_in_statements_requests_and_folders_of_calls() {
+    let set = PolicySet::from_toml(RULES).unwrap();
+    for text in [
+        "select * from public.salaries",
+        "select * from only salaries",
+        "select * from db..salaries",
+        "call f('salaries')",
+        "do $$ begin perform * from salaries; end $$",
+        "pragma table_info(salaries)",
+        "select * from U&\"s\\0061laries\"",
+        "select pg_read_file('/srv/secret/a')",
+        "load data infile '/srv/secret/a' into table t",
+        "GET /a HTTP/1.1\nHost: evil.example",
+        "GET https://good.example/ HTTP/1.1\nHost: evil.example",
+        "GET http://good.example\\@evil.example/",
+        "PUT file:///srv/secret/a",
+        "POST https://good.example/x\nContent-Type: application/json\n\n{\"url\":\"https://evil.example\"}",
+        r#"{"tool":"query","arguments":{"sql":"copy t from '/srv/secret/a'"}}"#,
+        r#"{"tool":"Grep","arguments":{"pattern":"key","path":"/srv"}}"#,
+        r#"{"tool":"Glob","arguments":{"pattern":"/srv/**"}}"#,
+        r#"{"tool":"directory_tree","arguments":{"path":"/srv"}}"#,
+        r#"{"tool":"git_add","arguments":{"repo_path":"/srv","files":["secret/a"]}}"#,
+        r#"{"tool":"write_files","arguments":{"files":{"/srv/secret/a":"x"}}}"#,
+        r#"{"tool":"read_file","arguments":{"path":["/","srv","secret","a"]}}"#,
+        r#"{"tool":"bash","arguments":{"command":"! git push"}}"#,
+    ] {
+        let spelled = Spelled { text: text.to_owned(), cwd: None, home: None };
+        assert_ne!(decision(&set, &spelled), Decision::Allow, "{text}");
+    }
 }
 
 /// The rules bind on what they name, and not on everything.

@@ -75,7 +75,13 @@ impl Engine {
         let (failed, why) = if capabilities.is_empty() {
             (Some("capabilities".to_owned()), not_spoken_of(rule))
         } else {
-            match rule.matches.failing(request).map_or_else(|| rule.condition(request), |clause| Ok(Some(clause))) {
+            // The clauses about acts hold for each capability by itself.
+            let failing = |capability: &Capability| rule.matches.failing_for(request, Some(capability));
+            if capabilities.iter().any(|one| failing(one).is_none()) {
+                capabilities.retain(|one| failing(one).is_none());
+            }
+            let failing = capabilities.first().and_then(failing);
+            match failing.map_or_else(|| rule.condition(request), |clause| Ok(Some(clause))) {
                 Ok(Some(clause)) => {
                     capabilities.clear();
                     (Some(name(clause)), in_words(clause, rule, request))

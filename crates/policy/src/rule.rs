@@ -185,6 +185,15 @@ pub(super) enum Clause<'a> {
 impl Match {
     /// The first clause, capabilities excluded, that does not hold; `None` if all hold.
     pub(super) fn failing(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
+        self.failing_for(request, None)
+    }
+
+    /// Like `failing`, for one of the capabilities of the request.
+    pub(super) fn failing_for(
+        &self,
+        request: &PolicyRequest<'_>,
+        capability: Option<&Capability>,
+    ) -> Option<Clause<'_>> {
         if !self.levels.has_risk(request.risk) {
             return Some(Clause::Risk);
         }
@@ -194,7 +203,7 @@ impl Match {
         if !self.levels.contains(Levels::of(request)) {
             return Some(Clause::Classification);
         }
-        self.failing_besides_levels(request, None)
+        self.failing_besides_levels(request, capability)
     }
 
     /// Like `failing`, for a caller that has compared risk, tier and classification already. A rule that allows looks

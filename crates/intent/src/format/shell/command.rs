@@ -51,6 +51,7 @@ impl Shell<'_, '_> {
     }
 
     /// Reads a program. Returns the place in the view at which a command starts that it runs, if any.
+    #[expect(clippy::too_many_lines, reason = "one decision after the other, in order")]
     fn program(&mut self, whole: &str, view: View<'_>, outer: &mut Outer, depth: usize) -> Option<usize> {
         // A blank before a name is quoted only to evade checks.
         let name = base_name(whole).trim();

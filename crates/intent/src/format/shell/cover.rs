@@ -290,7 +290,9 @@ impl Shell<'_, '_> {
             && let Some(roots) = self.roots.clone()
         {
             // Of `find`: whatever was found.
-            roots.iter().for_each(|root| self.path(root, role, true));
+            for root in &roots {
+                self.path(root, role, true);
+            }
             return;
         }
         if let Some(rest) = text.strip_prefix("/dev/tcp/").or_else(|| text.strip_prefix("/dev/udp/")) {

@@ -44,6 +44,7 @@ pub(super) struct Noted {
 }
 
 /// Reads the arguments of a call.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that an argument may say")]
 pub(super) struct Arguments<'r, 'l> {
     pub(super) reader: &'r mut Reader<'l>,
     pub(super) act: &'r mut Act,

@@ -73,7 +73,6 @@ impl Cover<'_> {
         }
         let role = tools().role(key);
         match value {
-            Json::Null | Json::Bool(false) => {}
             Json::Fields(fields) => {
                 if tools().nests(key) && !shape::calls(value).is_empty() {
                     return;
@@ -91,8 +90,12 @@ impl Cover<'_> {
             }
             Json::List(items) => {
                 self.joined(role, items);
-                if role != Some(Role::Command) && !(tools().nests(key) && !shape::calls(value).is_empty()) {
-                    items.iter().for_each(|item| self.value(key, item));
+                let holds_calls = tools().nests(key) && !shape::calls(value).is_empty();
+                if role == Some(Role::Command) || holds_calls {
+                    return;
+                }
+                for item in items {
+                    self.value(key, item);
                 }
             }
             Json::Bool(true) => self.flag(key, role),
@@ -100,7 +103,7 @@ impl Cover<'_> {
             Json::Number(_) if self.sends() && is_recipient(key) => {
                 self.open(Cause::Text, Kinds::of(&[Kind::Recipient]), key);
             }
-            Json::Number(_) => {}
+            Json::Null | Json::Bool(false) | Json::Number(_) => {}
             Json::Text(text) => self.text(key, role, text),
         }
     }
@@ -114,10 +117,14 @@ impl Cover<'_> {
             (Use::Read | Use::Write | Use::Remove, Json::Text(text)) => self.path(key, text.trim()),
             (Use::Read | Use::Write | Use::Remove | Use::Url, Json::List(items)) => {
                 self.joined(Some(if role == Use::Url { Role::Url } else { Role::Path }), items);
-                items.iter().for_each(|item| self.by_row(role, key, item));
+                for item in items {
+                    self.by_row(role, key, item);
+                }
             }
             (Use::Read | Use::Write | Use::Remove | Use::Url, Json::Fields(fields)) => {
-                fields.iter().for_each(|(_, value)| self.by_row(role, key, value));
+                for (_, value) in fields {
+                    self.by_row(role, key, value);
+                }
             }
             _ => {}
         }
@@ -302,14 +309,14 @@ impl Cover<'_> {
     fn trees(&mut self, call: &Call<'_>) {
         let is_deep =
             |(key, value): &Field<'_>| *value == Json::Bool(true) && names(key, &["recursive", "recursively"]);
-        let has_flag = |value: &&Json<'_>| matches!(value, Json::Fields(fields) if fields.iter().any(is_deep));
+        let has_flag = |value: &Json<'_>| matches!(value, Json::Fields(fields) if fields.iter().any(is_deep));
         let says = |name: &&str| {
             let name = name.to_lowercase();
             DEEP.iter().any(|word| name.contains(word))
         };
         let is_tree = call.names.iter().any(says)
-            || call.arguments.iter().any(|value| has_flag(value))
-            || call.beside.iter().any(|field| is_deep(field));
+            || call.arguments.iter().copied().any(has_flag)
+            || call.beside.iter().copied().any(is_deep);
         let Some(step) = self.reading.current_step().filter(|_| is_tree) else { return };
         for operand in step.operands.iter_mut().filter(|operand| operand.kind == Kind::Path) {
             operand.tree = true;
