@@ -23,6 +23,7 @@ mod grants;
 mod guard;
 mod newcomer;
 mod old_store;
+mod operands;
 mod permit;
 mod read_only;
 mod restart;

@@ -28,6 +28,34 @@ match = { capabilities = ["*:transfer"] }
 when = "has(context.amount) && double(context.amount) <= 60.0"
 "#;
 
+/// Rules that take something away from what is allowed otherwise.
+const DENIES: &str = r#"
+name = "denies"
+[[rule]]
+id = "everything"
+effect = "allow"
+[[rule]]
+id = "their-folder"
+effect = "deny"
+match = { paths = ["/srv/theirs/*", "/etc/*", "*/.ssh/*"] }
+[[rule]]
+id = "their-hosts"
+effect = "deny"
+match = { hosts = ["evil.example"] }
+[[rule]]
+id = "their-people"
+effect = "deny"
+match = { recipients = ["*@evil.example"] }
+[[rule]]
+id = "no-pushes"
+effect = "deny"
+match = { commands = ["git push*"] }
+[[rule]]
+id = "no-tools"
+effect = "deny"
+match = { tools = ["unpickle", "delete_*"] }
+"#;
+
 fn intent(text: &str) -> Intent {
     thread_local!(static PARSER: Parser = Parser::new().unwrap());
     PARSER.with(|parser| parser.parse_text(&"tester".parse().unwrap(), text, &Map::new()).unwrap().intent)
@@ -92,6 +120,61 @@ fn act() -> impl Strategy<Value = &'static str> {
     )
 }
 
+/// A command line, and the same with more words or commands.
+fn grown_lines() -> impl Strategy<Value = (String, String)> {
+    let command = select(
+        &[
+            "cat /srv/ours/a",
+            "cat /srv/theirs/a",
+            "cat ../theirs/a",
+            "cp /srv/ours/a /srv/ours/b",
+            "rm -rf /srv/ours/tmp",
+            "rm -rf /srv",
+            "grep -r key /srv/ours",
+            "find /srv/ours -name a",
+            "cd /srv/theirs && cat a",
+            "curl -s https://good.example",
+            "curl -s https://evil.example",
+            "git push origin main",
+            "git status",
+            "mytool /srv/ours/a",
+            "echo x > /srv/ours/a",
+            "tee /srv/ours/a",
+            "ls /srv/ours",
+            "tar czf /srv/ours/x.tgz /srv/ours/src",
+            "sed -i s/a/b/ /srv/ours/a",
+            "sort -o /srv/ours/b /srv/ours/a",
+        ][..],
+    );
+    let word = select(
+        &[
+            "/srv/ours/c",
+            "/srv/theirs/c",
+            "-v",
+            "-r",
+            "-o",
+            "--all",
+            "--",
+            "$X",
+            "*",
+            "../x",
+            "src",
+            "https://evil.example",
+            "-x/etc",
+        ][..],
+    );
+    let more = (select(&[" | ", "; ", " && ", " || ", " & ", "\n"][..]), command.clone());
+    let words = proptest::collection::vec(word, 1..3);
+    let longer = prop_oneof![
+        (command.clone(), words).prop_map(|(line, words)| (line.to_owned(), format!("{line} {}", words.join(" ")))),
+        (command, more).prop_map(|(line, (link, more))| (line.to_owned(), format!("{line}{link}{more}"))),
+    ];
+    longer.prop_map(|(less, more)| {
+        let call = |line: String| json!({ "tool": "bash", "arguments": { "command": line } }).to_string();
+        (call(less), call(more))
+    })
+}
+
 /// A request, and the same with something more in it.
 fn grown() -> impl Strategy<Value = (String, String)> {
     let call = |tool: &str, arguments: Value| json!({ "tool": tool, "arguments": arguments }).to_string();
@@ -133,13 +216,14 @@ fn grown() -> impl Strategy<Value = (String, String)> {
             arguments[key] = json!({ "tool": inner, "arguments": { "path": "/srv/ours/a" } });
             (less, call(tool, arguments))
         });
-    prop_oneof![mails, paths, amounts, acts, nested]
+    prop_oneof![mails, paths, amounts, acts, nested, grown_lines()]
 }
 
 #[test]
 fn naming_more_never_turns_a_refusal_into_an_allow() {
     let cases = std::env::var("RULEKEEP_FACT_CASES").map_or(10_000, |cases| cases.parse().unwrap());
-    let sets = [PolicySet::recommended().unwrap(), PolicySet::from_toml(OWN).unwrap()];
+    let sets =
+        [PolicySet::recommended().unwrap(), PolicySet::from_toml(OWN).unwrap(), PolicySet::from_toml(DENIES).unwrap()];
     let tier = select(&[Tier::T0, Tier::T1, Tier::T2, Tier::T3, Tier::T4, Tier::T5][..]);
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(cases) });
     runner

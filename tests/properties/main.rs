@@ -9,5 +9,6 @@ mod checkpoints;
 mod export;
 mod facts;
 mod hash;
+mod spelling;
 mod trust_simulation;
 mod verify_page;

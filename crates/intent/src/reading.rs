@@ -493,7 +493,9 @@ impl Reading {
         let facts::Act { amounts, open, operands, .. } = std::mem::take(&mut self.facts.fresh);
         step.amounts.extend(amounts);
         step.operands.extend(operands);
-        open.into_iter().for_each(|open| add_open(step, open));
+        for one in open {
+            add_open(step, one);
+        }
     }
 
     /// Gives the acts and finds that belong to no step one of their own.

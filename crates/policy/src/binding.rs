@@ -391,7 +391,7 @@ mod tests {
         ] {
             let found = (
                 binds("salaries", &table(value), None, Way::Restricts),
-                binds("salaries", &table(value), None, Way::Grants),
+                binds("salaries", &table(value), None, Way::Grants(Runs::None)),
             );
             assert_eq!(found, (restricts, grants), "{value}");
         }

@@ -263,17 +263,14 @@ pub(super) fn why_not(
     Ok(rule.condition(request)?.map(|clause| in_words(clause, rule, request)))
 }
 
-/// The first clause that does not hold. A rule that allows is asked for each capability, and `capabilities` keeps those
-/// that it allows if there are any.
+/// The first clause that does not hold for a capability by itself. `capabilities` keeps those for which all hold, if
+/// there are any.
 fn failing<'r>(rule: &'r Rule, request: &PolicyRequest<'_>, capabilities: &mut Vec<Capability>) -> Option<Clause<'r>> {
-    let failing = rule.matches.failing(request)?;
-    let holds = |capability: &&Capability| rule.matches.failing_for(request, Some(capability)).is_none();
-    let held: Vec<Capability> = capabilities.iter().filter(holds).cloned().collect();
-    if rule.effect != Effect::Allow || held.is_empty() {
-        return Some(failing);
+    let failing = |capability: &Capability| rule.matches.failing_for(request, Some(capability));
+    if capabilities.iter().any(|one| failing(one).is_none()) {
+        capabilities.retain(|one| failing(one).is_none());
     }
-    *capabilities = held;
-    None
+    capabilities.first().and_then(failing)
 }
 
 fn not_spoken_of(rule: &Rule) -> String {

@@ -17,7 +17,7 @@ use super::limit::Limit;
 use super::pattern::{CapabilityPattern, Names};
 use super::request::PolicyRequest;
 use rulekeep_types::facts::{Act, Doing, Kind, Kinds};
-use rulekeep_types::{Capability, Classification, Constraints, Facts, Intent, RiskLevel, Tier, closed_words};
+use rulekeep_types::{Capability, Classification, Constraints, Facts, Intent, Resource, RiskLevel, Tier, closed_words};
 
 closed_words! {
     /// The effect of a policy rule on the capabilities it matches. An earlier effect outranks a later one.
@@ -211,12 +211,8 @@ pub(super) enum Clause<'a> {
 }
 
 impl Match {
-    /// The first clause, capabilities excluded, that does not hold; `None` if all hold.
-    pub(super) fn failing(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
-        self.failing_for(request, None)
-    }
-
-    /// Like `failing`; a rule that allows looks at the acts that need `capability`.
+    /// The first clause, capabilities excluded, that does not hold for one of the capabilities of the request, or for
+    /// the request as a whole; `None` if all hold.
     pub(super) fn failing_for(
         &self,
         request: &PolicyRequest<'_>,
@@ -234,7 +230,7 @@ impl Match {
         self.failing_besides_levels(request, capability)
     }
 
-    /// Like `failing`, for a caller that has compared risk, tier and classification already. A rule that allows looks
+    /// Like `failing_for`, for a caller that has compared risk, tier and classification already. A rule that allows looks
     /// at the acts that need `capability`; without one, at all acts.
     pub(super) fn failing_besides_levels(
         &self,
@@ -309,10 +305,27 @@ impl Match {
                 fact.is_target() && !facts.acts.iter().filter(|act| is_needed(act)).any(is_of)
             })
         };
-        match self.context.iter().filter(|clause| clause.is_of_acts()).find(lacks) {
-            Some(clause) if way.grants() => Err(Clause::Context(clause)),
-            _ => Ok(binding),
+        let clauses = || self.context.iter().filter(|clause| clause.is_of_acts());
+        let failing = clauses().find(lacks).or_else(|| self.speaks_of_others(capability));
+        match failing.filter(|_| way.grants()) {
+            Some(clause) => Err(Clause::Context(clause)),
+            None => Ok(binding),
         }
+    }
+
+    /// The first clause over operands, if none of these speaks of what the capability acts on: that a file lies in a
+    /// folder grants no access to the host that it is fetched from.
+    fn speaks_of_others(&self, capability: Option<&Capability>) -> Option<&ContextClause> {
+        let needed = match capability?.resource()? {
+            Resource::Web | Resource::Network => Kinds::of(&[Kind::Host, Kind::Url]),
+            Resource::Email | Resource::Message => Kinds::of(&[Kind::Recipient, Kind::Host, Kind::Url, Kind::Account]),
+            Resource::Database => Kinds::of(&[Kind::Table]),
+            _ => return None,
+        };
+        let kinds = |clause: &ContextClause| clause.fact.filter(|fact| fact.is_target()).map(Fact::kinds);
+        let speaks = |clause: &ContextClause| kinds(clause).is_some_and(|kinds| kinds.meets(needed));
+        let first = self.context.iter().find(|clause| kinds(clause).is_some())?;
+        (!self.context.iter().any(speaks)).then_some(first)
     }
 
     /// How one act relates to the clauses about acts.

@@ -175,7 +175,7 @@ impl Decider {
     }
 
     /// One attempt to decide.
-    #[expect(clippy::too_many_arguments, reason = "what one decision is made of")]
+    #[expect(clippy::too_many_arguments, clippy::too_many_lines, reason = "what one decision is made of")]
     fn attempt(
         &self,
         cell: &AgentCell,

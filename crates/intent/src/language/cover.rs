@@ -141,7 +141,7 @@ impl<'t> Sentence<'_, 't> {
                 _ => return Some(token.text),
             };
             if self.operation == Operation::Send && matches!(token.word, "about" | "that" | "saying") {
-                return self.topic(words.get(at..).unwrap_or_default());
+                return topic(words.get(at..).unwrap_or_default());
             }
         }
         None
@@ -199,15 +199,15 @@ impl<'t> Sentence<'_, 't> {
             _ => None,
         }
     }
+}
 
-    /// The first word of a message's topic that may name something else.
-    fn topic(&self, words: &[&Token<'t>]) -> Option<&'t str> {
-        let left = words.iter().find(|token| {
-            !matches!(token.kind, Kind::Word | Kind::Number(_) | Kind::Quoted)
-                || matches!(token.word, "and" | "to" | "then" | "cc" | "bcc" | "also")
-        });
-        left.map(|token| token.text)
-    }
+/// The first word of a message's topic that may name something else.
+fn topic<'t>(words: &[&Token<'t>]) -> Option<&'t str> {
+    let left = words.iter().find(|token| {
+        !matches!(token.kind, Kind::Word | Kind::Number(_) | Kind::Quoted)
+            || matches!(token.word, "and" | "to" | "then" | "cc" | "bcc" | "also")
+    });
+    left.map(|token| token.text)
 }
 
 /// Returns whether a word is a plain noun in the singular, which counts nothing.

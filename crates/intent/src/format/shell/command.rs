@@ -34,6 +34,7 @@ impl Shell<'_, '_> {
             view = view.from(skip);
             let Some(first) = view.words.first() else { return };
             self.note_layer(view);
+            self.note_program(first);
             let mut guess = None;
             if first.dynamic || first.wild && !matches!(first.text.as_str(), "[" | "[[") {
                 self.unclear("program", &first.text);
@@ -50,6 +51,7 @@ impl Shell<'_, '_> {
     }
 
     /// Reads a program. Returns the place in the view at which a command starts that it runs, if any.
+    #[expect(clippy::too_many_lines, reason = "one decision after the other, in order")]
     fn program(&mut self, whole: &str, view: View<'_>, outer: &mut Outer, depth: usize) -> Option<usize> {
         // A blank before a name is quoted only to evade checks.
         let name = base_name(whole).trim();

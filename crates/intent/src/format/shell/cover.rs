@@ -71,8 +71,8 @@ struct Row {
     is_tree: bool,
     /// Whether the program runs code that the working folder configures.
     runs: bool,
-    /// Whether it acts on the working folder if no operand is named.
-    here: bool,
+    /// Whether the program reads the folder in which it runs if it gets no path.
+    is_here: bool,
     calm: Vec<Box<str>>,
     values: Vec<Box<str>>,
     reads: Vec<Box<str>>,
@@ -159,22 +159,48 @@ impl Shell<'_, '_> {
         {
             kinds = rest;
         }
-        let is_left = |kind: &Plain| matches!(kind, Plain::Text | Plain::Script);
-        if row.here
-            && covering.plain.len() <= kinds.iter().filter(|kind| is_left(kind)).count()
-            && self.appended.is_none()
-        {
-            covering.plain.push(Word { text: ".".to_owned(), ..Word::default() });
-        }
         let count = covering.plain.len();
         for (place, word) in covering.plain.iter().enumerate() {
             let Some(kind) = kinds.get(place).or(kinds.last()) else { break };
             let is_last = place + 1 == count && count > 1;
             self.plain(word, *kind, is_tree, is_last, covering.becomes);
         }
+        let needed = kinds.iter().filter(|kind| **kind == Plain::Text).count();
+        if row.is_here
+            && count <= needed
+            && self.fed_by.is_none()
+            && self.appended.is_none()
+            && (is_tree || needed == 0)
+        {
+            // Without an operand the program reads the folder in which it runs.
+            let here = Word { text: ".".to_owned(), ..Word::default() };
+            self.path(&here, if needed == 0 { Role::Named } else { Role::Read }, is_tree);
+        }
+        self.put_into(&covering, kinds, is_tree);
         self.appended_to(kinds.last().map(|kind| (*kind, is_tree, covering.becomes)));
         if matches!(name, "cd" | "pushd") {
             self.change_folder(covering.plain.first());
+        }
+    }
+
+    /// Records what a copy puts into a folder: each source by its name.
+    fn put_into(&mut self, covering: &Covering<'_>, kinds: &[Plain], is_tree: bool) {
+        if !kinds.iter().all(|kind| matches!(kind, Plain::Copy | Plain::Move)) {
+            return;
+        }
+        let folder = covering.paths.iter().find(|(_, role, _)| *role == Role::Write).map(|(folder, ..)| folder);
+        let (folder, sources) = match (folder, covering.plain.split_last()) {
+            (Some(folder), _) => (folder, covering.plain.as_slice()),
+            (None, Some((folder, sources))) if !sources.is_empty() => (folder, sources),
+            _ => return,
+        };
+        for source in sources.iter().filter(|source| !source.dynamic || known_path(source).is_some()) {
+            let name = source.text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+            if matches!(name, "" | "." | "..") {
+                continue;
+            }
+            let text = format!("{}/{name}", folder.text.trim_end_matches('/'));
+            self.destination(&Word { text, wild: folder.wild || source.wild, ..folder.clone() }, is_tree);
         }
     }
 
@@ -286,7 +312,9 @@ impl Shell<'_, '_> {
             && let Some(roots) = self.roots.clone()
         {
             // Of `find`: whatever was found.
-            roots.iter().for_each(|root| self.path(root, role, true));
+            for root in &roots {
+                self.path(root, role, true);
+            }
             return;
         }
         if let Some(rest) = text.strip_prefix("/dev/tcp/").or_else(|| text.strip_prefix("/dev/udp/")) {
@@ -412,7 +440,7 @@ impl Shell<'_, '_> {
     pub(super) fn change_folder(&mut self, to: Option<&Word>) {
         let home = Word { text: "~".to_owned(), ..Word::default() };
         let to = to.unwrap_or(&home);
-        let path = known_path(to).filter(|path| path != "-" && !to.wild);
+        let path = known_path(to).filter(|path| path != "-" && !to.wild && path.len() <= LONGEST_FOLDER);
         let next = match (path, &self.folders) {
             (Some(path), _) if path.starts_with(['/', '~']) => Folders::OneOf(vec![target::resolved_path(&path)]),
             (Some(path), Folders::OneOf(folders)) => Folders::OneOf(
@@ -429,12 +457,17 @@ impl Shell<'_, '_> {
             ),
             _ => Folders::Unknown,
         };
+        let is_long = matches!(&next, Folders::OneOf(folders) if folders.iter().any(|one| one.len() > LONGEST_FOLDER));
+        let next = if is_long { Folders::Unknown } else { next };
         self.folders = match (next, std::mem::take(&mut self.folders)) {
             // The command may fail, or run in a subshell: then the folder stays.
             (Folders::OneOf(mut next), Folders::OneOf(before)) if !self.only_goes_on => {
-                next.extend(before);
-                next.truncate(MOST_FOLDERS);
-                Folders::OneOf(next)
+                for folder in before {
+                    if !next.contains(&folder) {
+                        next.push(folder);
+                    }
+                }
+                if next.len() > MOST_FOLDERS { Folders::Unknown } else { Folders::OneOf(next) }
             }
             (next, _) => next,
         };
@@ -465,14 +498,26 @@ impl Shell<'_, '_> {
         }
     }
 
+    /// Records a program that is called by its place, unless that is a folder of the system's programs.
+    pub(super) fn note_program(&mut self, word: &Word) {
+        let text = word.text.as_str();
+        let folder = text.rsplit_once('/').map(|(folder, _)| folder);
+        if folder.is_some_and(|folder| !PROGRAMS.contains(&folder)) && !word.dynamic {
+            self.path(word, Role::Run, false);
+        }
+    }
+
     /// Records a command as written, behind the wrappers before it.
     pub(super) fn note_layer(&mut self, view: View<'_>) {
         let Some(command) = self.command_text(view.texts) else { return };
-        if let Some(step) = self.reading.current_step()
-            && !step.commands.contains(&command)
-            && step.commands.len() < MOST_LAYERS
-        {
+        let Some(step) = self.reading.current_step() else { return };
+        if step.commands.contains(&command) {
+            return;
+        }
+        if step.commands.len() < MOST_LAYERS {
             step.commands.push(command);
+        } else {
+            self.open(Cause::Text, Kinds::of(&[Kind::Command]), &command);
         }
     }
 
@@ -502,12 +547,18 @@ impl Shell<'_, '_> {
     }
 
     fn command_text(&mut self, words: &[&str]) -> Option<String> {
-        let command = words.join(" ");
-        if command.len() > LONGEST_COMMAND {
-            self.open(Cause::Text, Kinds::of(&[Kind::Command]), &command);
+        // The length is computed first, because each wrapper of a long line is recorded with all behind it.
+        let mut length = 0;
+        let is_long = words.iter().any(|word| {
+            length += word.len() + 1;
+            length > LONGEST_COMMAND + 1
+        });
+        if is_long {
+            let first = words.first().copied().unwrap_or_default();
+            self.open(Cause::Text, Kinds::of(&[Kind::Command]), first);
             return None;
         }
-        Some(command)
+        Some(words.join(" "))
     }
 
     /// The places that `find` and the like start from.
@@ -840,7 +891,7 @@ fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
             plain,
             is_tree,
             runs: row.runs,
-            here: row.here,
+            is_here: row.here,
             calm,
             values,
             reads,
@@ -858,11 +909,16 @@ fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
     Ok(rows)
 }
 
+/// Folders of the system's programs.
+const PROGRAMS: &[&str] =
+    &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"];
 /// Options whose value is a folder that the program makes available elsewhere.
 const MOUNTS: &[&str] = &["-v", "--volume", "-B", "--bind"];
 /// Maximum number of values of a loop that are followed.
 const MOST_LOOPED: usize = 64;
-const MOST_FOLDERS: usize = 4;
+const MOST_FOLDERS: usize = 8;
+/// Maximum length of a folder that is followed, in bytes.
+const LONGEST_FOLDER: usize = 1024;
 /// Maximum length of a recorded command, in bytes.
 const LONGEST_COMMAND: usize = 1024;
 const MOST_LAYERS: usize = 8;

@@ -64,6 +64,7 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
     reading
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that a line may do")]
 struct Shell<'l, 'r> {
     lexicon: &'l Lexicon,
     reading: &'r mut Reading,

@@ -44,6 +44,7 @@ pub(super) struct Noted {
 }
 
 /// Reads the arguments of a call.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that an argument may say")]
 pub(super) struct Arguments<'r, 'l> {
     pub(super) reader: &'r mut Reader<'l>,
     pub(super) act: &'r mut Act,
@@ -561,11 +562,23 @@ impl<'r, 'l> Arguments<'r, 'l> {
         if patch::is_patch(line) {
             return self.patch(line);
         }
-        let first = line.split_whitespace().next().unwrap_or("");
-        let of_program = self.program().filter(|_| !self.reader.lexicon.programs.knows(first));
+        // Only the arguments of a program's own tool begin with another word than a program.
+        let runs_lines = |program: &str| program == "exec" || dangers::holds("shells", program);
+        let of_program = self.program().filter(|program| !runs_lines(program));
+        let of_program = of_program.filter(|_| !self.begins_with_program(line));
         let line = of_program.map_or(Cow::Borrowed(line), |program| Cow::Owned(format!("{program} {line}")));
         self.reader.reading.absorb(driver::command(&line, self.reader.lexicon));
         self.is_told |= of_program.is_some() || matches!(self.through, Some(Through::Command | Through::Code));
+    }
+
+    /// Returns whether a line begins with a program in any spelling, or with a word of the shell.
+    fn begins_with_program(&self, line: &str) -> bool {
+        let first = line.split_whitespace().next().unwrap_or("");
+        let plain: String = first.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
+        let name = plain.rsplit('/').next().unwrap_or_default();
+        self.reader.lexicon.programs.knows(name)
+            || first.starts_with(['!', '{', '(', '$', '`', '['])
+            || first.contains('=') && !first.starts_with('-')
     }
 
     /// Reads a command line, or an instruction to an editor or device.

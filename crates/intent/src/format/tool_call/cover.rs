@@ -76,7 +76,6 @@ impl Cover<'_> {
         }
         let role = tools().role(key);
         match value {
-            Json::Null | Json::Bool(false) => {}
             Json::Fields(fields) => {
                 if tools().nests(key) && !shape::calls(value).is_empty() {
                     return;
@@ -94,8 +93,12 @@ impl Cover<'_> {
             }
             Json::List(items) => {
                 self.joined(role, items);
-                if role != Some(Role::Command) && !(tools().nests(key) && !shape::calls(value).is_empty()) {
-                    items.iter().for_each(|item| self.value(key, item));
+                let holds_calls = tools().nests(key) && !shape::calls(value).is_empty();
+                if role == Some(Role::Command) || holds_calls {
+                    return;
+                }
+                for item in items {
+                    self.value(key, item);
                 }
             }
             Json::Bool(true) => self.flag(key, role),
@@ -103,7 +106,7 @@ impl Cover<'_> {
             Json::Number(_) if self.sends() && is_recipient(key) => {
                 self.open(Cause::Text, Kinds::of(&[Kind::Recipient]), key);
             }
-            Json::Number(_) => {}
+            Json::Null | Json::Bool(false) | Json::Number(_) => {}
             Json::Text(text) => self.text(key, role, text),
         }
     }
@@ -117,7 +120,14 @@ impl Cover<'_> {
             (Use::Read | Use::Write | Use::Remove, Json::Text(text)) => self.path(key, text.trim()),
             (Use::Read | Use::Write | Use::Remove | Use::Url, Json::List(items)) => {
                 self.joined(Some(if role == Use::Url { Role::Url } else { Role::Path }), items);
-                items.iter().for_each(|item| self.by_row(role, key, item));
+                for item in items {
+                    self.by_row(role, key, item);
+                }
+            }
+            (Use::Read | Use::Write | Use::Remove | Use::Url, Json::Fields(fields)) => {
+                for (_, value) in fields {
+                    self.by_row(role, key, value);
+                }
             }
             _ => {}
         }
@@ -153,6 +163,8 @@ impl Cover<'_> {
                 } else if !trimmed.contains(['.', ':', '/']) {
                     self.leftover(trimmed);
                     self.open(Cause::Execution, Kinds::OPERANDS, key);
+                } else if trimmed.starts_with(['/', '~']) && !trimmed.starts_with("//") {
+                    self.path(key, trimmed);
                 } else if let Some(path) = target::file_path(trimmed) {
                     self.add(Operand::new(Kind::Path, Part::Read, target::resolved_path(path), trimmed));
                 } else if let Some(host) = host_of(trimmed) {
@@ -300,14 +312,14 @@ impl Cover<'_> {
     fn trees(&mut self, call: &Call<'_>) {
         let is_deep =
             |(key, value): &Field<'_>| *value == Json::Bool(true) && names(key, &["recursive", "recursively"]);
-        let has_flag = |value: &&Json<'_>| matches!(value, Json::Fields(fields) if fields.iter().any(is_deep));
+        let has_flag = |value: &Json<'_>| matches!(value, Json::Fields(fields) if fields.iter().any(is_deep));
         let is_path = |operand: &Operand| operand.kind == Kind::Path;
         if !self.reading.current_step().is_some_and(|step| step.operands.iter().any(is_path)) {
             return;
         }
         let is_tree = call.names.iter().any(|name| DEEP.as_ref().is_some_and(|deep| deep.is_match(name)))
-            || call.arguments.iter().any(|value| has_flag(value))
-            || call.beside.iter().any(|field| is_deep(field));
+            || call.arguments.iter().copied().any(has_flag)
+            || call.beside.iter().copied().any(is_deep);
         let Some(step) = self.reading.current_step().filter(|_| is_tree) else { return };
         for operand in step.operands.iter_mut().filter(|operand| is_path(operand)) {
             operand.tree = true;
@@ -335,9 +347,11 @@ impl Cover<'_> {
             } else if piece.contains('@') {
                 let value = target::plain(TargetKind::Recipient, piece);
                 self.add(Operand::new(Kind::Recipient, Part::Named, value, piece));
-            } else {
-                if piece.contains('/') || !text.contains(char::is_whitespace) {
-                    self.add(Operand::new(Kind::Path, Part::Named, target::resolved_path(piece), piece));
+            } else if piece.contains('/') || !text.contains(char::is_whitespace) {
+                self.add(Operand::new(Kind::Path, Part::Named, target::resolved_path(piece), piece));
+                // "/tmp/a:/srv/b": several paths.
+                for part in piece.split(':').skip(1).filter(|part| part.contains('/')) {
+                    self.add(Operand::new(Kind::Path, Part::Named, target::resolved_path(part), piece));
                 }
             }
         }

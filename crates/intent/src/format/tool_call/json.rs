@@ -53,7 +53,9 @@ impl Json<'_> {
             Self::List(items) => items.iter().map(Self::to_value).collect(),
             Self::Fields(fields) => {
                 let mut map = Map::new();
-                fields.iter().for_each(|(key, value)| add(&mut map, key, value.to_value()));
+                for (key, value) in fields {
+                    add(&mut map, key, value.to_value());
+                }
                 Value::Object(map)
             }
         }

@@ -1,0 +1,145 @@
+//! What a request acts on, as pre-approvals, records and explanations have it.
+
+use rulekeep::escalation::{PreApproval, PreApprovalTerms};
+use rulekeep::intent::{Capability, Input, Parser};
+use rulekeep::policy::PolicyRequest;
+use rulekeep::preview::PreviewRequest;
+use rulekeep::system::Timestamp;
+use rulekeep::trust::TrustSnapshot;
+use rulekeep::{Agent, Decision, Governor, Intent, PolicySet, Tier};
+use serde_json::{Map, Value, json};
+
+fn call(tool: &str, arguments: &Value) -> String {
+    json!({ "tool": tool, "arguments": arguments }).to_string()
+}
+
+fn shell(line: &str) -> String {
+    call("bash", &json!({ "command": line }))
+}
+
+/// Whether terms over these targets cover a request.
+fn covers(targets: &[&str], text: &str) -> bool {
+    let parsed = Parser::new().unwrap().parse_text(&"desk".parse().unwrap(), text, &Map::new()).unwrap().intent;
+    let capabilities: Vec<&str> = parsed.required_capabilities.iter().map(Capability::as_str).collect();
+    let terms: PreApprovalTerms = serde_json::from_value(json!({
+        "agentId": "desk", "capabilities": capabilities, "rules": ["asks"], "targets": targets, "maxRisk": "CRITICAL",
+        "until": "1970-01-02T00:00:00Z",
+    }))
+    .unwrap();
+    let approval = PreApproval::new(terms, Timestamp::from_millis(0)).unwrap();
+    let request = PolicyRequest::new(&parsed, TrustSnapshot::new(Tier::T3.middle(), Tier::T3));
+    approval.covers(&request, &parsed.required_capabilities).is_some()
+}
+
+#[test]
+fn a_pre_approval_covers_a_request_only_with_all_that_it_acts_on() {
+    let mail = |to: Value| call("send_email", &json!({ "to": to, "subject": "Lunch", "body": "At noon?" }));
+    for (target, text) in [
+        ("/srv/tmp/*", shell("rm -rf /srv/tmp/a")),
+        ("/srv/tmp/*", shell("cat /srv/tmp/a - < /srv/tmp/b")),
+        ("/srv/tmp/*", call("read_file", &json!({ "path": "/srv/tmp/a" }))),
+        ("/srv/tmp/*", "Delete the file /srv/tmp/a".to_owned()),
+        ("ann@corp.example", mail(json!(["ann@corp.example"]))),
+        ("ann@corp.example", "Send an email to ann@corp.example".to_owned()),
+    ] {
+        assert!(covers(&[target], &text), "{target}: {text}");
+    }
+    for (target, text) in [
+        ("/srv/tmp/*", shell("rm -rf /srv/tmp/a src")),
+        ("/srv/tmp/*", shell("rm -rf /srv/tmp/a $X")),
+        ("/srv/tmp/*", shell("rm -rf /srv/tmp/../etc")),
+        ("/srv/tmp/*", shell("rm -rf /srv/tmp/a; rm -rf src")),
+        ("/srv/tmp/*", shell("rm -rf /srv/tmp")),
+        ("/srv/tmp/*", shell("cat /srv/tmp/a - < /home/bob/x")),
+        ("/srv/tmp/*", shell("cat /srv/tmp/a > /etc/x")),
+        ("/srv/tmp/*", shell("mytool /srv/tmp/a")),
+        ("/srv/tmp/*", shell("cd /etc && cat /srv/tmp/a passwd")),
+        ("/srv/tmp/*", shell("cp -t /etc /srv/tmp/a")),
+        ("/srv/tmp/*", shell("/home/bob/x /srv/tmp/a")),
+        ("/srv/tmp/*", call("read_file", &json!({ "path": "/srv/tmp/a", "also": "/etc/passwd" }))),
+        ("/srv/tmp/*", call("read_file", &json!({ "paths": ["/srv/tmp/a", "src"] }))),
+        ("/srv/tmp/*", call("bash", &json!({ "command": "cat a", "cwd": "/etc" }))),
+        (
+            "/srv/tmp/*",
+            json!([
+                { "tool": "read_file", "arguments": { "path": "/srv/tmp/a" } },
+                { "tool": "read_file", "arguments": { "path": "/etc/passwd" } },
+            ])
+            .to_string(),
+        ),
+        ("/srv/tmp/*", "Delete the file /srv/tmp/a and everything else".to_owned()),
+        ("ann@corp.example", mail(json!(["ann@corp.example", "eve@rival.example"]))),
+        ("ann@corp.example", mail(json!("ann@corp.example, eve@rival.example"))),
+        ("ann@corp.example", mail(json!("everyone"))),
+        ("ann@corp.example", "Email ann@corp.example and the press".to_owned()),
+        ("ann@corp.example", "Send an email to ann@corp.example and bcc eve@rival.example".to_owned()),
+    ] {
+        assert!(!covers(&[target], &text), "{target}: {text}");
+    }
+}
+
+const SECRETS: &str = r#"
+name = "secrets"
+[[rule]]
+id = "everything"
+effect = "allow"
+[[rule]]
+id = "kept"
+effect = "deny"
+match = { paths = ["/repo/secrets/*"] }
+[[rule]]
+id = "one-token"
+effect = "deny"
+match = { urls = ["https://x.example/*token=ghp_0123*"] }
+"#;
+
+fn governor(rules: &str) -> Governor {
+    let governor = Governor::builder().policies(PolicySet::from_toml(rules).unwrap()).open_in_memory().unwrap();
+    governor.agents().register(Agent::new("desk").at_tier(Tier::T4)).unwrap();
+    governor
+}
+
+#[test]
+fn rules_see_a_secret_that_nothing_shows() {
+    const TOKEN: &str = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    let governor = governor(SECRETS);
+    for text in [
+        shell("cat /repo/secrets/prod-db-readme-2026"),
+        call("read_file", &json!({ "path": "/repo/secrets/prod-db-readme-2026" })),
+        call("read_file", &json!({ "path": format!("/repo/secrets/{TOKEN}") })),
+        shell(&format!("curl -s 'https://x.example/a?token={TOKEN}'")),
+        call("fetch", &json!({ "url": format!("https://x.example/a?token={TOKEN}") })),
+    ] {
+        let explained = governor.policies().explain(PreviewRequest::input("desk", &text)).unwrap();
+        let decided = governor.enforce_input("desk", &*text).unwrap();
+        assert_eq!(decided.enforcement.decision, Decision::Deny, "{text}: {:?}", decided.parse.intent.facts());
+        let evidence = governor.log().evidence(&decided.enforcement.proof_id).unwrap();
+        let intent = &decided.parse.intent;
+        for shown in [
+            serde_json::to_string(intent).unwrap(),
+            format!("{intent:?}"),
+            serde_json::to_string(&intent.facts()).unwrap(),
+            explained.to_string(),
+            serde_json::to_string(&explained).unwrap(),
+            decided.enforcement.reasoning.clone(),
+            serde_json::to_string(&decided).unwrap(),
+            serde_json::to_string(&evidence).unwrap(),
+        ] {
+            assert!(!shown.contains(TOKEN), "{text}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn an_intent_whose_parse_the_governor_does_not_hold_is_open() {
+    let ours = "name = \"ours\"\n[[rule]]\nid = \"folder\"\neffect = \"allow\"\nmatch = { paths = [\"/srv/ours/*\"] }\n\
+                [[rule]]\nid = \"theirs\"\neffect = \"deny\"\nmatch = { paths = [\"/srv/theirs/*\"] }";
+    let (one, other) = (governor(ours), governor(ours));
+    let text = call("read_file", &json!({ "path": "/srv/ours/a" }));
+    let parsed = one.parse("desk", Input::new(&text)).unwrap().intent;
+    assert_eq!(one.enforce(&parsed).unwrap().decision, Decision::Allow);
+    let sent = Intent::from_json(&serde_json::to_value(&parsed).unwrap()).unwrap();
+    assert_eq!(one.enforce(&sent).unwrap().decision, Decision::Allow);
+    let unheld = other.enforce(&sent).unwrap();
+    assert_eq!(unheld.decision, Decision::Deny, "{}", unheld.reasoning);
+}
