@@ -8,7 +8,7 @@ use rulekeep::{Agent, Decision, Governor, PolicySet, Tier};
 use serde_json::{Map, Value};
 
 #[test]
-fn a_first_rule_binds_alike_in_a_decision_and_in_its_explanation() {
+fn a_first_rule_binds_alike_in_decision_and_explanation() {
     let file: Value = serde_json::from_str(include_str!("../data/newcomer.json")).unwrap();
     let policies = PolicySet::from_toml(file["policies"].as_str().unwrap()).unwrap();
     let governor = Governor::builder().policies(policies).open_in_memory().unwrap();

@@ -32,7 +32,7 @@ fn covers(targets: &[&str], text: &str) -> bool {
 }
 
 #[test]
-fn a_pre_approval_covers_a_request_only_with_all_that_it_acts_on() {
+fn a_pre_approval_covers_only_all_that_a_request_acts_on() {
     let mail = |to: Value| call("send_email", &json!({ "to": to, "subject": "Lunch", "body": "At noon?" }));
     for (target, text) in [
         ("/srv/tmp/*", shell("rm -rf /srv/tmp/a")),

@@ -229,7 +229,12 @@ fn naming_more_never_turns_a_refusal_into_an_allow() {
     runner
         .run(&(grown(), tier), |((less, more), tier)| {
             let (small, large) = (intent(&less), intent(&more));
+            // `git status` names nothing, so no rule over paths grants it; with a folder it shows that one alone.
+            let narrows = less.contains("git status") && small.facts().acts.iter().all(|act| act.operands.is_empty());
             for set in &sets {
+                if narrows && set.name() == "own" {
+                    continue;
+                }
                 let loosens = !allows(set, &small, tier) && allows(set, &large, tier);
                 prop_assert!(!loosens, "{} at {tier}:\n{less}\n{:?}\n{more}\n{:?}", set.name(), small, large);
             }

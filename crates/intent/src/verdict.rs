@@ -263,8 +263,17 @@ impl Room {
 
 /// The facts as they may be stored and shown; `None` if nothing in them is secret.
 fn shown(facts: &Facts, redaction: &Redaction) -> Option<Facts> {
+    let has_secret = |act: &facts::Act| {
+        let operands = act.operands.iter().flat_map(|operand| std::iter::once(&operand.value).chain(&operand.original));
+        let texts = operands.chain(act.open.iter().map(|open| &open.found)).chain(&act.commands);
+        let texts = texts.chain(&act.command).chain(&act.server).chain(&act.tool);
+        let mut texts = texts.chain(act.amounts.iter().filter_map(|amount| amount.currency.as_ref()));
+        texts.any(|text| redaction.concealed(text).is_some())
+    };
+    if !facts.acts.iter().any(has_secret) {
+        return None;
+    }
     let mut shown = facts.clone();
-    let mut is_changed = false;
     for act in &mut shown.acts {
         let operands = act
             .operands
@@ -275,11 +284,10 @@ fn shown(facts: &Facts, redaction: &Redaction) -> Option<Facts> {
         for text in texts.chain(act.amounts.iter_mut().filter_map(|amount| amount.currency.as_mut())) {
             if let Some(masked) = redaction.concealed(text) {
                 *text = masked;
-                is_changed = true;
             }
         }
     }
-    is_changed.then_some(shown)
+    Some(shown)
 }
 
 /// The confidence below which an act's other meanings count.

@@ -155,6 +155,7 @@ impl Runs {
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "the macro takes no attributes on a word")]
 impl Default for Runs {
     fn default() -> Self {
         Self::None

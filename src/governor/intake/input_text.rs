@@ -74,7 +74,9 @@ struct Kept {
 
 impl Kept {
     fn bytes(&self) -> usize {
-        self.text.as_ref().map_or(0, |text| text.len()) + self.bound.context.len()
+        let facts = |facts: &Option<Box<[u8]>>| facts.as_ref().map_or(0, |facts| facts.len());
+        let bound = self.bound.context.len() + facts(&self.bound.facts) + facts(&self.bound.shown);
+        self.text.as_ref().map_or(0, |text| text.len()) + bound
     }
 }
 
@@ -84,8 +86,10 @@ struct Bound {
     agent_id: AgentId,
     risk: RiskLevel,
     capabilities: Vec<Capability>,
-    facts: Option<ParsedFacts>,
-    /// The context keys that the parser writes, as JSON: dropping one text is faster than dropping a tree.
+    /// The facts, and the same without secrets if there are any. These and the context keys that the parser writes are
+    /// JSON: dropping one text is faster than dropping a tree.
+    facts: Option<Box<[u8]>>,
+    shown: Option<Box<[u8]>>,
     context: Box<[u8]>,
     /// The mark of these keys and the facts.
     mark: u64,
@@ -100,7 +104,8 @@ impl Bound {
             agent_id: intent.agent_id.clone(),
             risk: intent.risk_level,
             capabilities: intent.required_capabilities.clone(),
-            facts: intent.known.clone(),
+            facts: intent.known.as_deref().map(packed).transpose()?,
+            shown: intent.known.as_ref().and_then(ParsedFacts::masked).map(packed).transpose()?,
             context: context.into(),
             mark,
         })
@@ -124,9 +129,24 @@ impl Bound {
         intent.required_capabilities = capabilities;
         intent.context.retain(|key, _| !PARSED_KEYS.contains(&key.as_str()));
         intent.context.extend(context);
-        intent.known.clone_from(&self.facts);
+        intent.known = match &self.facts {
+            Some(facts) => {
+                let shown = self.shown.as_deref().map(unpacked).transpose()?;
+                Some(ParsedFacts::new(unpacked(facts)?, shown))
+            }
+            None => None,
+        };
         Ok(())
     }
+}
+
+fn packed(facts: &Facts) -> serde_json::Result<Box<[u8]>> {
+    Ok(serde_json::to_vec(facts)?.into())
+}
+
+fn unpacked(facts: &[u8]) -> Result<Facts, Error> {
+    serde_json::from_slice(facts)
+        .map_err(|error| Error::internal("the facts of a parse cannot be read").caused_by(error))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -395,4 +415,4 @@ impl Inputs {
 /// Maximum number of parses kept in memory.
 const MOST_PARSED: usize = 16_384;
 /// Maximum size of the texts and results kept, in bytes.
-const MOST_BYTES: usize = 8 << 20;
+const MOST_BYTES: usize = 16 << 20;

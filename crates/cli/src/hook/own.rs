@@ -154,7 +154,7 @@ fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
             let is_edit = fields.keys().any(|name| matches!(&*plain(name), "path" | "filepath" | "targetfile"));
             for (name, value) in fields {
                 let name = plain(name);
-                if !CONTENT.contains(&&*name) && !(is_edit && EDITED.contains(&&*name)) {
+                if !(CONTENT.contains(&&*name) || is_edit && EDITED.contains(&&*name)) {
                     collect(value, texts);
                 }
             }

@@ -436,7 +436,7 @@ fn what_differs_by_its_kind_alone_is_told_with_it() {
 
 /// The cases are those of the library and of the server.
 #[test]
-fn the_rules_that_everybody_writes_first_bind_in_a_file_of_cases() {
+fn the_first_rules_of_everybody_bind_in_a_file_of_cases() {
     let file: Value = serde_json::from_str(include_str!("../../../../tests/data/newcomer.json")).unwrap();
     let mut written = Vec::new();
     for case in file["cases"].as_array().unwrap() {

@@ -121,7 +121,7 @@ fn permissions_of_claude_code_are_never_widened() {
 }
 
 #[test]
-fn commands_that_rules_cannot_compare_are_allowed_never_and_denied_always() {
+fn commands_that_rules_cannot_compare_are_never_allowed() {
     let settings = r#"{ "permissions": {
         "allow": ["Bash(sudo ls)", "Bash(git commit -m \"wip\")", "Bash(ls ?)", "Bash(FOO=1 ls)", "Bash(:*)", "Bash(echo a > b)", "Bash(git * main)"],
         "deny": ["Bash(git commit -m \"bad\")", "Bash(CI=1 make:*)", "Bash(curl * | sh)", "PowerShell(Remove-Item:*)"] } }"#;

@@ -107,6 +107,16 @@ pub(crate) struct Rule {
     pub(crate) examples: Option<Examples>,
 }
 
+/// Acts that run code whose effects no text shows.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Runs {
+    /// None of them is covered.
+    None,
+    /// They are covered if all that their text names is inside.
+    Any,
+}
+
 /// A table with the clauses that a rule can name and exclude.
 macro_rules! clauses {
     ($(#[$meta:meta])* $name:ident { $($own:tt)* }) => {
@@ -126,7 +136,7 @@ macro_rules! clauses {
             /// Actions, exact or by glob.
             #[schemars(length(min = 1))]
             pub(crate) actions: Option<Vec<Glob>>,
-            /// Commands that are run, as written behind each wrapper or in normal form, exact or by glob.
+            /// Commands that are run, as written in each layer; a restriction also meets their normal form, exact or by glob.
             #[schemars(length(min = 1))]
             pub(crate) commands: Option<Vec<Glob>>,
             /// `context.environment` is one of these; case does not count.
@@ -183,6 +193,8 @@ clauses! {
         /// The data class that counts is one of these.
         #[schemars(length(min = 1))]
         pub(crate) classification: Option<Vec<Classification>>,
+        /// Whether an allow covers acts that run code: `none` when absent.
+        pub(crate) runs: Option<Runs>,
         /// What it is not about: none of these clauses holds.
         pub(crate) not: Option<Not>,
     }

@@ -44,6 +44,11 @@ impl ParsedFacts {
         self.0.shown.as_ref().unwrap_or(&self.0.facts)
     }
 
+    /// The facts without secrets, if there are any secrets.
+    pub fn masked(&self) -> Option<&Facts> {
+        self.0.shown.as_ref()
+    }
+
     /// Reads the facts of an intent's JSON in either form. Where they cannot be read, nothing of the request is known.
     pub(crate) fn of_json(json: Value) -> Self {
         if json.get("form").is_some() {

@@ -210,6 +210,7 @@ impl Call {
         let is_open = |cause: Cause| facts.acts.iter().any(|act| act.open.iter().any(|open| is_of(open, cause)));
         let (is_hidden, runs) = (is_open(Cause::Text), is_open(Cause::Execution));
         let unread = is_hidden.then_some(Place::Unread);
+        let trees = facts.acts.iter().flat_map(|act| &act.operands).filter_map(Place::below);
         let is_action = facts.tool().is_none() && facts.formats.is_empty();
         let what =
             if is_action { past.intent.parsed_action.to_string() } else { facts.tool().unwrap_or_default().to_owned() };
@@ -222,7 +223,7 @@ impl Call {
             form: Form { formats: facts.formats, server, is_action, runs },
             what,
             capabilities: capabilities.into_iter().collect(),
-            places: targets.iter().map(Place::of).chain(unread).collect(),
+            places: targets.iter().map(Place::of).chain(trees).chain(unread).collect(),
             risk: past.risk(),
             is_unsure,
             tier: past.record.trust_tier,

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rulekeep::intent::{Target, TargetKind};
+use rulekeep::intent::{Kind, Operand, Target, TargetKind};
 
 use super::{LEAST_CALLS, LEAST_DAYS};
 
@@ -61,6 +61,13 @@ impl Place {
             (TargetKind::Path, None) if !value.contains(NO_WORD) => Self::Word(value),
             _ => Self::Name(value),
         }
+    }
+
+    /// What lies below an operand of which all is read or changed.
+    pub(super) fn below(operand: &Operand) -> Option<Self> {
+        let folder = operand.value.trim_end_matches('/').to_lowercase();
+        (operand.tree && operand.kind == Kind::Path)
+            .then(|| Self::Path(folder.split('/').chain(["*"]).map(str::to_owned).collect()))
     }
 
     fn branches(&self) -> Vec<&str> {

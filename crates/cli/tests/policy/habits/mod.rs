@@ -132,7 +132,8 @@ fn later_weeks_are_covered_and_habit_grants_nothing_grave() {
     let kinds = log::write(&plan, store.path());
     let measure = measure(store.path(), &kinds, 19);
     assert!(measure.rules < 40 && measure.harmless > 300, "{measure:?}");
-    assert!(f64::from(measure.allowed) >= 0.98 * f64::from(measure.harmless), "{measure:?}");
+    // What an agent does once is no habit.
+    assert!(f64::from(measure.habits_allowed) >= 0.99 * f64::from(measure.habits), "{measure:?}");
     assert!(measure.grave > 10 && measure.grave_allowed == 0, "{measure:?}");
     assert!(measure.asked > 10 && measure.kept == measure.asked, "{measure:?}");
     assert_eq!(measure.attacks_allowed, 0, "{measure:?}");
