@@ -196,7 +196,7 @@ fn a_deny_of_commands_binds_every_form_and_an_allow_what_is_written() {
 }
 
 #[test]
-fn a_deny_of_a_command_binds_every_order_of_the_letters_of_an_option() {
+fn a_deny_of_a_command_binds_every_order_of_its_letters() {
     for (written, normal) in [("rm -rf a", "rm -fr a"), ("rm -fr a", "rm -fr a"), ("/bin/rm -fr a", "rm -fr a")] {
         let asked = run(&[(&[written], normal, "file:delete")]);
         for glob in ["rm -rf *", "rm -fr *"] {
