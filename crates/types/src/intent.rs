@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_of_the_first_form_are_one_act_and_stay_as_they_were_written() {
+    fn facts_of_the_first_form_are_one_act_and_stay_as_written() {
         let former = json!({
             "formats": ["tool_call"], "tool": "fetch", "unread": [{ "kind": "amount", "found": "x" }],
             "targets": [

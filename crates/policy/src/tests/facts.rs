@@ -178,7 +178,7 @@ fn run(acts: &[(&[&str], &str, &str)]) -> Intent {
 }
 
 #[test]
-fn a_deny_of_commands_binds_every_form_and_an_allow_what_is_written() {
+fn a_deny_of_commands_binds_every_form_an_allow_the_written() {
     let push: &[&str] = &["git push"];
     for (layers, normal, is_denied, is_allowed) in [
         (push, "git push", true, true),
