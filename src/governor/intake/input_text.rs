@@ -74,7 +74,7 @@ struct Kept {
 
 impl Kept {
     fn bytes(&self) -> usize {
-        let facts = |facts: &Option<Box<[u8]>>| facts.as_ref().map_or(0, |facts| facts.len());
+        let facts = |facts: &Option<Packed>| facts.as_ref().map_or(0, |facts| facts.0.len());
         let bound = self.bound.context.len() + facts(&self.bound.facts) + facts(&self.bound.shown);
         self.text.as_ref().map_or(0, |text| text.len()) + bound
     }
@@ -88,8 +88,8 @@ struct Bound {
     capabilities: Vec<Capability>,
     /// The facts, and the same without secrets if there are any. These and the context keys that the parser writes are
     /// JSON: dropping one text is faster than dropping a tree.
-    facts: Option<Box<[u8]>>,
-    shown: Option<Box<[u8]>>,
+    facts: Option<Packed>,
+    shown: Option<Packed>,
     context: Box<[u8]>,
     /// The mark of these keys and the facts.
     mark: u64,
@@ -104,8 +104,8 @@ impl Bound {
             agent_id: intent.agent_id.clone(),
             risk: intent.risk_level,
             capabilities: intent.required_capabilities.clone(),
-            facts: intent.known.as_deref().map(packed).transpose()?,
-            shown: intent.known.as_ref().and_then(ParsedFacts::masked).map(packed).transpose()?,
+            facts: intent.known.as_deref().map(Packed::of).transpose()?,
+            shown: intent.known.as_ref().and_then(ParsedFacts::masked).map(Packed::of).transpose()?,
             context: context.into(),
             mark,
         })
@@ -131,8 +131,8 @@ impl Bound {
         intent.context.extend(context);
         intent.known = match &self.facts {
             Some(facts) => {
-                let shown = self.shown.as_deref().map(unpacked).transpose()?;
-                Some(ParsedFacts::new(unpacked(facts)?, shown))
+                let shown = self.shown.as_ref().map(Packed::facts).transpose()?;
+                Some(ParsedFacts::new(facts.facts()?, shown))
             }
             None => None,
         };
@@ -140,13 +140,26 @@ impl Bound {
     }
 }
 
-fn packed(facts: &Facts) -> serde_json::Result<Box<[u8]>> {
-    Ok(serde_json::to_vec(facts)?.into())
+/// Facts as JSON. They may contain secrets, so that `Debug` shows their length alone.
+struct Packed(Box<[u8]>);
+
+impl Packed {
+    fn of(facts: &Facts) -> serde_json::Result<Self> {
+        let mut packed = Vec::with_capacity(1024);
+        serde_json::to_writer(&mut packed, facts)?;
+        Ok(Self(packed.into()))
+    }
+
+    fn facts(&self) -> Result<Facts, Error> {
+        serde_json::from_slice(&self.0)
+            .map_err(|error| Error::internal("the facts of a parse cannot be read").caused_by(error))
+    }
 }
 
-fn unpacked(facts: &[u8]) -> Result<Facts, Error> {
-    serde_json::from_slice(facts)
-        .map_err(|error| Error::internal("the facts of a parse cannot be read").caused_by(error))
+impl std::fmt::Debug for Packed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Packed").field(&self.0.len()).finish()
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

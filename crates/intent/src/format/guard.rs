@@ -1,12 +1,15 @@
 //! The agent's own governance: the policies, store and sockets of Rulekeep, and the hook settings of hosts. An agent
 //! that writes there, or issues an operator's orders, changes who may do what: `permission:admin`, CRITICAL.
 
+use std::sync::LazyLock;
+
 use crate::reading::Act;
 use crate::sign::Sign;
+use regex::Regex;
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use super::dangers::items;
-use super::place::{WILD, could_be, resolved};
+use super::place::{WILD, any_of, could_be, resolved};
 
 /// The act of writing to the agent's governance.
 pub(super) fn write(target: &str) -> Act {
@@ -19,7 +22,8 @@ pub(super) fn write(target: &str) -> Act {
 /// Returns whether a path is a file that governs the agent, or the folder of one.
 pub(super) fn governs(path: &str) -> bool {
     let Some(path) = candidate(path) else { return false };
-    items("governing_files").iter().any(|part| holds_part(&path, part)) || is_folder(&path)
+    let may_hold = path.contains(WILD) || FILES.as_ref().is_none_or(|files| files.is_match(&path));
+    may_hold && items("governing_files").iter().any(|part| holds_part(&path, part)) || is_folder(&path)
 }
 
 /// Returns whether a relative path in this folder may govern the agent.
@@ -94,6 +98,7 @@ fn is_start(path: &str, at: usize) -> bool {
     path.get(..at).is_some_and(|before| before.is_empty() || before.ends_with(['/', '@', ':', '~']))
 }
 
+static FILES: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("governing_files"));
 /// Maximum length of a path, in bytes.
 const LONGEST: usize = 4096;
 

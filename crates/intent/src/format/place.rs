@@ -174,7 +174,8 @@ static SECRET_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("secret_p
 static HOOK_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("hook_parts"));
 static BUILD_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("build_parts"));
 
-fn any_of(list: &str) -> Option<Regex> {
+/// An expression for any of the parts in a list.
+pub(super) fn any_of(list: &str) -> Option<Regex> {
     let parts: Vec<String> = items(list).iter().map(|part| regex::escape(part)).collect();
     Regex::new(&parts.join("|")).ok()
 }

@@ -166,15 +166,14 @@ impl Arguments<'_, '_> {
 
     /// Reads what the call's words state together: what a name adds, an opened lock, a weakened control.
     pub(super) fn together(&mut self, call: &Call<'_>) {
-        let names: Vec<String> =
-            call.names.iter().flat_map(|name| name::words(own_part(name).unwrap_or(name))).collect();
-        let mut line = String::new();
-        gather_call(call, &mut line);
-        let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
         if !changes(self.act.operation) && !self.act.is_unknown() {
             return;
         }
-        let has = |list: &str| words.iter().any(|word| tools().value(list, word));
+        let mut line = String::new();
+        if self.noted.opens || self.noted.is_on {
+            gather_call(call, &mut line);
+        }
+        let has = |list: &str| line.split(' ').any(|word| tools().value(list, word));
         if self.noted.opens && (self.noted.bars || has("barriers")) {
             let open = Act::new("unlock", "barrier", Resource::Device, Operation::Admin, 0.7);
             self.reader.reading.push(open.at_risk(RiskLevel::High));
@@ -185,6 +184,8 @@ impl Arguments<'_, '_> {
             let disable = Act::new("disable", "security_control", Resource::Permission, Operation::Admin, 0.7);
             self.reader.reading.push(disable.told_by(line.trim()).marked(Sign::Control));
         }
+        let names: Vec<String> =
+            call.names.iter().flat_map(|name| name::words(own_part(name).unwrap_or(name))).collect();
         self.named_effects(&names, call);
     }
 
@@ -352,6 +353,9 @@ const MOST_WORDS: usize = 512;
 
 /// Returns whether a text has the shape of an account's number: letters of a country and many digits.
 fn is_account(text: &str) -> bool {
+    if !text.starts_with(|c: char| c.is_ascii_alphabetic() || c == ' ') || text.len() > LONGEST_VERB {
+        return false;
+    }
     let compact: Vec<u8> = text.bytes().filter(|byte| *byte != b' ').collect();
     (15..=34).contains(&compact.len())
         && compact.iter().take(2).all(u8::is_ascii_alphabetic)

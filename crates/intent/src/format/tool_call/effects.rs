@@ -162,9 +162,11 @@ impl Arguments<'_, '_> {
             let read = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).named_by(text);
             self.reader.reading.push(read.at_risk(RiskLevel::High));
         }
-        let changes_it = !matches!(self.act.operation, Operation::Read | Operation::Send) && role != Some(Role::Url);
+        if matches!(self.act.operation, Operation::Read | Operation::Send) || role == Some(Role::Url) {
+            return;
+        }
         // A secret's path among arguments of unknown meaning is more likely read.
-        for act in access::written(text).into_iter().filter(|act| changes_it && act.noun != access::SECRET) {
+        for act in access::written(text).into_iter().filter(|act| act.noun != access::SECRET) {
             self.reader.reading.push(act);
         }
     }
