@@ -4,18 +4,17 @@
 //! command is open; its literal words are named operands, so that a restriction still finds them. A word of unknown
 //! value may be anything.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use regex::Regex;
 use rulekeep_types::facts::{self, Cause, Doing, Kind, Kinds, Open, Operand, Role, host_of};
 use rulekeep_types::{Action, Capability, Operation, Resource, RiskLevel};
-use serde::Deserialize;
 
 use crate::programs::Program;
 use crate::reading::add_open;
-use crate::table::Words;
 use crate::target;
 
+use super::covered::{Covering, Plain, rows};
 use super::word::Word;
 use super::{Shell, View, base_name};
 
@@ -39,86 +38,6 @@ pub(super) enum Appended {
     /// Paths at or below these.
     Below(Vec<Word>),
     Unknown,
-}
-
-/// What the plain words of a program are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Plain {
-    Read,
-    Write,
-    Remove,
-    Named,
-    Copy,
-    Move,
-    Text,
-    /// All words are printed, whatever they are.
-    Words,
-    Mode,
-    Script,
-    Host,
-    Url,
-    Recipient,
-    Find,
-    Tar,
-    Dd,
-}
-
-/// A row of the table.
-#[derive(Debug, Default)]
-struct Row {
-    plain: Vec<Plain>,
-    is_tree: bool,
-    /// Whether the program runs code that the working folder configures.
-    runs: bool,
-    /// Whether the program reads the folder in which it runs if it gets no path.
-    is_here: bool,
-    calm: Vec<Box<str>>,
-    values: Vec<Box<str>>,
-    reads: Vec<Box<str>>,
-    writes: Vec<Box<str>>,
-    text: Vec<Box<str>>,
-    tree: Vec<Box<str>>,
-    becomes: Vec<(Box<str>, Role)>,
-}
-
-/// What an option is to its program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Means {
-    Calm,
-    Tree,
-    Becomes(Role),
-    Value,
-    Reads,
-    Writes,
-    Text,
-}
-
-impl Row {
-    fn means(&self, option: &str) -> Option<Means> {
-        let holds = |list: &[Box<str>]| list.iter().any(|known| **known == *option);
-        match () {
-            () if holds(&self.tree) => Some(Means::Tree),
-            () if holds(&self.calm) => Some(Means::Calm),
-            () if holds(&self.values) => Some(Means::Value),
-            () if holds(&self.reads) => Some(Means::Reads),
-            () if holds(&self.writes) => Some(Means::Writes),
-            () if holds(&self.text) => Some(Means::Text),
-            () => self.becomes.iter().find(|(known, _)| **known == *option).map(|(_, role)| Means::Becomes(*role)),
-        }
-    }
-}
-
-/// A command as it is being covered.
-struct Covering<'w> {
-    row: &'w Row,
-    plain: Vec<Word>,
-    unknown: Vec<Word>,
-    is_tree: bool,
-    becomes: Option<Role>,
-    has_text: bool,
-    /// Values of options that are paths, and whether all below them counts.
-    paths: Vec<(Word, Role, bool)>,
 }
 
 impl Shell<'_, '_> {
@@ -592,163 +511,6 @@ impl Shell<'_, '_> {
     }
 }
 
-impl<'w> Covering<'w> {
-    fn of(row: &'w Row, words: &[Word]) -> Self {
-        let mut covering = Self {
-            row,
-            plain: Vec::new(),
-            unknown: Vec::new(),
-            is_tree: false,
-            becomes: None,
-            has_text: false,
-            paths: Vec::new(),
-        };
-        match row.plain.first() {
-            Some(Plain::Find) => covering.find(words),
-            Some(Plain::Tar) => covering.tar(words),
-            _ => covering.usual(words),
-        }
-        covering
-    }
-
-    /// Reads options as most programs do: clusters of letters, long names, joined values, `--`.
-    fn usual(&mut self, words: &[Word]) {
-        let mut words = words.iter();
-        let mut is_over = false;
-        while let Some(word) = words.next() {
-            let text = word.text.as_str();
-            let is_option = !is_over && text.len() > 1 && text.starts_with('-');
-            if !is_option {
-                self.plain.push(word.clone());
-            } else if text == "--" {
-                is_over = true;
-            } else if word.dynamic {
-                self.unknown.push(word.clone());
-            } else if text.starts_with("--") {
-                let (name, length) =
-                    text.split_once('=').map_or((text, None), |(name, _)| (name, Some(name.len() + 1)));
-                let joined = length.map(|length| behind(word, length));
-                let is_joined = joined.is_some();
-                if !self.option(name, joined, &mut words) {
-                    self.unknown(word, is_joined, words.as_slice());
-                }
-            } else if text.bytes().skip(1).all(|byte| byte.is_ascii_digit()) {
-                // `head -20`.
-            } else {
-                self.cluster(word, &mut words);
-            }
-        }
-    }
-
-    /// Keeps an option that the row does not know, and the word that may be its value.
-    fn unknown(&mut self, word: &Word, is_joined: bool, next: &[Word]) {
-        self.unknown.push(word.clone());
-        self.unknown.extend(next.first().filter(|next| !is_joined && !next.text.starts_with('-')).cloned());
-    }
-
-    fn cluster(&mut self, word: &Word, words: &mut std::slice::Iter<'_, Word>) {
-        for (at, letter) in word.text.char_indices().skip(1) {
-            let option = format!("-{letter}");
-            let end = at + letter.len_utf8();
-            let rest = (end < word.text.len()).then(|| behind(word, end));
-            match self.row.means(&option) {
-                Some(Means::Calm) => {}
-                Some(Means::Tree) => self.is_tree = true,
-                Some(Means::Becomes(role)) => {
-                    // `sed -i.bak`: what follows is a suffix.
-                    self.becomes = Some(role);
-                    return;
-                }
-                Some(_) => {
-                    self.option(&option, rest, words);
-                    return;
-                }
-                None => {
-                    self.unknown(word, end < word.text.len(), words.as_slice());
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Reads an option. Returns whether the row knows it.
-    fn option<'a>(&mut self, name: &str, joined: Option<Word>, words: &mut impl Iterator<Item = &'a Word>) -> bool {
-        let Some(means) = self.row.means(name) else { return false };
-        match means {
-            Means::Calm => return joined.is_none() || name == "--color",
-            Means::Tree => self.is_tree = true,
-            Means::Becomes(role) => self.becomes = Some(role),
-            Means::Value | Means::Reads | Means::Writes | Means::Text => {
-                let Some(value) = joined.or_else(|| words.next().cloned()) else { return false };
-                match means {
-                    Means::Reads => self.paths.push((value, Role::Read, false)),
-                    Means::Writes => self.paths.push((value, Role::Write, false)),
-                    Means::Text => self.has_text = true,
-                    _ if value.dynamic => {}
-                    _ => {}
-                }
-            }
-        }
-        true
-    }
-
-    fn find(&mut self, words: &[Word]) {
-        let mut words = words.iter();
-        let mut is_expression = false;
-        while let Some(word) = words.next() {
-            let text = word.text.as_str();
-            if matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir") {
-                // The command is read by itself.
-                words.by_ref().find(|word| matches!(word.text.as_str(), ";" | "+"));
-                continue;
-            }
-            is_expression |= text.starts_with(['-', '(', '!']) && !matches!(text, "-L" | "-H" | "-P");
-            if !is_expression && !text.starts_with('-') {
-                self.plain.push(word.clone());
-            } else if word.dynamic && self.row.means(text).is_none() || !self.option(text, None, &mut words) {
-                self.unknown.push(word.clone());
-            }
-        }
-        if self.plain.is_empty() {
-            self.plain.push(Word { text: ".".to_owned(), ..Word::default() });
-        }
-    }
-
-    /// Only the creation of an archive is complete: what an archive holds is unknown.
-    fn tar(&mut self, words: &[Word]) {
-        let Some((first, rest)) = words.split_first() else { return };
-        let letters = first.text.trim_start_matches('-');
-        let creates = letters.contains('c') && letters.chars().all(|letter| "cfzjJv".contains(letter));
-        let mut rest = rest.iter();
-        if letters.contains('f')
-            && let Some(archive) = rest.next()
-        {
-            self.paths.push((archive.clone(), if creates { Role::Write } else { Role::Read }, false));
-        }
-        if !creates || first.text.starts_with("--") {
-            self.unknown.push(first.clone());
-            // It unpacks into the folder in which it runs.
-            self.paths.push((Word { text: ".".to_owned(), ..Word::default() }, Role::Write, true));
-        }
-        while let Some(word) = rest.next() {
-            match word.text.as_str() {
-                text if !text.starts_with('-') => self.paths.push((word.clone(), Role::Read, true)),
-                "-C" | "--directory" => {
-                    self.unknown.push(word.clone());
-                    if let Some(folder) = rest.next() {
-                        self.paths.push((folder.clone(), Role::Write, true));
-                    }
-                }
-                text if is_list_of_files(text) => {
-                    self.unknown.push(Word { text: "$".to_owned(), dynamic: true, ..Word::default() });
-                    rest.next().filter(|_| text == "-T").into_iter().for_each(|list| self.unknown.push(list.clone()));
-                }
-                _ => self.unknown.push(word.clone()),
-            }
-        }
-    }
-}
-
 /// An option with its letters sorted.
 fn sorted(option: &str) -> String {
     let mut letters: Vec<char> = option.chars().skip(1).collect();
@@ -756,12 +518,8 @@ fn sorted(option: &str) -> String {
     std::iter::once('-').chain(letters).collect()
 }
 
-fn is_list_of_files(option: &str) -> bool {
-    option == "-T" || option.starts_with("--files-from")
-}
-
 /// The rest of a word behind some bytes.
-fn behind(word: &Word, bytes: usize) -> Word {
+pub(super) fn behind(word: &Word, bytes: usize) -> Word {
     Word { text: word.text.get(bytes..).unwrap_or_default().to_owned(), ..word.clone() }
 }
 
@@ -825,88 +583,6 @@ fn is_plain_script(script: &str) -> bool {
         Regex::new(r"^(?:[0-9$,]*[pdq]|[0-9$,]*s(?:/[^/]*/[^/]*/|\|[^|]*\|[^|]*\||#[^#]*#[^#]*#)[gip0-9]*)$").ok()
     });
     PLAIN.as_ref().is_some_and(|plain| plain.is_match(script))
-}
-
-/// The rows by program. A table that does not load leaves every command open.
-fn rows() -> &'static Words<Arc<Row>> {
-    static ROWS: LazyLock<Words<Arc<Row>>> =
-        LazyLock::new(|| read(include_str!("../../data/covered.toml")).unwrap_or_default());
-    &ROWS
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    program: Vec<RowText>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RowText {
-    names: String,
-    operands: String,
-    #[serde(default)]
-    runs: bool,
-    #[serde(default)]
-    here: bool,
-    #[serde(default)]
-    calm: String,
-    #[serde(default)]
-    values: String,
-    #[serde(default)]
-    read: String,
-    #[serde(default)]
-    write: String,
-    #[serde(default)]
-    text: String,
-    #[serde(default)]
-    tree: String,
-    #[serde(default)]
-    becomes: String,
-}
-
-fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
-    let table: Table = toml::from_str(text).map_err(|error| error.to_string())?;
-    let listed = |words: &str| -> Vec<Box<str>> { words.split_whitespace().map(Into::into).collect() };
-    let mut rows = Words::default();
-    for row in table.program {
-        let mut plain = Vec::new();
-        let mut is_tree = false;
-        for word in row.operands.split_whitespace() {
-            if word == "tree" {
-                is_tree = true;
-            } else {
-                plain.push(serde_json::from_value(word.into()).map_err(|error| format!("{word:?}: {error}"))?);
-            }
-        }
-        let becomes = row.becomes.split_whitespace().map(|pair| {
-            let (option, role) =
-                pair.split_once('=').ok_or_else(|| format!("{pair:?} is not of the form option=role"))?;
-            Ok((option.into(), role.parse().map_err(|error| format!("{pair:?}: {error}"))?))
-        });
-        let becomes = becomes.collect::<Result<_, String>>()?;
-        let (calm, values, reads) = (listed(&row.calm), listed(&row.values), listed(&row.read));
-        let (writes, text, tree) = (listed(&row.write), listed(&row.text), listed(&row.tree));
-        let known = Arc::new(Row {
-            plain,
-            is_tree,
-            runs: row.runs,
-            is_here: row.here,
-            calm,
-            values,
-            reads,
-            writes,
-            text,
-            tree,
-            becomes,
-        });
-        for name in row.names.split(',').map(str::trim) {
-            if rows.insert(name.to_owned(), Arc::clone(&known)).is_some() {
-                return Err(format!("{name} has two rows"));
-            }
-        }
-    }
-    Ok(rows)
 }
 
 /// Folders of the system's programs.
@@ -1023,11 +699,5 @@ mod tests {
             ["sudo /usr/bin/git -C /srv push -fu origin", "/usr/bin/git -C /srv push -fu origin"]
         );
         assert_eq!(step.command.as_deref(), Some("git push -fu origin"));
-    }
-
-    #[test]
-    fn the_table_loads_and_stays_short() {
-        let rows = read(include_str!("../../data/covered.toml")).unwrap();
-        assert!((1..=60).contains(&rows.len()), "{} programs", rows.len());
     }
 }

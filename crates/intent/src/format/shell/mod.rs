@@ -13,6 +13,7 @@ mod code;
 mod command;
 mod control;
 mod cover;
+mod covered;
 mod danger;
 mod feed;
 mod files;
