@@ -285,7 +285,7 @@ impl Facts {
             self.note_target_as(TargetKind::Path, role, text);
             return false;
         }
-        let target = Target::new(TargetKind::Path, role, target::literal(text), text);
+        let target = Target::new(TargetKind::Path, role, target::path(text), text);
         if self.fresh.operands.len() < MOST_OPERANDS {
             self.fresh.operands.extend(operands_of(TargetKind::Path, role, &target.value, text));
         }

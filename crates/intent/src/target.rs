@@ -51,11 +51,6 @@ pub(super) fn is_literal(text: &str) -> bool {
     !text.is_empty() && !is_variable && !is_marked && !is_encoded(text)
 }
 
-/// The normalized form of a path that means itself.
-pub(super) fn literal(text: &str) -> String {
-    path(text)
-}
-
 /// `Ann <Ann@Example.COM>` becomes `Ann@example.com`.
 fn address(text: &str) -> String {
     let inner = text.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or(text, |(inner, _)| inner);
@@ -96,7 +91,7 @@ pub(super) fn file_path(text: &str) -> Option<&str> {
 }
 
 /// Resolves `//`, `/./` and `..` as far as possible, and other names of the root folder.
-fn path(text: &str) -> String {
+pub(super) fn path(text: &str) -> String {
     let text = text.trim().replace('\\', "/");
     let path = without_dots(&text);
     let inner = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/'));

@@ -157,8 +157,8 @@ impl<'r> Verdict<'r> {
         add("inputFormat", reading.format.as_str().into());
         // A caller's own value is not used.
         context.remove(FACTS_KEY);
-        let known = facts(&self, reading, request);
-        let shown = shown(&known, redaction);
+        let mut known = facts(&self, reading, request);
+        let shown = shown(&mut known, redaction);
         let intent = Intent::from(IntentParts {
             id: Some(request.id),
             agent_id: request.agent_id.clone(),
@@ -262,32 +262,30 @@ impl Room {
 }
 
 /// The facts as they may be stored and shown; `None` if nothing in them is secret.
-fn shown(facts: &Facts, redaction: &Redaction) -> Option<Facts> {
-    let has_secret = |act: &facts::Act| {
-        let operands = act.operands.iter().flat_map(|operand| std::iter::once(&operand.value).chain(&operand.original));
-        let texts = operands.chain(act.open.iter().map(|open| &open.found)).chain(&act.commands);
-        let texts = texts.chain(&act.command).chain(&act.server).chain(&act.tool);
-        let mut texts = texts.chain(act.amounts.iter().filter_map(|amount| amount.currency.as_ref()));
-        texts.any(|text| redaction.concealed(text).is_some())
-    };
-    if !facts.acts.iter().any(has_secret) {
+fn shown(facts: &mut Facts, redaction: &Redaction) -> Option<Facts> {
+    let texts = facts.acts.iter_mut().flat_map(texts_of).enumerate();
+    let masked: Vec<_> = texts.filter_map(|(place, text)| Some((place, redaction.concealed(text)?))).collect();
+    if masked.is_empty() {
         return None;
     }
     let mut shown = facts.clone();
-    for act in &mut shown.acts {
-        let operands = act
-            .operands
-            .iter_mut()
-            .flat_map(|operand| std::iter::once(&mut operand.value).chain(&mut operand.original));
-        let texts = operands.chain(act.open.iter_mut().map(|open| &mut open.found)).chain(&mut act.commands);
-        let texts = texts.chain(&mut act.command).chain(&mut act.server).chain(&mut act.tool);
-        for text in texts.chain(act.amounts.iter_mut().filter_map(|amount| amount.currency.as_mut())) {
-            if let Some(masked) = redaction.concealed(text) {
-                *text = masked;
-            }
+    let mut masked = masked.into_iter().peekable();
+    for (place, text) in shown.acts.iter_mut().flat_map(texts_of).enumerate() {
+        if let Some((_, hidden)) = masked.next_if(|(next, _)| *next == place) {
+            *text = hidden;
         }
     }
     Some(shown)
+}
+
+/// All texts of an act that come from the request.
+fn texts_of(act: &mut facts::Act) -> impl Iterator<Item = &mut String> {
+    let operands = act.operands.iter_mut();
+    let operands = operands.flat_map(|operand| std::iter::once(&mut operand.value).chain(&mut operand.original));
+    let open = act.open.iter_mut().map(|open| &mut open.found);
+    let currencies = act.amounts.iter_mut().filter_map(|amount| amount.currency.as_mut());
+    let commands = act.commands.iter_mut().chain(&mut act.command);
+    operands.chain(open).chain(commands).chain(&mut act.server).chain(&mut act.tool).chain(currencies)
 }
 
 /// The confidence below which an act's other meanings count.

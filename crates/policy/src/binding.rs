@@ -24,12 +24,12 @@ closed_words! {
     }
 }
 
-/// What a rule does with what it matches.
+/// The direction of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// It takes something away, and binds whatever may be inside.
+    /// The rule takes something away, and binds whatever may be inside.
     Restricts,
-    /// It gives something, and covers only what is inside for certain.
+    /// The rule gives something, and covers only what is inside for certain.
     Grants(Runs),
 }
 
@@ -39,7 +39,7 @@ impl Way {
         if self == Self::Grants(Runs::Any) { Binding::Runs } else { Binding::Outside }
     }
 
-    /// Returns whether it gives something.
+    /// Returns whether the rule gives something.
     pub(super) const fn grants(self) -> bool {
         matches!(self, Self::Grants(_))
     }
@@ -62,7 +62,7 @@ impl Globs {
     }
 }
 
-/// What a clause names: a regular expression without case, and the globs that it was made of.
+/// The things that a clause names: a regular expression without case, and the globs that it was made of.
 #[derive(Clone, Copy)]
 pub(super) struct Named<'c> {
     pub(super) pattern: &'c Pattern,
@@ -200,7 +200,7 @@ impl Named<'_> {
     }
 }
 
-/// How an act relates to a clause over the operands of some kinds.
+/// The relation of an act to a clause over the operands of some kinds.
 pub(super) fn of_operands(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts, way: Way) -> Binding {
     let kinds = fact.kinds();
     let base = facts.base.as_deref();
@@ -230,7 +230,7 @@ pub(super) fn all_inside(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts)
     operands.all(|operand| named.covers(operand, facts.base.as_deref()))
 }
 
-/// How an act that is open in some kinds relates to any clause over them.
+/// The relation of an act to any clause over some kinds, by its open parts alone.
 pub(super) fn openness(act: &Act, kinds: Kinds) -> Binding {
     let causes = act.open.iter().filter(|open| open.kinds.meets(kinds)).map(|open| open.cause);
     causes

@@ -46,7 +46,7 @@ pub struct RuleTrace {
     /// The first clause that did not hold, by its name in the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// How the operands and open parts of the request relate to the rule's clauses; at most 32.
+    /// The relations of operands and open parts of the request to the rule's clauses; at most 32.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bindings: Vec<OperandTrace>,
     /// The result in words.
@@ -64,7 +64,7 @@ pub struct OperandTrace {
     pub clause: String,
     /// The operand, or the part that could not be read, without secrets.
     pub operand: String,
-    /// Whether it is inside what the clause names.
+    /// The relation of the operand or part to what the clause names.
     pub binding: Binding,
 }
 

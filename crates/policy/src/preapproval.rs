@@ -41,8 +41,9 @@ pub struct PreApprovalTerms {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schema(max_items = 100))]
     pub actions: Vec<Action>,
-    /// What may be acted on, up to 100: exact values, or prefixes followed by `*`. Everything that a request reads,
-    /// writes, removes or sends to must be inside, and known. If empty, only requests without a target are covered.
+    /// The targets that may be acted on, up to 100: exact values, or prefixes followed by `*`. Everything that a
+    /// request reads, writes, removes or sends to must be inside, and known. If empty, only requests without a target
+    /// are covered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schema(max_items = 100))]
     pub targets: Vec<String>,

@@ -141,9 +141,9 @@ pub(super) const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 closed_words! {
     /// Whether a rule that allows covers acts that run code whose effects no text shows.
     pub enum Runs("runs") {
-        /// It covers none of them.
+        /// The rule covers none of them.
         None = "none",
-        /// It covers them if all that their text names is inside.
+        /// The rule covers them if all that their text names is inside.
         Any = "any",
     }
 }
@@ -259,12 +259,12 @@ impl Match {
             .or_else(|| self.acts(request, capability, self.way()).err())
     }
 
-    /// What the rule does with what it matches.
+    /// The direction of the rule.
     pub(super) fn way(&self) -> Way {
         if self.allows { Way::Grants(self.runs) } else { Way::Restricts }
     }
 
-    /// How the acts of a request relate to the clauses about acts, which must hold of the same act: for a restriction
+    /// Relates the acts of a request to the clauses about acts, which must hold of the same act: for a restriction
     /// of one act, for a grant of all acts that need the capability. `Err` is a clause that does not hold.
     pub(super) fn acts(
         &self,
@@ -329,7 +329,7 @@ impl Match {
         (!self.context.iter().any(speaks)).then_some(first)
     }
 
-    /// How one act relates to the clauses about acts.
+    /// Relates one act to the clauses about acts.
     fn act(&self, act: &Act, facts: &Facts, way: Way, speaks: &impl Fn(&Doing) -> bool) -> Result<Binding, Clause<'_>> {
         let is_unread = || binding::openness(act, Kinds::of(&[Kind::Command])) == Binding::Maybe;
         let mut weakest = Binding::Inside;

@@ -50,7 +50,7 @@ pub struct PolicyVerdict {
     /// Conditions that failed without affecting the verdict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ConditionFailure>,
-    /// How the request could be written, if it is denied only for a part that could not be read.
+    /// A way to write the request, if it is denied only for a part that could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewrite: Option<Rewrite>,
 }

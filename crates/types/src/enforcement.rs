@@ -42,14 +42,14 @@ impl DenialClass {
     }
 }
 
-/// How a request could be written so that it can be read.
+/// A way to write a request that could not be read whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Rewrite {
     /// The beginning of the part that could not be read.
     pub part: String,
-    /// What to write instead.
+    /// The advice, as a clause: "name each file instead of a pattern".
     pub how: String,
 }
 
@@ -116,7 +116,7 @@ crate::parts::outward! {
         /// Whether the same request may be allowed later without a policy change; present on a DENY.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub retryable: Option<bool>,
-        /// How the request could be written; present on a DENY for a part that could not be read.
+        /// A way to write the request; present on a DENY for a part that could not be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub rewrite: Option<Rewrite>,
         /// The source of grants, apart from the public fields.

@@ -172,7 +172,7 @@ pub(crate) fn verb_act(verb: &str, on: &Act, lexicon: &Lexicon) -> Option<Act> {
     (lexicon.is_verb(first) && !lexicon.is_noun(first)).then(|| name::verb_act(&words, on, lexicon)).flatten()
 }
 
-/// What acting on a path does beyond the operation itself, judged by the whole path.
+/// The effects of acting on a path beyond the operation itself, judged by the whole path.
 pub(crate) fn effects_of(operand: &Operand) -> Vec<Act> {
     match operand.role {
         OperandRole::Write => access::written(&operand.value),

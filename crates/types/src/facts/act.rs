@@ -86,13 +86,13 @@ pub struct Act {
     /// The command as written, and again behind each of its wrappers, the outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// What the act does, the most severe first; empty if it only accompanies another act.
+    /// The effects, the most severe first; empty if the act only accompanies another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub does: Vec<Doing>,
     /// The parts that could not be read, each with the kinds of operands that it may name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<Open>,
-    /// What the act reads, writes, removes, sends to, runs or pays.
+    /// Everything that the act reads, writes, removes, sends to, runs or pays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operands: Vec<Operand>,
     /// The server of the called tool.
@@ -117,7 +117,7 @@ pub struct Doing {
     pub risk: RiskLevel,
 }
 
-/// What an act reads, writes, removes, sends to, runs or pays.
+/// Something that an act reads, writes, removes, sends to, runs or pays.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -133,7 +133,7 @@ pub struct Operand {
     pub pattern: bool,
     /// The part it plays in the act.
     pub role: Role,
-    /// Whether it stands for itself and everything below it.
+    /// Whether the operand stands for itself and everything below it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub tree: bool,
     /// The normalized form: an absolute path if the working folder is known, a bare host in lower case.

@@ -63,7 +63,7 @@ impl Place {
         }
     }
 
-    /// What lies below an operand of which all is read or changed.
+    /// The place of everything below an operand, if it is a tree.
     pub(super) fn below(operand: &Operand) -> Option<Self> {
         let folder = operand.value.trim_end_matches('/').to_lowercase();
         (operand.tree && operand.kind == Kind::Path)

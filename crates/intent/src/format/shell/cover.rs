@@ -189,7 +189,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// What another program appends to a command whose last operands are of a kind.
+    /// Records the words that another program appends to a command whose last operands are of a kind.
     fn appended_to(&mut self, last: Option<(Plain, bool, Option<Role>)>) {
         let Some(appended) = self.appended.take() else { return };
         let takes_none = matches!(last, Some((Plain::Text | Plain::Mode, ..)));

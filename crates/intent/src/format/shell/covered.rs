@@ -11,7 +11,7 @@ use crate::table::Words;
 use super::cover::behind;
 use super::word::Word;
 
-/// What the plain words of a program are.
+/// The meaning of a plain word of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Plain {
@@ -52,7 +52,7 @@ pub(super) struct Row {
     becomes: Vec<(Box<str>, Role)>,
 }
 
-/// What an option is to its program.
+/// The meaning of an option to its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Means {
     Calm,
@@ -183,7 +183,6 @@ impl<'w> Covering<'w> {
                     Means::Reads => self.paths.push((value, Role::Read, false)),
                     Means::Writes => self.paths.push((value, Role::Write, false)),
                     Means::Text => self.has_text = true,
-                    _ if value.dynamic => {}
                     _ => {}
                 }
             }

@@ -93,9 +93,9 @@ struct Shell<'l, 'r> {
     folders: Folders,
     /// Commands follow each other only if the one before succeeds.
     only_goes_on: bool,
-    /// What the command in front of the pipe prints.
+    /// The paths that the command in front of the pipe prints.
     fed_by: Option<Appended>,
-    /// What a wrapper appends to the command that it runs.
+    /// The words that a wrapper appends to the command that it runs.
     appended: Option<Appended>,
     /// The places of the `find` around a command.
     roots: Option<Vec<Word>>,

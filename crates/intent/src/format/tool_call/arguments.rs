@@ -29,7 +29,7 @@ pub(super) enum Switched {
     Tool,
 }
 
-/// What single values say that counts together with the rest of the call.
+/// Notes on single values that count together with the rest of the call.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent notes, each set by any value")]
 pub(super) struct Noted {

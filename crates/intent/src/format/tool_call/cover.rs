@@ -267,7 +267,7 @@ impl Cover<'_> {
         }
     }
 
-    /// What the act does to something that no argument names.
+    /// Leaves the act open in a kind of operand that it needs and no argument names.
     fn needs(&mut self) {
         let Some(step) = self.reading.current_step() else { return };
         let has = |kinds: &[Kind]| step.operands.iter().any(|operand| kinds.contains(&operand.kind));

@@ -5,6 +5,7 @@ use crate::language::{Kind, Token, classify, tokenise};
 use crate::reading::Act;
 use crate::risk;
 use crate::sign::Sign;
+use crate::target;
 use rulekeep_types::{
     MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind, json_depth,
 };
@@ -14,7 +15,6 @@ use super::super::tools::{Key, Role, key_words, tools};
 use super::super::{access, driver, embedded, name, place};
 use super::arguments::{Arguments, LONGEST_PLACE, LONGEST_VERB, Switched};
 use super::json::{Field, Json, values};
-use super::row::local_path;
 use super::shape::Call;
 
 impl Arguments<'_, '_> {
@@ -272,7 +272,7 @@ impl Arguments<'_, '_> {
 
     /// Reads `file://` in place of a web page: a file on the host itself.
     pub(super) fn local_file(&mut self, url: &str) -> bool {
-        let Some(path) = local_path(url) else { return false };
+        let Some(path) = target::file_path(url.trim_start()) else { return false };
         let level = if place::is_system(path) { RiskLevel::High } else { RiskLevel::Medium };
         let read = Act::new("read", "file", Resource::File, Operation::Read, 0.8).named_by(url).at_risk(level);
         self.reader.reading.push(read);

@@ -1,6 +1,7 @@
 //! Arguments whose role the row of a host's tool gives.
 
 use crate::sign::Sign;
+use crate::target;
 use rulekeep_types::{Operation, Resource, TargetRole, UnreadKind};
 
 use super::super::hosts::{Through, Use};
@@ -48,11 +49,11 @@ impl Arguments<'_, '_> {
         if text.len() > LONGEST_PLACE {
             return self.reader.reading.facts.note_unread(UnreadKind::Argument, text);
         }
-        let path = local_path(text).unwrap_or(text);
+        let path = target::file_path(text.trim_start()).unwrap_or(text);
         // A tool that both shows and edits files says which by its verb, one that opens files by a mode.
         let reads = self.looks || role == Use::Read && self.act.operation != Operation::Write;
-        let target = if reads { TargetRole::Read } else { TargetRole::Write };
-        let is_literal = self.reader.reading.facts.note_literal_path(target, path);
+        let part = if reads { TargetRole::Read } else { TargetRole::Write };
+        let is_literal = self.reader.reading.facts.note_literal_path(part, path);
         if place::is_secret(path) {
             self.sign(Sign::Secret, path);
         }
@@ -111,12 +112,6 @@ impl Arguments<'_, '_> {
     }
 }
 
-/// The path in a `file://` address.
-pub(super) fn local_path(address: &str) -> Option<&str> {
-    let (scheme, path) = address.trim_start().split_at_checked(FILE_SCHEME.len())?;
-    scheme.eq_ignore_ascii_case(FILE_SCHEME).then(|| path.strip_prefix("localhost").unwrap_or(path))
-}
-
 /// Returns whether a text starts like a piece of program code and its first line ends like one.
 fn is_listing(text: &str) -> bool {
     let first = text.trim_start().lines().next().unwrap_or("").trim_end();
@@ -144,7 +139,5 @@ const CODE_STARTS: &[&str] = &[
     "module ",
     "async ",
 ];
-/// The start of a local file's address.
-const FILE_SCHEME: &str = "file://";
 /// Maximum number of addresses recorded from a query.
 const MOST_ADDRESSES: usize = 8;
