@@ -3,7 +3,7 @@
 use rulekeep_types::parts::ActEvidenceParts;
 use rulekeep_types::parts::FactorEvidenceParts;
 use rulekeep_types::parts::WordEvidenceParts;
-use rulekeep_types::{ActEvidence, Capability, FactorEvidence, WordEvidence};
+use rulekeep_types::{ActEvidence, FactorEvidence, WordEvidence};
 
 use super::reading::{Act, Facts};
 use super::sign::Sign;
@@ -12,8 +12,7 @@ use super::{confidence, risk};
 /// Builds the evidence of one act within its request.
 pub(super) fn of(act: &Act, facts: &Facts) -> ActEvidence {
     let assessment = risk::assess(act, facts);
-    let capability =
-        if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
+    let capability = act.capability();
     let mut risk_factors = vec![FactorEvidence::from(FactorEvidenceParts {
         factor: risk::cell_text(act.operation, act.resource),
         found: None,

@@ -153,3 +153,20 @@ fn code_in_an_order_to_another_agent_is_material() {
     assert!(order("rm -rf /srv/data").risk_level >= RiskLevel::High);
     assert!(order("Delete all customer records").risk_level >= RiskLevel::High);
 }
+
+#[test]
+fn the_257th_operand_leaves_the_act_open() {
+    let paths: Vec<String> = (0..257).map(|path| format!("/tmp/{path}")).collect();
+    let call = serde_json::json!({ "tool": "delete_files", "arguments": { "paths": paths } }).to_string();
+    let parser = crate::Parser::new().unwrap();
+    let facts = parser.parse_text(&"a".parse().unwrap(), &call, &serde_json::Map::new()).unwrap().intent.facts();
+    assert!(facts.acts.iter().all(|act| !act.is_complete(rulekeep_types::facts::Kind::Path)));
+}
+
+#[test]
+fn a_tool_of_a_server_is_no_tool_of_a_host() {
+    assert!(crate::format::known_tool("AskUserQuestion", None).is_some());
+    assert!(crate::format::known_tool("AskUserQuestion", Some("evil")).is_none());
+    assert!(crate::format::known_tool("user", Some("ask")).is_none());
+    assert!(crate::format::known_tool("question", Some("")).is_some());
+}

@@ -40,10 +40,9 @@ impl Place {
     /// Makes a path absolute. Returns whether that changed it.
     fn makes_absolute(&self, operand: &mut Operand) -> bool {
         let value = operand.value.as_str();
-        let is_absolute = value.starts_with(['/', '~']) || value.get(1..2) == Some(":");
         let whole = match (value.strip_prefix('~'), &self.home, &self.base) {
             (Some(rest), Some(home), _) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
-            (_, _, Some(base)) if !is_absolute => format!("{base}/{value}"),
+            (_, _, Some(base)) if !target::is_absolute(value) => format!("{base}/{value}"),
             _ => return false,
         };
         let whole = target::resolved_path(&whole);

@@ -182,6 +182,11 @@ impl Act {
         self
     }
 
+    /// The capability that the act needs.
+    pub(crate) fn capability(&self) -> Capability {
+        if self.is_unknown() { Capability::unknown() } else { Capability::new(self.resource, self.operation) }
+    }
+
     /// Makes the act part of a step.
     pub(crate) fn of_step(mut self, place: usize) -> Self {
         self.steps = Steps::of(place);
@@ -209,9 +214,6 @@ impl Act {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub signs: Signs,
-    /// The first tool called and its server, as sent.
-    pub tool: Option<String>,
-    pub server: Option<String>,
     /// The formats of embedded parts that another reader has read.
     pub inner_formats: Vec<Format>,
     /// Every amount of money that the text names.
@@ -269,8 +271,8 @@ impl Facts {
         let value = target::plain(kind, text);
         if target::is_open(kind, &value) {
             self.note_unread(UnreadKind::Target, text);
-        } else if self.fresh.operands.len() < MOST_OPERANDS {
-            self.fresh.operands.extend(operands_of(kind, role, &value, text));
+        } else {
+            operands_of(kind, role, &value, text).for_each(|operand| add_operand(&mut self.fresh, operand));
         }
         if !self.targets.iter().any(|known| known.kind == kind && known.role == role && known.value == value) {
             self.targets.push(Target::new(kind, role, value, text));
@@ -286,8 +288,8 @@ impl Facts {
             return false;
         }
         let target = Target::new(TargetKind::Path, role, target::path(text), text);
-        if self.fresh.operands.len() < MOST_OPERANDS {
-            self.fresh.operands.extend(operands_of(TargetKind::Path, role, &target.value, text));
+        for operand in operands_of(TargetKind::Path, role, &target.value, text) {
+            add_operand(&mut self.fresh, operand);
         }
         let is_same = |known: &Target| (known.kind, known.role, &known.value) == (target.kind, role, &target.value);
         if !self.targets.iter().any(is_same) {
@@ -367,8 +369,6 @@ impl Facts {
     fn absorb(&mut self, mut other: Self) {
         let fresh = std::mem::take(&mut self.fresh);
         self.signs = self.signs.with(other.signs);
-        self.tool = self.tool.take().or(other.tool);
-        self.server = self.server.take().or(other.server);
         for format in other.inner_formats {
             self.note_format(format);
         }
@@ -406,8 +406,7 @@ impl Facts {
     pub(crate) fn quoted_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let targets =
             self.targets.iter_mut().flat_map(|target| std::iter::once(&mut target.value).chain(&mut target.original));
-        let names = self.tool.iter_mut().chain(&mut self.server);
-        targets.chain(self.unread.iter_mut().map(|unread| &mut unread.found)).chain(names)
+        targets.chain(self.unread.iter_mut().map(|unread| &mut unread.found))
     }
 
     fn note_format(&mut self, format: Format) {
@@ -470,7 +469,7 @@ impl Reading {
         self.steps.get_mut(self.step?)
     }
 
-    /// Adds a step. Steps beyond the maximum are joined into the last one, which then is open.
+    /// Adds a step. Beyond the maximum the last step is left open in its place.
     pub(crate) fn add_step(&mut self, step: facts::Act) -> usize {
         if self.steps.len() < MOST_ACTS {
             self.steps.push(step);
@@ -482,7 +481,7 @@ impl Reading {
         MOST_ACTS - 1
     }
 
-    /// Moves what was found since into the step that is being read.
+    /// Moves the operands, amounts and open parts found so far into the current step.
     pub(crate) fn flush(&mut self) {
         if self.format == Format::Shell {
             // The words of a command say more than what was noted of its targets.
@@ -492,13 +491,11 @@ impl Reading {
         let Some(step) = self.step.and_then(|place| self.steps.get_mut(place)) else { return };
         let facts::Act { amounts, open, operands, .. } = std::mem::take(&mut self.facts.fresh);
         step.amounts.extend(amounts);
-        step.operands.extend(operands);
-        for one in open {
-            add_open(step, one);
-        }
+        operands.into_iter().for_each(|operand| add_operand(step, operand));
+        open.into_iter().for_each(|open| add_open(step, open));
     }
 
-    /// Gives the acts and finds that belong to no step one of their own.
+    /// Adds a step for the acts and operands that belong to none.
     pub(crate) fn seal(&mut self) {
         self.flush();
         let fresh = &self.facts.fresh;
@@ -638,6 +635,18 @@ impl Reading {
         }
         self.facts.note_format(other.format);
         self.facts.absorb(other.facts);
+    }
+}
+
+/// Adds an operand to a step, within the maximum, beyond which the step is open.
+pub(crate) fn add_operand(step: &mut facts::Act, operand: Operand) {
+    if step.operands.contains(&operand) {
+        return;
+    }
+    if step.operands.len() < MOST_OPERANDS {
+        step.operands.push(operand);
+    } else {
+        add_open(step, Open::new(Cause::Text, Kinds::ALL, TOO_MANY.to_owned()));
     }
 }
 

@@ -83,6 +83,11 @@ pub(super) fn resolved_path(text: &str) -> String {
     }
 }
 
+/// Returns whether a resolved path starts from a root: that of the system, a home, or a drive.
+pub(super) fn is_absolute(path: &str) -> bool {
+    path.starts_with(['/', '~']) || path.get(1..2) == Some(":")
+}
+
 /// The path of a `file:` address.
 pub(super) fn file_path(text: &str) -> Option<&str> {
     let scheme = text.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://"))?;

@@ -59,8 +59,7 @@ impl<'r> Verdict<'r> {
         let primary = ranked.first().map_or(&*UNKNOWN, |&(_, act)| act);
         let mut capabilities: Vec<Capability> = Vec::with_capacity(ranked.len());
         for &(_, act) in &ranked {
-            let capability =
-                if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
+            let capability = act.capability();
             if !capabilities.contains(&capability) {
                 capabilities.push(capability);
             }
@@ -173,21 +172,19 @@ impl<'r> Verdict<'r> {
     }
 }
 
-/// The facts of a reading, within their limits. The second are those that may be stored: without secrets, if there are
-/// any.
+/// The facts of a reading, within their limits.
 fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -> Facts {
     let found = &reading.facts;
     let inner = found.inner_formats.iter().filter(|inner| **inner != reading.format);
     let mut room =
         Room { bytes: MAX_FACTS_BYTES.saturating_sub(ROOM_FOR_OTHERS), operands: MOST_OPERANDS, open: MOST_OPEN };
+    let doings: Vec<_> = verdict.ranked.iter().map(|(level, act, _)| (act.steps, doing(act, *level))).collect();
     let mut acts = Vec::with_capacity(reading.steps.len().max(1));
     for (number, step) in reading.steps.iter().enumerate() {
         let mut act = step.clone();
-        let belongs = |act: &Act| act.steps.is_empty() || act.steps.has(number);
-        let doings = verdict.ranked.iter().filter(|(_, act, _)| belongs(act)).map(|(level, act, _)| doing(act, *level));
-        for doing in doings {
-            if !act.does.contains(&doing) {
-                act.does.push(doing);
+        for (_, doing) in doings.iter().filter(|(steps, _)| steps.is_empty() || steps.has(number)) {
+            if !act.does.contains(doing) {
+                act.does.push(doing.clone());
             }
         }
         if act.does.is_empty() && act.operands.is_empty() && act.open.is_empty() && act.commands.is_empty() {
@@ -197,9 +194,8 @@ fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -
         acts.push(act);
     }
     if acts.is_empty() {
-        let does = verdict.ranked.iter().map(|(level, act, _)| doing(act, *level)).collect();
         let mut act = facts::Act::new();
-        act.does = does;
+        act.does = doings.into_iter().map(|(_, doing)| doing).collect();
         acts.push(act);
     }
     Facts::from(FactsParts {
@@ -214,10 +210,8 @@ fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -
 }
 
 fn doing(act: &Act, level: RiskLevel) -> Doing {
-    let capability =
-        if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
     let action = if act.is_unknown() { Action::unknown() } else { confidence::action_name(act) };
-    Doing::new(action, capability, level)
+    Doing::new(action, act.capability(), level)
 }
 
 /// The room that is left for the facts of further acts.

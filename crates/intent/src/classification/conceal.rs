@@ -52,8 +52,7 @@ impl Redaction {
         if self.is_whole && self.secrets.is_empty() {
             return None;
         }
-        let known = masked(text, &self.secrets);
-        conceal_text(known.as_deref().unwrap_or(text)).or(known)
+        self.concealed(text)
     }
 }
 

@@ -56,8 +56,8 @@ pub(super) fn read(path: &str) -> Option<Act> {
 }
 
 /// Reads a patch: each file that a header names is a target, with the effects of writing or removing it. Returns
-/// whether a header names a file.
-pub(super) fn patch(text: &str, reading: &mut Reading) -> bool {
+/// the files.
+pub(super) fn patch<'p>(text: &'p str, reading: &mut Reading) -> Vec<patch::Change<'p>> {
     let changes = patch::changes(text);
     for change in &changes {
         reading.facts.note_literal_path(TargetRole::Write, change.path);
@@ -75,7 +75,7 @@ pub(super) fn patch(text: &str, reading: &mut Reading) -> bool {
             reading.push(delete.told_by(change.path));
         }
     }
-    !changes.is_empty()
+    changes
 }
 
 #[cfg(test)]

@@ -78,8 +78,18 @@ impl Known {
 #[derive(Debug, Default)]
 struct Rows {
     rows: Vec<Known>,
-    /// A row's place, and whether the name is a single word: such a name is known only if it stands alone.
-    names: Table<(usize, bool)>,
+    names: Table<Entry>,
+}
+
+/// A name in the table.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// The place of its row.
+    place: usize,
+    /// The name is a single word, and so is known only if it stands alone.
+    is_word: bool,
+    /// The name is that of a server and its tool.
+    has_server: bool,
 }
 
 /// Returns the tool with this name, in any spelling. A tool of a server is never a host's own tool, except for the
@@ -87,11 +97,12 @@ struct Rows {
 pub(crate) fn known(name: &str, server: Option<&str>) -> Option<&'static Known> {
     let find = |name: &str| {
         let mut buffer = [0_u8; LONGEST_KEY];
-        let (place, is_word) = squeezed(name, &mut buffer).and_then(|name| ROWS.names.get(name)).copied()?;
-        ROWS.rows.get(place).map(|known| (known, is_word))
+        let entry = squeezed(name, &mut buffer).and_then(|name| ROWS.names.get(name))?;
+        ROWS.rows.get(entry.place).map(|known| (known, *entry))
     };
+    let server = server.filter(|server| !server.is_empty());
     if let Some(server) = server
-        && let Some((known, _)) = find(&format!("{server}__{name}"))
+        && let Some((known, _)) = find(&format!("{server}__{name}")).filter(|(_, entry)| entry.has_server)
     {
         return Some(known);
     }
@@ -101,9 +112,9 @@ pub(crate) fn known(name: &str, server: Option<&str>) -> Option<&'static Known> 
     // "users.read" is not "read"; "functions.read" and "x.bash" are "read" and "bash".
     let own = own_part(name)?;
     let is_bare = name.len() > own.len() && BARE_SERVERS.iter().any(|server| name.starts_with(server));
-    let is_meant = |(known, is_word): &(&Known, bool)| {
+    let is_meant = |(known, entry): &(&Known, Entry)| {
         let is_told = known.through.is_some_and(|through| through != Through::Request);
-        is_bare || !known.is_host && (!is_word || is_told)
+        is_bare || !known.is_host && (!entry.is_word || is_told)
     };
     find(own).filter(is_meant).map(|(known, _)| known)
 }
@@ -120,7 +131,8 @@ impl Rows {
             rows.rows.push(row.known()?);
             for name in row.names.split_whitespace() {
                 let is_word = name.bytes().all(|byte| byte.is_ascii_lowercase());
-                if rows.names.insert(squeeze(name).into(), (place, is_word)).is_some() {
+                let entry = Entry { place, is_word, has_server: name.contains("__") };
+                if rows.names.insert(squeeze(name).into(), entry).is_some() {
                     return Err(format!("two rows name {name:?}"));
                 }
             }

@@ -57,7 +57,7 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Readi
         // "{"prompt": ...}" is not a call: its value is the request.
         let looks = |act: &Act| act.operation == Operation::Read;
         if reading.acts.iter().all(|act| act.resource == Resource::Unknown && !looks(act)) {
-            let is_named = reading.facts.tool.is_some();
+            let is_named = reading.steps.iter().any(|step| step.tool.is_some());
             for request in prose::requests(trimmed) {
                 // For an unknown tool, no argument determines what it does.
                 let unknown = if is_named { reading.acts.clone() } else { Vec::new() };

@@ -80,7 +80,7 @@ fn kinds_of(act: &Act) -> Kinds {
     }
 }
 
-/// The hosts that are written without a scheme and that the words' marks part, each with the places of its tokens.
+/// Hosts without a scheme, which the tokenizer splits at dots, each with the range of its tokens.
 fn hosts_of(tokens: &[Token<'_>]) -> Vec<(usize, usize, String)> {
     let mut hosts = Vec::new();
     let mut at = 0;

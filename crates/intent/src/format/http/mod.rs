@@ -10,11 +10,11 @@ mod path;
 mod request;
 
 use crate::lexicon::Lexicon;
-use crate::reading::{Act, Format, Reading};
+use crate::reading::{Act, Format, Reading, add_operand};
 use crate::risk;
 use crate::sign::Sign;
 use crate::target;
-use rulekeep_types::facts::{Kind, MOST_OPERANDS, Operand, Role, host_of};
+use rulekeep_types::facts::{Kind, Operand, Role, host_of};
 use rulekeep_types::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
 
 use super::graphql::{self, Document};
@@ -115,11 +115,8 @@ impl<'l> Reader<'l> {
 
     /// Records the host that a header names, and the files, people and addresses that values of the body are.
     fn named(&mut self, request: &Request<'_>, pairs: &[Pair]) {
-        let operands = &mut self.reading.facts.fresh.operands;
-        let mut add = |operand: Option<Operand>| {
-            let operand = operand.filter(|operand| operands.len() < MOST_OPERANDS && !operands.contains(operand));
-            operands.extend(operand);
-        };
+        let fresh = &mut self.reading.facts.fresh;
+        let mut add = |operand: Option<Operand>| operand.into_iter().for_each(|operand| add_operand(fresh, operand));
         let host = |text: &str| host_of(text).map(|host| Operand::new(Kind::Host, Role::Named, host, text));
         let path = |text: &str, path: &str| Operand::new(Kind::Path, Role::Named, target::resolved_path(path), text);
         add(request.header("host").and_then(host));

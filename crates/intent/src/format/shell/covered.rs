@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::table::Words;
 
-use super::cover::behind;
+use super::cover::{behind, here};
 use super::word::Word;
 
 /// The meaning of a plain word of a program.
@@ -26,7 +26,6 @@ pub(super) enum Plain {
     Words,
     Mode,
     Script,
-    Host,
     Url,
     Recipient,
     Find,
@@ -43,6 +42,8 @@ pub(super) struct Row {
     pub(super) runs: bool,
     /// Whether the program reads the folder in which it runs if it gets no path.
     pub(super) is_here: bool,
+    /// Whether the program writes to the folder in which it runs if no option names another.
+    pub(super) saves: bool,
     calm: Vec<Box<str>>,
     values: Vec<Box<str>>,
     reads: Vec<Box<str>>,
@@ -92,6 +93,11 @@ pub(super) struct Covering<'w> {
 }
 
 impl<'w> Covering<'w> {
+    /// The folder that an option names for what is written.
+    pub(super) fn folder(&self) -> Option<&Word> {
+        self.paths.iter().find(|(_, role, _)| *role == Role::Write).map(|(folder, ..)| folder)
+    }
+
     pub(super) fn of(row: &'w Row, words: &[Word]) -> Self {
         let mut covering = Self {
             row,
@@ -116,7 +122,10 @@ impl<'w> Covering<'w> {
         let mut is_over = false;
         while let Some(word) = words.next() {
             let text = word.text.as_str();
-            let is_option = !is_over && text.len() > 1 && text.starts_with('-');
+            // `chmod -rwx a`: the mode looks like an option.
+            let is_mode = self.row.plain.first() == Some(&Plain::Mode)
+                && text.bytes().all(|byte| b"-+=,rwxXstugoa01234567".contains(&byte));
+            let is_option = !is_over && !is_mode && text.len() > 1 && text.starts_with('-');
             if !is_option {
                 self.plain.push(word.clone());
             } else if text == "--" {
@@ -180,7 +189,14 @@ impl<'w> Covering<'w> {
             Means::Value | Means::Reads | Means::Writes | Means::Text => {
                 let Some(value) = joined.or_else(|| words.next().cloned()) else { return false };
                 match means {
-                    Means::Reads => self.paths.push((value, Role::Read, false)),
+                    Means::Reads => {
+                        self.paths.push((value, Role::Read, false));
+                        // A file of patterns or of a script stands for the first operand.
+                        self.has_text = true;
+                    }
+                    Means::Value if value.text.starts_with('@') => {
+                        self.paths.push((behind(&value, 1), Role::Read, false));
+                    }
                     Means::Writes => self.paths.push((value, Role::Write, false)),
                     Means::Text => self.has_text = true,
                     _ => {}
@@ -208,7 +224,7 @@ impl<'w> Covering<'w> {
             }
         }
         if self.plain.is_empty() {
-            self.plain.push(Word { text: ".".to_owned(), ..Word::default() });
+            self.plain.push(here());
         }
     }
 
@@ -216,9 +232,12 @@ impl<'w> Covering<'w> {
     fn tar(&mut self, words: &[Word]) {
         let Some((first, rest)) = words.split_first() else { return };
         let letters = first.text.trim_start_matches('-');
-        let creates = letters.contains('c') && letters.chars().all(|letter| "cfzjJv".contains(letter));
+        // Behind a dash, the archive stands behind its letter: `-cfv` writes to `v`.
+        let is_ordered = !first.text.starts_with('-') || !letters.contains('f') || letters.ends_with('f');
+        let creates = is_ordered && letters.contains('c') && letters.chars().all(|letter| "cfzjJv".contains(letter));
         let mut rest = rest.iter();
         if letters.contains('f')
+            && is_ordered
             && let Some(archive) = rest.next()
         {
             self.paths.push((archive.clone(), if creates { Role::Write } else { Role::Read }, false));
@@ -226,7 +245,7 @@ impl<'w> Covering<'w> {
         if !creates || first.text.starts_with("--") {
             self.unknown.push(first.clone());
             // It unpacks into the folder in which it runs.
-            self.paths.push((Word { text: ".".to_owned(), ..Word::default() }, Role::Write, true));
+            self.paths.push((here(), Role::Write, true));
         }
         while let Some(word) = rest.next() {
             match word.text.as_str() {
@@ -239,7 +258,11 @@ impl<'w> Covering<'w> {
                 }
                 text if is_list_of_files(text) => {
                     self.unknown.push(Word { text: "$".to_owned(), dynamic: true, ..Word::default() });
-                    rest.next().filter(|_| text == "-T").into_iter().for_each(|list| self.unknown.push(list.clone()));
+                    if text == "-T"
+                        && let Some(list) = rest.next()
+                    {
+                        self.unknown.push(list.clone());
+                    }
                 }
                 _ => self.unknown.push(word.clone()),
             }
@@ -273,6 +296,8 @@ struct RowText {
     runs: bool,
     #[serde(default)]
     here: bool,
+    #[serde(default)]
+    saves: bool,
     #[serde(default)]
     calm: String,
     #[serde(default)]
@@ -316,6 +341,7 @@ fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
             is_tree,
             runs: row.runs,
             is_here: row.here,
+            saves: row.saves,
             calm,
             values,
             reads,

@@ -3,7 +3,7 @@
 use crate::format::{access, dangers, patch, place, sql};
 use crate::reading::Act;
 use crate::sign::Sign;
-use rulekeep_types::facts::Role;
+use rulekeep_types::facts::{Cause, Kind, Kinds, Role};
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use super::lexer::{Feed, Script};
@@ -102,8 +102,10 @@ impl Shell<'_, '_> {
         let texts = texts.filter(|text| applies || patch::is_patch(text));
         for text in texts.chain(words.iter().copied().filter(|word| patch::is_patch(word))) {
             let outer = self.reading.begin_step();
-            access::patch(text, self.reading);
-            for change in patch::changes(text) {
+            for change in access::patch(text, self.reading) {
+                if change.path.contains('\\') {
+                    self.open(Cause::Text, Kinds::of(&[Kind::Path]), change.path);
+                }
                 self.in_governing_folder(change.path);
                 let role = if change.removes { Role::Remove } else { Role::Write };
                 self.path(&Word { text: change.path.to_owned(), ..Word::default() }, role, false);

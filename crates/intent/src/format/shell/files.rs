@@ -18,7 +18,9 @@ impl Shell<'_, '_> {
         let handles_keys = dangers::holds("key_handlers", name);
         // What `cp` names last is written.
         let is_operand = |text: &&str| !text.starts_with('-');
-        let written = arguments.texts.iter().rposition(is_operand).filter(|_| dangers::holds("writes_last", name));
+        let names_folder = |text: &&str| *text == "-t" || text.starts_with("--target-directory");
+        let is_last = dangers::holds("writes_last", name) && !arguments.texts.iter().any(names_folder);
+        let written = arguments.texts.iter().rposition(is_operand).filter(|_| is_last);
         let mut is_key = false;
         for (place, argument) in arguments.texts.iter().enumerate() {
             if !handles_keys && !is_key && written != Some(place) {

@@ -187,8 +187,8 @@ impl<'l, 'r> Shell<'l, 'r> {
         }
         self.first_download = outer_download;
         if depth > 0 {
-            // Another shell has changed its own folder.
-            self.folders = folders;
+            // Another shell has changed its own folder, `eval` that of this one.
+            self.folders = std::mem::take(&mut self.folders).or(folders);
         }
     }
 

@@ -1,25 +1,21 @@
 //! What a text of statements names besides its tables, and whether it was read as a whole.
 
 use rulekeep_types::TargetKind;
-use rulekeep_types::facts::{Cause, Kind, Kinds, MOST_OPERANDS, Open, Operand, Role, host_of};
+use rulekeep_types::facts::{Cause, Kind, Kinds, Open, Operand, Role, host_of};
 use rulekeep_types::{Operation, Resource};
 
-use crate::reading::{Act, Reading, add_open};
+use crate::reading::{Act, Reading, add_open, add_operand};
 use crate::sign::Sign;
 use crate::target;
 
 use super::lex::{self, Kind as TokenKind};
 
-/// Records the files and addresses in strings, the names in statements that only their head is known of, and that
-/// code was not read.
+/// Records the files and addresses in strings and the names in statements that no reader parses, and opens the reading
+/// if it runs code.
 pub(super) fn note(text: &str, reading: &mut Reading) {
     let tokens = lex::lex(text, lex::STANDARD).tokens;
-    let mut add = |operand: Operand| {
-        let operands = &mut reading.facts.fresh.operands;
-        if operands.len() < MOST_OPERANDS && !operands.contains(&operand) {
-            operands.push(operand);
-        }
-    };
+    let fresh = &mut reading.facts.fresh;
+    let mut add = |operand: Operand| add_operand(fresh, operand);
     for statement in tokens.split(|token| token.kind == TokenKind::End) {
         let word = |token: &lex::Token| text.get(token.start..token.end).unwrap_or_default();
         let head = statement.first().map(word).unwrap_or_default();
@@ -27,7 +23,8 @@ pub(super) fn note(text: &str, reading: &mut Reading) {
         for token in statement.iter().skip(1) {
             let value = word(token).trim();
             match token.kind {
-                TokenKind::Text if value.contains(char::is_whitespace) || value.len() > LONGEST => {}
+                TokenKind::Text if value.len() > LONGEST => {}
+                TokenKind::Text if value.contains(char::is_whitespace) && !value.starts_with(['/', '~', '.']) => {}
                 TokenKind::Text if value.contains("://") && target::file_path(value).is_none() => {
                     if let Some(host) = host_of(value) {
                         add(Operand::new(Kind::Host, Role::Named, host, value));

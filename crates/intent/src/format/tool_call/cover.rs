@@ -7,11 +7,11 @@ use regex::Regex;
 use rulekeep_types::facts::{self, Cause, Kind, Kinds, Open, Operand, Role as Part, host_of};
 use rulekeep_types::{Operation, Resource, TargetKind};
 
-use crate::reading::{Act, Reading, add_open};
+use crate::reading::{Act, Reading, add_open, add_operand};
 use crate::target;
 
 use super::super::hosts::{Known, Use};
-use super::super::tools::{Key, Role, tools};
+use super::super::tools::{Key, Role, key_words, tools};
 use super::json::{Field, Json};
 use super::shape::{self, Call};
 
@@ -22,7 +22,8 @@ pub(super) fn note(call: &Call<'_>, act: &Act, known: Option<&'static Known>, re
     for value in &call.arguments {
         cover.value("", value);
     }
-    for (key, value) in &call.beside {
+    let around = call.around.iter().filter(|_| call.arguments.is_empty());
+    for (key, value) in call.beside.iter().chain(around) {
         cover.value(key, value);
     }
     cover.needs();
@@ -40,12 +41,12 @@ pub(super) fn complete(call: &Call<'_>, steps: &mut [facts::Act]) {
     let folder = fields.find_map(|(key, value)| {
         value.as_text().map(str::trim).filter(|text| !text.is_empty() && tools().keys(key).has(Key::Folder))
     });
-    let Some(folder) = folder.map(|folder| folder.strip_prefix("file://").unwrap_or(folder)) else { return };
+    let Some(folder) = folder.map(|folder| target::file_path(folder).unwrap_or(folder)) else { return };
     let own = target::resolved_path(folder);
     for step in steps {
         let mut further = Vec::new();
         for operand in step.operands.iter_mut().filter(|operand| operand.kind == Kind::Path) {
-            if operand.value.starts_with(['/', '~']) || operand.value.get(1..2) == Some(":") || operand.value == own {
+            if target::is_absolute(&operand.value) || operand.value == own {
                 continue;
             }
             let whole = target::resolved_path(&format!("{folder}/{}", operand.value));
@@ -381,17 +382,15 @@ impl Cover<'_> {
     }
 
     fn add(&mut self, operand: Operand) {
-        if let Some(step) = self.reading.current_step()
-            && !step.operands.contains(&operand)
-        {
-            step.operands.push(operand);
+        if let Some(step) = self.reading.current_step() {
+            add_operand(step, operand);
         }
     }
 }
 
 /// Returns whether one of the words of a key is in a list.
 fn names(key: &str, words: &[&str]) -> bool {
-    key.split(|c: char| !c.is_alphanumeric()).any(|word| words.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    key_words(key).any(|word| words.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
 /// Returns whether a word of a key means somebody who receives something.

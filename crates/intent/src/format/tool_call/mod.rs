@@ -166,13 +166,6 @@ impl<'l> Reader<'l> {
 
     /// Reads a call. Returns what the tool does by its names and arguments, and the row of the tool.
     fn call_within(&mut self, call: &Call<'_>) -> (Act, Option<&'static Known>) {
-        if let Some(name) = call.names.first() {
-            let facts = &mut self.reading.facts;
-            if facts.tool.is_none() {
-                facts.tool = Some((*name).to_owned());
-                facts.server = call.server.map(str::to_owned);
-            }
-        }
         let mut named = self.named(call);
         let mut acts = std::mem::take(&mut named.acts).into_iter();
         let mut act = acts.next().unwrap_or_else(Act::unknown);

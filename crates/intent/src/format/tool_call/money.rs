@@ -43,7 +43,7 @@ impl Arguments<'_, '_> {
         self.reader.reading.multiply_amounts(from, times);
         let is_small = self.reader.reading.facts.total().is_some_and(|(sum, _)| sum <= SMALL);
         if is_standing && !is_small {
-            // A standing order pays later what nobody is asked for again.
+            // A standing order makes later payments without another request.
             self.act.risk = self.act.risk.max(Some(RiskLevel::High));
         }
     }

@@ -97,7 +97,7 @@ impl Arguments<'_, '_> {
         self.is_told |= self.act.is_unknown();
     }
 
-    /// Reads an order to another agent. Program code in it is material.
+    /// Reads an order to another agent. Program code in it is content, not an order.
     pub(super) fn order(&mut self, text: &str) {
         if is_code(text) || is_listing(text) {
             return;

@@ -108,10 +108,7 @@ impl Call<'_> {
             }
         };
         for value in &self.arguments {
-            match value {
-                Json::Text(text) if json_depth(text) <= MAX_CONTEXT_DEPTH => values(text).0.iter().for_each(&mut add),
-                value => add(value),
-            }
+            add(value);
         }
         keys
     }
