@@ -491,8 +491,12 @@ impl Reading {
         let Some(step) = self.step.and_then(|place| self.steps.get_mut(place)) else { return };
         let facts::Act { amounts, open, operands, .. } = std::mem::take(&mut self.facts.fresh);
         step.amounts.extend(amounts);
-        operands.into_iter().for_each(|operand| add_operand(step, operand));
-        open.into_iter().for_each(|open| add_open(step, open));
+        for operand in operands {
+            add_operand(step, operand);
+        }
+        for open in open {
+            add_open(step, open);
+        }
     }
 
     /// Adds a step for the acts and operands that belong to none.

@@ -3,7 +3,7 @@
 //! This is the only place that decides it, for rules, pre-approvals and limits alike. A restriction binds what may be
 //! inside; a grant covers only what certainly is.
 
-use rulekeep_types::facts::{Act, Cause, Kind, Kinds, Operand, Role, host_of};
+use rulekeep_types::facts::{Act, Cause, Kind, Kinds, Operand, Role};
 use rulekeep_types::{Facts, closed_words, hides_or_breaks};
 
 use super::fact::Fact;
@@ -45,7 +45,7 @@ impl Way {
     }
 }
 
-/// The globs of a clause, compiled for both ways.
+/// The globs of a clause, compiled for both ways: `list` and `exact` for grants, `folded` for restrictions.
 #[derive(Debug)]
 pub(super) struct Globs {
     list: Vec<Glob>,
@@ -54,10 +54,14 @@ pub(super) struct Globs {
 }
 
 impl Globs {
-    /// Compiles globs; `exact` is their regular expression with case.
-    pub(super) fn new(globs: &[String], exact: Pattern) -> Self {
-        let list = globs.iter().map(|glob| Glob::new(glob)).collect();
-        let folded = globs.iter().map(|glob| Glob::new(&glob.to_lowercase())).collect();
+    /// Compiles globs for grants, whose regular expression with case is `exact`, and those for restrictions.
+    pub(super) fn new<'g>(
+        granted: impl IntoIterator<Item = &'g String>,
+        restricted: &[String],
+        exact: Pattern,
+    ) -> Self {
+        let list = granted.into_iter().map(|glob| Glob::new(glob)).collect();
+        let folded = restricted.iter().map(|glob| Glob::new(&glob.to_lowercase())).collect();
         Self { list, folded, exact }
     }
 }
@@ -89,7 +93,8 @@ impl Named<'_> {
             && (is_named(value)
                 || below.is_some_and(is_named)
                 || bare.is_some_and(is_named)
-                || operand.original.as_deref().is_some_and(is_named))
+                // What was sent for a host is its address.
+                || operand.kind != Kind::Host && operand.original.as_deref().is_some_and(is_named))
         {
             return Binding::Inside;
         }
@@ -101,20 +106,24 @@ impl Named<'_> {
             return if is_open { Binding::Maybe } else { Binding::Outside };
         }
         if operand.tree {
-            let found = self
-                .holds_within(value, operand.role)
-                .max(below.map_or(Binding::Outside, |below| self.holds_within(below, operand.role)));
+            // A tree that is or contains the base contains what relative globs name.
+            let folder = value.trim_end_matches('/');
+            let holds_base = base.is_some_and(|base| {
+                base.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            });
+            let roots = [Some(value), below, holds_base.then_some(".")].into_iter().flatten();
+            let found = roots.map(|root| self.holds_within(root, operand.role)).max().unwrap_or(Binding::Outside);
             if found != Binding::Outside {
                 return found;
             }
         }
-        let leads_up = value.starts_with("..") || value.starts_with('~') && value.contains("/..");
+        let leads_up = value == ".." || value.starts_with("../") || value.starts_with('~') && value.contains("/..");
         let meets = |pattern: &str| self.may_meet(pattern) || operand.tree && self.may_hold(pattern);
         let is_wide = operand.pattern && (meets(value) || below.is_some_and(meets));
         let is_home = value.strip_prefix('~').is_some_and(|rest| {
             [format!("/home/*{rest}"), format!("/Users/*{rest}"), format!("/root{rest}")]
                 .iter()
-                .any(|path| self.may_meet(path))
+                .any(|path| meets(path) || operand.tree && self.holds_within(path, operand.role) != Binding::Outside)
         });
         if is_wide || is_home || leads_up && self.globs.is_none_or(|globs| globs.list.iter().any(is_absolute)) {
             return Binding::Maybe;
@@ -134,11 +143,10 @@ impl Named<'_> {
                 && prefix
                     .strip_prefix(root)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || root.is_empty());
-            if is_within || root == "." && !is_absolute(glob) && !glob.as_str().starts_with('*') {
+            if is_within || root == "." && !is_absolute(glob) {
                 return Binding::Inside;
             }
-            // A pattern without a folder may match anywhere below.
-            if prefix.is_empty() && glob.as_str().starts_with('*') && matches!(role, Role::Write | Role::Remove) {
+            if matches!(role, Role::Write | Role::Remove) && may_lie_below(glob, root) {
                 found = Binding::Maybe;
             }
         }
@@ -180,9 +188,6 @@ impl Named<'_> {
         }
         let is_cased = !matches!(operand.kind, Kind::Host | Kind::Recipient);
         let is_whole = |text: &str| match self.globs {
-            Some(globs) if operand.kind == Kind::Url => {
-                globs.list.iter().filter(|glob| !splits_host(glob)).any(|glob| glob.matches(text))
-            }
             Some(globs) if is_cased => globs.exact.0.is_match(text),
             _ => self.pattern.0.is_match(text),
         };
@@ -206,8 +211,7 @@ pub(super) fn of_operands(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts
     let base = facts.base.as_deref();
     let is_of_url = |operand: &Operand| {
         // An address stands for its host as well.
-        let of_url = |url: &Operand| url.kind == Kind::Url && host_of(&url.value).as_deref() == Some(&*operand.value);
-        fact == Fact::Targets && way.grants() && operand.kind == Kind::Host && act.operands.iter().any(of_url)
+        fact == Fact::Targets && way.grants() && act.is_host_of_url(operand)
     };
     // To a rule that covers what a program does anyway, its plain words name no places.
     let is_word = |operand: &Operand| way == Way::Grants(Runs::Any) && operand.is_word();
@@ -232,11 +236,16 @@ pub(super) fn all_inside(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts)
 
 /// The relation of an act to any clause over some kinds, by its open parts alone.
 pub(super) fn openness(act: &Act, kinds: Kinds) -> Binding {
-    let causes = act.open.iter().filter(|open| open.kinds.meets(kinds)).map(|open| open.cause);
-    causes
-        .map(|cause| if cause == Cause::Text { Binding::Maybe } else { Binding::Runs })
-        .max()
-        .unwrap_or(Binding::Outside)
+    let open = act.open.iter().filter(|open| open.kinds.meets(kinds));
+    open.map(|open| of_cause(open.cause)).max().unwrap_or(Binding::Outside)
+}
+
+/// The relation of an open part to any clause over its kinds.
+pub(super) const fn of_cause(cause: Cause) -> Binding {
+    match cause {
+        Cause::Text | Cause::Unnamed => Binding::Maybe,
+        Cause::Execution => Binding::Runs,
+    }
 }
 
 /// The part of a path below the base.
@@ -254,6 +263,27 @@ fn folder_of(glob: &Glob) -> &str {
     }
 }
 
+/// Returns whether something that matches a glob may lie below a folder: its folders match those of the glob one by one,
+/// or a `*` at the start or in the last part of the glob stands for them.
+fn may_lie_below(glob: &Glob, root: &str) -> bool {
+    let text = glob.as_str();
+    if text.starts_with('*') {
+        return true;
+    }
+    let (mut parts, mut folders) = (text.split('/').peekable(), root.split('/'));
+    while let Some(part) = parts.next() {
+        let Some(folder) = folders.next() else { return true };
+        let is_last = parts.peek().is_none();
+        if is_last && let Some((literal, _)) = part.split_once('*') {
+            return folder.starts_with(literal);
+        }
+        if !Glob::new(part).matches(folder) {
+            return false;
+        }
+    }
+    false
+}
+
 fn is_absolute(glob: &Glob) -> bool {
     glob.as_str().starts_with(['/', '~', '*'])
 }
@@ -267,17 +297,21 @@ pub(super) fn splits_host(glob: &Glob) -> bool {
 }
 
 /// Returns whether some text matches both a rule's glob and a shell's pattern. The shell's `*` stands for no slash and
-/// no leading dot; brackets stand for any single character.
+/// no leading dot; brackets, and all between the first and the last of a name, stand for anything.
 fn meets(glob: &str, pattern: &str) -> bool {
     let glob: Vec<char> = glob.chars().take(LONGEST + 1).collect();
     let mut shell: Vec<char> = Vec::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
-        if c == '[' {
-            chars.by_ref().find(|c| *c == ']');
-            shell.push('?');
-        } else {
-            shell.push(c);
+        let rest = chars.as_str();
+        let part = rest.split('/').next().unwrap_or_default();
+        // `[[:alpha:]]` and `[]t]` have brackets inside, so that all up to the last one may be anything.
+        match part.rfind(']').filter(|_| c == '[') {
+            Some(end) => {
+                chars = rest.get(end + 1..).unwrap_or_default().chars();
+                shell.push('*');
+            }
+            None => shell.push(c),
         }
     }
     if glob.len() > LONGEST || shell.len() > LONGEST {
@@ -331,10 +365,15 @@ mod tests {
     use std::sync::Arc;
 
     fn binds(glob: &str, operand: &Operand, base: Option<&str>, way: Way) -> Binding {
-        let source = regex::escape(glob).replace("\\*", ".*").replace("\\?", ".");
-        let compiled = |flags: &str| Pattern(Arc::new(Regex::new(&format!("({flags})^(?:{source})$")).unwrap()));
-        let globs = Globs::new(&[glob.to_owned()], compiled("?s"));
-        Named { pattern: &compiled("?is"), globs: Some(&globs) }.binds(operand, base, way)
+        let compiled = |flags: &str, globs: &[String]| {
+            let one = |glob: &String| regex::escape(glob).replace("\\*", ".*").replace("\\?", ".");
+            let source = globs.iter().map(one).collect::<Vec<_>>().join("|");
+            Pattern(Arc::new(Regex::new(&format!("({flags})^(?:{source})$")).unwrap()))
+        };
+        let written = vec![glob.to_owned()];
+        let granted: Vec<String> = written.iter().filter(|_| !splits_host(&Glob::new(glob))).cloned().collect();
+        let globs = Globs::new(&granted, &written, compiled("?s", &granted));
+        Named { pattern: &compiled("?is", &written), globs: Some(&globs) }.binds(operand, base, way)
     }
 
     fn path(value: &str, role: Role) -> Operand {
@@ -367,6 +406,17 @@ mod tests {
             ("/srv/tmp/*", tree("/srv/tmp/a", Role::Remove), None, Inside, Inside),
             ("*.env", tree("/srv", Role::Remove), None, Maybe, Outside),
             ("*.env", tree("/srv", Role::Read), None, Outside, Outside),
+            ("/home/*/.ssh/*", tree("/home/ann", Role::Remove), None, Maybe, Outside),
+            ("/home/*/.ssh/*", tree("/home/ann/project", Role::Remove), None, Outside, Outside),
+            ("/home/*/.ssh/*", tree("~", Role::Remove), None, Maybe, Outside),
+            ("/srv/*.env", tree("/srv/app", Role::Remove), None, Maybe, Outside),
+            ("/srv/a*.env", tree("/srv/b", Role::Remove), None, Outside, Outside),
+            ("src/*", tree("/home/ann", Role::Remove), Some("/home/ann"), Inside, Outside),
+            ("src/*", tree("/home", Role::Remove), Some("/home/ann"), Inside, Outside),
+            ("src/*", tree("/home/ann/docs", Role::Remove), Some("/home/ann"), Outside, Outside),
+            ("/srv/secret/*", read("..a"), None, Outside, Outside),
+            ("/srv/secret/*", pattern("/srv/secre[[:alpha:]]/a"), None, Maybe, Outside),
+            ("/srv/secret/*", pattern("/srv/secre[]t]/a"), None, Maybe, Outside),
             ("*.env", pattern("*.o"), None, Outside, Outside),
             ("*.env", pattern("a*"), None, Maybe, Outside),
             ("*vault*", pattern("[v]ault"), None, Maybe, Outside),

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use regex::RegexBuilder;
 
-use super::binding::Globs;
+use super::binding::{Globs, splits_host};
 use super::exclusion::Exclusion;
 use super::fact::Fact;
 use super::pattern::{CapabilityPattern, Glob, Names};
@@ -289,11 +289,24 @@ fn facts(
         return None;
     }
     let one = |glob: &String| regex::escape(glob).replace("\\*", ".*").replace("\\?", ".");
-    let source = globs.iter().map(one).collect::<Vec<_>>().join("|");
-    let folded = regex_of(format!("(?is)^(?:{source})$"), at, field, patterns, report)?;
-    let exact = regex_of(format!("(?s)^(?:{source})$"), at, field, patterns, report)?;
-    let compiled = Globs::new(&globs, exact);
+    let mut source = |flags: &str, globs: &mut dyn Iterator<Item = &String>| {
+        let source = globs.map(one).collect::<Vec<_>>().join("|");
+        regex_of(format!("({flags})^(?:{source})$"), at, field, patterns, report)
+    };
+    // To a restriction every home may be the one that is meant.
+    let restricted: Vec<String> = globs.iter().cloned().chain(globs.iter().flat_map(|glob| homes(glob))).collect();
+    let granted = || globs.iter().filter(|glob| !splits_host(&Glob::new(glob)));
+    let folded = source("?is", &mut restricted.iter())?;
+    let exact = source("?s", &mut granted())?;
+    let compiled = Globs::new(granted(), &restricted, exact);
     Some((folded, compiled, globs))
+}
+
+/// The globs that a glob below the home folder stands for where the home is not known.
+fn homes(glob: &str) -> impl Iterator<Item = String> {
+    let rest = glob.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let homes = ["/home/*", "/Users/*", "/root"];
+    rest.into_iter().flat_map(move |rest| homes.map(|home| format!("{home}{rest}")))
 }
 
 /// Reads globs over commands. A final ` *` also matches no words.

@@ -288,7 +288,8 @@ impl Engine {
         // rules without delegation constrain all the same.
         let grants = |rule: &Rule| {
             asked.assumed.is_approved()
-                || self.may_grant(rule, capability) && rule.matches.grants_by_context(asked.request, capability)
+                || self.may_grant(rule, capability)
+                    && (rule.effect == Effect::Allow || rule.matches.grants_by_context(asked.request, capability))
         };
         if found.groups.iter().skip(start).any(|group| self.lead(*group).is_some_and(grants)) {
             return Standing::Granted;

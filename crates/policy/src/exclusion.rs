@@ -74,11 +74,10 @@ impl Exclusion {
             let Some(fact) = clause.fact else { continue };
             let name = &*clause.key;
             if !fact.is_target() {
-                let is_named = fact.names(act).iter().any(|name| clause.pattern.0.is_match(name));
+                let is_named = fact.is_named(act, true, |name| clause.pattern.0.is_match(name));
                 check(is_named, is_named, name)?;
                 continue;
             }
-            let binding = binding::of_operands(clause.named(), fact, act, facts, way);
             let is_named = match way {
                 // Whatever may be inside stops a grant.
                 Way::Grants(_) => {
@@ -87,7 +86,6 @@ impl Exclusion {
                 // An act of which all is inside, or that only runs code, is not restricted.
                 Way::Restricts => {
                     binding::openness(act, fact.kinds()) != Binding::Maybe
-                        && binding != Binding::Maybe
                         && binding::all_inside(clause.named(), fact, act, facts)
                 }
             };

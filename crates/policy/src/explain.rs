@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::assumptions::{Assumptions, ConditionCache, Resolved};
-use super::binding::Binding;
+use super::binding::{self, Binding};
 use super::condition::Condition;
 use super::evaluate::Engine;
 use super::fact::Fact;
@@ -11,7 +11,6 @@ use super::limit::{LimitUse, Meter};
 use super::pattern::Names;
 use super::request::PolicyRequest;
 use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
-use rulekeep_types::facts::Cause;
 use rulekeep_types::{Capability, Constraints, RiskLevel, Tier, excerpt};
 
 /// The result of one rule of a policy set on a request.
@@ -188,7 +187,7 @@ fn bindings(rule: &Rule, request: &PolicyRequest<'_>) -> Vec<OperandTrace> {
         let mut trace = |act: usize, operand: &str, binding: Binding| {
             traces.push(OperandTrace {
                 act,
-                clause: format!("{prefix}{}", clause.key),
+                clause: format!("{prefix}{}", fact.clause()),
                 operand: excerpt(operand),
                 binding,
             });
@@ -201,8 +200,7 @@ fn bindings(rule: &Rule, request: &PolicyRequest<'_>) -> Vec<OperandTrace> {
                 }
             }
             for (open, shown) in act.open.iter().zip(&shown.open).filter(|(open, _)| open.kinds.meets(fact.kinds())) {
-                let binding = if open.cause == Cause::Text { Binding::Maybe } else { Binding::Runs };
-                trace(place, &shown.found, binding);
+                trace(place, &shown.found, binding::of_cause(open.cause));
             }
         }
     }

@@ -4,7 +4,7 @@ use rulekeep_types::Facts;
 use rulekeep_types::facts::{Act, Kind, Kinds};
 
 /// A fact that a clause can read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fact {
     Tool,
     Server,
@@ -41,6 +41,11 @@ impl Fact {
         Self::CLAUSES.iter().find(|(_, known, _)| *known == key).map(|(.., fact)| *fact)
     }
 
+    /// The name of its clause in a document.
+    pub(super) fn clause(self) -> &'static str {
+        Self::CLAUSES.iter().find(|(.., fact)| *fact == self).map_or("targets", |(name, ..)| name)
+    }
+
     /// The kinds of operands that the fact is about; none for the way in which something is requested.
     pub(super) const fn kinds(self) -> Kinds {
         match self {
@@ -55,13 +60,16 @@ impl Fact {
         }
     }
 
-    /// The names of an act by which it is requested: the tool with and without its server, or the server.
-    pub(super) fn names(self, act: &Act) -> Vec<String> {
+    /// Returns whether an act is requested by a name that is meant: of its tool, with or without the server, or of its
+    /// server. `is_any_server` is false if a tool of a server is meant by its whole name alone.
+    pub(super) fn is_named(self, act: &Act, is_any_server: bool, is_meant: impl Fn(&str) -> bool) -> bool {
         match (self, &act.tool, &act.server) {
-            (Self::Tool, Some(tool), Some(server)) => vec![tool.clone(), format!("mcp__{server}__{tool}")],
-            (Self::Tool, Some(tool), None) => vec![tool.clone()],
-            (Self::Server, _, Some(server)) => vec![server.clone()],
-            _ => Vec::new(),
+            (Self::Tool, Some(tool), server) => {
+                let whole = |server: &String| is_meant(&format!("mcp__{server}__{tool}"));
+                (is_any_server || server.is_none()) && is_meant(tool) || server.as_ref().is_some_and(whole)
+            }
+            (Self::Server, _, Some(server)) => is_meant(server),
+            _ => false,
         }
     }
 

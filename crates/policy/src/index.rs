@@ -9,11 +9,13 @@ use std::hash::{Hash, Hasher};
 
 use serde_json::Value;
 
+use super::binding::{self, Binding};
 use super::numbers::{ACTIONS, AGENTS, ANY, FAMILY_AND_KIND, Few, GROUPS, LABELS, NameNumbers, QuickState, Words};
 use super::pattern::Names;
 use super::request::PolicyRequest;
 use super::rule::{ENVIRONMENT_KEY, Effect, Levels, Match, Rule};
 use rulekeep_types::Capability;
+use rulekeep_types::facts::{Act, Kind, Kinds};
 
 /// The index over the groups of a policy set.
 #[derive(Debug, Default)]
@@ -119,6 +121,13 @@ impl Index {
             for doing in acts.flat_map(|act| &act.does).filter(|doing| doing.action != request.intent.parsed_action) {
                 self.actions.find(doing.action.as_str(), ACTIONS, &mut numbers.actions);
             }
+            let is_unread = |act: &Act| binding::openness(act, Kinds::of(&[Kind::Command])) == Binding::Maybe;
+            if request.intent.known.iter().flat_map(|facts| &facts.acts).any(is_unread) {
+                // A command that is not known may do anything.
+                self.actions.all(ACTIONS, &mut numbers.actions);
+            }
+            numbers.actions.sort_unstable();
+            numbers.actions.dedup();
         }
         self.agents.find(request.intent.agent_id.as_str(), AGENTS, &mut numbers.askers);
         if !self.labels.is_empty() {

@@ -18,7 +18,7 @@ use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
 use rulekeep_types::document::{Fields, Node, Report, Value};
 use rulekeep_types::facts::{Act, Doing, Kind, is_currency};
-use rulekeep_types::{Facts, ORGANISATION, Operation, Share, Timestamp, closed_words};
+use rulekeep_types::{Capability, Facts, ORGANISATION, Operation, Share, Timestamp, closed_words};
 
 /// The limit of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -294,7 +294,7 @@ impl Limit {
         if let Measure::Sum { key, .. } = &self.measure {
             let of_acts = request.intent.known.as_ref().filter(|_| &**key == AMOUNT_KEY);
             if let Some(facts) = of_acts {
-                if sum_of_acts(rule, facts).is_none() {
+                if sum_of_acts(facts, |one| rule.speaks_about(one)).is_none() {
                     let what = "a sum, a number of payments or a currency is not known";
                     return Some(format!("the request names no amount that can be added up: {what}"));
                 }
@@ -351,7 +351,7 @@ impl Limit {
         let amount = match &self.measure {
             Measure::Count(_) => Some(MILLION),
             Measure::Sum { key, .. } => match &request.intent.known {
-                Some(facts) if &**key == AMOUNT_KEY => sum_of_acts(rule, facts),
+                Some(facts) if &**key == AMOUNT_KEY => sum_of_acts(facts, |one| rule.speaks_about(one)),
                 _ => request.intent.context.get(&**key).and_then(serde_json::Value::as_f64).and_then(millionths),
             },
         };
@@ -381,14 +381,15 @@ impl Limit {
     }
 }
 
-/// The sum that the acts pay which a rule grants, in millionths; `None` if an amount or a currency is not known, or
+/// The sum that acts pay which need a granted capability, in millionths; `None` if an amount or a currency is not known, or
 /// there are several currencies.
-fn sum_of_acts(rule: &Rule, facts: &Facts) -> Option<i64> {
+pub(super) fn sum_of_acts(facts: &Facts, is_granted: impl Fn(&Capability) -> bool) -> Option<i64> {
     let pays = |act: &&Act| {
-        let pays = |doing: &Doing| {
-            doing.capability.operation() == Some(Operation::Transfer) && rule.speaks_about(&doing.capability)
+        let is_counted = |doing: &Doing| {
+            let is_payment = !act.amounts.is_empty() || doing.capability.operation() == Some(Operation::Transfer);
+            is_payment && is_granted(&doing.capability)
         };
-        !act.amounts.is_empty() || act.does.iter().any(pays)
+        act.does.iter().any(is_counted)
     };
     let (mut sum, mut currency) = (0_i64, None);
     for act in facts.acts.iter().filter(pays) {
@@ -500,7 +501,7 @@ const MOST_MILLIONTHS: f64 = 9e18;
 const MOST_COUNT: i64 = 1_000_000;
 const MAX_KEY_CHARS: usize = 128;
 /// The key whose sum is that of the amounts of all acts.
-const AMOUNT_KEY: &str = "amount";
+pub(super) const AMOUNT_KEY: &str = "amount";
 
 #[cfg(test)]
 mod tests {

@@ -56,6 +56,13 @@ impl NameNumbers {
         numbers
     }
 
+    /// Adds the numbers of all names.
+    pub(super) fn all(&self, family: u32, numbers: &mut Few) {
+        for (words, kind) in [(&self.exact, 0), (&self.prefixes.words, PREFIX), (&self.suffixes.words, SUFFIX)] {
+            numbers.extend(words.0.values().map(|number| number << NAME_BITS | family | kind));
+        }
+    }
+
     pub(super) fn find(&self, name: &str, family: u32, numbers: &mut Few) {
         if let Some(number) = self.exact.number(name) {
             numbers.push(number << NAME_BITS | family);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::binding::{self, Binding, Globs, Named, Way};
 use super::fact::{Fact, TARGETS};
-use super::limit::millionths;
+use super::limit::{AMOUNT_KEY, millionths, sum_of_acts};
 use super::pattern::{CapabilityPattern, Glob};
 use super::request::PolicyRequest;
 use super::rule::{Pattern, Runs};
@@ -163,7 +163,10 @@ impl PreApproval {
             None => self.covers_acts(&intent.facts(), capabilities),
         };
         let amount = match &terms.sum {
-            Some(sum) if is_covered => millionths(intent.context.get(&sum.key)?.as_f64()?)?,
+            Some(sum) if is_covered => match &intent.known {
+                Some(facts) if sum.key == AMOUNT_KEY => sum_of_acts(facts, |one| capabilities.contains(one))?,
+                _ => millionths(intent.context.get(&sum.key)?.as_f64()?)?,
+            },
             _ => 0,
         };
         is_covered.then_some(PreApprovalUse { amount })
@@ -209,7 +212,9 @@ impl Targets {
             let regex = Regex::new(&format!("({flags})^(?:{source})$"));
             regex.map(|regex| Pattern(Arc::new(regex))).map_err(|error| Error::input("targets", error.to_string()))
         };
-        let globs = Arc::new(Globs::new(targets, compiled("?s")?));
+        // In a target `?` is a character, in a glob a wildcard.
+        let granted = targets.iter().filter(|target| !target.contains('?'));
+        let globs = Arc::new(Globs::new(granted, targets, compiled("?s")?));
         Ok(Some(Self { pattern: compiled("?is")?, globs }))
     }
 

@@ -16,7 +16,7 @@ use super::fact::Fact;
 use super::limit::Limit;
 use super::pattern::{CapabilityPattern, Names};
 use super::request::PolicyRequest;
-use rulekeep_types::facts::{Act, Doing, Kind, Kinds};
+use rulekeep_types::facts::{Act, Doing, Kind, Kinds, Operand, Role};
 use rulekeep_types::{Capability, Classification, Constraints, Facts, Intent, Resource, RiskLevel, Tier, closed_words};
 
 closed_words! {
@@ -252,8 +252,8 @@ impl Match {
         if !self.environment.is_empty() && !text(ENVIRONMENT_KEY).is_some_and(|name| self.names_environment(name)) {
             return Some(Clause::Environment);
         }
-        let failing = self.context.iter().filter(|clause| intent.known.is_none() || !clause.is_of_acts());
-        let failing = failing.into_iter().find(|clause| !clause.holds(intent, clause.allows)).map(Clause::Context);
+        let mut others = self.context.iter().filter(|clause| intent.known.is_none() || !clause.is_of_acts());
+        let failing = others.find(|clause| !clause.holds(intent, clause.allows)).map(Clause::Context);
         failing
             .or_else(|| self.not.as_ref().and_then(|not| not.failing(request, not.allows)))
             .or_else(|| self.acts(request, capability, self.way()).err())
@@ -281,11 +281,15 @@ impl Match {
         let speaks = |doing: &Doing| {
             self.capabilities.is_empty() || self.capabilities.iter().any(|pattern| pattern.matches(&doing.capability))
         };
-        let is_needed = |act: &Act| match capability {
-            Some(capability) if way.grants() => {
-                act.needs(capability) || act.does.is_empty() || !facts.acts.iter().any(|act| act.needs(capability))
-            }
-            _ => act.does.is_empty() || act.does.iter().any(speaks),
+        // Another reading of the request needs the capability, and may be of any act.
+        let is_stated = capability.is_none_or(|capability| facts.acts.iter().any(|act| act.needs(capability)));
+        let is_needed = |act: &Act| {
+            !is_stated
+                || act.does.is_empty()
+                || match capability {
+                    Some(capability) if way.grants() => act.needs(capability),
+                    _ => act.does.iter().any(speaks),
+                }
         };
         let (mut best, mut failing) = (None, None);
         for act in facts.acts.iter().filter(|act| is_needed(act)) {
@@ -298,6 +302,9 @@ impl Match {
         }
         let named = || self.context.iter().find(|clause| clause.is_of_acts()).map_or(Clause::Actions, Clause::Context);
         let binding = best.ok_or_else(|| failing.unwrap_or_else(named))?;
+        if !way.grants() {
+            return Ok(binding);
+        }
         // A grant over operands needs at least one.
         let lacks = |clause: &&ContextClause| {
             clause.fact.is_some_and(|fact| {
@@ -308,19 +315,17 @@ impl Match {
         };
         let clauses = || self.context.iter().filter(|clause| clause.is_of_acts());
         let failing = clauses().find(lacks).or_else(|| self.speaks_of_others(capability));
-        match failing.filter(|_| way.grants()) {
-            Some(clause) => Err(Clause::Context(clause)),
-            None => Ok(binding),
-        }
+        failing.map_or(Ok(binding), |clause| Err(Clause::Context(clause)))
     }
 
     /// The first clause over operands, if none of these speaks of what the capability acts on: that a file lies in a
-    /// folder grants no access to the host that it is fetched from.
+    /// folder grants no access to the host that it is fetched from, and the host no writing of files.
     fn speaks_of_others(&self, capability: Option<&Capability>) -> Option<&ContextClause> {
         let needed = match capability?.resource()? {
             Resource::Web | Resource::Network => Kinds::of(&[Kind::Host, Kind::Url]),
             Resource::Email | Resource::Message => Kinds::of(&[Kind::Recipient, Kind::Host, Kind::Url, Kind::Account]),
             Resource::Database => Kinds::of(&[Kind::Table]),
+            Resource::File | Resource::Config | Resource::Credential => Kinds::of(&[Kind::Path]),
             _ => return None,
         };
         let kinds = |clause: &ContextClause| clause.fact.filter(|fact| fact.is_target()).map(Fact::kinds);
@@ -330,10 +335,16 @@ impl Match {
     }
 
     /// Relates one act to the clauses about acts.
-    fn act(&self, act: &Act, facts: &Facts, way: Way, speaks: &impl Fn(&Doing) -> bool) -> Result<Binding, Clause<'_>> {
+    fn act<'c>(
+        &'c self,
+        act: &Act,
+        facts: &Facts,
+        way: Way,
+        speaks: &impl Fn(&Doing) -> bool,
+    ) -> Result<Binding, Clause<'c>> {
         let is_unread = || binding::openness(act, Kinds::of(&[Kind::Command])) == Binding::Maybe;
         let mut weakest = Binding::Inside;
-        let mut require = |binding: Binding, clause: Clause<'static>| {
+        let mut require = |binding: Binding, clause: Clause<'c>| {
             weakest = weakest.min(binding);
             let holds = if way.grants() { binding == Binding::Inside } else { binding >= Binding::Maybe };
             if holds { Ok(()) } else { Err(clause) }
@@ -358,18 +369,17 @@ impl Match {
             };
             require(named(is_named), Clause::Commands)?;
         }
+        // An allow of a host's own tool covers no tool of a server that has its name.
+        let names_server = || self.context.iter().any(|clause| clause.fact == Some(Fact::Server));
+        let is_any_server = !way.grants() || names_server();
         for clause in self.context.iter().filter(|clause| clause.is_of_acts()) {
             let Some(fact) = clause.fact else { continue };
             let binding = if fact.is_target() {
                 binding::of_operands(clause.named(), fact, act, facts, way)
             } else {
-                named(fact.names(act).iter().any(|name| clause.pattern.0.is_match(name)))
+                named(fact.is_named(act, is_any_server, |name| clause.pattern.0.is_match(name)))
             };
-            weakest = weakest.min(binding);
-            let holds = if way.grants() { binding == Binding::Inside } else { binding >= Binding::Maybe };
-            if !holds {
-                return Err(Clause::Context(clause));
-            }
+            require(binding, Clause::Context(clause))?;
         }
         if let Some(not) = &self.not {
             not.excludes(act, facts, way)?;
@@ -524,9 +534,24 @@ impl ContextClause {
                 if allows { !facts.formats.is_empty() && formats.all(matches) } else { formats.any(matches) }
             }
             (Some(Fact::Tool | Fact::Server | Fact::Formats), None) => false,
-            (Some(_), _) => self.holds_for(intent.context.get("target"), allows),
+            (Some(_), _) => match intent.context.get("target") {
+                Some(Value::String(target)) => self.binds_built(target, allows),
+                Some(Value::Array(items)) if !items.is_empty() && items.iter().all(Value::is_string) => {
+                    let mut targets = items.iter().filter_map(Value::as_str);
+                    let binds = |target| self.binds_built(target, allows);
+                    if allows { targets.all(binds) } else { targets.any(binds) }
+                }
+                value => self.holds_for(value, allows),
+            },
             (None, _) => self.holds_for(intent.context.get(&*self.key), allows),
         }
+    }
+
+    /// Returns whether a target of an intent that its caller built binds like an operand of an unknown kind.
+    fn binds_built(&self, target: &str, allows: bool) -> bool {
+        let operand = Operand::new(Kind::Any, Role::Named, target.to_owned(), target);
+        let way = if allows { Way::Grants(Runs::None) } else { Way::Restricts };
+        self.named().binds(&operand, None, way) >= if allows { Binding::Inside } else { Binding::Maybe }
     }
 
     fn holds_for(&self, value: Option<&Value>, allows: bool) -> bool {

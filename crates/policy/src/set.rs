@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::alert::AlertRule;
+use super::binding::{self, Binding};
 use super::canonical;
 use super::check;
 use super::document::Document;
@@ -21,6 +22,7 @@ use super::request::PolicyRequest;
 use super::rule::Rule;
 use super::verdict::{Need, PolicyVerdict};
 use rulekeep_types::document::{self, File, PolicyFormat, refusal};
+use rulekeep_types::facts::Kinds;
 use rulekeep_types::{
     Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, risk_floor, usual_risk,
 };
@@ -372,7 +374,11 @@ impl PolicySet {
             return DenialClass::Limit;
         }
         let is_open =
-            || request.intent.known.as_ref().is_some_and(|facts| facts.acts.iter().any(|act| !act.open.is_empty()));
+            || {
+                request.intent.known.as_ref().is_some_and(|facts| {
+                    facts.acts.iter().any(|act| binding::openness(act, Kinds::ALL) == Binding::Maybe)
+                })
+            };
         if verdict.rewrite.is_some() || verdict.rules.is_empty() && is_open() {
             return DenialClass::Unread;
         }

@@ -23,4 +23,4 @@ pub const PARSED_KEYS: &[&str] = &[
 ];
 
 /// The keys of a context by which a caller says more of a request.
-pub const CALLERS_KEYS: &[&str] = &["environment", REQUESTED_BY, "retryOf", CALL_ID];
+pub const CALLERS_KEYS: &[&str] = &["environment", REQUESTED_BY, "retryOf", CALL_ID, "cwd", "home"];

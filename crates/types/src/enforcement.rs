@@ -63,14 +63,12 @@ impl Rewrite {
             operands.filter(|operand| operand.pattern || operand.tree).map(|operand| &operand.value).next()
         };
         let (part, how) = match (open, pattern()) {
-            (Some(open), _) if open.kinds.has(Kind::Command) => {
-                (&open.found, "write the command out, one after the other")
-            }
+            (Some(open), _) if open.kinds.has(Kind::Command) => (&open.found, "write each command in full"),
             (Some(open), _) => {
                 (&open.found, "write the value itself instead of a variable, a substitution or a description")
             }
             (None, Some(value)) => (value, "name each file instead of a pattern or a folder"),
-            (None, None) => return Self { part: String::new(), how: "name what the request is about".to_owned() },
+            (None, None) => return Self { part: String::new(), how: "name every file, host and recipient".to_owned() },
         };
         Self { part: part.clone(), how: how.to_owned() }
     }

@@ -12,7 +12,7 @@ use crate::governor::TaskBook;
 use crate::governor::approvals::Queue;
 use crate::governor::intake::risk::RiskSource;
 use crate::mandate::{self, Deed, FaultKind, Finding};
-use crate::model::facts::{Act, Cause, Open, Operand};
+use crate::model::facts::{Act, Cause, Operand};
 use crate::model::parts::InputEnforcementParts;
 use crate::model::{
     Decision, DenialClass, Enforcement, Error, EscalationId, Input, InputEnforcement, Intent, Operation, TaskId,
@@ -227,8 +227,7 @@ impl TaskBook {
 fn is_unread(act: &Act) -> bool {
     let leads_up = |operand: &Operand| operand.original.as_ref().is_some_and(|sent| sent.contains("/.."));
     // What no argument names, the mandate judges by the arguments that there are.
-    let is_unread = |open: &Open| open.cause == Cause::Text && open.found != Open::UNNAMED;
-    act.open.iter().any(is_unread) || act.operands.iter().any(leads_up)
+    act.open.iter().any(|open| open.cause == Cause::Text) || act.operands.iter().any(leads_up)
 }
 
 impl Running {

@@ -141,7 +141,7 @@ fn joined(word: &str) -> impl Iterator<Item = &str> {
     std::iter::once(word).chain(start).chain(letter)
 }
 
-/// Collects the texts of a call's arguments that can name a path. Of a patch these are its headers.
+/// Collects the texts of a call's arguments that can name a path. For a patch, only the header lines are collected.
 fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
     match value {
         Value::String(text) if text.trim_start().starts_with("*** Begin Patch") => {

@@ -108,7 +108,15 @@ pub(super) fn told(explained: &ParseExplanation) -> String {
         line("  ", operand.kind.as_str(), &format!("{:?} ({}{tree})", operand.value, operand.role));
     }
     for open in facts.acts.iter().flat_map(|act| &act.open) {
-        line("  ", if open.cause == Cause::Text { "not read" } else { "not shown" }, &format!("{:?}", open.found));
+        line(
+            "  ",
+            match open.cause {
+                Cause::Text => "not read",
+                Cause::Unnamed => "not named",
+                Cause::Execution => "not shown",
+            },
+            &format!("{:?}", open.found),
+        );
     }
     for act in &explained.evidence {
         let quoted = |text: &Option<String>| text.as_ref().map_or_else(|| "-".to_owned(), |text| format!("{text:?}"));

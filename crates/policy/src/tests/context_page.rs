@@ -103,6 +103,8 @@ const CALLERS: &[[&str; 3]] = &[
     ],
     ["retryOf", "string", "Id of the proof record of this agent that the request repeats. The new record names it."],
     ["callId", "string", "The caller's own id of the request, 1 to 256 characters. Records can be looked up by it."],
+    ["cwd", "string", "The absolute folder that relative paths of the request start from."],
+    ["home", "string", "The absolute folder that `~` and `$HOME` stand for."],
 ];
 
 /// The keys that parsing adds.

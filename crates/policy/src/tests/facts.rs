@@ -230,3 +230,120 @@ fn a_denial_for_what_was_not_read_says_how_to_write_it() {
     let denied = decide(&rule("deny", "recipients = [\"*@evil.example\"]"), &parsed(&[evil], &["recipient"]));
     assert!(denied.reasoning.contains("Rephrasing") && denied.rewrite.is_none(), "{}", denied.reasoning);
 }
+
+/// An intent of one act, given in JSON.
+fn acts(capabilities: &[&str], acts: &Value) -> Intent {
+    let facts: Facts = serde_json::from_value(json!({ "form": 2, "formats": ["tool_call"], "acts": acts })).unwrap();
+    let mut intent = intent("do_it", capabilities);
+    intent.known = Some(facts.into());
+    intent
+}
+
+fn decision(effect: &str, clause: &str, asked: &Intent) -> Decision {
+    decide(&rule(effect, clause), asked).decision
+}
+
+#[test]
+fn an_unread_command_meets_every_deny_of_an_action() {
+    let unread = json!({ "cause": "text", "found": "$CMD", "kinds": ["command", "path"] });
+    let doing = json!({ "action": "run_it", "capability": "system:execute", "risk": "MEDIUM" });
+    let asked = acts(&["system:execute"], &json!([{ "does": [doing], "open": [unread] }]));
+    for clause in ["actions = [\"deploy_it\"]", "actions = [\"deploy_*\"]", "commands = [\"git push *\"]"] {
+        assert_eq!(decision("deny", clause, &asked), Decision::Deny, "{clause}");
+        let verdict = decide(&rule("deny", clause), &asked);
+        assert!(verdict.rewrite.is_some_and(|rewrite| rewrite.part == "$CMD"), "{clause}");
+    }
+}
+
+#[test]
+fn an_allow_of_a_tool_covers_no_tool_of_a_server() {
+    let doing = json!({ "action": "run_it", "capability": "file:read", "risk": "LOW" });
+    let own = acts(&["file:read"], &json!([{ "tool": "read_file", "does": [doing] }]));
+    let of_server = acts(&["file:read"], &json!([{ "tool": "read_file", "server": "files", "does": [doing] }]));
+    for (effect, clause, decisions) in [
+        ("allow", "tools = [\"read_file\"]", [Decision::Allow, Decision::Deny]),
+        ("allow", "tools = [\"read_file\"], servers = [\"files\"]", [Decision::Deny, Decision::Allow]),
+        ("allow", "tools = [\"mcp__files__read_file\"]", [Decision::Deny, Decision::Allow]),
+        ("deny", "tools = [\"read_file\"]", [Decision::Deny, Decision::Deny]),
+        ("deny", "servers = [\"files\"]", [Decision::Allow, Decision::Deny]),
+    ] {
+        let found = [&own, &of_server].map(|asked| decision(effect, clause, asked));
+        assert_eq!(found, decisions, "{effect} {clause}");
+    }
+}
+
+#[test]
+fn an_allow_over_one_kind_grants_nothing_on_another() {
+    let doing = |capability: &str| json!({ "action": "fetch_it", "capability": capability, "risk": "LOW" });
+    let host = json!({ "kind": "host", "role": "read", "value": "docs.rs" });
+    let file = json!({ "kind": "path", "role": "write", "value": "/srv/a" });
+    let does = [doing("web:read"), doing("file:write")];
+    let asked = acts(&["web:read", "file:write"], &json!([{ "does": does, "operands": [host, file] }]));
+    for (clause, granted) in [
+        ("hosts = [\"docs.rs\"]", vec!["web:read"]),
+        ("paths = [\"/srv/*\"]", vec!["file:write"]),
+        ("hosts = [\"docs.rs\"], paths = [\"/srv/*\"]", vec!["web:read", "file:write"]),
+        ("hosts = [\"evil.example\"], paths = [\"/srv/*\"]", vec![]),
+    ] {
+        assert_eq!(words(&decide(&rule("allow", clause), &asked).granted), granted, "{clause}");
+    }
+}
+
+#[test]
+fn another_reading_of_a_request_meets_clauses_over_its_operands() {
+    let doing = json!({ "action": "read_it", "capability": "file:read", "risk": "LOW" });
+    let file =
+        |value: &str| json!([{ "does": [doing], "operands": [{ "kind": "path", "role": "read", "value": value }] }]);
+    let mut policies = "name = \"t\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"\n".to_owned();
+    policies += "match = { capabilities = [\"file:delete\"], paths = [\"/srv/*\"] }\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n";
+    let policies = PolicySet::from_toml(&policies).unwrap();
+    for (path, expected) in [("/srv/a", Decision::Deny), ("/tmp/a", Decision::Allow)] {
+        // The reading replaces the capability of the act.
+        assert_eq!(decide(&policies, &acts(&["file:delete"], &file(path))).decision, expected, "{path}");
+    }
+}
+
+#[test]
+fn a_built_intent_leads_up_no_further_than_a_clause_says() {
+    let built = |target: &str| intent("read_it", &["file:read"]).with_context("target", json!(target));
+    for (target, denied, allowed) in [
+        ("/srv/a", true, true),
+        ("/srv/../etc/passwd", true, false),
+        // Compared as sent.
+        ("../srv/a", false, false),
+        ("/tmp/a", false, false),
+        ("", false, false),
+    ] {
+        let found = (
+            decision("deny", "paths = [\"/srv/*\"]", &built(target)) == Decision::Deny,
+            decision("allow", "paths = [\"/srv/*\"]", &built(target)) == Decision::Allow,
+        );
+        assert_eq!(found, (denied, allowed), "{target}");
+    }
+}
+
+#[test]
+fn a_limit_adds_up_the_amounts_that_its_rule_grants() {
+    let pays = |capability: &str, amounts: Value| json!({ "does": [{ "action": "do_it", "capability": capability, "risk": "HIGH" }], "amounts": amounts });
+    let euros = |value: f64, count: u64| json!([{ "value": value, "count": count, "currency": "EUR" }]);
+    let dollars = json!([{ "value": 1.0, "count": 1, "currency": "USD" }]);
+    let limited = toml(&[
+        "id = \"pay\"\neffect = \"allow\"\nmatch.capabilities = [\"payment:transfer\"]\nlimit = { sum = \"amount\", max = 100, per = \"1h\" }",
+        "id = \"mail\"\neffect = \"allow\"\nmatch.capabilities = [\"email:send\"]",
+    ]);
+    let pay = "payment:transfer";
+    for (paid, charged) in [
+        (json!([pays(pay, euros(5.5, 2)), pays(pay, euros(1.0, 1))]), Some(12_000_000)),
+        (json!([pays(pay, euros(5.0, 1)), pays("email:send", euros(900.0, 1))]), Some(5_000_000)),
+        (json!([pays(pay, euros(5.0, 1)), pays("email:send", json!([]))]), Some(5_000_000)),
+        (json!([pays(pay, euros(5.0, 1)), pays(pay, json!([]))]), None),
+        (json!([pays(pay, euros(5.0, 1)), pays(pay, dollars)]), None),
+        (json!([pays(pay, euros(-5.0, 1))]), None),
+        (json!([pays(pay, euros(5.0, u64::MAX))]), None),
+    ] {
+        let capabilities: &[&str] = if paid.to_string().contains("email") { &[pay, "email:send"] } else { &[pay] };
+        let verdict = decide(&limited, &acts(capabilities, &paid));
+        let found = (verdict.decision == Decision::Allow).then(|| verdict.charges[0].amount);
+        assert_eq!(found, charged, "{paid}");
+    }
+}

@@ -65,6 +65,8 @@ closed_words! {
     pub enum Cause("cause") {
         /// Words could not be read.
         Text = "text",
+        /// No argument names an operand that the act needs, such as the recipient of a reply.
+        Unnamed = "unnamed",
         /// A named file or a program's behavior runs code whose effects no text shows.
         Execution = "execution",
     }
@@ -240,6 +242,13 @@ impl Act {
         self.open.iter().all(|open| !open.kinds.has(kind))
     }
 
+    /// Returns whether an operand is the host of one of the act's addresses, which stands for it.
+    #[doc(hidden)]
+    pub fn is_host_of_url(&self, operand: &Operand) -> bool {
+        let is_of = |url: &Operand| url.kind == Kind::Url && host_of(&url.value).as_deref() == Some(&*operand.value);
+        operand.kind == Kind::Host && self.operands.iter().any(is_of)
+    }
+
     /// Returns whether the act does something that needs this capability.
     pub fn needs(&self, capability: &Capability) -> bool {
         self.does.iter().any(|doing| doing.capability == *capability)
@@ -289,10 +298,6 @@ impl Operand {
 }
 
 impl Open {
-    /// Stands for an operand that no argument of a call names, such as the recipient of a reply.
-    #[doc(hidden)]
-    pub const UNNAMED: &str = "no argument names it";
-
     #[doc(hidden)]
     pub const fn new(cause: Cause, kinds: Kinds, found: String) -> Self {
         Self { cause, found, kinds }

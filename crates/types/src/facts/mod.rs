@@ -103,12 +103,11 @@ impl Facts {
     pub fn targets(&self) -> Vec<Target> {
         let mut targets: Vec<Target> = Vec::new();
         for act in &self.acts {
-            let has_url = act.operands.iter().any(|operand| operand.kind == Kind::Url);
             for operand in &act.operands {
                 let kind = match operand.kind {
                     Kind::Path | Kind::Any => TargetKind::Path,
                     Kind::Url => TargetKind::Host,
-                    Kind::Host if !has_url => TargetKind::Host,
+                    Kind::Host if !act.is_host_of_url(operand) => TargetKind::Host,
                     Kind::Recipient => TargetKind::Recipient,
                     Kind::Account => TargetKind::Account,
                     Kind::Table => TargetKind::Table,

@@ -100,7 +100,11 @@ impl Import<'_> {
                 continue;
             }
             if !is_whole {
-                self.note(&place, "prefix_rule", "it has too many alternatives, so it holds for all that begins so");
+                self.note(
+                    &place,
+                    "prefix_rule",
+                    "it has too many alternatives, so it holds for every command with that beginning",
+                );
             }
             for command in commands {
                 self.permit(effect, self.host.shell(Some(command.clone())), &place, &command);

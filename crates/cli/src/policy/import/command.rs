@@ -38,7 +38,7 @@ pub(super) fn express(host: Host, tool: &str, said: &str, effect: Effect) -> Res
             return Err(format!("left out: a pattern has at most {MAX_GLOB} characters"));
         }
         if !is_one_command(tool, &glob) {
-            return Err("left out: it runs another command, and a rule grants only what names both".to_owned());
+            return Err("left out: it runs another command; an allow must list both".to_owned());
         }
     }
     match glob.char_indices().nth(MAX_GLOB) {

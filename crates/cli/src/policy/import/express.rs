@@ -140,7 +140,7 @@ fn shell(host: Host, named: &[&str], said: Option<&str>, permission: &Permission
             clauses = clauses + "match.commands = " + &list(&[&command.glob]) + "\n";
             if !command.is_exact {
                 notes.push(
-                    "rules see no quotes, variables and redirections, so it holds for all commands that begin so",
+                    "rules see no quotes, variables and redirections, so it holds for every command with that beginning",
                 );
             }
         }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 use clap::Args;
-use rulekeep::intent::{Cause, Open};
+use rulekeep::intent::Cause;
 use rulekeep::proof::ProofId;
 use rulekeep::system::Timestamp;
 use rulekeep::{Decision, Governor, Outcome, PolicySet, RiskLevel, Tier};
@@ -205,9 +205,7 @@ impl Call {
         let capabilities: BTreeSet<String> =
             past.intent.required_capabilities.iter().chain(readings).map(ToString::to_string).collect();
         let targets = facts.targets();
-        // A record that is named by its id is no target.
-        let is_of = |open: &Open, cause: Cause| open.cause == cause && open.found != Open::UNNAMED;
-        let is_open = |cause: Cause| facts.acts.iter().any(|act| act.open.iter().any(|open| is_of(open, cause)));
+        let is_open = |cause: Cause| facts.acts.iter().any(|act| act.open.iter().any(|open| open.cause == cause));
         let (is_hidden, runs) = (is_open(Cause::Text), is_open(Cause::Execution));
         let unread = is_hidden.then_some(Place::Unread);
         let trees = facts.acts.iter().flat_map(|act| &act.operands).filter_map(Place::below);

@@ -181,4 +181,4 @@ fn list(texts: &BTreeSet<String>) -> String {
 const MAX_LINE: usize = 100;
 const MOST_MISSED: usize = 10;
 /// No target is named, and none is in the parts that could not be read.
-const NO_TARGET: &str = r#"!has(context.target) && (!has(context.facts) || !has(context.facts.targets) && (!has(context.facts.unread) || context.facts.unread.all(u, !(u.kind in ["target", "text"]) || u.found == "no argument names it")))"#;
+const NO_TARGET: &str = r#"!has(context.target) && (!has(context.facts) || !has(context.facts.targets) && (!has(context.facts.unread) || context.facts.unread.all(u, !(u.kind in ["target", "text"]))))"#;

@@ -345,7 +345,7 @@ impl Shell<'_, '_> {
     fn host(&mut self, word: &Word, role: Role) {
         match host_of(&word.text) {
             Some(host) if !word.dynamic && !target::is_open(TargetKind::Host, &word.text) => {
-                self.operand(Operand::new(Kind::Host, role, host, &word.text))
+                self.operand(Operand::new(Kind::Host, role, host, &word.text));
             }
             _ => self.open(Cause::Text, Kinds::of(&[Kind::Host]), &word.text),
         }

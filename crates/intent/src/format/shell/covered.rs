@@ -34,6 +34,7 @@ pub(super) enum Plain {
 }
 
 /// A row of the table.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that a program may do")]
 #[derive(Debug, Default)]
 pub(super) struct Row {
     pub(super) plain: Vec<Plain>,

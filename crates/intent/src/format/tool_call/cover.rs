@@ -282,7 +282,7 @@ impl Cover<'_> {
             (Operation::Delete | Operation::Write, Resource::File) if !has(&[Kind::Path]) => Kind::Path,
             _ => return,
         };
-        self.open(Cause::Text, Kinds::of(&[needed]), Open::UNNAMED);
+        self.open(Cause::Unnamed, Kinds::of(&[needed]), self.act.noun.as_str());
     }
 
     /// Records a search text that is a path, or a pattern of paths.
