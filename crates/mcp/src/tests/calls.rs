@@ -33,6 +33,37 @@ async fn a_granted_call_is_forwarded_and_a_denied_one_a_tool_error() {
     }
 }
 
+/// The cases are those of the library, of the server and of hooks.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_rule_binds_calls_through_the_gateway() {
+    let file: Value = serde_json::from_str(include_str!("../../../../tests/data/newcomer.json")).unwrap();
+    let mut seen = 0;
+    for case in file["cases"].as_array().unwrap() {
+        let Some(name) = case["input"]["tool"].as_str().filter(|_| case.get("context").is_none()) else { continue };
+        let tier = case["tier"].as_str().unwrap_or("T4").parse().unwrap();
+        let (of, name) = match name.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
+            Some(split) => split,
+            None => (case["input"]["server"].as_str().unwrap_or("tools"), name),
+        };
+        let office = Office::with(file["policies"].as_str().unwrap(), tier);
+        let server = Server::with(&[(name, "Does what its name says.")]);
+        let arguments = case["input"]["arguments"].as_object().unwrap().clone();
+        let properties = arguments.keys().map(|key| (key.clone(), json!({}))).collect::<serde_json::Map<_, _>>();
+        let schema = json!({ "type": "object", "properties": properties }).as_object().unwrap().clone();
+        server.tools.lock().unwrap()[0].input_schema = schema.into();
+        let governed = crate::Governed::new(of).agent("a").wait(std::time::Duration::ZERO);
+        let client = connect(&office, governed, &server, User::without_forms(), Revision::Stateless).await;
+        let call = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        let result = client.call_tool(call).await.unwrap();
+        match case["decision"].as_str().unwrap() {
+            "ALLOW" => is_done(&result),
+            decision => assert_eq!(refusal(&result)["decision"], decision, "{case}"),
+        }
+        seen += 1;
+    }
+    assert!(seen >= 15, "{seen} cases are calls");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn outcomes_follow_what_the_server_answers() {
     for revision in BOTH {

@@ -51,6 +51,14 @@ impl Office {
         Self::of(builder().open_in_memory().unwrap())
     }
 
+    /// Governance with other policies and an agent at a tier.
+    pub(super) fn with(policies: &str, tier: Tier) -> Arc<Self> {
+        let set = PolicySet::parse(policies, PolicyFormat::Toml, "tests.toml").unwrap();
+        let governor = Governor::builder().policies(set).open_in_memory().unwrap();
+        governor.agents().register(Agent::new("a").at_tier(tier)).unwrap();
+        Self::of(governor)
+    }
+
     pub(super) fn in_folder(folder: &Path) -> Arc<Self> {
         Self::of(builder().open(folder).unwrap())
     }
