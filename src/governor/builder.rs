@@ -57,6 +57,7 @@ pub struct GovernorBuilder {
     cache_bytes: u64,
     auto_register: bool,
     requires_permit: bool,
+    requires_base: bool,
     verifying: OpenVerification,
     input_text: InputText,
     retention: Retention,
@@ -76,6 +77,7 @@ impl GovernorBuilder {
             cache_bytes: LogOptions::default().cache_bytes,
             auto_register: false,
             requires_permit: false,
+            requires_base: false,
             verifying: OpenVerification::default(),
             input_text: InputText::default(),
             retention: Retention::default(),
@@ -130,6 +132,13 @@ impl GovernorBuilder {
     /// [`Extension::require_permit`](crate::extension::Extension::require_permit).
     pub fn require_permit(mut self) -> Self {
         self.requires_permit = true;
+        self
+    }
+
+    /// Leaves an act open if it names a relative path and the context has no `cwd`: no grant over paths covers it, and
+    /// every restriction over paths binds it. Default: a relative path is outside absolute globs.
+    pub fn require_base(mut self) -> Self {
+        self.requires_base = true;
         self
     }
 
@@ -226,6 +235,7 @@ impl GovernorBuilder {
     fn assemble(self, log: ProofLog, startup: Startup) -> Result<Governor, Error> {
         parse::prepare();
         let parser = self.rows.as_deref().map_or_else(Parser::new, Parser::with_rows)?;
+        let parser = if self.requires_base { parser.require_base() } else { parser };
         let restored = Restored::of(&startup.states)?;
         #[cfg(feature = "checkpoints")]
         self.checkpoints.resume(&log)?;

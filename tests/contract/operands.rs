@@ -143,3 +143,91 @@ fn an_intent_whose_parse_the_governor_does_not_hold_is_open() {
     let unheld = other.enforce(&sent).unwrap();
     assert_eq!(unheld.decision, Decision::Deny, "{}", unheld.reasoning);
 }
+
+/// The decision on a text in a context.
+fn decided(governor: &Governor, text: &str, context: &Value) -> Decision {
+    let context: Map<String, Value> = serde_json::from_value(context.clone()).unwrap();
+    governor.enforce_input("desk", Input::new(text).context(&context)).unwrap().enforcement.decision
+}
+
+#[test]
+fn an_allow_can_cover_code_of_the_working_folder_alone() {
+    let governor = governor(
+        "name = \"t\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch = { paths = [\"/w/*\"], runs = \"folder\" }\n\
+         [[rule]]\nid = \"cd\"\neffect = \"allow\"\nmatch.capabilities = [\"system:read\"]",
+    );
+    for (line, allowed) in [
+        ("sh ci/x.sh a", true),
+        ("./build.sh a", true),
+        ("python3 x.py src/a", true),
+        ("make", true),
+        ("pytest -q tests", true),
+        ("cargo test --workspace", true),
+        ("cd sub && make -j all", true),
+        ("cat a && git commit -m x a", true),
+        ("sh /tmp/x.sh a", false),
+        ("sh ../x.sh a", false),
+        ("cd /tmp && sh x.sh /w/a", false),
+        ("pytest -p evil tests", false),
+        ("make SHELL=evil all", false),
+        ("make all /etc/passwd", false),
+        ("sh x.sh $A", false),
+        ("mytool a", false),
+        ("npm install evil", false),
+    ] {
+        let found = decided(&governor, &shell(line), &json!({ "cwd": "/w" })) == Decision::Allow;
+        assert_eq!(found, allowed, "{line}");
+    }
+    for cwd in [json!({}), json!({ "cwd": "/" }), json!({ "cwd": "/v" })] {
+        assert_ne!(decided(&governor, &shell("make"), &cwd), Decision::Allow, "{cwd}");
+    }
+    assert_eq!(decided(&governor, &shell("make"), &json!({ "cwd": "/w/sub" })), Decision::Allow);
+}
+
+#[test]
+fn a_link_counts_as_the_path_that_it_leads_to() {
+    let governor = governor(SECRETS);
+    let ours = "name = \"t\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch = { paths = [\"/repo/*\"] }";
+    let ours = self::governor(ours);
+    let read = call("read_file", &json!({ "path": "b/a" }));
+    for (links, denied, allowed) in [
+        (json!({}), false, true),
+        (json!({ "/repo/b/a": "/repo/secrets/a" }), true, true),
+        (json!({ "/repo/b/a": "/etc/a" }), false, false),
+        (json!({ "/repo/b/c": "/repo/secrets/a" }), false, true),
+        (json!("odd"), false, true),
+    ] {
+        let context = json!({ "cwd": "/repo", "links": links });
+        for text in [&read, &shell("cat b/a")] {
+            assert_eq!(decided(&governor, text, &context) == Decision::Deny, denied, "{links} {text}");
+            assert_eq!(decided(&ours, text, &context) == Decision::Allow, allowed, "{links} {text}");
+        }
+    }
+    // What is written where a link leads is judged there.
+    let parsed = governor.parse("desk", Input::new(&shell("echo a > /repo/b"))).unwrap().intent.risk_level;
+    let context: Map<String, Value> =
+        serde_json::from_value(json!({ "links": { "/repo/b": "/etc/cron.d/b" } })).unwrap();
+    let led_to = governor.parse("desk", Input::new(&shell("echo a > /repo/b")).context(&context)).unwrap();
+    assert!(led_to.intent.risk_level > parsed, "{:?}", led_to.intent);
+}
+
+#[test]
+fn a_governor_can_require_a_base() {
+    let rules = PolicySet::from_toml(SECRETS).unwrap();
+    let strict = Governor::builder().policies(rules).require_base().open_in_memory().unwrap();
+    strict.agents().register(Agent::new("desk").at_tier(Tier::T4)).unwrap();
+    for (text, context, expected) in [
+        ("cat a", json!({}), Decision::Deny),
+        ("cat a", json!({ "cwd": "/srv" }), Decision::Allow),
+        ("cat /srv/a", json!({}), Decision::Allow),
+        ("cat secrets/a", json!({ "cwd": "/repo" }), Decision::Deny),
+    ] {
+        assert_eq!(decided(&strict, &shell(text), &context), expected, "{text} {context}");
+        assert_eq!(decided(&governor(SECRETS), &shell("cat a"), &json!({})), Decision::Allow);
+    }
+    let denied = strict.enforce_input("desk", &*shell("cat a")).unwrap().enforcement;
+    assert_eq!(
+        denied.rewrite.map(|rewrite| rewrite.how).as_deref(),
+        Some("write the whole path, or say the working folder")
+    );
+}

@@ -88,6 +88,7 @@ pub use {
 #[derive(Debug, Clone)]
 pub struct Parser {
     lexicon: Arc<Lexicon>,
+    requires_base: bool,
 }
 
 impl Parser {
@@ -97,7 +98,7 @@ impl Parser {
     ///
     /// [`Error::Internal`] if the built-in data does not load, which a test rules out.
     pub fn new() -> Result<Self, Error> {
-        Lexicon::shared().map(|lexicon| Self { lexicon })
+        Lexicon::shared().map(|lexicon| Self { lexicon, requires_base: false })
     }
 
     /// Creates a parser that reads the given labeled requests as labeled, and similar wording alike. Use it for the
@@ -128,7 +129,14 @@ impl Parser {
     }
 
     fn of(lexicon: Lexicon) -> Self {
-        Self { lexicon: Arc::new(lexicon) }
+        Self { lexicon: Arc::new(lexicon), requires_base: false }
+    }
+
+    /// Leaves an act open if it names a relative path and the context has no `cwd`.
+    #[must_use]
+    pub const fn require_base(mut self) -> Self {
+        self.requires_base = true;
+        self
     }
 
     /// Parses a text outside a governor, for tools that inspect the parser's result. The intent has a nil id and the
@@ -253,7 +261,7 @@ impl Parser {
         let (mut reading, decoded) = derived::read_on(normalized, &self.lexicon, known);
         reading.settle();
         reading.seal();
-        place::Place::of(context).complete(&mut reading);
+        place::Place::of(context).complete(&mut reading, self.requires_base);
         let contents = classification::scan(&normalized.text, &decoded);
         contents.mark_addresses(&mut reading);
         contents.mark(&mut reading);

@@ -233,7 +233,8 @@ impl Room {
             self.bytes -= commands;
         }
         let size = |operand: &Operand| {
-            ROOM_FOR_ONE + json_len(&operand.value) + operand.original.as_deref().map_or(0, json_len)
+            let others = operand.original.iter().chain(&operand.real).map(|text| json_len(text) + 2).sum::<usize>();
+            ROOM_FOR_ONE + json_len(&operand.value) + others
         };
         let kept = act.operands.iter().take(self.operands).take_while(|operand| {
             let fits = size(operand) <= self.bytes;
@@ -275,7 +276,8 @@ fn shown(facts: &mut Facts, redaction: &Redaction) -> Option<Facts> {
 /// All texts of an act that come from the request.
 fn texts_of(act: &mut facts::Act) -> impl Iterator<Item = &mut String> {
     let operands = act.operands.iter_mut();
-    let operands = operands.flat_map(|operand| std::iter::once(&mut operand.value).chain(&mut operand.original));
+    let operands = operands
+        .flat_map(|operand| std::iter::once(&mut operand.value).chain(&mut operand.original).chain(&mut operand.real));
     let open = act.open.iter_mut().map(|open| &mut open.found);
     let currencies = act.amounts.iter_mut().filter_map(|amount| amount.currency.as_mut());
     let commands = act.commands.iter_mut().chain(&mut act.command);

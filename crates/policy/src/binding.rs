@@ -34,9 +34,13 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The most that a grant's acts may be open.
-    pub(super) fn tolerates(self) -> Binding {
-        if self == Self::Grants(Runs::Any) { Binding::Runs } else { Binding::Outside }
+    /// Returns whether a grant covers acts that are open for a cause.
+    fn tolerates(self, cause: Cause) -> bool {
+        match cause {
+            Cause::Text | Cause::Unnamed => false,
+            Cause::Folder => matches!(self, Self::Grants(Runs::Folder | Runs::Any)),
+            Cause::Execution => self == Self::Grants(Runs::Any),
+        }
     }
 
     /// Returns whether the rule gives something.
@@ -51,6 +55,8 @@ pub(super) struct Globs {
     list: Vec<Glob>,
     folded: Vec<Glob>,
     exact: Pattern,
+    /// Whether a restriction without a folder also binds trees that are read.
+    trees: bool,
 }
 
 impl Globs {
@@ -59,10 +65,11 @@ impl Globs {
         granted: impl IntoIterator<Item = &'g String>,
         restricted: &[String],
         exact: Pattern,
+        trees: bool,
     ) -> Self {
         let list = granted.into_iter().map(|glob| Glob::new(glob)).collect();
         let folded = restricted.iter().map(|glob| Glob::new(&glob.to_lowercase())).collect();
-        Self { list, folded, exact }
+        Self { list, folded, exact, trees }
     }
 }
 
@@ -74,8 +81,17 @@ pub(super) struct Named<'c> {
 }
 
 impl Named<'_> {
-    /// Returns how an operand relates to what is named; `base` is the folder that relative paths start from.
+    /// Returns how an operand relates to what is named; `base` is the folder that relative paths start from. Of a path
+    /// and the one to which its links lead, one suffices for a restriction; a grant needs both.
     pub(super) fn binds(self, operand: &Operand, base: Option<&str>, way: Way) -> Binding {
+        let written = self.binds_written(operand, base, way);
+        let Some(led_to) = operand.led_to().map(|led_to| self.binds_written(&led_to, base, way)) else {
+            return written;
+        };
+        if way.grants() { written.min(led_to) } else { written.max(led_to) }
+    }
+
+    fn binds_written(self, operand: &Operand, base: Option<&str>, way: Way) -> Binding {
         match way {
             Way::Restricts => self.restricts(operand, base),
             Way::Grants(_) if self.covers(operand, base) => Binding::Inside,
@@ -146,7 +162,7 @@ impl Named<'_> {
             if is_within || root == "." && !is_absolute(glob) {
                 return Binding::Inside;
             }
-            if matches!(role, Role::Write | Role::Remove) && may_lie_below(glob, root) {
+            if (globs.trees || matches!(role, Role::Write | Role::Remove)) && may_lie_below(glob, root) {
                 found = Binding::Maybe;
             }
         }
@@ -179,6 +195,13 @@ impl Named<'_> {
         let Some(globs) = self.globs else { return true };
         let pattern = pattern.to_lowercase();
         globs.folded.iter().any(|glob| meets(glob.as_str(), &pattern))
+    }
+
+    /// Returns whether everything in a folder is inside.
+    fn covers_folder(self, folder: Option<&str>) -> bool {
+        let all = |folder: &str| format!("{}/*", folder.trim_end_matches('/'));
+        let all = |folder: &str| Operand::new(Kind::Path, Role::Run, all(folder), "").as_pattern(true);
+        folder.is_some_and(|folder| self.covers(&all(folder), None))
     }
 
     fn covers(self, operand: &Operand, base: Option<&str>) -> bool {
@@ -222,16 +245,22 @@ pub(super) fn of_operands(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts
             let found = operands.map(|operand| named.binds(operand, base, way)).max().unwrap_or(Binding::Outside);
             found.max(openness(act, kinds))
         }
-        Way::Grants(_) if openness(act, kinds) > way.tolerates() => Binding::Outside,
+        Way::Grants(_) if !tolerates(act, kinds, way) => Binding::Outside,
+        Way::Grants(Runs::Folder) if runs_folder(act, kinds) && !named.covers_folder(base) => Binding::Outside,
         Way::Grants(_) if operands.all(|operand| named.binds(operand, base, way) == Binding::Inside) => Binding::Inside,
         Way::Grants(_) => Binding::Outside,
     }
 }
 
+/// Returns whether an act runs code of the working folder, which counts as a path.
+pub(super) fn runs_folder(act: &Act, kinds: Kinds) -> bool {
+    kinds.has(Kind::Path) && act.open.iter().any(|open| open.cause == Cause::Folder)
+}
+
 /// Returns whether every operand of a clause's kinds is inside.
 pub(super) fn all_inside(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts) -> bool {
     let mut operands = act.operands.iter().filter(|operand| fact.kinds().has(operand.kind));
-    operands.all(|operand| named.covers(operand, facts.base.as_deref()))
+    operands.all(|operand| named.binds(operand, facts.base.as_deref(), Way::Grants(Runs::None)) == Binding::Inside)
 }
 
 /// The relation of an act to any clause over some kinds, by its open parts alone.
@@ -240,11 +269,16 @@ pub(super) fn openness(act: &Act, kinds: Kinds) -> Binding {
     open.map(|open| of_cause(open.cause)).max().unwrap_or(Binding::Outside)
 }
 
+/// Returns whether a grant covers an act with its open parts of some kinds.
+pub(super) fn tolerates(act: &Act, kinds: Kinds, way: Way) -> bool {
+    act.open.iter().filter(|open| open.kinds.meets(kinds)).all(|open| way.tolerates(open.cause))
+}
+
 /// The relation of an open part to any clause over its kinds.
 pub(super) const fn of_cause(cause: Cause) -> Binding {
     match cause {
         Cause::Text | Cause::Unnamed => Binding::Maybe,
-        Cause::Execution => Binding::Runs,
+        Cause::Folder | Cause::Execution => Binding::Runs,
     }
 }
 
@@ -372,7 +406,7 @@ mod tests {
         };
         let written = vec![glob.to_owned()];
         let granted: Vec<String> = written.iter().filter(|_| !splits_host(&Glob::new(glob))).cloned().collect();
-        let globs = Globs::new(&granted, &written, compiled("?s", &granted));
+        let globs = Globs::new(&granted, &written, compiled("?s", &granted), false);
         Named { pattern: &compiled("?is", &written), globs: Some(&globs) }.binds(operand, base, way)
     }
 

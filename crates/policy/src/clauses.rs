@@ -29,13 +29,14 @@ pub(super) fn read(
     let tiers = fields.take("tiers").and_then(|node| range(node, "match.tiers.", Tier::ALL, report));
     let classification = fields.read_with("classification", report, classification);
     let runs = fields.word("runs", Runs::ALL, report).unwrap_or(Runs::None);
+    let trees = fields.flag("trees", report);
     let not = fields.take("not").and_then(|node| {
         let at = node.at;
         let mut fields = Fields::of(node, "match.not.", NAMED_FIELDS, report)?;
         if fields.was_empty {
             report.error(at, "match.not", "an empty table excludes nothing; name what to exclude");
         }
-        let clauses = named_clauses(&mut fields, "match.not.actions", patterns, report);
+        let clauses = named_clauses(&mut fields, "match.not.actions", trees, patterns, report);
         Some(Box::new(Exclusion { clauses, allows: false }))
     });
     Match {
@@ -46,8 +47,9 @@ pub(super) fn read(
             &classification.unwrap_or_default(),
         ),
         runs,
+        trees,
         not,
-        ..named_clauses(&mut fields, "match.actions", patterns, report)
+        ..named_clauses(&mut fields, "match.actions", trees, patterns, report)
     }
 }
 
@@ -55,6 +57,7 @@ pub(super) fn read(
 fn named_clauses(
     fields: &mut Fields,
     actions_path: &str,
+    trees: bool,
     patterns: &mut HashMap<String, Pattern>,
     report: &mut Report<'_>,
 ) -> Match {
@@ -74,7 +77,8 @@ fn named_clauses(
     let mut context = context.unwrap_or_default();
     for &(name, key, fact) in Fact::CLAUSES {
         let at = fields.place(name).unwrap_or_default();
-        let clause = fields.read_with(name, report, |node, path, report| facts(node, path, patterns, report)).flatten();
+        let clause =
+            fields.read_with(name, report, |node, path, report| facts(node, path, trees, patterns, report)).flatten();
         let Some((pattern, globs, listed)) = clause else { continue };
         warn_of_odd_glob(fact, name, at, &listed, report);
         let (key, fact) = (key.into(), Some(fact));
@@ -280,6 +284,7 @@ fn context(
 fn facts(
     node: Node,
     field: &str,
+    trees: bool,
     patterns: &mut HashMap<String, Pattern>,
     report: &mut Report<'_>,
 ) -> Option<(Pattern, Globs, Vec<String>)> {
@@ -298,7 +303,7 @@ fn facts(
     let granted = || globs.iter().filter(|glob| !splits_host(&Glob::new(glob)));
     let folded = source("?is", &mut restricted.iter())?;
     let exact = source("?s", &mut granted())?;
-    let compiled = Globs::new(granted(), &restricted, exact);
+    let compiled = Globs::new(granted(), &restricted, exact, trees);
     Some((folded, compiled, globs))
 }
 
@@ -417,7 +422,7 @@ const NAMED_FIELDS: &[&str] = &[
     "accounts",
 ];
 /// The fields that only `match` has.
-const OWN_FIELDS: &[&str] = &["capabilities", "risk", "tiers", "classification", "runs", "not"];
+const OWN_FIELDS: &[&str] = &["capabilities", "risk", "tiers", "classification", "runs", "trees", "not"];
 const MAX_GLOB_CHARS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1_024;
 const MAX_REGEXES: usize = 1_000;

@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use super::index::Index;
 use super::pattern::{CapabilityPattern, Names};
-use super::rule::{Effect, Levels, Match, Rule, Runs};
+use super::rule::{Effect, Levels, Match, Rule};
 use rulekeep_types::Tier;
 
 /// The requests that a rule applies to: its clauses, or a part of them.
@@ -58,7 +58,8 @@ impl<'a> Reach<'a> {
             && covers_names(&wide.groups, &narrow.groups, IsThere::Perhaps)
             && covers_environments(wide, narrow)
             && covers_context(wide, narrow)
-            && (wide.runs == Runs::Any || narrow.runs == Runs::None)
+            && wide.runs >= narrow.runs
+            && (wide.trees || !narrow.trees)
     }
 }
 

@@ -16,7 +16,7 @@ use super::request::PolicyRequest;
 use super::reviewers::Reviewers;
 use super::rule::{Effect, Rule};
 use super::verdict::{Approval, Need, PolicyVerdict};
-use rulekeep_types::{Capability, Constraints, Decision, Digest, Rewrite};
+use rulekeep_types::{Capability, Constraints, Decision, Digest, RETRY_OF, Rewrite};
 
 /// The rules of a policy set, indexed for evaluation.
 #[derive(Debug)]
@@ -52,6 +52,8 @@ pub(super) struct Group {
 pub(super) enum Standing {
     /// A rule denies it.
     Denied,
+    /// A rule escalates it if a part that could not be read is what the rule names; the request may be rewritten first.
+    Unread,
     /// A rule escalates it to a reviewer.
     NeedsPerson,
     /// A degrading rule matches it and leaves it out of `to`.
@@ -161,15 +163,19 @@ impl Engine {
         if findings.has(Standing::Unmatched) {
             return None;
         }
-        let mut denying = findings.groups_of(|standing| standing == Standing::Denied);
-        let is_unread = |group: u32| {
-            let rule = self.lead(group);
-            rule.is_some_and(|rule| {
-                rule.matches.acts(request, None, Way::Restricts).is_ok_and(|binding| binding == Binding::Maybe)
-            })
-        };
+        let mut denying = findings.groups_of(|standing| matches!(standing, Standing::Denied | Standing::Unread));
         denying.clone().next()?;
-        denying.all(is_unread).then(|| Rewrite::of(facts.shown()))
+        denying.all(|group| self.binds_unread(request, group)).then(|| Rewrite::of(facts.shown()))
+    }
+
+    /// Returns whether a rule only applies because a part of the request could not be read.
+    fn binds_unread(&self, request: &PolicyRequest<'_>, group: u32) -> bool {
+        let binding = |rule: &Rule| rule.matches.acts(request, None, Way::Restricts).ok();
+        self.lead(group).and_then(binding) == Some(Binding::Maybe)
+    }
+
+    fn asks_unread(&self, request: &PolicyRequest<'_>, group: u32) -> bool {
+        self.lead(group).is_some_and(|rule| rule.effect == Effect::Escalate) && self.binds_unread(request, group)
     }
 
     /// Finds the standing of each required capability.
@@ -224,7 +230,10 @@ impl Engine {
             self.collect_spent(asked, capability, buckets, Effect::Escalate, found);
             retain_tail(&mut found.groups, start, knows);
             if found.groups.iter().skip(start).any(may_grant) {
-                return Standing::NeedsPerson;
+                let is_repeated = asked.request.intent.context.contains_key(RETRY_OF);
+                let mut asks = found.groups.iter().skip(start).filter(|group| may_grant(group));
+                let is_unread = !is_repeated && asks.all(|group| self.asks_unread(asked.request, *group));
+                return if is_unread { Standing::Unread } else { Standing::NeedsPerson };
             }
         }
         // The remaining escalations come from later documents that the capability was not delegated to. They narrow
@@ -535,6 +544,9 @@ impl Findings {
     }
 
     pub(super) fn decision(&self) -> Decision {
+        if self.has(Standing::Unread) {
+            return Decision::Deny;
+        }
         let is_refused = self.has(Standing::Denied) || self.has(Standing::Unmatched);
         if self.has(Standing::NeedsPerson) && !is_refused {
             return Decision::Escalate;

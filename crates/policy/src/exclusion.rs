@@ -81,7 +81,8 @@ impl Exclusion {
             let is_named = match way {
                 // Whatever may be inside stops a grant.
                 Way::Grants(_) => {
-                    binding::of_operands(clause.named(), fact, act, facts, Way::Restricts) > way.tolerates()
+                    let found = binding::of_operands(clause.named(), fact, act, facts, Way::Restricts);
+                    found > Binding::Runs || !binding::tolerates(act, fact.kinds(), way)
                 }
                 // An act of which all is inside, or that only runs code, is not restricted.
                 Way::Restricts => {

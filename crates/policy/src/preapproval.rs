@@ -214,7 +214,7 @@ impl Targets {
         };
         // In a target `?` is a character, in a glob a wildcard.
         let granted = targets.iter().filter(|target| !target.contains('?'));
-        let globs = Arc::new(Globs::new(granted, targets, compiled("?s")?));
+        let globs = Arc::new(Globs::new(granted, targets, compiled("?s")?, false));
         Ok(Some(Self { pattern: compiled("?is")?, globs }))
     }
 

@@ -113,6 +113,10 @@ impl Writer<'_> {
                 self.capabilities(standing);
                 self.line.push_str(" denied by ");
             }
+            Standing::Unread => {
+                self.capabilities(standing);
+                self.line.push_str(" possibly subject to approval under ");
+            }
             Standing::Withheld => {
                 self.capabilities(standing);
                 self.line.push_str(" withheld by ");
@@ -200,7 +204,8 @@ impl Writer<'_> {
 
     fn way_on(&mut self, decision: Decision, limits: &[LimitUse]) {
         let has = |standing| self.findings.has(standing);
-        let (has_person, has_denied) = (has(Standing::NeedsPerson), has(Standing::Denied) || has(Standing::Withheld));
+        let has_denied = [Standing::Denied, Standing::Unread, Standing::Withheld].into_iter().any(has);
+        let has_person = has(Standing::NeedsPerson) && !has(Standing::Unread);
         match decision {
             Decision::Allow => {}
             Decision::Escalate => {
@@ -283,8 +288,14 @@ fn list<'a>(line: &mut String, items: impl Iterator<Item = &'a str>, total: usiz
 }
 
 /// The order in which the standings are reported.
-const STANDINGS: [Standing; 5] =
-    [Standing::Granted, Standing::Denied, Standing::Withheld, Standing::NeedsPerson, Standing::Unmatched];
+const STANDINGS: [Standing; 6] = [
+    Standing::Granted,
+    Standing::Denied,
+    Standing::Unread,
+    Standing::Withheld,
+    Standing::NeedsPerson,
+    Standing::Unmatched,
+];
 /// Maximum number of rules named for one standing.
 const MAX_NAMED: usize = 3;
 const MAX_CAPABILITIES: usize = 5;

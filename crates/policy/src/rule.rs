@@ -85,6 +85,11 @@ fn is_base(layer: &usize) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
 fn is_one(approvals: &u8) -> bool {
     *approvals == 1
 }
@@ -143,6 +148,9 @@ closed_words! {
     pub enum Runs("runs") {
         /// The rule covers none of them.
         None = "none",
+        /// The rule covers them if the code lies in the working folder or is configured by it, and all that their text
+        /// names is inside.
+        Folder = "folder",
         /// The rule covers them if all that their text names is inside.
         Any = "any",
     }
@@ -181,6 +189,8 @@ pub(super) struct Match {
     pub(super) context: Vec<ContextClause>,
     #[serde(skip_serializing_if = "Runs::is_none")]
     pub(super) runs: Runs,
+    #[serde(skip_serializing_if = "is_false")]
+    pub(super) trees: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) not: Option<Box<Exclusion>>,
     /// Whether the rule allows.
@@ -308,8 +318,10 @@ impl Match {
         // A grant over operands needs at least one.
         let lacks = |clause: &&ContextClause| {
             clause.fact.is_some_and(|fact| {
-                let is_of =
-                    |act: &Act| act.operands.iter().any(|operand| fact.kinds().has(operand.kind) && !operand.is_word());
+                let is_of = |act: &Act| {
+                    let is_named = |operand: &Operand| fact.kinds().has(operand.kind) && !operand.is_word();
+                    act.operands.iter().any(is_named) || binding::runs_folder(act, fact.kinds())
+                };
                 fact.is_target() && !facts.acts.iter().filter(|act| is_needed(act)).any(is_of)
             })
         };

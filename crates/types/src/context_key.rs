@@ -7,6 +7,9 @@ pub(super) const CALL_ID: &str = "callId";
 /// Context key of the people who asked the agent to act.
 pub(super) const REQUESTED_BY: &str = "requestedBy";
 
+/// Context key of the decision that a request repeats.
+pub const RETRY_OF: &str = "retryOf";
+
 /// The keys that parsing adds to a context.
 pub const PARSED_KEYS: &[&str] = &[
     "dataClassification",
@@ -23,4 +26,4 @@ pub const PARSED_KEYS: &[&str] = &[
 ];
 
 /// The keys of a context by which a caller says more of a request.
-pub const CALLERS_KEYS: &[&str] = &["environment", REQUESTED_BY, "retryOf", CALL_ID, "cwd", "home"];
+pub const CALLERS_KEYS: &[&str] = &["environment", REQUESTED_BY, RETRY_OF, CALL_ID, "cwd", "home", "links"];

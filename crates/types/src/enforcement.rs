@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Cause, Kind};
+use super::facts::{Cause, Kind, Kinds};
 use super::{
     Capability, Constraints, Decision, Facts, Grant, GrantError, GrantSource, ParseResult, ProofId, TrustSnapshot,
     closed_words,
@@ -64,6 +64,11 @@ impl Rewrite {
         };
         let (part, how) = match (open, pattern()) {
             (Some(open), _) if open.kinds.has(Kind::Command) => (&open.found, "write each command in full"),
+            (Some(open), _)
+                if open.kinds == Kinds::of(&[Kind::Path]) && !open.found.contains(['$', '`', '*', '?', '[']) =>
+            {
+                (&open.found, "write the whole path, or say the working folder")
+            }
             (Some(open), _) => {
                 (&open.found, "write the value itself instead of a variable, a substitution or a description")
             }

@@ -91,7 +91,7 @@ pub use verification::{
 #[doc(hidden)]
 pub use {
     agent::{AgentProfile, checked_person},
-    context_key::{CALLERS_KEYS, PARSED_KEYS},
+    context_key::{CALLERS_KEYS, PARSED_KEYS, RETRY_OF},
     cursor::CursorPlace,
     escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE, EscalationRecord, LimitCharge},
     facts::{FACTS_KEY, MAX_FACTS_BYTES, Member, Members, ParsedFacts},

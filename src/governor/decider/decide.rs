@@ -14,7 +14,7 @@ use crate::governor::{Decider, Governor};
 use crate::model::parts::{EnforcementParts, InputEnforcementParts};
 use crate::model::{
     AgentState, Alert, AlertKind, Decision, DenialClass, Enforcement, Error, GrantSource, Input, InputEnforcement,
-    Intent, IntentId, IntentStamp, InvalidValue, ProofId, RiskLevel, Timestamp,
+    Intent, IntentId, IntentStamp, InvalidValue, ProofId, RETRY_OF, RiskLevel, Timestamp,
 };
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::Committed;
@@ -310,7 +310,7 @@ impl Decider {
 
     /// The decision that the intent says it retries: one of the same agent.
     fn retried(&self, intent: &Intent) -> Result<Option<ProofId>, Error> {
-        let Some(value) = intent.context.get("retryOf") else { return Ok(None) };
+        let Some(value) = intent.context.get(RETRY_OF) else { return Ok(None) };
         let refused = |expected: String| Error::intent("context.retryOf", expected);
         let earlier: ProofId = value
             .as_str()

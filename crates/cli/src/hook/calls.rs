@@ -10,6 +10,8 @@ use rulekeep::proof::ProofId;
 pub(super) struct Calls {
     by_key: HashMap<Key, Made>,
     order: VecDeque<Key>,
+    /// The last call of each conversation, if it was refused for a part that could not be read.
+    unread: HashMap<String, ProofId>,
 }
 
 /// The key of a call: keyed hashes of everything that distinguishes it, because arguments can contain whole files.
@@ -40,6 +42,22 @@ impl Calls {
         while self.order.len() > MOST_CALLS {
             let oldest = self.order.pop_front();
             oldest.map(|key| self.by_key.remove(&key));
+        }
+    }
+
+    /// The last call of a conversation, if it was refused for a part that could not be read.
+    pub(super) fn unread(&self, conversation: &str) -> Option<ProofId> {
+        self.unread.get(conversation).copied()
+    }
+
+    /// Notes that the last call of a conversation was refused for a part that could not be read, or was not.
+    pub(super) fn note_unread(&mut self, conversation: String, refused: Option<ProofId>) {
+        if self.unread.len() >= MOST_CALLS {
+            self.unread.clear();
+        }
+        match refused {
+            Some(proof_id) => drop(self.unread.insert(conversation, proof_id)),
+            None => drop(self.unread.remove(&conversation)),
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rulekeep::escalation::{EscalationId, EscalationState, Review};
 use rulekeep::extension::{CONVERSATION, Extension, Wait};
-use rulekeep::intent::Capability;
+use rulekeep::intent::{Capability, DenialClass};
 use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
 use rulekeep::{Agent, Decision, Enforcement, Error, Intent, Outcome, RiskLevel, Tier};
@@ -24,6 +24,7 @@ use serde_json::{Map, Value, json};
 use super::calls::{Calls, Key, Made};
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, HookRequest, Host, HostCall, Ruling};
+use super::links;
 use super::own::{Named, Own};
 use super::written::Written;
 
@@ -181,9 +182,11 @@ impl Hearing<'_> {
             return Ok(ruling);
         }
         let task = self.task_id().map(|task| task.to_string());
-        let request = Enforce { form: DecisionForm::Input(self.input(call)), task };
+        let request = Enforce { form: DecisionForm::Input(self.asked(call)?), task };
         let Enforced { enforcement, intent, .. } = Access::Everything.make(&self.engine.gateway, request)?;
         let Enforcement { decision, proof_id, reasoning, granted_capabilities, denial_class, .. } = enforcement;
+        let unread = denial_class.filter(|class| *class == DenialClass::Unread).map(|_| proof_id);
+        self.engine.calls().note_unread(self.conversation(), unread);
         let asked = intent.filter(|_| decision == Decision::Escalate);
         self.note(call, proof_id, asked.clone());
         match (decision, asked) {
@@ -195,7 +198,7 @@ impl Hearing<'_> {
                 json!(granted_capabilities),
             ))),
             _ => {
-                let class = denial_class.map_or("", rulekeep::intent::DenialClass::as_str);
+                let class = denial_class.map_or("", DenialClass::as_str);
                 Ok(Ruling::Deny(format!("rulekeep: {reasoning} [{class} {proof_id}]")))
             }
         }
@@ -232,6 +235,32 @@ impl Hearing<'_> {
                 verdict.proof_id
             ))),
         })
+    }
+
+    /// The call as the request to decide on: it says where links lead, and which call that could not be read it repeats.
+    fn asked(&self, call: &HostCall) -> Result<InputForm, Error> {
+        let mut asked = self.input(call);
+        let InputForm { agent_id, input, context } = self.input(call);
+        let parse = Parse { agent_id, input, context, explain: None };
+        let facts = Access::Everything.make(&self.engine.gateway, parse)?.parse.intent.facts();
+        let folders: Vec<PathBuf> = self
+            .event
+            .cwd
+            .iter()
+            .map(PathBuf::from)
+            .chain(std::env::home_dir())
+            .filter(|path| path.is_absolute())
+            .collect();
+        let links = links::of(&facts, &folders);
+        let unread = self.engine.calls().unread(&self.conversation());
+        let context = asked.context.get_or_insert_default();
+        if !links.is_empty() {
+            context.insert("links".to_owned(), links.into());
+        }
+        if let Some(unread) = unread {
+            context.insert("retryOf".to_owned(), unread.to_string().into());
+        }
+        Ok(asked)
     }
 
     /// The call as a request.
@@ -437,5 +466,108 @@ mod tests {
         governor.tasks().get(over.1.trim_matches('"').parse().unwrap()).unwrap().close(None).unwrap();
         engine.forget_ended();
         assert_eq!(known(), [open]);
+    }
+
+    /// The answer of Claude Code's hook on a command.
+    fn command(engine: &Engine, cwd: &Path, line: &str) -> String {
+        call(engine, &json!(cwd), "Bash", &json!({ "command": line }))
+    }
+
+    fn call(engine: &Engine, cwd: &Value, tool: &str, arguments: &Value) -> String {
+        let event = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s1", "cwd": cwd, "tool_name": tool,
+            "tool_input": arguments, "tool_use_id": "t1",
+        });
+        match engine.answer(HookRequest { host: Host::Claude, agent: None, event }) {
+            HookAnswer { exit: 2, .. } => "deny".to_owned(),
+            HookAnswer { stdout, .. } if stdout.is_empty() => "allow".to_owned(),
+            HookAnswer { stdout, .. } => {
+                let answer: Value = serde_json::from_str(&stdout).unwrap();
+                answer["hookSpecificOutput"]["permissionDecision"].as_str().unwrap_or("allow").to_owned()
+            }
+        }
+    }
+
+    fn engine(rules: &str) -> Engine {
+        engine_at(Tier::T3, rules)
+    }
+
+    fn engine_at(tier: Tier, rules: &str) -> Engine {
+        let policies = rulekeep::PolicySet::from_toml(rules).unwrap();
+        let governor = Governor::builder().policies(policies).open_in_memory().unwrap();
+        let settings =
+            Settings { tier, mandates: false, wait: Duration::ZERO, home: PathBuf::from("/home/u/.rulekeep") };
+        Engine::new(Gateway::new(&governor).unwrap(), settings)
+    }
+
+    #[test]
+    fn a_rule_binds_where_links_of_a_path_lead() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (project, secret) = (root.join("project"), root.join("secret"));
+        std::fs::create_dir_all(&secret).unwrap();
+        std::fs::create_dir_all(&project).unwrap();
+        std::os::unix::fs::symlink(&secret, project.join("data")).unwrap();
+        std::os::unix::fs::symlink(secret.join("new"), project.join("new")).unwrap();
+        std::os::unix::fs::symlink(&project, root.join("other")).unwrap();
+        let engine = engine(&format!(
+            "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"\n\
+             match.paths = [\"{}/*\"]",
+            secret.display()
+        ));
+        for (cwd, line, refused) in [
+            (&project, "cat data/a", true),
+            (&project, "cat data/*", true),
+            (&project, "echo a > new", true),
+            (&project, "cat a", false),
+            (&root.join("other"), "cat data/a", true),
+            (&root.join("other"), "cat a", false),
+        ] {
+            assert_eq!(command(&engine, cwd, line) == "deny", refused, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_cannot_be_read_is_asked_about_when_repeated() {
+        let engine = engine(
+            "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"e\"\neffect = \"escalate\"\n\
+             reviewer = \"host-user\"\nmatch.hosts = [\"evil.example\"]",
+        );
+        let cwd = Path::new("/w");
+        for (line, answer) in [
+            ("curl https://ok.example/", "allow"),
+            ("curl $URL", "deny"),
+            ("curl https://ok.example/", "allow"),
+            ("curl $URL", "deny"),
+            ("curl \"$URL\"", "ask"),
+            ("curl https://evil.example/", "ask"),
+        ] {
+            assert_eq!(command(&engine, cwd, line), answer, "{line}");
+        }
+    }
+
+    /// The cases are those of the library, of the server and of the gateway.
+    #[test]
+    fn a_first_rule_binds_the_calls_of_a_host() {
+        let file: Value = serde_json::from_str(include_str!("../../../../tests/data/newcomer.json")).unwrap();
+        let mut seen = 0;
+        for case in file["cases"].as_array().unwrap() {
+            let (input, context) = (&case["input"], &case["context"]);
+            let Some(tool) = input["tool"].as_str().filter(|_| context.get("environment").is_none()) else { continue };
+            let tool = match input["server"].as_str() {
+                Some(server) => format!("mcp__{server}__{tool}"),
+                None => tool.replace("bash", "Bash"),
+            };
+            let tier = case["tier"].as_str().unwrap_or("T4").parse().unwrap();
+            let engine = engine_at(tier, file["policies"].as_str().unwrap());
+            let answer = match case["decision"].as_str().unwrap() {
+                "ALLOW" => "allow",
+                "ESCALATE" => "ask",
+                _ => "deny",
+            };
+            assert_eq!(call(&engine, &context["cwd"], &tool, &input["arguments"]), answer, "{case}");
+            seen += 1;
+        }
+        assert!(seen >= 15, "{seen} cases are calls");
     }
 }

@@ -116,7 +116,11 @@ impl Own {
 }
 
 /// Resolves links and dots in a path, as far as it exists.
-fn real(path: &Path) -> PathBuf {
+pub(super) fn real(path: &Path) -> PathBuf {
+    real_within(path, MOST_LINKS)
+}
+
+fn real_within(path: &Path, links: usize) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -126,6 +130,10 @@ fn real(path: &Path) -> PathBuf {
                 plain.push(part);
                 if let Ok(found) = plain.canonicalize() {
                     plain = found;
+                } else if let (Ok(next), Some(links)) = (plain.read_link(), links.checked_sub(1)) {
+                    // What it leads to does not exist yet.
+                    plain =
+                        real_within(&plain.parent().map_or_else(|| next.clone(), |folder| folder.join(&next)), links);
                 }
             }
         }
@@ -192,6 +200,8 @@ const REMOVES: &[&str] = &[
 ];
 /// Largest number of folders to which a command line may change.
 const MOST_FOLDERS: usize = 16;
+/// Largest number of links that lead to one another without leading to a file.
+const MOST_LINKS: usize = 8;
 
 #[cfg(test)]
 mod tests {

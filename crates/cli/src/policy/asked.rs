@@ -113,7 +113,7 @@ pub(super) fn told(explained: &ParseExplanation) -> String {
             match open.cause {
                 Cause::Text => "not read",
                 Cause::Unnamed => "not named",
-                Cause::Execution => "not shown",
+                Cause::Folder | Cause::Execution => "not shown",
             },
             &format!("{:?}", open.found),
         );

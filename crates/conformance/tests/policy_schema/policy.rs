@@ -113,6 +113,9 @@ pub(crate) struct Rule {
 pub(crate) enum Runs {
     /// None of them is covered.
     None,
+    /// They are covered if the code lies in the working folder or is configured by it, and all that their text names is
+    /// inside.
+    Folder,
     /// They are covered if all that their text names is inside.
     Any,
 }
@@ -195,6 +198,8 @@ clauses! {
         pub(crate) classification: Option<Vec<Classification>>,
         /// Whether an allow covers acts that run code: `none` when absent.
         pub(crate) runs: Option<Runs>,
+        /// Whether a restriction without a folder, such as `*.env`, also binds folders that are read: not when absent.
+        pub(crate) trees: Option<bool>,
         /// What it is not about: none of these clauses holds.
         pub(crate) not: Option<Not>,
     }

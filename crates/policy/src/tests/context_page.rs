@@ -105,6 +105,11 @@ const CALLERS: &[[&str; 3]] = &[
     ["callId", "string", "The caller's own id of the request, 1 to 256 characters. Records can be looked up by it."],
     ["cwd", "string", "The absolute folder that relative paths of the request start from."],
     ["home", "string", "The absolute folder that `~` and `$HOME` stand for."],
+    [
+        "links",
+        "object",
+        "The absolute paths to which links in absolute paths of the request lead: `{\"/srv/a\": \"/etc\"}`.",
+    ],
 ];
 
 /// The keys that parsing adds.

@@ -11,6 +11,7 @@ fn parsed(operands: &[(&str, &str)], open: &[&str]) -> Intent {
     let operand = |(kind, value): &(&str, &str)| json!({ "kind": kind, "role": "send_to", "value": value });
     let part = |kind: &&str| match *kind {
         "runs" => json!({ "cause": "execution", "found": "x", "kinds": ["path", "recipient", "host"] }),
+        "builds" => json!({ "cause": "folder", "found": "x", "kinds": ["path", "recipient", "host"] }),
         kind => json!({ "cause": "text", "found": "x", "kinds": [kind] }),
     };
     let facts: Facts = serde_json::from_value(json!({
@@ -48,6 +49,11 @@ fn an_allow_needs_every_value_and_a_deny_one() {
         ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["recipient"], false),
         ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["path"], true),
         ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["runs"], false),
+        ("allow", "recipients = [\"*@ours.example\"]", &[ours], &["builds"], false),
+        ("allow", "recipients = [\"*@ours.example\"], runs = \"folder\"", &[ours], &["builds"], true),
+        ("allow", "recipients = [\"*@ours.example\"], runs = \"folder\"", &[ours], &["builds", "runs"], false),
+        ("allow", "recipients = [\"*@ours.example\"], runs = \"folder\"", &[ours, theirs], &["builds"], false),
+        ("allow", "recipients = [\"*@ours.example\"], runs = \"any\"", &[ours], &["builds", "runs"], true),
         ("allow", "targets = [\"*@ours.example\"]", &[ours, file], &[], false),
         ("allow", "context = [{ key = \"target\", matches = \"@ours[.]example$\" }]", &[ours, theirs], &[], false),
         ("allow", "tools = [\"bash\"]", &[], &[], true),
@@ -241,6 +247,62 @@ fn acts(capabilities: &[&str], acts: &Value) -> Intent {
 
 fn decision(effect: &str, clause: &str, asked: &Intent) -> Decision {
     decide(&rule(effect, clause), asked).decision
+}
+
+#[test]
+fn an_escalation_of_what_was_not_read_asks_to_rewrite_it_first() {
+    let policies = toml(&[
+        "id = \"all\"\neffect = \"allow\"",
+        "id = \"ask\"\neffect = \"escalate\"\nreviewer = \"ann\"\nmatch.recipients = [\"*@evil.example\"]",
+    ]);
+    let evil = ("recipient", "eve@evil.example");
+    let unread = parsed(&[], &["recipient"]);
+    let first = decide(&policies, &unread);
+    assert_eq!((first.decision, first.granted.len()), (Decision::Deny, 0));
+    assert!(first.rewrite.is_some() && first.reasoning.contains("possibly subject to approval"), "{}", first.reasoning);
+    let request = request(&unread, Tier::T3, RiskLevel::Medium);
+    assert_eq!(policies.denial_class(&request, &first), rulekeep_types::DenialClass::Unread);
+    let again = decide(&policies, &unread.clone().with_context("retryOf", json!("prf_1")));
+    assert_eq!(again.decision, Decision::Escalate);
+    assert_eq!(decide(&policies, &parsed(&[evil], &[])).decision, Decision::Escalate);
+    assert_eq!(decide(&policies, &parsed(&[evil], &["recipient"])).decision, Decision::Escalate);
+    assert_eq!(decide(&policies, &parsed(&[("recipient", "a@b.example")], &[])).decision, Decision::Allow);
+}
+
+#[test]
+fn a_restriction_says_whether_it_binds_trees_that_are_read() {
+    let doing = json!({ "action": "search_it", "capability": "file:read", "risk": "LOW" });
+    let tree = |role: &str| json!({ "kind": "path", "role": role, "value": "/srv", "tree": true });
+    let asked = |role: &str| acts(&["file:read"], &json!([{ "does": [doing], "operands": [tree(role)] }]));
+    for (clause, role, expected) in [
+        ("paths = [\"*.env\"]", "read", Decision::Allow),
+        ("paths = [\"*.env\"], trees = true", "read", Decision::Deny),
+        ("paths = [\"*.env\"], trees = true", "named", Decision::Deny),
+        ("paths = [\"*.env\"]", "remove", Decision::Deny),
+        ("paths = [\"/etc/*\"], trees = true", "read", Decision::Allow),
+    ] {
+        assert_eq!(decision("deny", clause, &asked(role)), expected, "{clause} {role}");
+    }
+    let written = "name = \"t\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"\nmatch = { paths = [\"a\"], trees = 1 }";
+    let error = PolicySet::from_toml(written).unwrap_err().to_string();
+    assert!(error.contains("expected true or false, found a number"), "{error}");
+}
+
+#[test]
+fn a_link_binds_by_both_of_its_paths() {
+    let doing = json!({ "action": "read_it", "capability": "file:read", "risk": "LOW" });
+    let link = json!({ "kind": "path", "role": "read", "value": "/srv/a", "real": "/etc/a" });
+    let asked = acts(&["file:read"], &json!([{ "does": [doing], "operands": [link] }]));
+    for (effect, clause, expected) in [
+        ("deny", "paths = [\"/srv/*\"]", Decision::Deny),
+        ("deny", "paths = [\"/etc/*\"]", Decision::Deny),
+        ("deny", "not.paths = [\"/srv/*\"]", Decision::Deny),
+        ("deny", "not.paths = [\"/srv/*\", \"/etc/*\"]", Decision::Allow),
+        ("allow", "paths = [\"/srv/*\"]", Decision::Deny),
+        ("allow", "paths = [\"/srv/*\", \"/etc/*\"]", Decision::Allow),
+    ] {
+        assert_eq!(decision(effect, clause, &asked), expected, "{effect} {clause}");
+    }
 }
 
 #[test]

@@ -127,6 +127,18 @@ impl Fields {
         self.word(name, all, report)
     }
 
+    /// Takes a boolean; `false` if it is absent.
+    pub fn flag(&mut self, name: &str, report: &mut Report<'_>) -> bool {
+        let flag = self.read_with(name, report, |node, path, report| {
+            let Value::Bool(flag) = node.value else {
+                report.error(node.at, path, format!("expected true or false, found {}", node.kind()));
+                return false;
+            };
+            flag
+        });
+        flag.unwrap_or_default()
+    }
+
     /// Reports a field if it is missing.
     pub fn must_have(&self, name: &str, report: &mut Report<'_>) {
         if self.place(name).is_none() {

@@ -67,6 +67,8 @@ closed_words! {
         Text = "text",
         /// No argument names an operand that the act needs, such as the recipient of a reply.
         Unnamed = "unnamed",
+        /// Code runs whose effects no text shows, and which lies in the working folder or is configured by it.
+        Folder = "folder",
         /// A named file or a program's behavior runs code whose effects no text shows.
         Execution = "execution",
     }
@@ -133,6 +135,9 @@ pub struct Operand {
     /// Whether the value is a pattern of a shell, and stands for whatever matches it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub pattern: bool,
+    /// The path to which links lead; absent if they lead nowhere else, or are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real: Option<String>,
     /// The part it plays in the act.
     pub role: Role,
     /// Whether the operand stands for itself and everything below it.
@@ -272,7 +277,7 @@ impl Operand {
     #[doc(hidden)]
     pub fn new(kind: Kind, role: Role, value: String, sent: &str) -> Self {
         let original = (value != sent).then(|| sent.to_owned());
-        Self { kind, original, pattern: false, role, tree: false, value }
+        Self { kind, original, pattern: false, real: None, role, tree: false, value }
     }
 
     /// Returns whether it is a plain word that a program gets, which does not look like a place.
@@ -280,6 +285,13 @@ impl Operand {
     pub fn is_word(&self) -> bool {
         let sent = self.original.as_deref().unwrap_or(&self.value);
         self.kind == Kind::Path && self.role == Role::Named && !sent.contains(['/', '.', '*', '\\', '~'])
+    }
+
+    /// The operand with the path to which links lead, if they lead elsewhere.
+    #[doc(hidden)]
+    pub fn led_to(&self) -> Option<Self> {
+        let real = self.real.clone()?;
+        Some(Self { original: None, real: None, value: real, ..self.clone() })
     }
 
     #[doc(hidden)]

@@ -155,7 +155,7 @@ fn operands_of(target: Target) -> impl Iterator<Item = Operand> {
         TargetKind::Account => Kind::Account,
     };
     let host = host.filter(|_| kind == Kind::Url).map(|host| Operand::new(Kind::Host, role, host, &target.value));
-    let whole = Operand { kind, original: target.original, pattern: false, role, tree: false, value: target.value };
+    let whole = Operand { original: target.original, ..Operand::new(kind, role, target.value, "") };
     std::iter::once(whole).chain(host)
 }
 

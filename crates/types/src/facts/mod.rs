@@ -98,8 +98,8 @@ impl Facts {
         self.acts.iter().flat_map(|act| &act.amounts)
     }
 
-    /// The operands of all acts, each once, as targets. An address stands for its host as well, and a word that is
-    /// only named counts if it looks like a place.
+    /// The operands of all acts, each once, as targets, and where links lead. An address stands for its host as well, and
+    /// a word that is only named counts if it looks like a place.
     pub fn targets(&self) -> Vec<Target> {
         let mut targets: Vec<Target> = Vec::new();
         for act in &self.acts {
@@ -123,9 +123,11 @@ impl Facts {
                     Role::SendTo | Role::Pay => TargetRole::To,
                     Role::Named | Role::Run => TargetRole::Named,
                 };
-                let value = self.below_base(&operand.value);
-                if !targets.iter().any(|known| known.kind == kind && known.role == role && known.value == value) {
-                    targets.push(Target::new(kind, role, value.to_owned(), sent));
+                for value in std::iter::once(&operand.value).chain(&operand.real) {
+                    let value = self.below_base(value);
+                    if !targets.iter().any(|known| known.kind == kind && known.role == role && known.value == value) {
+                        targets.push(Target::new(kind, role, value.to_owned(), sent));
+                    }
                 }
             }
         }

@@ -206,7 +206,7 @@ impl Call {
             past.intent.required_capabilities.iter().chain(readings).map(ToString::to_string).collect();
         let targets = facts.targets();
         let is_open = |cause: Cause| facts.acts.iter().any(|act| act.open.iter().any(|open| open.cause == cause));
-        let (is_hidden, runs) = (is_open(Cause::Text), is_open(Cause::Execution));
+        let (is_hidden, runs) = (is_open(Cause::Text), is_open(Cause::Execution) || is_open(Cause::Folder));
         let unread = is_hidden.then_some(Place::Unread);
         let trees = facts.acts.iter().flat_map(|act| &act.operands).filter_map(Place::below);
         let is_action = facts.tool().is_none() && facts.formats.is_empty();

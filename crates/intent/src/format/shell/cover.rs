@@ -14,7 +14,7 @@ use crate::programs::Program;
 use crate::reading::{add_open, add_operand};
 use crate::target;
 
-use super::covered::{Covering, Plain, rows};
+use super::covered::{Covering, Plain, rows, runs_folder, stays};
 use super::word::Word;
 use super::{Shell, View, base_name};
 
@@ -75,13 +75,17 @@ impl Shell<'_, '_> {
             if matches!(name, "popd" | "dirs") {
                 self.folders = Folders::Unknown;
             }
-            self.open(Cause::Execution, Kinds::OPERANDS, name);
+            let is_script = |operand: &Operand| operand.role == Role::Run && stays(&operand.value);
+            let runs_script = self.reading.current_step().is_some_and(|step| step.operands.iter().any(is_script));
+            let cause = self.code_of(runs_script || runs_folder(name, arguments.words));
+            self.open(cause, Kinds::OPERANDS, name);
             self.mounts(arguments.words);
             arguments.words.iter().for_each(|word| self.leftover(word));
             return self.appended_to(None);
         };
         if row.runs {
-            self.open(Cause::Execution, Kinds::OPERANDS, sub.as_deref().unwrap_or(name));
+            let cause = self.code_of(true);
+            self.open(cause, Kinds::OPERANDS, sub.as_deref().unwrap_or(name));
         }
         if row.plain == [Plain::Words] {
             self.appended = None;
@@ -138,6 +142,12 @@ impl Shell<'_, '_> {
             ("cd" | "pushd", to) => self.change_folder(to),
             _ => {}
         }
+    }
+
+    /// The cause of running code: of the folder, while the line has not left the one in which it starts.
+    fn code_of(&self, is_of_folder: bool) -> Cause {
+        let is_inside = matches!(&self.folders, Folders::OneOf(folders) if folders.iter().all(|folder| stays(folder)));
+        if is_of_folder && is_inside { Cause::Folder } else { Cause::Execution }
     }
 
     /// Records what a copy puts into a folder: each source by its name.

@@ -275,17 +275,62 @@ fn is_list_of_files(option: &str) -> bool {
     option == "-T" || option.starts_with("--files-from")
 }
 
-/// The rows by program. A table that does not load leaves every command open.
-pub(super) fn rows() -> &'static Words<Arc<Row>> {
-    static ROWS: LazyLock<Words<Arc<Row>>> =
+/// The table: its rows by program, and what runs code of the folder. A table that does not load leaves every command
+/// open.
+#[derive(Default)]
+struct Covered {
+    rows: Words<Arc<Row>>,
+    programs: Vec<Box<str>>,
+    scripts: Vec<Box<str>>,
+    options: Vec<Box<str>>,
+}
+
+fn covered() -> &'static Covered {
+    static COVERED: LazyLock<Covered> =
         LazyLock::new(|| read(include_str!("../../data/covered.toml")).unwrap_or_default());
-    &ROWS
+    &COVERED
+}
+
+/// The rows by program.
+pub(super) fn rows() -> &'static Words<Arc<Row>> {
+    &covered().rows
+}
+
+/// Returns whether a command runs code that lies in the folder in which it runs, or that this folder configures, and no
+/// other.
+pub(super) fn runs_folder(name: &str, words: &[Word]) -> bool {
+    let Covered { programs, scripts, options, .. } = covered();
+    let holds = |list: &[Box<str>], wanted: &str| list.iter().any(|known| **known == *wanted);
+    let first = words.first().map_or("", |word| word.text.as_str());
+    if words.iter().any(|word| word.dynamic || word.wild) {
+        return false;
+    }
+    if holds(scripts, name) {
+        return !first.is_empty() && stays(first);
+    }
+    let is_known =
+        |word: &Word| !word.text.contains('=') && (!word.text.starts_with('-') || holds(options, &word.text));
+    (holds(programs, name) || holds(programs, &format!("{name} {first}"))) && words.iter().all(is_known)
+}
+
+/// Returns whether a word is a relative path that leads out of no folder.
+pub(super) fn stays(path: &str) -> bool {
+    !path.starts_with(['/', '~', '-']) && !path.split('/').any(|part| part == "..")
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
+    folder: FolderText,
     program: Vec<RowText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FolderText {
+    programs: String,
+    scripts: String,
+    options: String,
 }
 
 #[derive(Deserialize)]
@@ -315,9 +360,10 @@ struct RowText {
     becomes: String,
 }
 
-fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
+fn read(text: &str) -> Result<Covered, String> {
     let table: Table = toml::from_str(text).map_err(|error| error.to_string())?;
     let listed = |words: &str| -> Vec<Box<str>> { words.split_whitespace().map(Into::into).collect() };
+    let named = |names: &str| -> Vec<Box<str>> { names.split(',').map(|name| name.trim().into()).collect() };
     let mut rows = Words::default();
     for row in table.program {
         let mut plain = Vec::new();
@@ -357,7 +403,8 @@ fn read(text: &str) -> Result<Words<Arc<Row>>, String> {
             }
         }
     }
-    Ok(rows)
+    let FolderText { programs, scripts, options } = table.folder;
+    Ok(Covered { rows, programs: named(&programs), scripts: named(&scripts), options: listed(&options) })
 }
 
 #[cfg(test)]
@@ -366,7 +413,7 @@ mod tests {
 
     #[test]
     fn the_table_loads_and_stays_short() {
-        let rows = read(include_str!("../../data/covered.toml")).unwrap();
+        let rows = read(include_str!("../../data/covered.toml")).unwrap().rows;
         assert!((1..=60).contains(&rows.len()), "{} programs", rows.len());
     }
 }
