@@ -80,7 +80,8 @@ fn named_clauses(
         let clause =
             fields.read_with(name, report, |node, path, report| facts(node, path, trees, patterns, report)).flatten();
         let Some((pattern, globs, listed)) = clause else { continue };
-        warn_of_odd_glob(fact, name, at, &listed, report);
+        let path = format!("{}{name}", actions_path.trim_end_matches("actions"));
+        warn_of_odd_glob(fact, &path, at, &listed, report);
         let (key, fact) = (key.into(), Some(fact));
         context.push(ContextClause { key, pattern, allows: false, fact, globs: Some(Arc::new(globs)) });
     }
@@ -335,7 +336,7 @@ fn normal_command(glob: &str) -> String {
 }
 
 /// Warns of a glob that matches nothing, or not what its author means.
-fn warn_of_odd_glob(fact: Fact, clause: &str, at: usize, globs: &[String], report: &mut Report<'_>) {
+fn warn_of_odd_glob(fact: Fact, path: &str, at: usize, globs: &[String], report: &mut Report<'_>) {
     for glob in globs {
         let wrong = match fact {
             Fact::Hosts if glob.contains('/') => {
@@ -355,7 +356,7 @@ fn warn_of_odd_glob(fact: Fact, clause: &str, at: usize, globs: &[String], repor
             }
             _ => continue,
         };
-        report.warn(at, &format!("match.{clause}"), format!("{:?}: {wrong}", excerpt(glob)));
+        report.warn(at, path, format!("{:?}: {wrong}", excerpt(glob)));
     }
 }
 

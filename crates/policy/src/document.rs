@@ -14,7 +14,7 @@ use super::identifier::{MAX_NAME_CHARS, id, well_formed_id};
 use super::limit::Limit;
 use super::pattern::CapabilityPattern;
 use super::reviewers::Reviewers;
-use super::rule::{DEFAULT_EXPIRY, ENVIRONMENT_KEY, Effect, Match, Pattern, Rule};
+use super::rule::{DEFAULT_EXPIRY, ENVIRONMENT_KEY, Effect, Match, Pattern, Rule, Runs};
 use super::value;
 use rulekeep_types::document::{Fields, Node, Report};
 use rulekeep_types::{CALLERS_KEYS, Constraints, Operation, PARSED_KEYS, RiskLevel};
@@ -133,6 +133,8 @@ impl RuleReader<'_> {
         must_fit("expires", expires_at, &[Effect::Escalate], false);
         must_fit("to", to_at, &[Effect::Degrade], true);
         must_fit("constraints", constraints_at, &[Effect::Allow, Effect::Degrade], false);
+        must_fit("match.runs", (matches.runs != Runs::None).then_some(at), &[Effect::Allow], false);
+        must_fit("match.trees", matches.trees.then_some(at), &[Effect::Deny, Effect::Escalate, Effect::Degrade], false);
 
         let approvals = approvals.unwrap_or(1);
         if let Some(wrong) = reviewer.as_deref().and_then(|name| self.reviewers.too_few(name, approvals)) {

@@ -286,6 +286,13 @@ fn a_restriction_says_whether_it_binds_trees_that_are_read() {
     let written = "name = \"t\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"\nmatch = { paths = [\"a\"], trees = 1 }";
     let error = PolicySet::from_toml(written).unwrap_err().to_string();
     assert!(error.contains("expected true or false, found a number"), "{error}");
+    for (effect, clause, whom) in [("allow", "trees = true", "deny or"), ("deny", "runs = \"any\"", "allow")] {
+        let written = format!(
+            "name = \"t\"\n[[rule]]\nid = \"d\"\neffect = \"{effect}\"\nmatch = {{ paths = [\"a\"], {clause} }}"
+        );
+        let error = PolicySet::from_toml(&written).unwrap_err().to_string();
+        assert!(error.contains(&format!("it belongs to {whom}")), "{error}");
+    }
 }
 
 #[test]

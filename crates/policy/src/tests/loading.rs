@@ -205,6 +205,10 @@ fn what_probably_was_not_meant_is_warned_of() {
             "5:17 warning \"on call\" has a space, which no label or group has (rule \"a\", match.groups)",
         ),
         (
+            "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.not.paths = [\"src/*\"]",
+            "5:19 warning \"src/*\": a relative path only binds below the working folder that the request states (rule \"a\", match.not.paths)",
+        ),
+        (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.paths = [\" /srv/*\"]",
             "5:16 warning \" /srv/*\" begins or ends with a space, so it never matches (rule \"a\", match.paths)",
         ),
