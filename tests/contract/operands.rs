@@ -195,13 +195,20 @@ fn a_link_counts_as_the_path_that_it_leads_to() {
         (json!({ "/repo/b/a": "/repo/secrets/a" }), true, true),
         (json!({ "/repo/b/a": "/etc/a" }), false, false),
         (json!({ "/repo/b/c": "/repo/secrets/a" }), false, true),
-        (json!("odd"), false, true),
+        (json!({ "/repo/b": "/repo/secrets" }), true, true),
     ] {
         let context = json!({ "cwd": "/repo", "links": links });
         for text in [&read, &shell("cat b/a")] {
             assert_eq!(decided(&governor, text, &context) == Decision::Deny, denied, "{links} {text}");
             assert_eq!(decided(&ours, text, &context) == Decision::Allow, allowed, "{links} {text}");
         }
+    }
+    for wrong in
+        [json!({ "links": "odd" }), json!({ "links": { "/a": 1 } }), json!({ "cwd": "repo" }), json!({ "home": 1 })]
+    {
+        let context: Map<String, Value> = serde_json::from_value(wrong.clone()).unwrap();
+        let refused = governor.enforce_input("desk", Input::new(&read).context(&context)).unwrap_err();
+        assert_eq!(refused.code(), "INVALID_INPUT", "{wrong}");
     }
     // What is written where a link leads is judged there.
     let parsed = governor.parse("desk", Input::new(&shell("echo a > /repo/b"))).unwrap().intent.risk_level;
@@ -230,4 +237,86 @@ fn a_governor_can_require_a_base() {
         denied.rewrite.map(|rewrite| rewrite.how).as_deref(),
         Some("write the whole path, or say the working folder")
     );
+}
+
+#[test]
+fn what_stands_beside_the_words_of_a_command_counts() {
+    let rules =
+        "name = \"t\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch = { paths = [\"/w/*\"], runs = \"folder\" }";
+    let (ours, log) = (
+        governor(rules),
+        governor(&rules.replace("paths = [\"/w/*\"], runs = \"folder\"", "commands = [\"git log *\"]")),
+    );
+    for line in [
+        "tee out < /srv/secret/a",
+        "sort -o out < /srv/secret/a",
+        "python x.py < /srv/secret/a",
+        "cat list | xargs -I{} sh -c 'rm -rf {}'",
+        "cat ~root/../w/a",
+        "CC=/srv/x make",
+        "PATH=/srv:$PATH make",
+        "docker exec c make",
+        "su bob -c make",
+    ] {
+        assert_ne!(decided(&ours, &shell(line), &json!({ "cwd": "/w" })), Decision::Allow, "{line}");
+    }
+    for line in ["git log < /srv/secret/a", "GIT_DIR=/srv/.git git log", "git log > out", "git $X"] {
+        assert_ne!(decided(&log, &shell(line), &json!({})), Decision::Allow, "{line}");
+    }
+    assert_eq!(decided(&log, &shell("LC_ALL=C git log -3"), &json!({})), Decision::Allow);
+}
+
+#[test]
+fn a_restriction_meets_every_place_that_names_what_it_restricts() {
+    let rules = |clause: &str| {
+        governor(&format!(
+            "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"\nmatch = {{ {clause} }}"
+        ))
+    };
+    let iban = "DE89370400440532013000";
+    let sql = |text: &str| call("execute_sql", &json!({ "sql": text }));
+    for (clause, text) in [
+        ("recipients = [\"eve\"]", "Pay 50 dollars to Eve".to_owned()),
+        ("recipients = [\"*@rival.example\"]", shell("mytool --to=eve@rival.example")),
+        (
+            "recipients = [\"*@rival.example\"]",
+            call("send_email", &json!({ "to": "a@b.example", "group": "eve@rival.example" })),
+        ),
+        (
+            "recipients = [\"board\"]",
+            call("send_email", &json!({ "to": "a@b.example", "audience": { "name": "board" } })),
+        ),
+        ("accounts = [\"DE89*\"]", format!("Transfer 50 EUR to {iban}")),
+        ("accounts = [\"DE89*\"]", call("transfer_money", &json!({ "to": iban, "amount": 50 }))),
+        ("tables = [\"payroll\"]", sql("explain select * from payroll")),
+        ("tables = [\"payroll\"]", sql("delete from x using payroll")),
+        ("tables = [\"payroll\"]", sql("drop table if exists a, payroll")),
+        ("tables = [\"payroll\"]", sql("select * from a o, payroll p")),
+        ("tables = [\"payroll\"]", sql("select * from :t")),
+        ("tables = [\"payroll\"]", call("read_table", &json!({ "tableName": "payroll" }))),
+        (
+            "tools = [\"delete_file\"]",
+            json!({ "tool": "read_file", "name": "delete_file", "arguments": { "path": "a" } }).to_string(),
+        ),
+        ("tools = [\"delete_file\"]", call("functions.delete_file", &json!({ "path": "a" }))),
+        ("paths = [\"/srv/secret/*\"]", call("move_file", &json!({ "source": "/srv", "destination": "/w/x" }))),
+        ("paths = [\"/srv/secret/*\"]", shell("CC=/srv/secret/x make")),
+        ("hosts = [\"evil.example\"]", shell("https_proxy=evil.example:80 curl https://good.example")),
+        ("commands = [\"git push *\"]", shell("git $X")),
+        ("commands = [\"git push *\"]", shell("echo push | xargs git")),
+        ("capabilities = [\"database:execute\"]", call("graph", &json!({ "query": "MATCH (n:User) DETACH DELETE n" }))),
+        ("commands = [\"/tmp/mytool *\"]", "/tmp/mytool build".to_owned()),
+        ("commands = [\"rm *\"]", "rm a".to_owned()),
+    ] {
+        assert_ne!(decided(&rules(clause), &text, &json!({})), Decision::Allow, "{clause}: {text}");
+    }
+    for (clause, text) in [
+        ("recipients = [\"eve\"]", "Pay 50 dollars to Bob".to_owned()),
+        ("tables = [\"payroll\"]", sql("select extract(year from payroll) from orders")),
+        ("tables = [\"payroll\"]", shell("kill $PID; export A=$(date)")),
+        ("paths = [\"/srv/secret/*\"]", shell("[ -z \"$X\" ] && echo empty")),
+        ("commands = [\"git push *\"]", shell("git log")),
+    ] {
+        assert_eq!(decided(&rules(clause), &text, &json!({})), Decision::Allow, "{clause}: {text}");
+    }
 }

@@ -38,7 +38,7 @@ fn every_recipient_path_host_and_table_is_a_target_with_role() {
                 (To, Recipient, "dan@z.example"),
             ],
         ),
-        (call("move_file", &moved), vec![(Read, Path, "/srv/a.txt"), (Write, Path, "/srv/b.txt")]),
+        (call("move_file", &moved), vec![(Write, Path, "/srv/a.txt"), (Write, Path, "/srv/b.txt")]),
         (call("pay_bill", &paid), vec![(To, Account, "DE89370400440532013000")]),
         (call("fetch", &json!({ "url": "HTTPS://user@X.example/a/../b" })), vec![(Read, Host, "https://x.example/b")]),
         (

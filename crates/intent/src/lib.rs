@@ -231,6 +231,7 @@ impl Parser {
             return Err(Error::PayloadTooLarge { what: "input", size, limit: MAX_INPUT_BYTES });
         }
         check_context(context)?;
+        place::check(context)?;
         let normalized = normalize::normalize(input, &self.lexicon);
         if normalized.text.trim().is_empty() && normalized.unseen.is_empty() {
             return Err(Error::input("input", "is blank; expected what the agent wants to do"));

@@ -1,5 +1,6 @@
 //! The places from which the paths of a request start.
 
+use rulekeep_types::Error;
 use rulekeep_types::facts::{Cause, Kind, Kinds, Open, Operand};
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use super::{format, target};
 /// The folder that a request starts from, the user's home, and where links lead.
 pub(super) struct Place<'c> {
     pub(super) base: Option<String>,
-    home: Option<String>,
+    pub(super) home: Option<String>,
     links: Option<&'c Map<String, Value>>,
 }
 
@@ -17,7 +18,7 @@ impl<'c> Place<'c> {
     pub(super) fn of(context: &'c Map<String, Value>) -> Self {
         let folder = |key: &str| {
             let path = context.get(key)?.as_str()?;
-            (path.starts_with('/') || path.get(1..3) == Some(":\\")).then(|| target::resolved_path(path))
+            is_root(path).then(|| target::resolved_path(path))
         };
         Self { base: folder("cwd"), home: folder("home"), links: context.get("links").and_then(Value::as_object) }
     }
@@ -53,10 +54,13 @@ impl<'c> Place<'c> {
         reading.extend(acts);
     }
 
-    /// The path to which the links in a path lead, as far as the caller says.
+    /// The path to which the links in a path lead, as far as the caller says: of the longest known part.
     fn led_to(&self, path: &str) -> Option<String> {
-        let real = self.links?.get(path)?.as_str().filter(|real| target::is_absolute(real))?;
-        let real = target::resolved_path(real);
+        let links = self.links?;
+        let ends = path.rmatch_indices('/').map(|(end, _)| end).filter(|end| *end > 0);
+        let parts = std::iter::once(path.len()).chain(ends).filter_map(|end| path.split_at_checked(end));
+        let (real, rest) = parts.take(MOST_PARTS).find_map(|(part, rest)| Some((links.get(part)?.as_str()?, rest)))?;
+        let real = target::resolved_path(&format!("{real}{rest}"));
         (real != path).then_some(real)
     }
 
@@ -74,3 +78,26 @@ impl<'c> Place<'c> {
         true
     }
 }
+
+/// Checks the folders and links of a context.
+pub(super) fn check(context: &Map<String, Value>) -> Result<(), Error> {
+    let is_path = |value: &Value| value.as_str().is_some_and(|path| is_root(path));
+    for key in ["cwd", "home"] {
+        if context.get(key).is_some_and(|value| !value.is_null() && !is_path(value)) {
+            return Err(Error::input("context", format!("{key}: expected the absolute path of a folder")));
+        }
+    }
+    let is_link = |(path, real): (&String, &Value)| is_root(path) && is_path(real);
+    match context.get("links") {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Object(links)) if links.iter().all(is_link) => Ok(()),
+        Some(_) => Err(Error::input("context", "links: expected absolute paths by absolute paths")),
+    }
+}
+
+fn is_root(path: &str) -> bool {
+    path.starts_with('/') || path.get(1..3) == Some(":\\")
+}
+
+/// Maximum number of parts of a path that are looked up as links.
+const MOST_PARTS: usize = 64;

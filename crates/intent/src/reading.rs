@@ -647,6 +647,10 @@ pub(crate) fn add_operand(step: &mut facts::Act, operand: Operand) {
     if step.operands.contains(&operand) {
         return;
     }
+    if operand.kind == facts::Kind::Recipient && target::is_account(&operand.value) {
+        // Who is paid by the number of an account is named by it.
+        add_operand(step, Operand::new(facts::Kind::Account, operand.role, operand.value.clone(), &operand.value));
+    }
     if step.operands.len() < MOST_OPERANDS {
         step.operands.push(operand);
     } else {

@@ -19,6 +19,24 @@ pub(super) fn kind_of(text: &str) -> TargetKind {
     }
 }
 
+/// Returns whether a text is the international number of a bank account, whatever its blanks.
+pub(super) fn is_account(text: &str) -> bool {
+    let number: Vec<u8> = text.bytes().filter(|byte| *byte != b' ').collect();
+    let [a, b, c, d, rest @ ..] = number.as_slice() else { return false };
+    [a, b].iter().all(|letter| letter.is_ascii_alphabetic())
+        && [c, d].iter().all(|digit| digit.is_ascii_digit())
+        && (11..=30).contains(&rest.len())
+        && rest.iter().all(u8::is_ascii_alphanumeric)
+}
+
+/// Returns whether a word is the address of a mailbox. `git@host:path` is none.
+pub(super) fn is_mailbox(word: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+    word.split_once('@').is_some_and(|(user, domain)| {
+        !user.is_empty() && user.chars().all(is_name) && domain.contains('.') && domain.chars().all(is_name)
+    })
+}
+
 /// The normalized form: an address without its display name; a host in lower case without a user; a path without dot
 /// segments; each without percent-encoding.
 pub(super) fn plain(kind: TargetKind, text: &str) -> String {
@@ -111,7 +129,8 @@ fn without_dots(text: &str) -> String {
     for part in text.split('/') {
         match part {
             "" | "." if !parts.is_empty() => {}
-            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | ".." | "." | "~")) => {
+            // The folder above a home is not known.
+            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | ".." | ".") && !last.starts_with('~')) => {
                 parts.pop();
             }
             ".." if parts.last() == Some(&"") => {}

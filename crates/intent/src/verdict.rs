@@ -198,11 +198,13 @@ fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -
         act.does = doings.into_iter().map(|(_, doing)| doing).collect();
         acts.push(act);
     }
+    let Place { base, home, .. } = Place::of(request.context);
     Facts::from(FactsParts {
         acts,
-        base: Place::of(request.context).base,
+        base,
         form: facts::Form,
         formats: std::iter::once(&reading.format).chain(inner).map(|format| format.as_str().to_owned()).collect(),
+        home,
         readings: verdict.plausible(&found.doubtful),
         rows: found.table.as_ref().and_then(|(_, rows)| rows.as_deref().map(str::to_owned)),
         table: found.table.as_ref().map(|(table, _)| (**table).to_owned()),

@@ -57,6 +57,8 @@ pub(super) struct Globs {
     exact: Pattern,
     /// Whether a restriction without a folder also binds trees that are read.
     trees: bool,
+    /// Whether a glob lies below `~`.
+    has_tilde: bool,
 }
 
 impl Globs {
@@ -67,9 +69,42 @@ impl Globs {
         exact: Pattern,
         trees: bool,
     ) -> Self {
-        let list = granted.into_iter().map(|glob| Glob::new(glob)).collect();
+        let list: Vec<Glob> = granted.into_iter().map(|glob| Glob::new(glob)).collect();
         let folded = restricted.iter().map(|glob| Glob::new(&glob.to_lowercase())).collect();
-        Self { list, folded, exact, trees }
+        let has_tilde = restricted.iter().any(|glob| glob.starts_with('~'));
+        Self { list, folded, exact, trees, has_tilde }
+    }
+}
+
+/// The folders by which paths have other names.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Folders<'f> {
+    base: Option<&'f str>,
+    home: Option<&'f str>,
+}
+
+impl<'f> From<&'f Facts> for Folders<'f> {
+    fn from(facts: &'f Facts) -> Self {
+        Self { base: facts.base.as_deref(), home: facts.home.as_deref() }
+    }
+}
+
+/// The names of an operand: its value, and for a path the names below the base and below `~`.
+struct Forms<'p> {
+    value: &'p str,
+    below: Option<&'p str>,
+    tilde: Option<String>,
+}
+
+impl<'p> Forms<'p> {
+    fn of(value: &'p str, folders: Folders<'_>, with_tilde: bool) -> Self {
+        let home = folders.home.filter(|_| with_tilde).and_then(|home| value.strip_prefix(home));
+        let tilde = home.filter(|rest| rest.is_empty() || rest.starts_with('/')).map(|rest| format!("~{rest}"));
+        Self { value, below: below(value, folders.base), tilde }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.value).chain(self.below).chain(self.tilde.as_deref())
     }
 }
 
@@ -81,53 +116,56 @@ pub(super) struct Named<'c> {
 }
 
 impl Named<'_> {
-    /// Returns how an operand relates to what is named; `base` is the folder that relative paths start from. Of a path
-    /// and the one to which its links lead, one suffices for a restriction; a grant needs both.
-    pub(super) fn binds(self, operand: &Operand, base: Option<&str>, way: Way) -> Binding {
-        let written = self.binds_written(operand, base, way);
-        let Some(led_to) = operand.led_to().map(|led_to| self.binds_written(&led_to, base, way)) else {
+    /// Returns how an operand relates to what is named. Of a path and the one to which its links lead, one suffices for a
+    /// restriction; a grant needs both.
+    pub(super) fn binds(self, operand: &Operand, folders: Folders<'_>, way: Way) -> Binding {
+        let written = self.binds_written(operand, folders, way);
+        let Some(led_to) = operand.led_to().map(|led_to| self.binds_written(&led_to, folders, way)) else {
             return written;
         };
         if way.grants() { written.min(led_to) } else { written.max(led_to) }
     }
 
-    fn binds_written(self, operand: &Operand, base: Option<&str>, way: Way) -> Binding {
+    fn binds_written(self, operand: &Operand, folders: Folders<'_>, way: Way) -> Binding {
         match way {
-            Way::Restricts => self.restricts(operand, base),
-            Way::Grants(_) if self.covers(operand, base) => Binding::Inside,
+            Way::Restricts => self.restricts(operand, folders),
+            Way::Grants(_) if self.covers(operand, folders) => Binding::Inside,
             Way::Grants(_) => Binding::Outside,
         }
     }
 
-    fn restricts(self, operand: &Operand, base: Option<&str>) -> Binding {
+    fn restricts(self, operand: &Operand, folders: Folders<'_>) -> Binding {
         let is_named = |text: &str| self.pattern.0.is_match(text);
         let value = operand.value.as_str();
-        let below = below(value, base);
+        let forms = self.forms(operand, folders);
         // `public.salaries` is the table `salaries` of a schema.
         let bare = value.rsplit('.').next().filter(|_| operand.kind == Kind::Table);
         if !operand.pattern
-            && (is_named(value)
-                || below.is_some_and(is_named)
+            && (forms.iter().any(is_named)
                 || bare.is_some_and(is_named)
                 // What was sent for a host is its address.
                 || operand.kind != Kind::Host && operand.original.as_deref().is_some_and(is_named))
         {
             return Binding::Inside;
         }
-        if operand.kind == Kind::Path && (self.is_folder(value) || below.is_some_and(|below| self.is_folder(below))) {
+        if operand.kind == Kind::Path && forms.iter().any(|path| self.is_folder(path)) {
             return Binding::Inside;
         }
         if operand.kind != Kind::Path {
             let is_open = operand.pattern && self.may_meet(value);
             return if is_open { Binding::Maybe } else { Binding::Outside };
         }
+        // What is removed or moved may be a folder.
+        if operand.role == Role::Remove && !operand.pattern && forms.iter().any(|path| self.has_folder_in(path)) {
+            return Binding::Inside;
+        }
         if operand.tree {
             // A tree that is or contains the base contains what relative globs name.
             let folder = value.trim_end_matches('/');
-            let holds_base = base.is_some_and(|base| {
+            let holds_base = folders.base.is_some_and(|base| {
                 base.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             });
-            let roots = [Some(value), below, holds_base.then_some(".")].into_iter().flatten();
+            let roots = forms.iter().chain(holds_base.then_some("."));
             let found = roots.map(|root| self.holds_within(root, operand.role)).max().unwrap_or(Binding::Outside);
             if found != Binding::Outside {
                 return found;
@@ -135,7 +173,7 @@ impl Named<'_> {
         }
         let leads_up = value == ".." || value.starts_with("../") || value.starts_with('~') && value.contains("/..");
         let meets = |pattern: &str| self.may_meet(pattern) || operand.tree && self.may_hold(pattern);
-        let is_wide = operand.pattern && (meets(value) || below.is_some_and(meets));
+        let is_wide = operand.pattern && forms.iter().any(meets);
         let is_home = value.strip_prefix('~').is_some_and(|rest| {
             [format!("/home/*{rest}"), format!("/Users/*{rest}"), format!("/root{rest}")]
                 .iter()
@@ -154,12 +192,7 @@ impl Named<'_> {
         let root = root.trim_end_matches('/');
         let mut found = Binding::Outside;
         for glob in &globs.folded {
-            let prefix = folder_of(glob);
-            let is_within = !prefix.is_empty()
-                && prefix
-                    .strip_prefix(root)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || root.is_empty());
-            if is_within || root == "." && !is_absolute(glob) {
+            if lies_in(glob, root) || root == "." && !is_absolute(glob) {
                 return Binding::Inside;
             }
             if (globs.trees || matches!(role, Role::Write | Role::Remove)) && may_lie_below(glob, root) {
@@ -167,6 +200,13 @@ impl Named<'_> {
             }
         }
         found
+    }
+
+    /// Returns whether the folder of something that is named is or lies in a folder.
+    fn has_folder_in(self, path: &str) -> bool {
+        let path = path.to_lowercase();
+        let path = path.trim_end_matches('/');
+        self.globs.is_some_and(|globs| globs.folded.iter().any(|glob| lies_in(glob, path)))
     }
 
     /// Returns whether a path is a folder all of which is named: what is put there is inside.
@@ -201,10 +241,14 @@ impl Named<'_> {
     fn covers_folder(self, folder: Option<&str>) -> bool {
         let all = |folder: &str| format!("{}/*", folder.trim_end_matches('/'));
         let all = |folder: &str| Operand::new(Kind::Path, Role::Run, all(folder), "").as_pattern(true);
-        folder.is_some_and(|folder| self.covers(&all(folder), None))
+        folder.is_some_and(|folder| self.covers(&all(folder), Folders::default()))
     }
 
-    fn covers(self, operand: &Operand, base: Option<&str>) -> bool {
+    fn forms<'o>(self, operand: &'o Operand, folders: Folders<'_>) -> Forms<'o> {
+        Forms::of(&operand.value, folders, self.globs.is_some_and(|globs| globs.has_tilde))
+    }
+
+    fn covers(self, operand: &Operand, folders: Folders<'_>) -> bool {
         let value = operand.value.as_str();
         if value.is_empty() || value.chars().any(hides_or_breaks) || value.split('/').any(|part| part == "..") {
             return false;
@@ -224,14 +268,14 @@ impl Named<'_> {
             covered(text) && (!operand.tree || covered(&format!("{}/*", text.trim_end_matches('/'))))
         };
         let fits = |text: &str| if operand.pattern || operand.tree { covers_all(text) } else { is_whole(text) };
-        fits(value) || below(value, base).is_some_and(fits)
+        self.forms(operand, folders).iter().any(fits)
     }
 }
 
 /// The relation of an act to a clause over the operands of some kinds.
 pub(super) fn of_operands(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts, way: Way) -> Binding {
     let kinds = fact.kinds();
-    let base = facts.base.as_deref();
+    let folders = Folders::from(facts);
     let is_of_url = |operand: &Operand| {
         // An address stands for its host as well.
         fact == Fact::Targets && way.grants() && act.is_host_of_url(operand)
@@ -242,12 +286,14 @@ pub(super) fn of_operands(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts
     let mut operands = act.operands.iter().filter(is_named);
     match way {
         Way::Restricts => {
-            let found = operands.map(|operand| named.binds(operand, base, way)).max().unwrap_or(Binding::Outside);
+            let found = operands.map(|operand| named.binds(operand, folders, way)).max().unwrap_or(Binding::Outside);
             found.max(openness(act, kinds))
         }
         Way::Grants(_) if !tolerates(act, kinds, way) => Binding::Outside,
-        Way::Grants(Runs::Folder) if runs_folder(act, kinds) && !named.covers_folder(base) => Binding::Outside,
-        Way::Grants(_) if operands.all(|operand| named.binds(operand, base, way) == Binding::Inside) => Binding::Inside,
+        Way::Grants(Runs::Folder) if runs_folder(act, kinds) && !named.covers_folder(folders.base) => Binding::Outside,
+        Way::Grants(_) if operands.all(|operand| named.binds(operand, folders, way) == Binding::Inside) => {
+            Binding::Inside
+        }
         Way::Grants(_) => Binding::Outside,
     }
 }
@@ -260,7 +306,7 @@ pub(super) fn runs_folder(act: &Act, kinds: Kinds) -> bool {
 /// Returns whether every operand of a clause's kinds is inside.
 pub(super) fn all_inside(named: Named<'_>, fact: Fact, act: &Act, facts: &Facts) -> bool {
     let mut operands = act.operands.iter().filter(|operand| fact.kinds().has(operand.kind));
-    operands.all(|operand| named.binds(operand, facts.base.as_deref(), Way::Grants(Runs::None)) == Binding::Inside)
+    operands.all(|operand| named.binds(operand, facts.into(), Way::Grants(Runs::None)) == Binding::Inside)
 }
 
 /// The relation of an act to any clause over some kinds, by its open parts alone.
@@ -286,6 +332,13 @@ pub(super) const fn of_cause(cause: Cause) -> Binding {
 fn below<'p>(path: &'p str, base: Option<&str>) -> Option<&'p str> {
     let rest = path.strip_prefix(base?)?.strip_prefix('/')?;
     (!rest.is_empty()).then_some(rest)
+}
+
+/// Returns whether the folder of a glob is or lies in another one.
+fn lies_in(glob: &Glob, root: &str) -> bool {
+    let prefix = folder_of(glob);
+    !prefix.is_empty()
+        && prefix.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || root.is_empty())
 }
 
 /// The folder that everything matching a glob lies in, without a final slash; empty if there is none.
@@ -399,6 +452,7 @@ mod tests {
     use std::sync::Arc;
 
     fn binds(glob: &str, operand: &Operand, base: Option<&str>, way: Way) -> Binding {
+        let folders = Folders { base, home: Some("/home/bob") };
         let compiled = |flags: &str, globs: &[String]| {
             let one = |glob: &String| regex::escape(glob).replace("\\*", ".*").replace("\\?", ".");
             let source = globs.iter().map(one).collect::<Vec<_>>().join("|");
@@ -407,7 +461,7 @@ mod tests {
         let written = vec![glob.to_owned()];
         let granted: Vec<String> = written.iter().filter(|_| !splits_host(&Glob::new(glob))).cloned().collect();
         let globs = Globs::new(&granted, &written, compiled("?s", &granted), false);
-        Named { pattern: &compiled("?is", &written), globs: Some(&globs) }.binds(operand, base, way)
+        Named { pattern: &compiled("?is", &written), globs: Some(&globs) }.binds(operand, folders, way)
     }
 
     fn path(value: &str, role: Role) -> Operand {
@@ -431,6 +485,8 @@ mod tests {
             ("/srv/secret/*", tree("/", Role::Remove), None, Inside, Outside),
             ("/srv/secret/*", tree("/srv/public", Role::Remove), None, Outside, Outside),
             ("/srv/secret/*", read("/srv/secret"), None, Inside, Outside),
+            ("/srv/secret/*", path("/srv", Role::Remove), None, Inside, Outside),
+            ("/srv/secret/*", path("/srv/a", Role::Remove), None, Outside, Outside),
             ("/srv/secret/*", read("/srv/secretary"), None, Outside, Outside),
             ("/srv/secret/*", read("~/../../srv/secret/a"), None, Maybe, Outside),
             ("/srv/secret/*", pattern("/srv/s*").as_tree(true), None, Maybe, Outside),
@@ -441,6 +497,9 @@ mod tests {
             ("*.env", tree("/srv", Role::Remove), None, Maybe, Outside),
             ("*.env", tree("/srv", Role::Read), None, Outside, Outside),
             ("/home/*/.ssh/*", tree("/home/ann", Role::Remove), None, Maybe, Outside),
+            ("~/.ssh/*", tree("/home/bob", Role::Read), None, Inside, Outside),
+            ("~/notes/*", read("/home/bob/notes/a"), None, Inside, Inside),
+            ("~/notes/*", read("/home/bobby/notes/a"), None, Outside, Outside),
             ("/home/*/.ssh/*", tree("/home/ann/project", Role::Remove), None, Outside, Outside),
             ("/home/*/.ssh/*", tree("~", Role::Remove), None, Maybe, Outside),
             ("/srv/*.env", tree("/srv/app", Role::Remove), None, Maybe, Outside),

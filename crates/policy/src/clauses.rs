@@ -351,6 +351,9 @@ fn warn_of_odd_glob(fact: Fact, path: &str, at: usize, globs: &[String], report:
             Fact::Tool if glob.starts_with("mcp__") => {
                 "the name of a tool has no server in it; write the tool, and its server under servers"
             }
+            Fact::Urls if splits_host(&Glob::new(glob)) => {
+                "it ends within the host, so no allow takes it; write a / behind the host"
+            }
             Fact::Paths if !glob.starts_with(['/', '~', '*']) => {
                 "a relative path only binds below the working folder that the request states"
             }

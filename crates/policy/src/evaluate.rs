@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::assumptions::{Approved, Assumptions, ConditionCache, Resolved};
-use super::binding::{Binding, Way};
 use super::canonical;
 use super::clauses::Vocabulary;
 use super::index::{Index, RequestNumbers};
@@ -165,17 +164,12 @@ impl Engine {
         }
         let mut denying = findings.groups_of(|standing| matches!(standing, Standing::Denied | Standing::Unread));
         denying.clone().next()?;
-        denying.all(|group| self.binds_unread(request, group)).then(|| Rewrite::of(facts.shown()))
-    }
-
-    /// Returns whether a rule only applies because a part of the request could not be read.
-    fn binds_unread(&self, request: &PolicyRequest<'_>, group: u32) -> bool {
-        let binding = |rule: &Rule| rule.matches.acts(request, None, Way::Restricts).ok();
-        self.lead(group).and_then(binding) == Some(Binding::Maybe)
+        let is_unread = |group: u32| self.lead(group).is_some_and(|rule| rule.binds_unread(request));
+        denying.all(is_unread).then(|| Rewrite::of(facts.shown()))
     }
 
     fn asks_unread(&self, request: &PolicyRequest<'_>, group: u32) -> bool {
-        self.lead(group).is_some_and(|rule| rule.effect == Effect::Escalate) && self.binds_unread(request, group)
+        self.lead(group).is_some_and(|rule| rule.effect == Effect::Escalate && rule.binds_unread(request))
     }
 
     /// Finds the standing of each required capability.

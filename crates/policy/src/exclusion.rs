@@ -54,6 +54,15 @@ impl Exclusion {
         named(&clause.key, true)
     }
 
+    /// Returns whether an act that the clauses do not exclude might be excluded if all of it could be read.
+    pub(super) fn is_unsure(&self, act: &Act) -> bool {
+        let clauses = &self.clauses;
+        let is_open = |kinds: Kinds| binding::openness(act, kinds) == Binding::Maybe;
+        let named = clauses.context.iter().filter_map(|clause| clause.fact.filter(|fact| fact.is_target()));
+        (!clauses.actions.is_any() || !clauses.commands.is_any()) && is_open(Kinds::of(&[Kind::Command]))
+            || named.map(Fact::kinds).any(is_open)
+    }
+
     /// Returns whether an act is none of those that the clauses name: for a grant it must certainly be none, for a
     /// restriction it may be none. `Err` is the clause that names it.
     pub(super) fn excludes(&self, act: &Act, facts: &Facts, way: Way) -> Result<(), Clause<'_>> {

@@ -101,7 +101,10 @@ impl Engine {
                     (Some(name(clause)), in_words(clause, rule, request))
                 }
                 Ok(None) => match spending {
-                    Spending::WithinLimit => (None, self.matched_in_words(rule, &capabilities, decided)),
+                    Spending::WithinLimit => {
+                        let is_unread = !rule.matches.allows && rule.binds_unread(request);
+                        (None, self.matched_in_words(rule, &capabilities, decided, is_unread))
+                    }
                     Spending::UsedUp => (None, past_limit_in_words(rule, "is used up", &capabilities)),
                     Spending::Uncounted(why) => {
                         (None, past_limit_in_words(rule, &format!("cannot be counted: {why}"), &capabilities))
@@ -130,7 +133,7 @@ impl Engine {
         }
     }
 
-    fn matched_in_words(&self, rule: &Rule, capabilities: &[Capability], decided: bool) -> String {
+    fn matched_in_words(&self, rule: &Rule, capabilities: &[Capability], decided: bool, is_unread: bool) -> String {
         let listed = |wanted: &[&Capability]| texts(wanted.iter().map(|one| one.as_str()));
         let all: Vec<&Capability> = capabilities.iter().collect();
         let granted: Vec<&Capability> = match rule.effect {
@@ -171,7 +174,12 @@ impl Engine {
         } else {
             ", but does not count: a stronger rule decides, or no document names the capability"
         };
-        format!("every clause holds: {does}{bounds}{outranked}")
+        let holds = if is_unread {
+            "every clause holds or may hold, as a part could not be read"
+        } else {
+            "every clause holds"
+        };
+        format!("{holds}: {does}{bounds}{outranked}")
     }
 }
 
@@ -195,7 +203,7 @@ fn bindings(rule: &Rule, request: &PolicyRequest<'_>) -> Vec<OperandTrace> {
         for (place, (act, shown)) in facts.acts.iter().zip(&facts.shown().acts).enumerate() {
             for (operand, shown) in act.operands.iter().zip(&shown.operands) {
                 if fact.kinds().has(operand.kind) {
-                    let binding = clause.named().binds(operand, facts.base.as_deref(), rule.matches.way());
+                    let binding = clause.named().binds(operand, (&**facts).into(), rule.matches.way());
                     trace(place, &shown.value, binding);
                 }
             }

@@ -15,7 +15,7 @@ use super::request::PolicyRequest;
 use super::rule::{Pattern, Runs};
 use rulekeep_types::facts::Act;
 use rulekeep_types::{
-    Action, AgentId, Capability, Error, Facts, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, excerpt,
+    Action, AgentId, Capability, Error, Facts, Intent, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, excerpt,
     hides_or_breaks,
 };
 
@@ -159,8 +159,8 @@ impl PreApproval {
             return None;
         }
         let is_covered = match &intent.known {
-            Some(facts) => self.covers_acts(facts, capabilities),
-            None => self.covers_acts(&intent.facts(), capabilities),
+            Some(facts) => self.covers_acts(facts, intent, capabilities),
+            None => self.covers_acts(&intent.facts(), intent, capabilities),
         };
         let amount = match &terms.sum {
             Some(sum) if is_covered => match &intent.known {
@@ -174,8 +174,9 @@ impl PreApproval {
 
     /// Returns whether every act that needs one of the capabilities is one of those named, and all that it acts on is
     /// inside the targets.
-    fn covers_acts(&self, facts: &Facts, capabilities: &[Capability]) -> bool {
-        let is_needed = |act: &&Act| capabilities.iter().any(|one| act.needs(one));
+    fn covers_acts(&self, facts: &Facts, intent: &Intent, capabilities: &[Capability]) -> bool {
+        let is_asked = |act: &Act| intent.required_capabilities.iter().any(|one| act.needs(one));
+        let is_needed = |act: &&Act| capabilities.iter().any(|one| act.needs(one)) || !is_asked(act);
         let is_stated = capabilities.iter().all(|one| facts.acts.iter().any(|act| act.needs(one)));
         let acts: Vec<&Act> = facts.acts.iter().filter(|act| !is_stated || is_needed(act)).collect();
         let is_how = |act: &Act| {
@@ -331,7 +332,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use rulekeep_types::{AgentTraits, Intent, Tier, TrustSnapshot};
+    use rulekeep_types::{AgentTraits, Tier, TrustSnapshot};
 
     fn now() -> Timestamp {
         Timestamp::from_millis(0)

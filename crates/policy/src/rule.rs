@@ -8,7 +8,7 @@ use regex::Regex;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::binding::{self, Binding, Globs, Named, Way};
+use super::binding::{self, Binding, Folders, Globs, Named, Way};
 use super::condition::Condition;
 use super::conditions::Conditions;
 use super::exclusion::Exclusion;
@@ -132,6 +132,11 @@ impl Rule {
         self.to.clear();
         self.limit = None;
         self.constraints = Constraints::new();
+    }
+
+    /// Returns whether a restriction only applies because a part of the request could not be read.
+    pub(super) fn binds_unread(&self, request: &PolicyRequest<'_>) -> bool {
+        self.matches.acts(request, None, Way::Restricts).is_ok_and(|binding| binding == Binding::Maybe)
     }
 
     /// Returns whether a degrading rule lists a capability in `to`.
@@ -293,11 +298,13 @@ impl Match {
         };
         // Another reading of the request needs the capability, and may be of any act.
         let is_stated = capability.is_none_or(|capability| facts.acts.iter().any(|act| act.needs(capability)));
+        // What no capability of the request asks for, such as a redirection, every grant has to cover.
+        let is_asked = |doing: &Doing| request.intent.required_capabilities.contains(&doing.capability);
         let is_needed = |act: &Act| {
             !is_stated
                 || act.does.is_empty()
                 || match capability {
-                    Some(capability) if way.grants() => act.needs(capability),
+                    Some(capability) if way.grants() => act.needs(capability) || !act.does.iter().any(is_asked),
                     _ => act.does.iter().any(speaks),
                 }
         };
@@ -395,6 +402,9 @@ impl Match {
         }
         if let Some(not) = &self.not {
             not.excludes(act, facts, way)?;
+            if not.is_unsure(act) {
+                weakest = weakest.min(Binding::Maybe);
+            }
         }
         Ok(weakest)
     }
@@ -563,7 +573,7 @@ impl ContextClause {
     fn binds_built(&self, target: &str, allows: bool) -> bool {
         let operand = Operand::new(Kind::Any, Role::Named, target.to_owned(), target);
         let way = if allows { Way::Grants(Runs::None) } else { Way::Restricts };
-        self.named().binds(&operand, None, way) >= if allows { Binding::Inside } else { Binding::Maybe }
+        self.named().binds(&operand, Folders::default(), way) >= if allows { Binding::Inside } else { Binding::Maybe }
     }
 
     fn holds_for(&self, value: Option<&Value>, allows: bool) -> bool {

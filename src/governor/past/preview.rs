@@ -11,8 +11,8 @@ use crate::governor::decider::decide::verdict;
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::rules::policies::Policies;
 use crate::model::{
-    AgentState, Capability, Constraints, Decision, Digest, Error, Input, Intent, ParseResult, RiskLevel, Timestamp,
-    TrustSnapshot,
+    AgentState, Capability, Constraints, Decision, Digest, Error, Input, Intent, ParseResult, Rewrite, RiskLevel,
+    Timestamp, TrustSnapshot,
 };
 use crate::policy::{LimitUse, PolicyRequest, PolicySet, PolicyVerdict, RuleTrace};
 use crate::trust::AgentRecord;
@@ -39,6 +39,9 @@ pub struct Preview {
     /// The reviewer an escalation would be assigned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
+    /// A way to write the request, if it would be denied only for a part that could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewrite: Option<Rewrite>,
     /// The state of the deciding rules' rate limits. In JSON, amounts are plain numbers as in the policy document.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "in_plain_numbers")]
     #[cfg_attr(feature = "schema", schema(value_type = Vec<PlainLimitUse>))]
@@ -250,7 +253,7 @@ impl Past {
         };
         let policies = self.0.rules.policies.load_full();
         let request = self.0.intake.request(intent, &agent, source, now);
-        let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
+        let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, rewrite, .. } =
             decide(&policies, &request, &agent)?;
         let preview = Preview {
             decision,
@@ -260,6 +263,7 @@ impl Past {
             denied_capabilities: denied,
             constraints,
             reviewer: reviewer.map(|reviewer| reviewer.to_string()),
+            rewrite,
             limits,
             risk_level: request.risk,
             trust_snapshot: request.trust,

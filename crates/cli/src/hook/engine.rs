@@ -507,6 +507,8 @@ mod tests {
         let (project, secret) = (root.join("project"), root.join("secret"));
         std::fs::create_dir_all(&secret).unwrap();
         std::fs::create_dir_all(&project).unwrap();
+        std::fs::create_dir_all(secret.join("deep")).unwrap();
+        std::os::unix::fs::symlink(secret.join("deep"), project.join("deep")).unwrap();
         std::os::unix::fs::symlink(&secret, project.join("data")).unwrap();
         std::os::unix::fs::symlink(secret.join("new"), project.join("new")).unwrap();
         std::os::unix::fs::symlink(&project, root.join("other")).unwrap();
@@ -518,6 +520,7 @@ mod tests {
         for (cwd, line, refused) in [
             (&project, "cat data/a", true),
             (&project, "cat data/*", true),
+            (&project, "cat deep/../a", true),
             (&project, "echo a > new", true),
             (&project, "cat a", false),
             (&root.join("other"), "cat data/a", true),

@@ -3,7 +3,7 @@
 //! The parser sees no files. The daemon sees those of the host, and says where links lead in the context of the request,
 //! so that rules bind both paths.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rulekeep::intent::{Facts, Kind};
 use serde_json::{Map, Value};
@@ -13,11 +13,17 @@ use super::own::real;
 /// For each path of a call that links lead elsewhere: the path that they lead to. Links above one of the `folders` count
 /// for nothing: a whole project may lie behind one.
 pub(super) fn of(facts: &Facts, folders: &[PathBuf]) -> Map<String, Value> {
+    let base = facts.base.as_deref().map(Path::new);
     let folders: Vec<(PathBuf, &PathBuf)> = folders.iter().map(|folder| (real(folder), folder)).collect();
-    let operands = facts.acts.iter().flat_map(|act| &act.operands).filter(|operand| operand.kind == Kind::Path);
+    let operands = facts.acts.iter().flat_map(|act| &act.operands);
     let mut links = Map::new();
-    for written in operands.map(|operand| operand.value.as_str()).filter(|path| path.starts_with('/')) {
-        let found = real(Path::new(written));
+    for operand in operands.filter(|operand| operand.kind == Kind::Path && operand.value.starts_with('/')) {
+        let written = operand.value.as_str();
+        // `a/..` is the folder above the one to which a link `a` leads.
+        let sent = operand.original.as_deref().filter(|sent| sent.contains("..")).map(Path::new);
+        let whole = sent.and_then(|sent| base.map(|base| base.join(sent)));
+        let whole = whole.filter(|whole| plain(whole) == Path::new(written));
+        let found = real(whole.as_deref().unwrap_or(Path::new(written)));
         let below = |(real, folder): &(PathBuf, &PathBuf)| Some(folder.join(found.strip_prefix(real).ok()?));
         let found = folders.iter().find_map(below).unwrap_or(found);
         if found != Path::new(written)
@@ -27,4 +33,17 @@ pub(super) fn of(facts: &Facts, folders: &[PathBuf]) -> Map<String, Value> {
         }
     }
     links
+}
+
+/// The path without dots, as text.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }

@@ -116,6 +116,9 @@ fn decided(text: &mut String, action: &str, explanation: &Explanation) -> std::f
     let (tier, risk) = (preview.trust_snapshot.tier, preview.risk_level);
     writeln!(text, "{action} at {tier}, risk {risk}: {outcome}")?;
     writeln!(text, "{}", preview.error.as_ref().map_or(&preview.reasoning, |error| &error.message))?;
+    if let Some(rewrite) = &preview.rewrite {
+        writeln!(text, "rewrite {:?}: {}", rewrite.part, rewrite.how)?;
+    }
     // If nothing is decided, no rule decides.
     let decides = |rule: &RuleTrace| rule.decided && preview.error.is_none();
     for (title, is_decided) in [("decided by", true), ("without a part in it", false)] {

@@ -69,8 +69,9 @@ pub(super) fn judge(text: &str, taker: Taker) -> Query {
     let bare = bare.trim();
     let is_structured = bare.contains(['{', '}', '<', '|', ';', '(', ')', '?']);
     // Words to search for may stand in brackets, but not in braces.
-    let is_marked = bare.contains(['{', '}', '<', '>', '|']);
     let words: Vec<Word<'_>> = words(bare).collect();
+    let opens = is_structured && words.first().is_some_and(Word::is_upper);
+    let is_marked = opens || bare.contains(['{', '}', '<', '>', '|']);
     let is_open = dot_command(bare, taker)
         || bare.contains('|') && staged(bare, taker)
         || chained(bare, taker)

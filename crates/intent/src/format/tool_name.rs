@@ -30,6 +30,9 @@ fn of_program(tool: &str, lexicon: &Lexicon) -> Option<Vec<Act>> {
 
 /// The tool's own name and its server: `mcp__server__tool` is `tool` of `server`.
 pub(super) fn split(name: &str) -> (&str, Option<&str>) {
+    let name = name.trim();
+    // Prefixes that hosts put before every name.
+    let name = name.strip_prefix("functions.").or_else(|| name.strip_prefix("default_api.")).unwrap_or(name);
     match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         Some((server, tool)) if !server.is_empty() && !tool.is_empty() => (tool, Some(server)),
         _ => (name, None),

@@ -5,7 +5,7 @@
 use rulekeep_types::facts::{Cause, Kind as Operands, Kinds, Open, Operand, Role};
 use rulekeep_types::{Operation, Resource};
 
-use crate::reading::{Act, Reading, add_open};
+use crate::reading::{Act, Reading, add_open, add_operand};
 use crate::roles::Role as Grammar;
 use crate::target;
 
@@ -21,6 +21,9 @@ pub(super) fn note(tokens: &[Token<'_>], reading: &mut Reading) {
     reading.seal();
     let Some(step) = reading.steps.last_mut() else { return };
     step.operands.extend(hosts.iter().map(|(.., host)| Operand::new(Operands::Host, Role::Named, host.clone(), host)));
+    for payee in payees(tokens).filter(|_| operation == Operation::Transfer) {
+        add_operand(step, Operand::new(Operands::Recipient, Role::Pay, payee.clone(), &payee));
+    }
     let role = match operation {
         Operation::Read => Role::Read,
         Operation::Write => Role::Write,
@@ -104,6 +107,26 @@ fn hosts_of(tokens: &[Token<'_>]) -> Vec<(usize, usize, String)> {
         at = end;
     }
     hosts
+}
+
+/// The names and numbers of accounts behind an order's verb: who is paid.
+fn payees<'t>(tokens: &[Token<'t>]) -> impl Iterator<Item = String> {
+    let is_name = |token: &Token<'t>| {
+        token.kind == Kind::Word
+            && token.text.starts_with(char::is_uppercase)
+            && !is_currency(token.word)
+            && !PAPERS.contains(&token.word)
+            && !NOUNS.contains(&token.word)
+    };
+    let start = tokens.iter().position(|token| token.word != "please").map_or(0, |verb| verb + 1);
+    let rest = tokens.get(start..).unwrap_or_default();
+    let runs = rest.chunk_by(move |one, next| is_name(one) && is_name(next));
+    let named = runs.filter(move |run| run.first().is_some_and(is_name));
+    named
+        .map(|run| run.iter().map(|token| token.text).collect::<Vec<_>>().join(" "))
+        .take(MOST_PAYEES)
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 struct Sentence<'s, 't> {
@@ -270,5 +293,7 @@ const GRAMMAR: [Grammar; 8] = [
 /// Nouns for all of something, or for what is left of it.
 const EXTENTS: &[&str] =
     &["rest", "remainder", "balance", "whole", "total", "lot", "maximum", "hour", "day", "week", "month", "year"];
+/// Maximum number of payees of a sentence.
+const MOST_PAYEES: usize = 16;
 /// Maximum length of a quoted word, in characters.
 const LONGEST: usize = 60;

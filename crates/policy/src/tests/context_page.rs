@@ -61,6 +61,7 @@ fn every_fact_is_described() {
     act.open = vec![Open::new(Cause::Text, Kinds::ALL, "x".to_owned())];
     facts.acts = vec![act];
     facts.base = Some("/srv".to_owned());
+    facts.home = Some("/home/a".to_owned());
     facts.formats = vec!["text".to_owned()];
     facts.readings = vec!["file:read".parse().unwrap()];
     facts.table = Some("0".to_owned());
@@ -103,12 +104,16 @@ const CALLERS: &[[&str; 3]] = &[
     ],
     ["retryOf", "string", "Id of the proof record of this agent that the request repeats. The new record names it."],
     ["callId", "string", "The caller's own id of the request, 1 to 256 characters. Records can be looked up by it."],
-    ["cwd", "string", "The absolute folder that relative paths of the request start from."],
+    [
+        "cwd",
+        "string",
+        "The absolute folder that relative paths of the request start from. Another value makes the request invalid, as for the next two.",
+    ],
     ["home", "string", "The absolute folder that `~` and `$HOME` stand for."],
     [
         "links",
         "object",
-        "The absolute paths to which links in absolute paths of the request lead: `{\"/srv/a\": \"/etc\"}`.",
+        "The absolute paths to which links lead: with `{\"/srv/a\": \"/etc\"}`, `/srv/a/b` is also `/etc/b`.",
     ],
 ];
 
@@ -155,6 +160,7 @@ const FACTS: &[[&str; 3]] = &[
         "What the request does, as `{does, operands?, open?, amounts?, commands?, command?, tool?, server?}`; at most 32 acts with 256 operands and 32 open parts. An act with `open` parts may act on more than its operands.",
     ],
     ["base", "string", "The folder that relative paths start from, where `cwd` states it."],
+    ["home", "string", "The folder that `~` stands for, where `home` states it."],
     ["form", "number", "The form of the facts: 2. Records of earlier versions have none."],
     ["tool", "string", "The first tool that is called, without its server."],
     ["server", "string", "The server that this tool belongs to."],

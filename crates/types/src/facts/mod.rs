@@ -41,6 +41,9 @@ crate::parts::outward! {
         /// The formats that were parsed, outermost first: `tool_call` and `shell` for a tool that runs a command.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub formats: Vec<String>,
+        /// The folder that `~` stands for, if it is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub home: Option<String>,
         /// Capabilities that an uncertain reading may mean instead of the primary one; at most 4. The strictest decision
         /// over all of them counts.
         #[serde(skip_serializing_if = "Vec::is_empty")]

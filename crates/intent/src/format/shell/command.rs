@@ -19,9 +19,9 @@ impl Shell<'_, '_> {
     /// Reads a program with its arguments, and the programs that it runs.
     pub(super) fn command(&mut self, view: View<'_>, depth: usize) {
         let step = self.reading.begin_step();
-        let around = (self.appended.take(), self.only_goes_on);
+        let around = (self.appended.take(), self.only_goes_on, self.placeholder.clone(), self.is_elsewhere);
         self.layers(view, depth);
-        (self.appended, self.only_goes_on) = around;
+        (self.appended, self.only_goes_on, self.placeholder, self.is_elsewhere) = around;
         self.reading.end_step(step);
     }
 
@@ -153,7 +153,11 @@ impl Shell<'_, '_> {
                 if arguments.words.get(place).is_some_and(|word| word.dynamic && word.text.starts_with('$')) {
                     self.unclear("code", &text);
                 }
-                self.line(&text, depth + 1);
+                // In code it stands for a value that is not known.
+                let holds = |placeholder: &&String| text.contains(placeholder.as_str());
+                let filled =
+                    self.placeholder.as_ref().filter(holds).map(|mark| text.replace(mark.as_str(), "${REPLY}"));
+                self.line(filled.as_ref().unwrap_or(&text), depth + 1);
                 None
             }
             Inner::Unclear => {

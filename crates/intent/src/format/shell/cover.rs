@@ -11,10 +11,10 @@ use rulekeep_types::facts::{Cause, Doing, Kind, Kinds, Open, Operand, Role, host
 use rulekeep_types::{Action, Capability, Operation, Resource, RiskLevel, TargetKind};
 
 use crate::programs::Program;
-use crate::reading::{add_open, add_operand};
+use crate::reading::{Act, add_open, add_operand};
 use crate::target;
 
-use super::covered::{Covering, Plain, rows, runs_folder, stays};
+use super::covered::{Covering, Plain, is_builtin, rows, runs_folder, stays};
 use super::word::Word;
 use super::{Shell, View, base_name};
 
@@ -71,6 +71,17 @@ impl Shell<'_, '_> {
             Some(row) => (Some(row), arguments.from(1)),
             None => (rows().get(name), arguments),
         };
+        if is_builtin(name) {
+            return;
+        }
+        if self.lexicon.programs.get(name).is_some_and(Program::has_subcommands) {
+            let first = arguments.words.iter().find(|word| !word.text.starts_with('-'));
+            let is_known = first.map_or(self.appended.is_none(), |word| !word.dynamic && !word.wild);
+            if !is_known {
+                // Which subcommand runs is not known.
+                self.open(Cause::Text, Kinds::of(&[Kind::Command]), first.map_or(name, |word| &word.text));
+            }
+        }
         let Some(row) = row.cloned() else {
             if matches!(name, "popd" | "dirs") {
                 self.folders = Folders::Unknown;
@@ -91,7 +102,10 @@ impl Shell<'_, '_> {
             self.appended = None;
             return;
         }
-        let covering = Covering::of(&row, arguments.words);
+        // A test shows at most whether something is there.
+        let is_test = matches!(name, "test" | "[" | "[[");
+        let known: Vec<Word> = arguments.words.iter().filter(|word| !is_test || !word.dynamic).cloned().collect();
+        let covering = Covering::of(&row, &known);
         for word in &covering.unknown {
             self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
             self.leftover(word);
@@ -147,7 +161,7 @@ impl Shell<'_, '_> {
     /// The cause of running code: of the folder, while the line has not left the one in which it starts.
     fn code_of(&self, is_of_folder: bool) -> Cause {
         let is_inside = matches!(&self.folders, Folders::OneOf(folders) if folders.iter().all(|folder| stays(folder)));
-        if is_of_folder && is_inside { Cause::Folder } else { Cause::Execution }
+        if is_of_folder && is_inside && !self.is_elsewhere { Cause::Folder } else { Cause::Execution }
     }
 
     /// Records what a copy puts into a folder: each source by its name.
@@ -266,10 +280,12 @@ impl Shell<'_, '_> {
         }
         let outer = self.reading.begin_step();
         self.path(word, role, false);
-        let (action, operation) =
-            if role == Role::Read { ("read_file", Operation::Read) } else { ("write_file", Operation::Write) };
-        if let (Ok(action), Some(step)) = (action.parse::<Action>(), self.reading.current_step()) {
-            step.does.push(Doing::new(action, Capability::new(Resource::File, operation), RiskLevel::Low));
+        if role == Role::Read {
+            // What is read is asked for like any other; what is written is judged where it leads.
+            let act = Act::new("read", "file", Resource::File, Operation::Read, 0.9).at_risk(RiskLevel::Low);
+            self.reading.push(act.told_by("<").named_by(&word.text));
+        } else if let (Ok(action), Some(step)) = ("write_file".parse::<Action>(), self.reading.current_step()) {
+            step.does.push(Doing::new(action, Capability::new(Resource::File, Operation::Write), RiskLevel::Low));
         }
         self.reading.end_step(outer);
     }
@@ -383,6 +399,10 @@ impl Shell<'_, '_> {
             let piece = Word { text: piece.to_owned(), ..word.clone() };
             if piece.text.contains("://") {
                 self.url(&piece);
+            } else if target::is_mailbox(&piece.text) {
+                let value = target::plain(TargetKind::Recipient, &piece.text);
+                self.operand(Operand::new(Kind::Recipient, Role::Named, value, &piece.text));
+                self.path(&piece, Role::Named, false);
             } else if known_path(&piece).is_some() {
                 self.path(&piece, Role::Named, false);
             }
@@ -447,7 +467,13 @@ impl Shell<'_, '_> {
         let name = base_name(name);
         if matches!(name, "xargs" | "parallel" | "gxargs" | "rush") {
             self.appended = Some(self.fed_by.clone().unwrap_or(Appended::Unknown));
+            let mark = own.texts.iter().enumerate().find_map(|(place, text)| {
+                let joined = text.strip_prefix("-I").or_else(|| text.strip_prefix("--replace="))?;
+                Some(if joined.is_empty() { own.texts.get(place + 1).copied().unwrap_or("{}") } else { joined })
+            });
+            self.placeholder = Some(mark.filter(|mark| !mark.is_empty()).unwrap_or("{}").to_owned());
         }
+        self.is_elsewhere |= ELSEWHERE.contains(&name);
         self.mounts(own.words);
         let mut words = own.words.iter().peekable();
         while let Some(word) = words.next() {
@@ -644,6 +670,27 @@ fn is_plain_script(script: &str) -> bool {
     PLAIN.as_ref().is_some_and(|plain| plain.is_match(script))
 }
 
+/// Programs that run a command in a container, on another host, or as another user.
+const ELSEWHERE: &[&str] = &[
+    "docker",
+    "podman",
+    "nerdctl",
+    "kubectl",
+    "oc",
+    "lxc",
+    "machinectl",
+    "nsenter",
+    "chroot",
+    "unshare",
+    "ssh",
+    "su",
+    "sudo",
+    "doas",
+    "runuser",
+    "pkexec",
+    "vagrant",
+    "wsl",
+];
 /// Folders of the system's programs.
 const PROGRAMS: &[&str] =
     &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"];

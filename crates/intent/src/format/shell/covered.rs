@@ -283,6 +283,8 @@ struct Covered {
     programs: Vec<Box<str>>,
     scripts: Vec<Box<str>>,
     options: Vec<Box<str>>,
+    variables: Vec<Box<str>>,
+    builtins: Vec<Box<str>>,
 }
 
 fn covered() -> &'static Covered {
@@ -308,9 +310,23 @@ pub(super) fn runs_folder(name: &str, words: &[Word]) -> bool {
     if holds(scripts, name) {
         return !first.is_empty() && stays(first);
     }
-    let is_known =
-        |word: &Word| !word.text.contains('=') && (!word.text.starts_with('-') || holds(options, &word.text));
+    // `-j4` is `-j` with its number.
+    let is_option = |text: &str| holds(options, text.trim_end_matches(|c: char| c.is_ascii_digit()));
+    let is_known = |word: &Word| !word.text.contains('=') && (!word.text.starts_with('-') || is_option(&word.text));
     (holds(programs, name) || holds(programs, &format!("{name} {first}"))) && words.iter().all(is_known)
+}
+
+/// Returns whether a word is a command of the shell itself whose words are no places.
+pub(super) fn is_builtin(name: &str) -> bool {
+    covered().builtins.iter().any(|known| **known == *name)
+}
+
+/// Returns whether a variable changes nothing but how a program shows what it does.
+pub(super) fn is_calm_variable(name: &str) -> bool {
+    covered().variables.iter().any(|known| match known.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => **known == *name,
+    })
 }
 
 /// Returns whether a word is a relative path that leads out of no folder.
@@ -322,6 +338,8 @@ pub(super) fn stays(path: &str) -> bool {
 #[serde(deny_unknown_fields)]
 struct Table {
     folder: FolderText,
+    builtins: String,
+    calm_variables: String,
     program: Vec<RowText>,
 }
 
@@ -404,7 +422,14 @@ fn read(text: &str) -> Result<Covered, String> {
         }
     }
     let FolderText { programs, scripts, options } = table.folder;
-    Ok(Covered { rows, programs: named(&programs), scripts: named(&scripts), options: listed(&options) })
+    Ok(Covered {
+        rows,
+        programs: named(&programs),
+        scripts: named(&scripts),
+        options: listed(&options),
+        variables: listed(&table.calm_variables),
+        builtins: listed(&table.builtins),
+    })
 }
 
 #[cfg(test)]

@@ -4,9 +4,12 @@
 use crate::format::{access, dangers, guard, place};
 use crate::reading::Act;
 use crate::sign::Sign;
+use rulekeep_types::facts::{Cause, Kinds};
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use super::{Shell, View, is_assignment};
+use super::covered::is_calm_variable;
+use super::word::Word;
+use super::{Shell, View, assigned, is_assignment};
 
 impl Shell<'_, '_> {
     /// Reads the dangers in the words of a simple command, whatever the program table says.
@@ -56,6 +59,24 @@ impl Shell<'_, '_> {
             if is_hostile_variable(word) {
                 self.unclear("environment", word);
             }
+        }
+    }
+
+    /// Reads variables that are set for one command. Only of some is it known that they change nothing that it does.
+    pub(super) fn preset(&mut self, words: &[Word]) {
+        for word in words {
+            let Some((name, value)) = assigned(&word.text).filter(|_| !is_hostile_variable(&word.text)) else {
+                continue;
+            };
+            if dangers::holds("usual_viewers", value) || is_calm_variable(name) {
+                continue;
+            }
+            let outer = self.reading.begin_step();
+            self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
+            self.leftover(&Word { text: value.to_owned(), ..word.clone() });
+            let act = Act::new("set", "environment", Resource::System, Operation::Execute, 0.6);
+            self.reading.push(act.at_risk(RiskLevel::Medium).told_by(name));
+            self.reading.end_step(outer);
         }
     }
 

@@ -53,12 +53,19 @@ pub(in crate::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
     }
     // Quotations and comments are not words of the sentence.
     let (mut is_english, mut length) = (0, 0);
-    for word in unquoted(line).split_whitespace() {
+    let unquoted = unquoted(line);
+    let mut written = unquoted.split_whitespace().peekable();
+    while let Some(word) = written.next() {
         length += 1;
-        is_english += usize::from(is_small_word(word));
+        // No article ends a sentence: "cat a" has a file.
+        let is_last = written.peek().is_none();
+        is_english += usize::from(is_small_word(word) && !(is_last && matches!(word, "a" | "an")));
     }
-    if first.starts_with(['/', '~']) && first.len() > 1 && (known || has_flag || words.clone().next().is_none()) {
-        return true;
+    if first.starts_with(['/', '~']) && first.len() > 1 {
+        let is_place = first.matches('/').count() > 1 && is_english == 0;
+        if known || has_flag || is_place || words.clone().next().is_none() {
+            return true;
+        }
     }
     if !known {
         let plain =

@@ -97,6 +97,10 @@ struct Shell<'l, 'r> {
     fed_by: Option<Appended>,
     /// The words that a wrapper appends to the command that it runs.
     appended: Option<Appended>,
+    /// What stands for the appended words: the `{}` of `xargs -I{}`.
+    placeholder: Option<String>,
+    /// The command runs in a container, on another host or as another user.
+    is_elsewhere: bool,
     /// The places of the `find` around a command.
     roots: Option<Vec<Word>>,
     /// The values that each loop gives its variable.
@@ -149,6 +153,8 @@ impl<'l, 'r> Shell<'l, 'r> {
             only_goes_on: false,
             fed_by: None,
             appended: None,
+            placeholder: None,
+            is_elsewhere: false,
             roots: None,
             loops: HashMap::new(),
         }
@@ -208,6 +214,9 @@ impl<'l, 'r> Shell<'l, 'r> {
                     .at_risk(RiskLevel::Low)
                     .told_by(texts.first().copied().unwrap_or("")),
             );
+        }
+        if !program.texts.is_empty() {
+            self.preset(view.words.get(..assigned).unwrap_or(&[]));
         }
         let producer =
             |place: usize| script.commands.get(place).map_or(Appended::Unknown, |from| Self::producer(&from.words));

@@ -28,6 +28,10 @@ pub(super) fn note(call: &Call<'_>, act: &Act, known: Option<&'static Known>, re
     }
     cover.needs();
     cover.trees(call);
+    for other in call.names.iter().skip(1) {
+        // Which of several names a runtime calls is unknown.
+        cover.open(Cause::Text, Kinds::ALL, other);
+    }
 }
 
 /// Completes the relative paths of a call's steps with the folder that the call names: the folder in which its command
@@ -88,7 +92,8 @@ impl Cover<'_> {
                     }
                     // Everything inside content is content, and inside a recipient a recipient.
                     let is_part = matches!(role, Some(Role::Content | Role::Recipient | Role::Amount))
-                        && tools().role(inner).is_none();
+                        && tools().role(inner).is_none()
+                        || self.sends() && is_recipient(key);
                     self.value(if is_part { key } else { inner }, value);
                 }
             }
@@ -153,6 +158,19 @@ impl Cover<'_> {
             self.open(Cause::Text, Kinds::OPERANDS, key);
             return self.leftover(text);
         }
+        if tools().keys(key).has(Key::Table) && !trimmed.contains(['/', '\\']) {
+            for name in trimmed.split(',').map(|name| name.trim().trim_matches(['"', '`', '[', ']'])) {
+                self.add(Operand::new(Kind::Table, self.role(), name.to_owned(), trimmed));
+            }
+        }
+        if self.sends() && !matches!(role, Some(Role::Content | Role::Recipient)) {
+            if is_recipient(key) {
+                self.open(Cause::Text, Kinds::of(&[Kind::Recipient]), key);
+            }
+            if trimmed.contains('@') {
+                self.leftover(trimmed);
+            }
+        }
         match role {
             Some(Role::Recipient) => self.recipient(key, trimmed),
             Some(Role::Path) => self.path(key, trimmed),
@@ -175,9 +193,6 @@ impl Cover<'_> {
             Some(Role::Code) => {
                 self.open(Cause::Execution, Kinds::OPERANDS, key);
                 self.leftover(text);
-            }
-            Some(Role::Idle | Role::Visibility | Role::Environment) if self.sends() && is_recipient(key) => {
-                self.open(Cause::Text, Kinds::of(&[Kind::Recipient]), key);
             }
             Some(Role::Idle | Role::Environment | Role::Visibility) => {
                 // An id, a page, a format; but an address in it counts.
@@ -321,9 +336,13 @@ impl Cover<'_> {
         let is_tree = call.names.iter().any(|name| DEEP.as_ref().is_some_and(|deep| deep.is_match(name)))
             || call.arguments.iter().copied().any(has_flag)
             || call.beside.iter().copied().any(is_deep);
-        let Some(step) = self.reading.current_step().filter(|_| is_tree) else { return };
+        let moves = call.names.iter().any(|name| names(name, &["move", "rename", "mv", "relocate"]));
+        let Some(step) = self.reading.current_step() else { return };
         for operand in step.operands.iter_mut().filter(|operand| is_path(operand)) {
-            operand.tree = true;
+            operand.tree |= is_tree;
+            if moves && operand.role == Part::Read {
+                operand.role = Part::Remove;
+            }
         }
     }
 
@@ -397,7 +416,31 @@ fn names(key: &str, words: &[&str]) -> bool {
 fn is_recipient(key: &str) -> bool {
     names(
         key,
-        &["recipient", "recipients", "to", "cc", "bcc", "contact", "contacts", "audience", "segment", "group", "list"],
+        &[
+            "recipient",
+            "recipients",
+            "to",
+            "cc",
+            "bcc",
+            "contact",
+            "contacts",
+            "audience",
+            "segment",
+            "segments",
+            "group",
+            "groups",
+            "list",
+            "lists",
+            "team",
+            "teams",
+            "members",
+            "subscribers",
+            "followers",
+            "invitees",
+            "attendees",
+            "guests",
+            "watchers",
+        ],
     )
 }
 

@@ -78,10 +78,7 @@ impl Arguments<'_, '_> {
         let is_plain = items.iter().all(|item| matches!(item, Json::Text(_) | Json::Number(_)));
         let multiplies = tools().role(key) == Some(Role::Recipient) || has(&words, "factors");
         if is_plain && multiplies {
-            #[expect(clippy::cast_precision_loss, reason = "lengths of lists are far below 2^53")]
-            let count = items.len().max(1) as f64;
-            *factor *= count;
-            return;
+            return factor_of(items.len(), factor);
         }
         for item in items {
             self.part(key, item, factor);
@@ -126,20 +123,26 @@ impl Arguments<'_, '_> {
                 // "90 BTC" and "ninety" are no sums that can be counted.
                 let mut letters = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
                 let is_named = tools().value("everything", text);
-                if !is_named && (letters.any(|word| !is_currency(word)) || money(text).is_none()) {
+                let is_part = text.contains('%');
+                if !is_named && (is_part || letters.any(|word| !is_currency(word)) || money(text).is_none()) {
                     facts.note_unread(UnreadKind::Amount, text);
                 }
             }
             Some(Role::Currency) if !is_currency(text) => facts.note_unread(UnreadKind::Amount, text),
             Some(Role::Recipient) if is_group(text) => facts.note_unread(UnreadKind::Amount, text),
+            // "a, b, c": three payees.
+            Some(Role::Recipient) if text.contains([',', ';']) => {
+                let payees = text.split([',', ';']).filter(|payee| !payee.trim().is_empty()).count();
+                factor_of(payees, factor);
+            }
             _ if has(&words, "denominations") && !is_currency(text) && is_unit(text) => {
                 facts.note_unread(UnreadKind::Amount, text);
             }
             // A number as text; the number of an account is none.
-            None | Some(Role::Count) => {
-                if let Ok(number) = text.trim().parse::<f64>() {
-                    self.number_of(key, number, factor);
-                }
+            _ if (matches!(role, None | Some(Role::Count)) || has(&words, "factors"))
+                && let Ok(number) = text.trim().parse::<f64>() =>
+            {
+                self.number_of(key, number, factor);
             }
             _ => {}
         }
@@ -155,6 +158,13 @@ impl Arguments<'_, '_> {
             self.reader.reading.facts.note_unread(UnreadKind::Amount, key);
         }
     }
+}
+
+/// Multiplies by the number of those that are paid.
+fn factor_of(payees: usize, factor: &mut f64) {
+    #[expect(clippy::cast_precision_loss, reason = "lengths of lists are far below 2^53")]
+    let count = payees.max(1) as f64;
+    *factor *= count;
 }
 
 /// The number of payments within a month of a payment that recurs; `None` if the text does not say.
@@ -208,6 +218,9 @@ mod tests {
             (r#""amount":90,"tip":9000"#, Some(9090.0)),
             (r#""amount":90,"quantity":3"#, Some(270.0)),
             (r#""amount":90,"recipients":["a","b"]"#, Some(180.0)),
+            (r#""amount":90,"cc":"a, b""#, Some(180.0)),
+            (r#""amount":90,"units":"3""#, Some(270.0)),
+            (r#""amount":"90%""#, None),
             (r#""amount":90,"recurring":"daily""#, Some(2790.0)),
             (r#""amount":9,"interval":"month""#, Some(9.0)),
             (r#""amount":90,"recurring":false,"invoice_id":77,"date":"2026-12-01""#, Some(90.0)),
