@@ -81,7 +81,7 @@ impl<'c> Place<'c> {
 
 /// Checks the folders and links of a context.
 pub(super) fn check(context: &Map<String, Value>) -> Result<(), Error> {
-    let is_path = |value: &Value| value.as_str().is_some_and(|path| is_root(path));
+    let is_path = |value: &Value| value.as_str().is_some_and(is_root);
     for key in ["cwd", "home"] {
         if context.get(key).is_some_and(|value| !value.is_null() && !is_path(value)) {
             return Err(Error::input("context", format!("{key}: expected the absolute path of a folder")));

@@ -97,7 +97,7 @@ struct Shell<'l, 'r> {
     fed_by: Option<Appended>,
     /// The words that a wrapper appends to the command that it runs.
     appended: Option<Appended>,
-    /// What stands for the appended words: the `{}` of `xargs -I{}`.
+    /// The text that stands for the appended words: the `{}` of `xargs -I{}`.
     placeholder: Option<String>,
     /// The command runs in a container, on another host or as another user.
     is_elsewhere: bool,

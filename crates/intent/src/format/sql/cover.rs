@@ -99,8 +99,7 @@ fn tables<'t>(statement: &[lex::Token], word: &impl Fn(&lex::Token) -> &'t str) 
             at += 1;
         }
         // A list of names, each of parts with dots between them.
-        loop {
-            let Some(first) = statement.get(at) else { break };
+        while let Some(first) = statement.get(at) {
             if !is_name(first) || is(at, &["set", "select", "values", "where", "nothing"]) {
                 is_open |= first.kind == TokenKind::Symbol && matches!(word(first), ":" | "$" | "{" | "?" | "@" | "%");
                 break;
