@@ -299,6 +299,12 @@ fn a_restriction_meets_every_place_that_names_what_it_restricts() {
             json!({ "tool": "read_file", "name": "delete_file", "arguments": { "path": "a" } }).to_string(),
         ),
         ("tools = [\"delete_file\"]", call("functions.delete_file", &json!({ "path": "a" }))),
+        (
+            "tools = [\"delete_file\"]",
+            call("execute_tool", &json!({ "name": "delete_file", "params": { "path": "a" } })),
+        ),
+        ("servers = [\"github\"]", call("ListMcpResourcesTool", &json!({ "server": "github" }))),
+        ("hosts = [\"evil.example\"]", call("WebFetch", &json!({ "url": "http:evil.example/a" }))),
         ("paths = [\"/srv/secret/*\"]", call("move_file", &json!({ "source": "/srv", "destination": "/w/x" }))),
         ("paths = [\"/srv/secret/*\"]", shell("CC=/srv/secret/x make")),
         ("hosts = [\"evil.example\"]", shell("https_proxy=evil.example:80 curl https://good.example")),

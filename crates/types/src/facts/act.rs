@@ -320,9 +320,11 @@ impl Open {
 /// it names none. Programs read any number of slashes of either kind behind the scheme of a web address.
 #[doc(hidden)]
 pub fn host_of(address: &str) -> Option<String> {
+    let address = address.trim_matches(['<', '>']);
     let is_web = |scheme: &str| WEB.iter().any(|known| scheme.eq_ignore_ascii_case(known));
     let rest = match address.split_once(':') {
-        Some((scheme, rest)) if is_web(scheme) && rest.starts_with(['/', '\\']) => rest,
+        // Without slashes as well: `http:evil.example`.
+        Some((scheme, rest)) if is_web(scheme) => rest,
         _ => address.split_once("://").map_or(address, |(_, rest)| rest),
     };
     let authority = rest.trim_start_matches(['/', '\\']).split(['/', '?', '#', '\\']).next().unwrap_or_default();
@@ -378,6 +380,8 @@ mod tests {
             ("https://user@Evil.example.:8443/a?b#c", "evil.example"),
             ("HTTPS:\\\\evil.example\\a", "evil.example"),
             ("https:/evil.example", "evil.example"),
+            ("http:evil.example", "evil.example"),
+            ("<https://evil.example>", "evil.example"),
             ("//evil.example/a", "evil.example"),
             ("git@evil.example:a/b.git", "evil.example"),
             ("https://evil\u{3002}example/", "evil.example"),

@@ -106,8 +106,11 @@ impl<'r, 'l> Arguments<'r, 'l> {
     pub(super) fn read(mut self, call: &Call<'_>) -> bool {
         let fields = |value: &&Json<'_>| if let Json::Fields(fields) = value { fields.len() } else { 1 };
         self.is_lone = call.arguments.iter().map(fields).sum::<usize>() + call.beside.len() == 1;
+        // A name among the arguments is that of a tool if the tool is there to call others.
+        let calls_tools = self.words.iter().any(|word| matches!(&**word, "tool" | "tools" | "function" | "mcp"));
+        let has_name = |inner: &[Field<'_>]| inner.iter().any(|(key, _)| key == "name");
         for value in &call.arguments {
-            if matches!(value, Json::Fields(inner) if is_call(inner) && inner.iter().all(|(key, _)| key != "name")) {
+            if matches!(value, Json::Fields(inner) if is_call(inner) && (calls_tools || !has_name(inner))) {
                 // "use_mcp_tool" with the tool's name and its arguments.
                 for inner in &shape::calls(value) {
                     self.reader.call(inner);

@@ -128,6 +128,16 @@ struct Named<'n, 'l> {
     trials: Vec<&'l [Box<str>]>,
 }
 
+/// The server that a host's own tool asks, by its argument: `ListMcpResourcesTool {server}`.
+fn asked_server<'j>(call: &Call<'j>) -> Option<&'j str> {
+    let asks = call.names.iter().any(|name| name.to_ascii_lowercase().contains("mcp"));
+    let mut fields = call.arguments.iter().filter(|_| asks).filter_map(|value| match value {
+        Json::Fields(fields) => Some(fields),
+        _ => None,
+    });
+    fields.find_map(|fields| fields.iter().find(|(key, _)| key == "server")?.1.as_text())
+}
+
 impl<'l> Reader<'l> {
     fn new(lexicon: &'l Lexicon, known: &'l ToolTurn<'l>) -> Self {
         Self { lexicon, known, reading: Reading::new(Format::ToolCall), unpacked: 0 }
@@ -155,7 +165,7 @@ impl<'l> Reader<'l> {
         cover::complete(call, self.reading.steps.get_mut(place..).unwrap_or_default());
         if let Some(name) = call.names.first() {
             let (tool, server) = tool_name::split(name);
-            let server = call.server.or(server);
+            let server = call.server.or(server).or_else(|| asked_server(call));
             for step in self.reading.steps.iter_mut().skip(place).filter(|step| step.tool.is_none()) {
                 step.tool = Some(tool.to_owned());
                 step.server = server.map(str::to_owned);
