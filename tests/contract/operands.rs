@@ -307,6 +307,8 @@ fn a_restriction_meets_every_place_that_names_what_it_restricts() {
         ("hosts = [\"evil.example\"]", call("WebFetch", &json!({ "url": "http:evil.example/a" }))),
         ("paths = [\"/srv/secret/*\"]", call("move_file", &json!({ "source": "/srv", "destination": "/w/x" }))),
         ("paths = [\"/srv/secret/*\"]", shell("CC=/srv/secret/x make")),
+        ("paths = [\"/srv/secret/*\"]", shell("git -c pager.log='rm -rf /srv' log")),
+        ("capabilities = [\"file:delete\"]", shell("KUBECTL_EXTERNAL_DIFF='rm -rf /srv' kubectl diff -f x")),
         ("hosts = [\"evil.example\"]", shell("https_proxy=evil.example:80 curl https://good.example")),
         ("commands = [\"git push *\"]", shell("git $X")),
         ("commands = [\"git push *\"]", shell("echo push | xargs git")),

@@ -20,8 +20,10 @@ impl Shell<'_, '_> {
     pub(super) fn command(&mut self, view: View<'_>, depth: usize) {
         let step = self.reading.begin_step();
         let around = (self.appended.take(), self.only_goes_on, self.placeholder.clone(), self.is_elsewhere);
+        let above = std::mem::replace(&mut self.depth, depth);
         self.layers(view, depth);
         (self.appended, self.only_goes_on, self.placeholder, self.is_elsewhere) = around;
+        self.depth = above;
         self.reading.end_step(step);
     }
 

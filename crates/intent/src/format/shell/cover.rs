@@ -389,8 +389,20 @@ impl Shell<'_, '_> {
         self.host(word, Role::Read);
     }
 
+    /// Reads a value of unknown meaning that is a command line: `git -c pager.log='rm -rf a' log` runs it.
+    pub(super) fn value_command(&mut self, value: &str) {
+        let line = value.trim_start_matches('!');
+        if line.contains(char::is_whitespace) && super::form::is_command(line, self.lexicon) {
+            self.line(line, self.depth + 1);
+        }
+    }
+
     /// Records a word of unknown meaning: whatever its value can name.
     pub(super) fn leftover(&mut self, word: &Word) {
+        let is_key = |key: &str| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        if let Some((_, value)) = word.text.split_once('=').filter(|(key, _)| is_key(key)) {
+            self.value_command(value);
+        }
         if word.dynamic && known_path(word).is_none() {
             self.open(Cause::Text, Kinds::OPERANDS, &word.text);
         }

@@ -73,6 +73,7 @@ impl Shell<'_, '_> {
             }
             let outer = self.reading.begin_step();
             self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
+            self.value_command(value);
             self.leftover(&Word { text: value.to_owned(), ..word.clone() });
             let act = Act::new("set", "environment", Resource::System, Operation::Execute, 0.6);
             self.reading.push(act.at_risk(RiskLevel::Medium).told_by(name));

@@ -99,6 +99,8 @@ struct Shell<'l, 'r> {
     appended: Option<Appended>,
     /// The text that stands for the appended words: the `{}` of `xargs -I{}`.
     placeholder: Option<String>,
+    /// The depth of nested commands at which the current one stands.
+    depth: usize,
     /// The command runs in a container, on another host or as another user.
     is_elsewhere: bool,
     /// The places of the `find` around a command.
@@ -154,6 +156,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             fed_by: None,
             appended: None,
             placeholder: None,
+            depth: 0,
             is_elsewhere: false,
             roots: None,
             loops: HashMap::new(),
