@@ -270,6 +270,21 @@ fn an_escalation_of_what_was_not_read_asks_to_rewrite_it_first() {
 }
 
 #[test]
+fn a_restriction_with_an_exclusion_says_how_to_write_what_was_not_read() {
+    let theirs = ("recipient", "eve@evil.example");
+    for (clause, operands, open, is_unread) in [
+        ("not.recipients = [\"*@ours.example\"]", &[][..], &["recipient"][..], true),
+        ("not.recipients = [\"*@ours.example\"]", &[theirs], &[], false),
+        ("not.recipients = [\"*@ours.example\"]", &[theirs], &["path"], false),
+        ("not.commands = [\"git *\"]", &[], &["command"], true),
+        ("not.commands = [\"git *\"]", &[], &["recipient"], false),
+    ] {
+        let denied = decide(&rule("deny", clause), &parsed(operands, open));
+        assert_eq!((denied.decision, denied.rewrite.is_some()), (Decision::Deny, is_unread), "{clause} {open:?}");
+    }
+}
+
+#[test]
 fn a_restriction_says_whether_it_binds_trees_that_are_read() {
     let doing = json!({ "action": "search_it", "capability": "file:read", "risk": "LOW" });
     let tree = |role: &str| json!({ "kind": "path", "role": role, "value": "/srv", "tree": true });

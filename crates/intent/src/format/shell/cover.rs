@@ -4,12 +4,14 @@
 //! command is open; its literal words are named operands, so that a restriction still finds them. A word of unknown
 //! value may be anything.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
 use rulekeep_types::facts::{Cause, Doing, Kind, Kinds, Open, Operand, Role, host_of};
 use rulekeep_types::{Action, Capability, Operation, Resource, RiskLevel, TargetKind};
 
+use crate::format::dangers;
 use crate::programs::Program;
 use crate::reading::{Act, add_open, add_operand};
 use crate::target;
@@ -104,8 +106,12 @@ impl Shell<'_, '_> {
         }
         // A test shows at most whether something is there.
         let is_test = matches!(name, "test" | "[" | "[[");
-        let known: Vec<Word> = arguments.words.iter().filter(|word| !is_test || !word.dynamic).cloned().collect();
-        let covering = Covering::of(&row, &known);
+        let words = if is_test {
+            Cow::Owned(arguments.words.iter().filter(|word| !word.dynamic).cloned().collect::<Vec<Word>>())
+        } else {
+            Cow::Borrowed(arguments.words)
+        };
+        let covering = Covering::of(&row, &words);
         for word in &covering.unknown {
             self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
             self.leftover(word);
@@ -485,7 +491,8 @@ impl Shell<'_, '_> {
             });
             self.placeholder = Some(mark.filter(|mark| !mark.is_empty()).unwrap_or("{}").to_owned());
         }
-        self.is_elsewhere |= ELSEWHERE.contains(&name);
+        let leaves = dangers::holds("root_wrappers", name) || dangers::holds("remote_wrappers", name);
+        self.is_elsewhere |= leaves || matches!(name, "chroot" | "nsenter" | "unshare" | "machinectl" | "wsl");
         self.mounts(own.words);
         let mut words = own.words.iter().peekable();
         while let Some(word) = words.next() {
@@ -682,27 +689,6 @@ fn is_plain_script(script: &str) -> bool {
     PLAIN.as_ref().is_some_and(|plain| plain.is_match(script))
 }
 
-/// Programs that run a command in a container, on another host, or as another user.
-const ELSEWHERE: &[&str] = &[
-    "docker",
-    "podman",
-    "nerdctl",
-    "kubectl",
-    "oc",
-    "lxc",
-    "machinectl",
-    "nsenter",
-    "chroot",
-    "unshare",
-    "ssh",
-    "su",
-    "sudo",
-    "doas",
-    "runuser",
-    "pkexec",
-    "vagrant",
-    "wsl",
-];
 /// Folders of the system's programs.
 const PROGRAMS: &[&str] =
     &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"];
