@@ -17,35 +17,9 @@ use crate::reading::{Act, add_open, add_operand};
 use crate::target;
 
 use super::covered::{Covering, Plain, is_builtin, rows, runs_folder, stays};
+use super::folders::Folders;
 use super::word::Word;
 use super::{Shell, View, base_name};
-
-/// The folder that relative paths of a command start from, as far as the line shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Folders {
-    /// One of these; the empty text is the folder in which the line starts.
-    OneOf(Vec<String>),
-    Unknown,
-}
-
-impl Folders {
-    /// The folders if either may be the current one.
-    pub(super) fn or(self, other: Self) -> Self {
-        let (Self::OneOf(mut folders), Self::OneOf(others)) = (self, other) else { return Self::Unknown };
-        for folder in others {
-            if !folders.contains(&folder) {
-                folders.push(folder);
-            }
-        }
-        if folders.len() > MOST_FOLDERS { Self::Unknown } else { Self::OneOf(folders) }
-    }
-}
-
-impl Default for Folders {
-    fn default() -> Self {
-        Self::OneOf(vec![String::new()])
-    }
-}
 
 /// The words that another program appends to a command.
 #[derive(Debug, Clone)]
@@ -162,12 +136,6 @@ impl Shell<'_, '_> {
             ("cd" | "pushd", to) => self.change_folder(to),
             _ => {}
         }
-    }
-
-    /// The cause of running code: of the folder, while the line has not left the one in which it starts.
-    fn code_of(&self, is_of_folder: bool) -> Cause {
-        let is_inside = matches!(&self.folders, Folders::OneOf(folders) if folders.iter().all(|folder| stays(folder)));
-        if is_of_folder && is_inside && !self.is_elsewhere { Cause::Folder } else { Cause::Execution }
     }
 
     /// Records what a copy puts into a folder: each source by its name.
@@ -445,41 +413,6 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Follows a change of the folder.
-    pub(super) fn change_folder(&mut self, to: Option<&Word>) {
-        let home = Word { text: "~".to_owned(), ..Word::default() };
-        let to = to.unwrap_or(&home);
-        let path = known_path(to).filter(|path| path != "-" && !to.wild && path.len() <= LONGEST_FOLDER);
-        let next = match (path, &self.folders) {
-            (Some(path), _) if path.starts_with(['/', '~']) => Folders::OneOf(vec![target::resolved_path(&path)]),
-            (Some(path), Folders::OneOf(folders)) => Folders::OneOf(
-                folders
-                    .iter()
-                    .map(|folder| {
-                        target::resolved_path(&if folder.is_empty() {
-                            path.clone()
-                        } else {
-                            format!("{folder}/{path}")
-                        })
-                    })
-                    .collect(),
-            ),
-            _ => Folders::Unknown,
-        };
-        let is_long = matches!(&next, Folders::OneOf(folders) if folders.iter().any(|one| one.len() > LONGEST_FOLDER));
-        let next = if is_long { Folders::Unknown } else { next };
-        // The command may fail, or run in a subshell: then the folder stays.
-        let before = std::mem::take(&mut self.folders);
-        self.folders = if self.only_goes_on { next } else { next.or(before) };
-    }
-
-    /// Follows a change of the folder without which the command does not run.
-    fn go_on_in(&mut self, folder: Option<&Word>) {
-        let only_goes_on = std::mem::replace(&mut self.only_goes_on, true);
-        self.change_folder(folder);
-        self.only_goes_on = only_goes_on;
-    }
-
     /// Reads what a wrapper's own words say of the command behind them.
     pub(super) fn cover_wrapper(&mut self, name: &str, own: View<'_>) {
         let name = base_name(name);
@@ -519,60 +452,6 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Records a command as written, behind the wrappers before it.
-    pub(super) fn note_layer(&mut self, view: View<'_>) {
-        let Some(command) = self.command_text(view.texts) else { return };
-        let Some(step) = self.reading.current_step() else { return };
-        if step.commands.contains(&command) {
-            return;
-        }
-        if step.commands.len() < MOST_LAYERS {
-            step.commands.push(command);
-        } else {
-            self.open(Cause::Text, Kinds::of(&[Kind::Command]), &command);
-        }
-    }
-
-    /// Records a command in normal form: the program without its folder and the options before its subcommand, and
-    /// the letters of each option sorted.
-    pub(super) fn note_normal(&mut self, name: &str, program: Option<&Program>, arguments: View<'_>) {
-        let mut words = vec![name.to_owned()];
-        let mut rest = arguments.texts.iter();
-        let has_subcommands = program.is_some_and(|program| program.resource.is_some() || program.has_subcommands());
-        let mut is_before = has_subcommands;
-        while let Some(word) = rest.next() {
-            let is_option = word.len() > 1 && word.starts_with('-');
-            if is_before && is_option {
-                if program.is_some_and(|program| program.takes_value(word)) || matches!(*word, "-C" | "-c") {
-                    rest.next();
-                }
-                continue;
-            }
-            is_before = false;
-            words.push(if is_option && !word.starts_with("--") { sorted(word) } else { (*word).to_owned() });
-        }
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let command = self.command_text(&words);
-        if let Some(step) = self.reading.current_step() {
-            step.command = command;
-        }
-    }
-
-    fn command_text(&mut self, words: &[&str]) -> Option<String> {
-        // The length is computed first, because each wrapper of a long line is recorded with all behind it.
-        let mut length = 0;
-        let is_long = words.iter().any(|word| {
-            length += word.len() + 1;
-            length > LONGEST_COMMAND + 1
-        });
-        if is_long {
-            let first = words.first().copied().unwrap_or_default();
-            self.open(Cause::Text, Kinds::of(&[Kind::Command]), first);
-            return None;
-        }
-        Some(words.join(" "))
-    }
-
     /// The places that `find` and the like start from.
     pub(super) fn producer_of(name: &str, arguments: View<'_>) -> Appended {
         let name = Word { text: name.to_owned(), ..Word::default() };
@@ -605,13 +484,6 @@ impl Shell<'_, '_> {
     }
 }
 
-/// An option with its letters sorted.
-fn sorted(option: &str) -> String {
-    let mut letters: Vec<char> = option.chars().skip(1).collect();
-    letters.sort_unstable();
-    std::iter::once('-').chain(letters).collect()
-}
-
 /// Returns whether a path stands for no file that is kept.
 fn is_no_place(path: &str) -> bool {
     matches!(path, "" | "-" | "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
@@ -628,7 +500,7 @@ pub(super) fn behind(word: &Word, bytes: usize) -> Word {
 }
 
 /// The path of a word, with the home folder as `~`; `None` if its value is not known.
-fn known_path(word: &Word) -> Option<String> {
+pub(super) fn known_path(word: &Word) -> Option<String> {
     let mut text = word.text.as_str();
     if let Some(path) = target::file_path(text) {
         text = path;
@@ -696,14 +568,6 @@ const PROGRAMS: &[&str] =
 const MOUNTS: &[&str] = &["-v", "--volume", "-B", "--bind"];
 /// Maximum number of values of a loop that are followed.
 const MOST_LOOPED: usize = 64;
-/// Maximum number of folders that are followed at once.
-const MOST_FOLDERS: usize = 8;
-/// Maximum length of a folder that is followed, in bytes.
-const LONGEST_FOLDER: usize = 1024;
-/// Maximum length of a recorded command, in bytes.
-const LONGEST_COMMAND: usize = 1024;
-/// Maximum number of layers of a command that are recorded.
-const MOST_LAYERS: usize = 8;
 /// Maximum number of parts of a word that are recorded.
 const MOST_PIECES: usize = 8;
 /// Maximum length of a quoted part, in bytes.
@@ -821,17 +685,5 @@ mod tests {
         assert_eq!(covered("wget -q https://a.example/y")[2..], ["write path .+"]);
         assert_eq!(covered("find src -name x | xargs rm"), ["named path src+", "remove path src+"]);
         assert_eq!(covered("xargs echo < list"), ["read path list"]);
-    }
-
-    #[test]
-    fn a_command_is_recorded_behind_each_wrapper_and_in_normal_form() {
-        let lexicon = crate::lexicon::Lexicon::shared().unwrap();
-        let reading = super::super::read("sudo /usr/bin/git -C /srv push -fu origin", &lexicon);
-        let [step] = reading.steps.as_slice() else { panic!("{:?}", reading.steps) };
-        assert_eq!(
-            step.commands,
-            ["sudo /usr/bin/git -C /srv push -fu origin", "/usr/bin/git -C /srv push -fu origin"]
-        );
-        assert_eq!(step.command.as_deref(), Some("git push -fu origin"));
     }
 }

@@ -17,8 +17,10 @@ mod covered;
 mod danger;
 mod feed;
 mod files;
+mod folders;
 mod form;
 mod invocation;
+mod layers;
 mod lexer;
 mod output;
 mod request;
@@ -39,7 +41,8 @@ use rulekeep_types::facts::{Cause, Kinds, Role};
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use super::{access, dangers, place};
-use cover::{Appended, Folders};
+use cover::Appended;
+use folders::Folders;
 use lexer::{Feed, Script};
 use word::Word;
 
