@@ -270,7 +270,7 @@ fn an_escalation_of_what_was_not_read_asks_to_rewrite_it_first() {
 }
 
 #[test]
-fn a_restriction_with_an_exclusion_says_how_to_write_what_was_not_read() {
+fn an_exclusion_of_what_was_not_read_says_how_to_write_it() {
     let theirs = ("recipient", "eve@evil.example");
     for (clause, operands, open, is_unread) in [
         ("not.recipients = [\"*@ours.example\"]", &[][..], &["recipient"][..], true),
