@@ -34,7 +34,6 @@ impl Lexicon {
     fn with(mut self, text: &str) -> Result<Self, Error> {
         let document = Document::read(text)?;
         self.add_words(&document)?;
-        self.programs.add(&document)?;
         Ok(self)
     }
 
@@ -46,7 +45,9 @@ impl Lexicon {
 
     /// Builds the built-in lexicon without the word table.
     pub(crate) fn untrained() -> Result<Self, Error> {
-        let read = DATA.iter().try_fold(Self::default(), |lexicon, text| lexicon.with(text));
+        let programs = Programs::builtin();
+        let words = |programs| Self { programs, ..Self::default() }.with(include_str!("data/words.toml"));
+        let read = programs.and_then(words);
         read.map_err(|error| Error::internal("the built-in lexicon does not read").caused_by(error))
     }
 
@@ -199,9 +200,6 @@ pub(crate) struct Phrase {
     pub cue: Sign,
 }
 
-/// The built-in lexicon files, in reading order.
-const DATA: &[&str] = &[include_str!("data/words.toml"), include_str!("data/programs.toml")];
-
 /// The comma-separated words and phrases of a text.
 fn listed(words: &str) -> impl Iterator<Item = &str> {
     words.split(',').map(str::trim).filter(|word| !word.is_empty())
@@ -244,7 +242,6 @@ mod tests {
     fn a_faulty_lexicon_says_what_was_expected() {
         for (text, expected) in [
             ("[[cues]]\nsign = \"loud\"\nwords = \"zap\"", "expected one of override conceal"),
-            ("[simple]\n\"file:read low read_file\" = \"zap\"", "\"low\" is not a risk level; expected LOW, MEDIUM"),
             ("[[cues]]\nsign = \"bulk\"\nwords = \"\"", "group 1: words is empty"),
         ] {
             let error = read(text).unwrap_err().to_string();

@@ -16,7 +16,6 @@ use rulekeep_types::parts::ParseExplanationParts;
 mod catalogue;
 mod classification;
 mod codes;
-mod commands;
 mod confidence;
 mod derived;
 mod document;

@@ -2,7 +2,6 @@
 //!
 //! - `clauses VERBS` reads texts as lines of JSON and writes their clauses as the parser splits them.
 //! - `pack HEADER KEYS ROWS TABLE` packs a trained table.
-//! - `commands DESCRIPTIONS TABLE` packs the table of commands from their public descriptions.
 //! - `evaluate FILE... [--errors] [--table TABLE]` parses labeled rows and reports the accuracy.
 //! - `relevance FILE` reports how often the tool that serves a request scores best, among its own set and among
 //!   foreign tools.
@@ -10,13 +9,12 @@
 //!   rows worse than its floor.
 mod evaluate;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
-use rulekeep::RiskLevel;
-use rulekeep::intent::{Capability, Parser, training};
+use rulekeep::intent::{Parser, training};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -32,14 +30,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             let table = training::pack(&header, &keys.lines().collect::<Vec<_>>(), &rows)?;
             Ok(std::fs::write(file("the table")?, table)?)
         }
-        Some("commands") => {
-            let descriptions = arguments.next().ok_or("expected the file of descriptions")?;
-            commands(&descriptions, &arguments.next().ok_or("expected the file of the table")?)
-        }
         Some("evaluate") => report(arguments),
         Some("relevance") => relevance(&arguments.next().ok_or("expected the file of calls")?),
         Some("check") => check(Path::new(&arguments.next().ok_or("expected the folder of rows")?)),
-        _ => Err("expected `clauses`, `pack`, `commands`, `evaluate`, `relevance` or `check`".into()),
+        _ => Err("expected `clauses`, `pack`, `evaluate`, `relevance` or `check`".into()),
     }
 }
 
@@ -51,30 +45,6 @@ fn clauses(verbs: &str) -> Result<(), Box<dyn Error>> {
         writeln!(out, "{}", serde_json::to_string(&training::clauses_of(&text, &verbs)?)?)?;
     }
     Ok(())
-}
-
-/// Reads command descriptions, one `program subcommand<TAB>description` on each line, and packs those that are read
-/// with enough certainty: a subcommand's description says what it does, a program's may only say what it is.
-fn commands(descriptions: &str, table: &str) -> Result<(), Box<dyn Error>> {
-    let (parser, agent) = (Parser::new()?, "evaluation".parse()?);
-    let mut read = BTreeMap::new();
-    for line in std::fs::read_to_string(descriptions)?.lines() {
-        let (command, description) = line.split_once('\t').ok_or_else(|| format!("{line:?}: expected a tab"))?;
-        let description = description.split(". ").next().unwrap_or_default();
-        let parsed = parser.parse_text(&agent, description, &serde_json::Map::new())?;
-        let least = if command.contains(' ') { 0.4 } else { 0.5 };
-        if let Some(capability) = parsed.intent.required_capabilities.into_iter().next()
-            && parsed.confidence >= least
-            && capability != Capability::unknown()
-        {
-            // A single description is not enough evidence for CRITICAL.
-            read.insert(command.to_owned(), (capability, parsed.intent.risk_level.min(RiskLevel::High)));
-        }
-    }
-    let entries = read.iter().map(|(command, (capability, risk))| (command.as_str(), capability, *risk));
-    let bytes = training::pack_commands(entries)?;
-    println!("{} commands, {} bytes: {table}", read.len(), bytes.len());
-    Ok(std::fs::write(table, bytes)?)
 }
 
 fn report(arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {

@@ -49,10 +49,15 @@ pub(super) fn changed(path: &str) -> Vec<Act> {
     acts
 }
 
-/// The act of reading a path that holds secrets.
+/// The act of reading a path that holds secrets, or may hold some.
 pub(super) fn read(path: &str) -> Option<Act> {
-    let read = || Act::new("read", SECRET, Resource::Credential, Operation::Read, 0.8);
-    place::is_secret(path).then(|| read().at_risk(RiskLevel::High).named_by(path))
+    if place::is_secret(path) {
+        let act = Act::new("read", SECRET, Resource::Credential, Operation::Read, 0.8);
+        return Some(act.at_risk(RiskLevel::High).named_by(path));
+    }
+    let level = place::private(path)?;
+    let act = Act::new("read", "private_file", Resource::Credential, Operation::Read, 0.6);
+    Some(act.at_risk(level).named_by(path))
 }
 
 /// Reads a patch: each file that a header names is a target, with the effects of writing or removing it. Returns

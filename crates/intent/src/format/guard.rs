@@ -31,17 +31,6 @@ pub(super) fn is_governing_folder(path: &str) -> bool {
     candidate(path).is_some_and(|path| is_folder(&path) || governs(&path))
 }
 
-/// The governing path that a word of a command names: by itself, or joined to an option: `-C~/.claude`, `--to=x:~/.claude`.
-pub(super) fn named_by(word: &str) -> Option<&str> {
-    // A quoted text that only mentions a path is no path.
-    if word.contains(char::is_whitespace) && !word.starts_with(['/', '~', '.', '$', '-']) {
-        return None;
-    }
-    let joined = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
-    let parts = word.split(['=', ':', ',']).chain(joined);
-    std::iter::once(word).chain(parts).find(|part| governs(part))
-}
-
 /// The first part of a text that names a governing file, for example in code that opens one or in a socket address.
 pub(super) fn named_in(text: &str) -> Option<&str> {
     if !text.contains(['.', '$', '/']) {

@@ -58,6 +58,45 @@ pub(super) fn is_secret(path: &str) -> bool {
         || is_wild_secret(&path)
 }
 
+/// The risk of reading a file in a place that is private until a list says otherwise: hidden files and folders of a home,
+/// settings of the system below the first level, what services keep, and other processes.
+pub(super) fn private(path: &str) -> Option<RiskLevel> {
+    if !path.starts_with(['/', '~', '$']) {
+        return None;
+    }
+    let path = resolved(path);
+    let below = in_home(&path).filter(|below| below.starts_with('.') && below.len() > 1);
+    let kept = ["/etc/", "/var/lib/"].iter().find_map(|root| path.strip_prefix(root)).filter(|rest| rest.contains('/'));
+    let process = path.strip_prefix("/proc/").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let rest = below.or(kept).or(process)?;
+    let is_public = items("public_places").iter().any(|public| is_under(rest, public) || is_under(&path, public));
+    if is_public || is_template(rest) || has_ending(rest, "pub") {
+        return None;
+    }
+    let name = rest.rsplit('/').next().unwrap_or(rest);
+    let holds_settings = || name.rsplit_once('.').is_none_or(|(_, ending)| holds("setting_endings", ending));
+    let is_deep = rest.contains('/') || name.contains(WILD);
+    Some(if is_deep && holds_settings() { RiskLevel::High } else { RiskLevel::Medium })
+}
+
+/// The part of a resolved path below the home folder of a user.
+pub(super) fn in_home(path: &str) -> Option<&str> {
+    path.strip_prefix("~/").or_else(|| path.strip_prefix("/root/")).or_else(|| {
+        let rest = path.strip_prefix("/home/").or_else(|| path.strip_prefix("/users/"))?;
+        rest.split_once('/').map(|(_, below)| below)
+    })
+}
+
+/// Returns whether a hidden file or folder of a home may be run or loaded unasked: all but those of caches and data.
+fn is_hidden_setting(path: &str) -> bool {
+    in_home(path).is_some_and(|below| {
+        below.starts_with('.')
+            && below.len() > 2
+            && !items("calm_home").iter().any(|calm| is_under(below, calm))
+            && !is_template(below)
+    })
+}
+
 /// Returns whether a file in a hidden place records what a person typed, or keeps them signed in: `.bash_history`,
 /// `.openai/auth.json`.
 fn keeps_sessions(path: &str, name: &str) -> bool {
@@ -110,6 +149,11 @@ pub(super) fn is_rooted(path: &str) -> bool {
     items("rooted").iter().any(|root| is_under(path, root))
 }
 
+/// Returns whether a path is a log of the system.
+pub(super) fn is_log(path: &str) -> bool {
+    path.starts_with("/var/") && is_under(&resolved(path), "/var/log")
+}
+
 /// The risk of writing a file that is run later without being asked for: HIGH for hooks, session startup files and an
 /// agent's settings, MEDIUM for build files.
 pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {
@@ -120,7 +164,7 @@ pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {
     let path = resolved(path).to_ascii_lowercase();
     let fits = |parts: &LazyLock<Option<Regex>>| parts.as_ref().is_some_and(|parts| parts.is_match(&path));
     match () {
-        () if fits(&HOOK_PARTS) || is_instruction(&path, exact) => Some(RiskLevel::High),
+        () if fits(&HOOK_PARTS) || is_instruction(&path, exact) || is_hidden_setting(&path) => Some(RiskLevel::High),
         () if fits(&BUILD_PARTS) => Some(RiskLevel::Medium),
         () => None,
     }
@@ -132,19 +176,10 @@ fn is_instruction(path: &str, exact: &str) -> bool {
     let mut parts = path.rsplit('/');
     let name = parts.next().unwrap_or("");
     let is_program = parts.next().is_some_and(|folder| matches!(folder, "bin" | ".bin"))
-        && (path.contains("node_modules/.bin/") || is_in_home(path.strip_suffix(name).unwrap_or(path), "bin/"));
+        && (path.contains("node_modules/.bin/") || in_home(path.strip_suffix(name).unwrap_or(path)) == Some("bin/"));
     let is_page = path.split('/').any(|folder| matches!(folder, "docs" | "doc"));
     let is_shouted = exact.split('.').next().is_some_and(|stem| stem.bytes().all(|byte| !byte.is_ascii_lowercase()));
     holds("instruction_names", name) && (is_shouted || !is_page) || is_program
-}
-
-/// Returns whether a folder is this one of a user's home.
-fn is_in_home(folder: &str, name: &str) -> bool {
-    let below = folder.strip_prefix("~/").or_else(|| {
-        let rest = folder.strip_prefix("/home/").or_else(|| folder.strip_prefix("/users/"))?;
-        rest.split_once('/').map(|(_, below)| below)
-    });
-    below == Some(name)
 }
 
 /// Returns whether anyone may write to a place, or downloads lie there, so that no program belongs there.

@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 
 pub use super::rows::{Row, read as rows};
 use crate::Parser;
-pub use crate::commands::pack as pack_commands;
 use crate::language::tokenise;
 use crate::lexicon::Lexicon;
 

@@ -1,19 +1,16 @@
-//! A simple command: its program, behind wrappers, and the commands that the program runs. A program of the table is
-//! read by its rules, any other as unknown.
+//! A simple command: its program, behind wrappers, and the commands that the program runs.
 
-use crate::format::dangers;
-use crate::lexicon::Lexicon;
-use crate::programs::Program;
+use crate::format::{dangers, name, place};
+use crate::programs::{Program, Takes};
 use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::facts::{Cause, Kinds};
-use rulekeep_types::{Operation, Resource, RiskLevel, TargetRole, UnreadKind};
+use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use super::cover::Appended;
-use super::invocation::{self, Invocation};
+use super::operand::Appended;
+use super::options::Lexed;
 use super::word::{self, Word};
-use super::wrap::{self, Inner};
-use super::{DEEPEST, Shell, View, assigned, base_name};
+use super::{Shell, View, assigned, base_name};
 
 impl Shell<'_, '_> {
     /// Reads a program with its arguments, and the programs that it runs.
@@ -21,22 +18,32 @@ impl Shell<'_, '_> {
         let step = self.reading.begin_step();
         let around = (self.appended.take(), self.only_goes_on, self.placeholder.clone(), self.is_elsewhere);
         let above = std::mem::replace(&mut self.depth, depth);
+        let outside = self.outside.take();
         self.layers(view, depth);
         (self.appended, self.only_goes_on, self.placeholder, self.is_elsewhere) = around;
         self.depth = above;
+        self.preset.clear();
+        if let Some(folders) = std::mem::replace(&mut self.outside, outside) {
+            self.folders = folders;
+        }
         self.reading.end_step(step);
     }
 
     fn layers(&mut self, view: View<'_>, depth: usize) {
         let mut view = view;
-        let mut outer = Outer::default();
+        let mut outer = Outer { is_root: self.as_root, ..Outer::default() };
         // INVARIANT: each round leaves fewer words, and looks only at the words it removes.
         loop {
             let skip = view.texts.iter().take_while(|text| is_prefix(text)).count();
+            self.preset.extend(view.words.iter().take(skip).filter(|word| assigned(&word.text).is_some()).cloned());
             view = view.from(skip);
             let Some(first) = view.words.first() else { return };
             self.note_layer(view);
             self.note_program(first);
+            if first.text.starts_with("$_") && !first.text.contains('(') {
+                // A property of an object of PowerShell.
+                return;
+            }
             let mut guess = None;
             if first.dynamic || first.wild && !matches!(first.text.as_str(), "[" | "[[") {
                 self.unclear("program", &first.text);
@@ -53,280 +60,244 @@ impl Shell<'_, '_> {
     }
 
     /// Reads a program. Returns the place in the view at which a command starts that it runs, if any.
-    #[expect(clippy::too_many_lines, reason = "one decision after the other, in order")]
     fn program(&mut self, whole: &str, view: View<'_>, outer: &mut Outer, depth: usize) -> Option<usize> {
         // A blank before a name is quoted only to evade checks.
         let name = base_name(whole).trim();
         let arguments = view.from(1);
+        #[cfg(test)]
+        super::tests::count(arguments.texts.len());
         if let Some(alias) = self.aliases.remove(name) {
             // INVARIANT: within its own expansion an alias is a plain name, as in the shell, so this ends.
-            self.line(&alias, depth + 1);
+            let line: Vec<&str> = std::iter::once(alias.as_str()).chain(arguments.texts.iter().copied()).collect();
+            self.line(&line.join(" "), depth + 1);
             self.aliases.insert(name.to_owned(), alias);
-            self.cover(whole, arguments);
             return None;
         }
         if self.functions.contains(name) && !whole.contains('/') {
+            self.note_normal(name, None, arguments);
             if !self.lexicon.programs.knows(name) {
                 self.call(name, arguments);
-                self.cover(whole, arguments);
+                arguments.words.iter().for_each(|word| self.leftover(word));
+                self.open(Cause::Text, Kinds::OPERANDS, name);
                 return None;
             }
             // A function with a program's name: only running the line shows which of the two runs.
             self.unclear("shadowed_program", name);
         }
-        if self.aliased_cmdlet(name, arguments, depth) {
-            self.cover(name, arguments);
-            return None;
-        }
+        self.runs_fresh_program(whole, arguments, depth);
         let lexicon = self.lexicon;
-        let Some((name, program)) = known(name, lexicon) else {
-            self.note_normal(name, None, arguments);
-            self.cover(name, arguments);
-            self.arguments(name, arguments);
+        let Some(program) = lexicon.programs.get(name).filter(|_| !is_private(whole)) else {
             return self.unknown(whole, arguments, outer, depth);
         };
-        self.runs_download(whole, arguments);
-        self.runs_written(whole, arguments, depth);
-        let inner = wrap::inner(program, arguments.texts);
-        let own = match &inner {
-            Some((Inner::Rest(place) | Inner::Text(_, place), _)) => arguments.up_to(*place),
-            _ => arguments,
+        let name = if lexicon.programs.knows(name) { name } else { &program.name };
+        let lexed = Lexed::of(program, arguments.words);
+        let carried = match lexed.rest {
+            Some((place, Takes::RunRest | Takes::RunText)) => Some(place),
+            _ => None,
         };
-        match &inner {
-            None => {
-                self.note_normal(name, Some(program), arguments);
-                self.cover(name, arguments);
-            }
-            Some((Inner::Unclear, _)) => self.open(Cause::Text, Kinds::ALL, name),
-            Some(_) => self.cover_wrapper(name, own),
+        if let Some(entry) = lexed.options.iter().find(|given| given.means.takes == Some(Takes::Entry)) {
+            let entry = entry.value.as_ref().map_or("", |word| word.text.as_str());
+            let rest = carried.map_or(&[][..], |place| arguments.texts.get(place..).unwrap_or(&[]));
+            let line: Vec<&str> = std::iter::once(entry).chain(rest.iter().copied()).collect();
+            self.line(&line.join(" "), depth + 1);
         }
-        self.arguments(name, own);
-        if !own.texts.is_empty() || inner.is_none() {
-            self.dangers(name, own, depth);
+        let own = carried.map_or(arguments, |place| arguments.up_to(place));
+        self.note_secrets(own.texts);
+        for word in own.texts {
+            self.note_production(word);
         }
-        if name == "command" && own.texts.first().is_some_and(|flag| matches!(*flag, "-v" | "-V" | "-pv")) {
-            let act = Act::new("find", "program", Resource::System, Operation::Read, 0.9);
-            self.reading.push(act.at_risk(RiskLevel::Low).told_by(name));
-            return None;
+        if carried.is_none() {
+            self.note_normal(name, Some(&lexed), arguments);
+            self.variables(Some(program), depth);
         }
-        if outer.is_root && arguments.texts.is_empty() && dangers::holds("shells", name) {
-            self.unclear("root_shell", name);
+        if lexed.row.is_listed {
+            self.lists(&lexed, own);
         }
-        if matches!(name, "docker" | "podman" | "nerdctl") && inner.is_some() {
-            self.container(own.texts, depth);
-        }
-        let Some((inner, rule)) = inner else {
-            let before = self.reading.acts.len();
-            self.known(name, program, arguments, depth);
+        let before = self.reading.acts.len();
+        self.is_elsewhere |= lexed.row.is_elsewhere || lexed.row.is_root;
+        let as_root = std::mem::replace(&mut self.as_root, outer.is_root || lexed.row.is_root);
+        self.effects(name, &lexed, arguments, depth);
+        self.notes(name, &lexed, own);
+        if carried.is_none() {
             if outer.is_listed {
                 self.takes_all_listed(before);
             }
-            return None;
-        };
-        if let Some(rule) = rule {
-            for act in invocation::from_rule(rule) {
-                self.reading.push(act.told_by(name));
+            if outer.is_root {
+                self.acts_as_root(name, program, &lexed, before);
             }
         }
-        outer.is_root |= dangers::holds("root_wrappers", name);
-        if dangers::holds("remote_wrappers", name) {
-            self.reading.push(
-                Act::new("connect", "host", Resource::System, Operation::Execute, 0.8)
-                    .at_risk(RiskLevel::Medium)
-                    .told_by(name),
-            );
-        }
-        let deletes = matches!(&inner, Inner::Rest(place) if arguments.texts.get(*place).is_some_and(|word| dangers::holds("deleters", base_name(word))));
-        if deletes && matches!(name, "xargs" | "parallel" | "gxargs") {
-            // Everything listed is deleted.
-            let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
-            self.reading.push(act.at_risk(RiskLevel::High).marked(Sign::Bulk).told_by(name));
-        }
-        outer.is_listed |= dangers::holds("listers", name);
-        match inner {
-            Inner::Rest(place) => {
-                if outer.is_root && arguments.texts.get(place).is_some_and(|word| word.starts_with('!')) {
-                    self.unclear("repeated_command", name);
-                    return None;
-                }
-                Some(place + 1)
-            }
-            Inner::Text(text, place) => {
-                if arguments.words.get(place).is_some_and(|word| word.dynamic && word.text.starts_with('$')) {
+        outer.is_root |= lexed.row.is_root;
+        outer.is_listed |= lexed.row.is_listed;
+        let carried = self.carried_command(name, &lexed, carried, arguments, outer, depth);
+        self.as_root = as_root;
+        carried
+    }
+
+    /// Reads the command that a wrapper hands to a shell. Returns the place of one that is in words of its own.
+    fn carried_command(
+        &mut self,
+        name: &str,
+        lexed: &Lexed<'_>,
+        carried: Option<usize>,
+        arguments: View<'_>,
+        outer: &Outer,
+        depth: usize,
+    ) -> Option<usize> {
+        match (lexed.rest, carried) {
+            (Some((_, Takes::RunText)), Some(place)) => {
+                let rest = arguments.from(place);
+                let text = rest.texts.join(" ");
+                let is_one = rest.words.first().is_some_and(|word| word.dynamic && word.text.starts_with('$'));
+                if is_one && rest.words.len() == 1 {
                     self.unclear("code", &text);
                 }
-                // In code it stands for a value that is not known.
-                let holds = |placeholder: &&String| text.contains(placeholder.as_str());
-                let filled =
-                    self.placeholder.as_ref().filter(holds).map(|mark| text.replace(mark.as_str(), "${REPLY}"));
-                self.line(filled.as_ref().unwrap_or(&text), depth + 1);
+                self.carried_line(&text, depth);
                 None
             }
-            Inner::Unclear => {
-                self.unclear("code", name);
-                None
-            }
-        }
-    }
-
-    /// `redis-cli --scan | xargs redis-cli del` deletes everything listed.
-    fn takes_all_listed(&mut self, before: usize) {
-        for act in self.reading.acts.iter_mut().skip(before) {
-            let is_kept = matches!(act.resource, Resource::Database | Resource::Credential | Resource::Account);
-            if act.operation == Operation::Delete && is_kept {
-                act.risk = act.risk.max(Some(RiskLevel::High));
-                act.signs.add(Sign::Bulk);
-            }
-        }
-    }
-
-    /// Reads a program of the table that runs no other, or does more than that.
-    fn known(&mut self, name: &str, program: &Program, arguments: View<'_>, depth: usize) {
-        if let Some(disk) =
-            arguments.texts.iter().find_map(|argument| argument.strip_prefix("of=")).filter(|_| name == "dd")
-        {
-            self.reading.facts.note_target(disk);
-        }
-        let mut plain = arguments.words.iter().filter(|word| !word.text.starts_with('-'));
-        if dangers::holds("pattern_first", name) && plain.clone().nth(1).is_some() {
-            plain.next();
-        }
-        let handles_files = program.rule.as_ref().is_some_and(|rule| {
-            rule.capabilities.iter().any(|&(resource, _)| matches!(resource, Resource::File | Resource::Document))
-        });
-        for word in plain {
-            let argument = word.text.as_str();
-            if word.is_literal_name() {
-                self.reading.facts.note_literal_path(TargetRole::Named, argument);
-                continue;
-            }
-            let variable = argument
-                .find('$')
-                .and_then(|at| argument.get(at..))
-                .filter(|rest| rest.len() > 1 || !self.sets_variables);
-            if let Some(variable) = variable.filter(|_| !dangers::holds("prints", name)) {
-                let first = variable.split('/').next().unwrap_or(variable);
-                if !dangers::holds("usual_variables", first) && !self.sets_variables {
-                    self.reading.facts.note_unread(UnreadKind::Target, argument);
-                    if handles_files {
-                        self.reading.facts.signs.add(Sign::Unclear);
+            (_, Some(place)) => {
+                let rest = arguments.from(place);
+                match rest.texts {
+                    [] => None,
+                    // A name with blanks is a text that a shell reads: `parallel 'rm {}' ::: *`.
+                    [text, ..] if text.contains(char::is_whitespace) => {
+                        self.carried_line(&rest.texts.join(" "), depth);
+                        None
                     }
+                    [text, ..] if outer.is_root && text.starts_with('!') => {
+                        self.unclear("repeated_command", name);
+                        None
+                    }
+                    _ => Some(place + 1),
                 }
-            } else if argument.contains(['/', '.', '@', ':', '*']) && !self.shows_secret(argument) {
-                self.reading.facts.note_target(argument);
             }
-        }
-        let is_client = program
-            .rule
-            .as_ref()
-            .is_some_and(|rule| rule.capabilities.first().is_some_and(|&(resource, _)| resource == Resource::Database));
-        if is_client && program.subcommand(arguments.texts).is_none() && self.statements(arguments.texts) {
-            return;
-        }
-        if dangers::parts("sql_callers", name).iter().any(|sub| arguments.texts.first() == Some(&sub.as_str())) {
-            // The program's own statements, with a database client behind it: `wrangler d1 execute x --command
-            // "..."`.
-            self.statements(arguments.texts);
-        }
-        self.carried(name, arguments, depth);
-        let mut acts = Invocation { program, arguments: arguments.texts, lexicon: self.lexicon }.acts(name);
-        if let Some(requested) = self.requested(name, program, arguments.texts) {
-            // The request determines what is done; what the table says about files is kept.
-            acts.retain(|act| act.resource == Resource::File);
-            acts.splice(0..0, requested);
-        }
-        for act in acts {
-            self.reading.push(act);
-        }
-        self.notes(name, arguments);
-        self.runs_remote(name, program, arguments.texts);
-        self.embedded(name, arguments, depth);
-        if matches!(name, "docker" | "podman" | "nerdctl") {
-            self.container(arguments.texts, depth);
+            _ => None,
         }
     }
 
-    /// Reads a framework's program behind its runner: `php artisan migrate`, `npx prisma migrate reset`.
-    fn carried(&mut self, name: &str, arguments: View<'_>, depth: usize) {
-        if !dangers::holds("framework_carriers", name) {
-            return;
-        }
-        let mut words = arguments.texts.iter().take(MOST_CARRIED);
-        if let Some(place) = words.position(|word| dangers::holds("frameworks", base_name(word))) {
-            // INVARIANT: no framework runs another, and fewer words are left, so this ends.
-            self.command(arguments.from(place), depth);
-        }
+    /// Reads a command line that a wrapper hands to a shell.
+    fn carried_line(&mut self, text: &str, depth: usize) {
+        // In code it stands for a value that is not known.
+        let holds = |placeholder: &&String| text.contains(placeholder.as_str());
+        let filled = self.placeholder.as_ref().filter(holds).map(|mark| text.replace(mark.as_str(), "${REPLY}"));
+        self.line(filled.as_deref().unwrap_or(text), depth + 1);
     }
 
-    /// Marks a container whose entry point the line chooses, or that mounts the host's files.
-    fn container(&mut self, arguments: &[&str], depth: usize) {
-        for pair in arguments.windows(2) {
-            match pair {
-                ["--entrypoint", program] => {
-                    let rest: Vec<&str> = arguments.iter().rev().take(MOST_ENTRY).rev().copied().collect();
-                    self.line(&format!("{program} {}", rest.join(" ")), depth + 1);
-                }
-                ["-v" | "--volume", volume] if volume.starts_with("/:") || volume.contains("docker.sock") => {
-                    self.unclear("host", volume);
-                }
-                _ => {}
+    /// Notes what a lister such as `xargs` appends to the command that it runs.
+    fn lists(&mut self, lexed: &Lexed<'_>, own: View<'_>) {
+        self.appended = Some(self.fed_by.clone().unwrap_or(Appended::Unknown));
+        let mark = lexed.options.iter().find(|given| matches!(given.key, "-I" | "-J" | "--replace" | "-i"));
+        let mark = mark.and_then(|given| given.value.as_ref()).map_or("{}", |word| word.text.as_str());
+        let _ = own;
+        self.placeholder = Some(if mark.is_empty() { "{}".to_owned() } else { mark.to_owned() });
+    }
+
+    /// A program that root runs is an execution with root's rights, unless it only reads.
+    fn acts_as_root(&mut self, name: &str, program: &Program, lexed: &Lexed<'_>, before: usize) {
+        let acts = self.reading.acts.get(before..).unwrap_or(&[]);
+        let only_reads = acts.iter().all(|act| {
+            act.operation == Operation::Read && act.resource != Resource::Credential && act.risk <= Some(RiskLevel::Low)
+        });
+        if only_reads && program.only_reads() && lexed.left.is_empty() {
+            return;
+        }
+        let act = Act::new("run", "as_root", Resource::System, Operation::Execute, 0.8).at_risk(RiskLevel::High);
+        self.reading.push(act.marked(Sign::Administrator).told_by(name));
+    }
+
+    /// Reads a program without a row: an execution of which only the words are known.
+    fn unknown(&mut self, whole: &str, arguments: View<'_>, outer: &mut Outer, depth: usize) -> Option<usize> {
+        let name = base_name(whole);
+        self.note_normal(name, None, arguments);
+        self.note_secrets(arguments.texts);
+        self.variables(None, depth);
+        let is_hidden = !is_plain_name(name) || place::is_open_to_all(whole) || is_private(whole);
+        if super::take::is_remote_code(whole) {
+            self.runs_download_of(whole);
+        }
+        if is_hidden || outer.is_root || arguments.words.iter().any(|word| word.dynamic && word.text.starts_with('$')) {
+            self.unclear("program", whole);
+        }
+        let stays = whole.contains('/') && super::folders::stays(whole);
+        let cause = self.code_of(stays);
+        self.open(cause, Kinds::OPERANDS, name);
+        for word in arguments.words {
+            self.note_word(word, rulekeep_types::facts::Role::Named);
+            self.note_production(&word.text);
+            self.leftover(word);
+        }
+        if self.appended.take().is_some() {
+            self.open(Cause::Text, Kinds::OPERANDS, "what is appended");
+        }
+        self.reading.facts.show(Sign::Unclear, whole);
+        let act = self
+            .by_words(arguments.texts)
+            .unwrap_or_else(|| Act::new("run", "program", Resource::System, Operation::Execute, 0.5));
+        self.reading.push(act.marked(Sign::Unclear).told_by(whole));
+        // INVARIANT: once for each chain of wrappers, so that the arguments are not searched for each of them.
+        if std::mem::replace(&mut outer.carried, true) {
+            return None;
+        }
+        self.carried(arguments)
+    }
+
+    /// The place of a command that an unknown program may run: `mywrapper rm -rf /srv`.
+    fn carried(&mut self, arguments: View<'_>) -> Option<usize> {
+        let programs = &self.lexicon.programs;
+        let place = arguments.texts.iter().take(MOST_LOOKED_AT).position(|word| {
+            let name = base_name(word);
+            !word.contains(['.', '=']) && programs.exact(name).is_some_and(Program::may_harm)
+        })?;
+        (place + 1 < arguments.texts.len()).then_some(place + 1)
+    }
+
+    /// Reads "foo create bar" by its subcommand: what it says counts, but calms nothing.
+    fn by_words(&self, arguments: &[&str]) -> Option<Act> {
+        let mut words: Vec<String> = Vec::new();
+        for argument in arguments.iter().take(4) {
+            let bare = argument.strip_prefix("--").unwrap_or(argument);
+            if bare.starts_with('-')
+                || bare.contains(['/', '.', '=', '_', ':', '@', '$', ' '])
+                || bare.len() > LONGEST_WORD
+            {
+                break;
             }
+            words.extend(name::words(bare));
+        }
+        // The verb comes first, or after one noun; further on it is a name.
+        words.iter().take(2).any(|word| self.lexicon.is_verb(word)).then_some(())?;
+        let act = name::act(&words, Some(Resource::System), self.lexicon)?;
+        let unnamed = matches!(act.resource, Resource::Unknown | Resource::Information);
+        let resource = if unnamed { Resource::System } else { act.resource };
+        let operation =
+            if act.operation == Operation::Transfer && !is_trade(resource) { Operation::Write } else { act.operation };
+        let mut act = Act { resource, operation, sure: 0.55, ..act };
+        if operation == Operation::Delete && arguments.iter().any(|word| dangers::holds("wide_flags", word)) {
+            act.risk = Some(RiskLevel::High);
+            act.signs.add(Sign::Force);
+        }
+        Some(act)
+    }
+
+    /// Reads a call of a function that the line defines; its body is read where it is defined.
+    fn call(&mut self, name: &str, arguments: View<'_>) {
+        if !arguments.texts.is_empty() {
+            // The body shows only in part what is done with the arguments.
+            let act = Act::new("call", "function", Resource::System, Operation::Execute, 0.6);
+            // A flag or a path can make a harmless body dangerous.
+            let reaches = arguments.texts.iter().any(|word| word.starts_with(['-', '/', '~']));
+            let risk = if reaches { RiskLevel::High } else { RiskLevel::Medium };
+            self.reading.push(act.at_risk(risk).marked(Sign::Unclear).told_by(name));
         }
     }
 
     /// Records what later parts of the line depend on.
-    fn notes(&mut self, name: &str, arguments: View<'_>) {
-        match name {
-            "alias" => {
-                for (alias, value) in arguments.texts.iter().filter_map(|text| text.split_once('=')) {
-                    self.aliases.insert(alias.to_owned(), value.to_owned());
-                }
-            }
-            "tee" | "sponge" => {
-                for file in arguments.texts.iter().filter(|text| !text.starts_with('-')).take(MOST_WRITTEN) {
-                    self.keep_written(file, None);
-                }
-            }
-            "curl" | "wget" | "aria2c" | "http" | "xh" | "fetch" | "axel" => self.note_downloads(arguments.texts),
-            _ => {}
-        }
-    }
-
-    /// Reads commands among the arguments: `find -exec rm {} ;`, `fd -x rm`.
-    fn embedded(&mut self, name: &str, arguments: View<'_>, depth: usize) {
-        let known = dangers::parts("exec_flags", name);
-        if known.is_empty() {
-            return;
-        }
-        let flags = arguments.texts.iter().enumerate();
-        let places: Vec<usize> = flags
-            .filter(|(_, argument)| known.iter().any(|flag| flag == **argument))
-            .map(|(place, _)| place)
-            .take(MOST_EMBEDDED + 1)
-            .collect();
-        let outer = self.roots.replace(match Self::producer_of(name, arguments) {
-            Appended::Below(roots) => roots,
-            Appended::Unknown => Vec::new(),
-        });
-        for (turn, &place) in places.iter().enumerate() {
-            if turn == MOST_EMBEDDED || depth > DEEPEST {
-                self.unclear("command", name);
-                break;
-            }
-            // INVARIANT: each command ends where the next starts, so nothing is read twice.
-            let until = places.get(turn + 1).copied().unwrap_or(arguments.texts.len());
-            let behind = arguments.up_to(until).from(place + 1);
-            let length = behind.texts.iter().position(|word| matches!(*word, ";" | "+")).unwrap_or(behind.texts.len());
-            let inner = behind.up_to(length);
-            // INVARIANT: its words contain no such flag any more, so this recurses once and ends.
-            self.command(inner, depth);
-            if inner.texts.iter().take(4).any(|word| dangers::holds("deleters", base_name(word))) {
-                // Everything found is deleted.
-                let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
-                self.reading.push(act.at_risk(RiskLevel::High).marked(Sign::Bulk).told_by(name));
+    fn notes(&mut self, name: &str, lexed: &Lexed<'_>, own: View<'_>) {
+        if name == "alias" {
+            for (alias, value) in own.texts.iter().filter_map(|text| text.split_once('=')) {
+                self.aliases.insert(alias.to_owned(), value.to_owned());
             }
         }
-        self.roots = outer;
+        self.note_files(lexed);
     }
 }
 
@@ -340,17 +311,22 @@ pub(super) struct Outer {
     pub carried: bool,
 }
 
-/// The program with this name: as is, without version (`python3.11`), in lower case, without `.exe`.
-fn known<'l>(name: &str, lexicon: &'l Lexicon) -> Option<(&'l str, &'l Program)> {
-    let programs = &lexicon.programs;
-    programs.entry(name).or_else(|| {
-        let bare = name.strip_suffix(".exe").unwrap_or(name);
-        let unversioned = bare.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
-        programs
-            .entry(bare)
-            .or_else(|| programs.entry(unversioned).filter(|_| !unversioned.is_empty()))
-            .or_else(|| programs.entry(&bare.to_ascii_lowercase()).filter(|_| bare.len() < LONGEST_NAME))
-    })
+/// Returns whether a program is called by a place that is not one of the system's: its name says nothing of what it is.
+fn is_private(whole: &str) -> bool {
+    place::is_open_to_all(whole)
+}
+
+fn is_trade(resource: Resource) -> bool {
+    matches!(resource, Resource::Payment | Resource::Order | Resource::Booking)
+}
+
+/// Returns whether a name looks like a program's.
+fn is_plain_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('.')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b':' | b'@' | b'['))
 }
 
 /// The likely program of a word known only at run time: its literal part, or a program that its pattern matches.
@@ -379,12 +355,6 @@ fn is_prefix(word: &str) -> bool {
     assigned(word).is_some() || matches!(word, "!" | "--")
 }
 
-/// Maximum number of commands read among one command's arguments.
-const MOST_EMBEDDED: usize = 64;
-const LONGEST_NAME: usize = 64;
-/// Maximum number of written files that are remembered.
-const MOST_WRITTEN: usize = 8;
-/// Number of words among which a framework's program is searched.
-const MOST_CARRIED: usize = 6;
-/// Maximum number of arguments read for a container's entry point.
-const MOST_ENTRY: usize = 8;
+/// Number of arguments among which a wrapper's command is searched.
+const MOST_LOOKED_AT: usize = 32;
+const LONGEST_WORD: usize = 40;

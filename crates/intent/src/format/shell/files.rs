@@ -1,36 +1,20 @@
 //! The files that a command names: secrets that it reads, and files that a redirection writes, whatever the program
 //! is.
 
-use crate::format::{access, dangers, place};
+use crate::format::{access, place};
 use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
 
+use super::Shell;
 use super::word::Word;
-use super::{Shell, View};
 
 impl Shell<'_, '_> {
-    /// Reads the files named by the arguments, whatever the program is.
-    pub(super) fn arguments(&mut self, name: &str, arguments: View<'_>) {
-        #[cfg(test)]
-        super::tests::count(arguments.texts.len());
-        self.note_secrets(name, arguments.texts);
-        let handles_keys = dangers::holds("key_handlers", name);
-        // What `cp` names last is written.
-        let is_operand = |text: &&str| !text.starts_with('-');
-        let names_folder = |text: &&str| *text == "-t" || text.starts_with("--target-directory");
-        let is_last = dangers::holds("writes_last", name) && !arguments.texts.iter().any(names_folder);
-        let written = arguments.texts.iter().rposition(is_operand).filter(|_| is_last);
-        let mut is_key = false;
-        for (place, argument) in arguments.texts.iter().enumerate() {
-            if !handles_keys && !is_key && written != Some(place) {
-                self.file(argument);
-            }
-            is_key = dangers::holds("key_flags", argument);
-            if names_production(argument) {
-                self.reading.facts.signs.add(Sign::Production);
-                self.reading.facts.show(Sign::Production, argument);
-            }
+    /// Notes that a word names production.
+    pub(super) fn note_production(&mut self, word: &str) {
+        if names_production(word) {
+            self.reading.facts.signs.add(Sign::Production);
+            self.reading.facts.show(Sign::Production, word);
         }
     }
 

@@ -5,8 +5,7 @@ use rulekeep_types::facts::Cause;
 use crate::target;
 
 use super::Shell;
-use super::cover::known_path;
-use super::covered::stays;
+use super::operand::known_path;
 use super::word::Word;
 
 /// The folder that relative paths of a command start from, as far as the line shows it.
@@ -77,6 +76,11 @@ impl Shell<'_, '_> {
         let is_inside = matches!(&self.folders, Folders::OneOf(folders) if folders.iter().all(|folder| stays(folder)));
         if is_of_folder && is_inside && !self.is_elsewhere { Cause::Folder } else { Cause::Execution }
     }
+}
+
+/// Returns whether a word is a relative path that leads out of no folder.
+pub(super) fn stays(path: &str) -> bool {
+    !path.starts_with(['/', '~', '-']) && !path.split('/').any(|part| part == "..")
 }
 
 /// Maximum number of folders that are followed at once.

@@ -4,7 +4,6 @@ use crate::format::dangers;
 use crate::lexicon::Lexicon;
 use crate::roles::{Role, Roles};
 
-use super::cmdlet::is_cmdlet;
 use super::{base_name, is_assignment};
 
 /// Returns whether the text clearly is a command line rather than English.
@@ -15,12 +14,16 @@ pub(in crate::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
     let line = text.strip_prefix("$ ").unwrap_or(text);
     let opened = behind_redirection(line).trim_start_matches(['(', '!', ' ']);
     let opened = opened.strip_prefix("{ ").unwrap_or(opened);
-    let mut words = opened.split_whitespace().skip_while(|word| is_assignment(word));
+    let mut words = behind_assignments(opened).split_whitespace();
     if line.starts_with('>') && line.split_whitespace().count() <= 2 && line.contains('/') {
         // "> file" empties the file.
         return true;
     }
     let Some(whole) = words.next() else { return sets_and_goes_on(opened, lexicon) };
+    if whole.starts_with('[') && whole.contains("]::") {
+        // A method of .NET.
+        return true;
+    }
     if text.starts_with("$ ") || whole.starts_with("./") || is_script(line) {
         return true;
     }
@@ -90,16 +93,14 @@ pub(in crate::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
         // "find restaurants" is English, "kill 4711" and "head path/to/file" are not.
         let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
         let looks_technical = |word: &&str| word.contains(['/', '=', '_']) || word.chars().all(|c| c.is_ascii_digit());
-        let has_subcommand =
-            || lexicon.programs.get(first).is_some_and(|program| program.subcommand(&arguments).is_some());
+        let has_subcommand = || lexicon.programs.get(first).is_some_and(|program| program.begins_with_sub(&arguments));
         return is_english == 0 && (arguments.iter().any(looks_technical) || has_subcommand())
             || only_word && (first.len() <= 4 || dangers::holds("lone_commands", first));
     }
     is_english == 0 || only_word || {
         // "aws s3 sync a b": no sentence starts with a program and its subcommand.
         let arguments: Vec<&str> = line.split_whitespace().skip(1).take(MOST_SUBCOMMAND).collect();
-        arguments.len() > 1
-            && lexicon.programs.get(first).is_some_and(|program| program.subcommand(&arguments).is_some())
+        arguments.len() > 1 && lexicon.programs.get(first).is_some_and(|program| program.begins_with_sub(&arguments))
     }
 }
 
@@ -117,6 +118,26 @@ fn is_plain_sentence(text: &str, lexicon: &Lexicon) -> bool {
             .any(|byte| matches!(byte, b'|' | b'&' | b';' | b'<' | b'>' | b'$' | b'`' | b'\\' | b'{' | b'=' | b'\n'))
         && !text.as_bytes().windows(2).any(|pair| pair == b" -" || pair == b" /")
         && !matches!(first, "Shutdown" | "Reboot" | "Halt" | "Poweroff")
+}
+
+/// The line after the variables that are set for its first command. A value in quotes may have blanks.
+fn behind_assignments(line: &str) -> &str {
+    let mut rest = line;
+    // INVARIANT: each round takes at least one word.
+    loop {
+        let word = rest.split_whitespace().next().unwrap_or("");
+        if !is_assignment(word) {
+            return rest;
+        }
+        let value = word.find('=').map_or(word.len(), |at| at + 1);
+        let quoted = rest.get(value..).and_then(|value| value.strip_prefix(['"', '\'']).zip(value.chars().next()));
+        let end = match quoted.and_then(|(inside, mark)| inside.find(mark)) {
+            Some(close) => value + 1 + close + 1,
+            None => word.len(),
+        };
+        let behind = rest.get(end..).unwrap_or("");
+        rest = behind.trim_start();
+    }
 }
 
 /// The line after a leading redirection: `> out ls`.
@@ -196,6 +217,17 @@ fn stops_the_machine<'w>(first: &str, mut words: impl Iterator<Item = &'w str>) 
 const MOST_SUBCOMMAND: usize = 4;
 /// Number of parts of a line in which a command is searched.
 const MOST_PARTS: usize = 16;
+
+/// Returns whether a word has the form of a PowerShell command: `Get-Item`.
+fn is_cmdlet(word: &str) -> bool {
+    let starts_upper = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase()) && part.len() > 1;
+    word.split_once('-').is_some_and(|(verb, noun)| {
+        starts_upper(verb)
+            && starts_upper(noun)
+            && noun.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && dangers::holds("cmdlet_verbs", &verb.to_ascii_lowercase())
+    })
+}
 
 /// Returns whether a word is a signal such as `-9`.
 fn is_signal(word: &str) -> bool {

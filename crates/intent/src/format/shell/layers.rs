@@ -2,8 +2,7 @@
 
 use rulekeep_types::facts::{Cause, Kind, Kinds};
 
-use crate::programs::Program;
-
+use super::options::Lexed;
 use super::{Shell, View};
 
 impl Shell<'_, '_> {
@@ -23,22 +22,15 @@ impl Shell<'_, '_> {
 
     /// Records a command in normal form: the program without its folder and the options before its subcommand, and
     /// the letters of each option sorted.
-    pub(super) fn note_normal(&mut self, name: &str, program: Option<&Program>, arguments: View<'_>) {
-        let mut words = vec![name.to_owned()];
-        let mut rest = arguments.texts.iter();
-        let has_subcommands = program.is_some_and(|program| program.resource.is_some() || program.has_subcommands());
-        let mut is_before = has_subcommands;
-        while let Some(word) = rest.next() {
-            let is_option = word.len() > 1 && word.starts_with('-');
-            if is_before && is_option {
-                if program.is_some_and(|program| program.takes_value(word)) || matches!(*word, "-C" | "-c") {
-                    rest.next();
-                }
-                continue;
-            }
-            is_before = false;
-            words.push(if is_option && !word.starts_with("--") { sorted(word) } else { (*word).to_owned() });
-        }
+    pub(super) fn note_normal(&mut self, name: &str, lexed: Option<&Lexed<'_>>, arguments: View<'_>) {
+        let sub = lexed.map_or("", |lexed| lexed.sub.as_str());
+        let first = sub.split(' ').next().filter(|first| !first.is_empty());
+        let begins = first.and_then(|first| arguments.texts.iter().position(|word| *word == first)).unwrap_or(0);
+        let words = arguments.texts.iter().skip(begins).map(|word| {
+            let is_cluster = word.len() > 1 && word.starts_with('-') && !word.starts_with("--");
+            if is_cluster { sorted(word) } else { (*word).to_owned() }
+        });
+        let words: Vec<String> = std::iter::once(name.to_owned()).chain(words).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let command = self.command_text(&words);
         if let Some(step) = self.reading.current_step() {

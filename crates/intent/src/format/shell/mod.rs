@@ -8,42 +8,43 @@
 //! `control` and `feed` find effects beyond the program's purpose. What cannot be parsed with certainty is an
 //! execution, at least HIGH.
 
-mod cmdlet;
 mod code;
 mod command;
 mod control;
-mod cover;
-mod covered;
-mod danger;
+mod effects;
+mod environment;
 mod feed;
 mod files;
 mod folders;
 mod form;
-mod invocation;
+mod fresh;
 mod layers;
 mod lexer;
+mod operand;
+mod options;
 mod output;
 mod request;
 mod secret;
 mod sed;
-mod unknown;
-mod upload;
+mod stated;
+mod take;
+mod verbs;
 mod word;
-mod wrap;
 
-pub(super) use danger::is_hostile_variable;
+pub(super) use environment::is_hostile as is_hostile_variable;
 use std::collections::{HashMap, HashSet};
 
 use crate::lexicon::Lexicon;
+use crate::programs::Program;
 use crate::reading::{Act, Format, Reading};
 use crate::sign::Sign;
 use rulekeep_types::facts::{Cause, Kinds, Role};
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use super::{access, dangers, place};
-use cover::Appended;
+use super::{access, place};
 use folders::Folders;
 use lexer::{Feed, Script};
+use operand::{Appended, Changes};
 use word::Word;
 
 pub(super) use form::is_command;
@@ -88,12 +89,18 @@ struct Shell<'l, 'r> {
     /// The line reads a secret.
     reads_secret: bool,
     sends: bool,
-    /// The folder that the line changed to last.
-    folder: Option<String>,
+    /// Variables set for the program that is read next.
+    preset: Vec<Word>,
+    /// Variables set for all programs that follow.
+    exported: Vec<Word>,
+    /// What the command changes at the paths that it writes.
+    changes: Changes,
     /// The line may set variables of its own; their values were read with it.
     sets_variables: bool,
     /// The folders that relative paths may start from.
     folders: Folders,
+    /// The folders around a command that a wrapper runs in another one.
+    outside: Option<Folders>,
     /// Commands follow each other only if the one before succeeds.
     only_goes_on: bool,
     /// The paths that the command in front of the pipe prints.
@@ -104,6 +111,8 @@ struct Shell<'l, 'r> {
     placeholder: Option<String>,
     /// The depth of nested commands at which the current one stands.
     depth: usize,
+    /// What is read runs with root's rights.
+    as_root: bool,
     /// The command runs in a container, on another host or as another user.
     is_elsewhere: bool,
     /// The places of the `find` around a command.
@@ -152,14 +161,18 @@ impl<'l, 'r> Shell<'l, 'r> {
             secrets: Vec::new(),
             reads_secret: false,
             sends: false,
-            folder: None,
+            preset: Vec::new(),
+            exported: Vec::new(),
+            changes: Changes::default(),
             sets_variables: false,
             folders: Folders::default(),
+            outside: None,
             only_goes_on: false,
             fed_by: None,
             appended: None,
             placeholder: None,
             depth: 0,
+            as_root: false,
             is_elsewhere: false,
             roots: None,
             loops: HashMap::new(),
@@ -188,7 +201,10 @@ impl<'l, 'r> Shell<'l, 'r> {
         }
         let outer_download = self.first_download.take();
         self.first_download = script.commands.iter().position(|command| {
-            command.words.iter().take(3).any(|word| dangers::holds("downloaders", base_name(&word.text)))
+            command.words.iter().take(3).any(|word| {
+                let name = base_name(&word.text);
+                output::is_decoder(name) || self.lexicon.programs.exact(name).is_some_and(Program::fetches)
+            })
         });
         let folders = self.folders.clone();
         let mut order: Vec<usize> = (0..script.commands.len()).collect();
@@ -212,7 +228,7 @@ impl<'l, 'r> Shell<'l, 'r> {
         let texts: Vec<&str> = command.words.iter().map(|word| word.text.as_str()).collect();
         let view = View { words: &command.words, texts: &texts };
         let assigned = texts.iter().take_while(|text| assigned(text).is_some()).count();
-        self.assignments(texts.get(..assigned).unwrap_or(&[]));
+        self.assignments(command.words.get(..assigned).unwrap_or(&[]));
         let program = view.from(assigned);
         if assigned > 0 && program.texts.is_empty() && !self.reading.facts.signs.has(Sign::Unclear) {
             self.reading.push(
@@ -221,17 +237,14 @@ impl<'l, 'r> Shell<'l, 'r> {
                     .told_by(texts.first().copied().unwrap_or("")),
             );
         }
-        if !program.texts.is_empty() {
-            self.preset(view.words.get(..assigned).unwrap_or(&[]));
-        }
         let producer =
-            |place: usize| script.commands.get(place).map_or(Appended::Unknown, |from| Self::producer(&from.words));
+            |place: usize| script.commands.get(place).map_or(Appended::Unknown, |from| self.producer(&from.words));
         self.fed_by = match command.feed {
             Feed::From(place) => Some(producer(place)),
             Feed::Group => Some(Appended::Unknown),
             Feed::None => None,
         };
-        self.command(program, depth);
+        self.command(view, depth);
         self.fed(script, place, program, depth);
         let empties = match program.texts {
             [] | [":" | "true"] => assigned == 0,
@@ -254,7 +267,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             }
         }
         self.note_written(script, place);
-        self.patches(script, place, program.texts);
+        self.patches(script, place, program);
         for target in &command.doubtful {
             self.reading.extend(access::changed(target));
         }
@@ -314,5 +327,7 @@ const SPARE_BYTES: usize = 4096;
 /// Maximum nesting depth of lines.
 const DEEPEST: usize = 12;
 
+#[cfg(test)]
+mod row_tests;
 #[cfg(test)]
 mod tests;

@@ -8,50 +8,23 @@ use super::lexer::{Command, Script};
 use super::{Shell, assigned, base_name, feed};
 
 impl Shell<'_, '_> {
-    /// Records the secrets among a program's arguments.
-    pub(super) fn note_secrets(&mut self, name: &str, arguments: &[&str]) {
-        let mut tables: Option<(&[String], &[String])> = None;
-        let mut plain: Option<(bool, &[String])> = None;
+    /// Records the secrets among a program's arguments that are known by the names around them. A row tells the others.
+    pub(super) fn note_secrets(&mut self, arguments: &[&str]) {
         for (place, argument) in arguments.iter().enumerate() {
             if !argument.starts_with('-') {
                 self.note_variable(argument);
-                let (is_login, behind) = *plain.get_or_insert_with(|| {
-                    (dangers::holds("secret_logins", name), dangers::parts("secret_behind", name))
-                });
-                if is_login && let Some((_, login)) = argument.split_once('/').filter(|(user, _)| !user.is_empty()) {
-                    self.note_secret(login.rsplit_once('@').map_or(login, |(secret, _)| secret));
-                }
-                // A plain argument that is a secret by its position: `vault login x`.
-                let before = place.checked_sub(1).and_then(|before| arguments.get(before));
-                if before.is_some_and(|before| behind.iter().any(|word| word == before)) {
-                    self.note_secret(argument);
-                }
                 continue;
             }
-            // Looked up at the first flag, because many commands have none.
-            let (flags, letters) = *tables
-                .get_or_insert_with(|| (dangers::parts("secret_flags", name), dangers::parts("secret_letters", name)));
             let (flag, joined) = match argument.split_once('=') {
                 Some((flag, value)) => (flag, Some(value)),
                 None => (*argument, None),
             };
-            // `login:-p` applies only after that subcommand.
-            let is_known = |known: &String| {
-                known == flag
-                    || known
-                        .split_once(':')
-                        .is_some_and(|(sub, known)| known == flag && arguments.first() == Some(&sub))
-            };
-            let is_secret = flags.iter().any(is_known)
-                || flag.len() > 4 && flag.starts_with("--") && dangers::holds("secret_options", flag);
-            if is_secret {
-                if let Some(value) = joined.or_else(|| arguments.get(place + 1).copied()) {
-                    self.note_value(flag, value);
-                }
-            } else if let Some((letter, value)) =
-                letters.iter().find_map(|letter| argument.strip_prefix(letter.as_str()).map(|value| (letter, value)))
+            if flag.len() > 4
+                && flag.starts_with("--")
+                && dangers::holds("secret_options", flag)
+                && let Some(value) = joined.or_else(|| arguments.get(place + 1).copied())
             {
-                self.note_value(letter, value);
+                self.note_value(false, value);
             }
         }
     }
@@ -107,8 +80,8 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Records the secret in a flag's value: all of it, or the part after the user name.
-    fn note_value(&mut self, flag: &str, value: &str) {
+    /// Records the secret in an option's value: all of it, or the part after the user name.
+    pub(super) fn note_value(&mut self, has_user: bool, value: &str) {
         if let Some((source, secret)) = value.split_once(':')
             && dangers::holds("secret_sources", source)
         {
@@ -118,9 +91,9 @@ impl Shell<'_, '_> {
             }
             return;
         }
-        if !dangers::holds("user_flags", flag) {
+        if !has_user {
             self.note_secret(value);
-        } else if let Some((_, secret)) = value.split_once([':', '%', ',']) {
+        } else if let Some((_, secret)) = value.split_once([':', '%', ',', '/']) {
             self.note_secret(secret);
         }
     }

@@ -74,6 +74,9 @@ impl Lexer<'_> {
                     self.at += 1;
                     if self.peek() == Some(b'\n') {
                         self.at += 1;
+                    } else if is_drive(&draft.word.text) {
+                        // A path of Windows: `C:\data`.
+                        draft.push('\\');
                     } else if let Some(c) = self.take_char() {
                         draft.push(c);
                         draft.word.quoted = true;
@@ -261,4 +264,12 @@ const fn is_special(byte: u8) -> bool {
 fn is_descriptor(text: &str, braces: bool) -> bool {
     braces && text.starts_with(OPEN) && text.ends_with(CLOSE)
         || !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns whether a word begins as a place of Windows: `C:`, `HKLM:`.
+fn is_drive(word: &str) -> bool {
+    word.split_once(':').is_some_and(|(drive, _)| {
+        let is_letter = drive.len() == 1 && drive.bytes().all(|byte| byte.is_ascii_alphabetic());
+        is_letter || matches!(drive, "HKLM" | "HKCU" | "HKCR" | "HKU" | "Registry")
+    })
 }

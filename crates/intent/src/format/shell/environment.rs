@@ -1,0 +1,146 @@
+//! Variables that a line sets for one program or for all that follow. Only of some is it known that they change nothing.
+
+use rulekeep_types::facts::{Cause, Kinds};
+use rulekeep_types::{Operation, Resource, RiskLevel};
+
+use crate::format::{access, dangers, place};
+use crate::programs::{Program, Takes};
+use crate::reading::Act;
+
+use super::word::Word;
+use super::{Shell, assigned, is_assignment};
+
+impl<'l> Shell<'l, '_> {
+    /// Reads assignments before a command that make it run something else.
+    pub(super) fn assignments(&mut self, words: &[Word]) {
+        for word in words.iter().take_while(|word| is_assignment(&word.text)) {
+            self.note_variable(&word.text);
+            self.keeps_no_history(&word.text);
+            if is_hostile(&word.text) {
+                self.unclear("environment", &word.text);
+            }
+        }
+    }
+
+    /// Reads a variable with which a shell stops to record what it runs.
+    pub(super) fn keeps_no_history(&mut self, assignment: &str) {
+        if dangers::holds("history_switches", assignment) {
+            self.hides(assignment, assignment);
+        }
+    }
+
+    /// Reads the variables that are set for a program, and those that the line exported before and the program knows.
+    pub(super) fn variables(&mut self, program: Option<&'l Program>, depth: usize) {
+        for word in std::mem::take(&mut self.preset) {
+            let Some((name, value)) = assigned(&word.text) else { continue };
+            let value = Word { text: value.to_owned(), ..word.clone() };
+            match program.and_then(|program| program.variable(name)) {
+                Some(means) => self.variable(means, name, &value, depth),
+                None if is_hostile(&word.text) => self.unclear("environment", &word.text),
+                None if dangers::holds("usual_viewers", &value.text) || is_calm(name) => {}
+                None => self.unknown_variable(name, &word, &value),
+            }
+        }
+        let Some(program) = program.filter(|_| !self.exported.is_empty()) else { return };
+        for word in self.exported.clone() {
+            if let Some((name, value)) = assigned(&word.text)
+                && let Some(means) = program.variable(name)
+            {
+                let value = Word { text: value.to_owned(), ..word.clone() };
+                self.variable(means, name, &value, depth);
+            }
+        }
+    }
+
+    pub(super) fn variable(&mut self, means: &crate::programs::Means, name: &str, value: &Word, depth: usize) {
+        if means.is_calm() || value.text.is_empty() || dangers::holds("usual_viewers", &value.text) {
+            return;
+        }
+        let outer = self.reading.begin_step();
+        self.raise(means, name);
+        if place::is_open_to_all(&value.text)
+            && !matches!(means.takes, Some(Takes::Path { role: rulekeep_types::facts::Role::Write, .. }))
+        {
+            // Anyone may have written the settings there.
+            self.unclear("environment", &value.text);
+        }
+        match means.takes {
+            Some(Takes::RunText) => {
+                self.unclear("environment", &value.text);
+                self.line(value.text.trim_start_matches('!'), depth + 1);
+            }
+            Some(Takes::Path { role, tree, .. }) => self.path(value, role, tree),
+            Some(Takes::Proxy) => self.proxy(value),
+            Some(Takes::Secret | Takes::UserSecret) => self.note_value(false, &value.text),
+            Some(Takes::Host | Takes::SendHost) => self.host(value, rulekeep_types::facts::Role::Named),
+            Some(Takes::Url | Takes::SendUrl) => self.url(value, rulekeep_types::facts::Role::Named),
+            Some(Takes::Text | Takes::Name) | None => {}
+            Some(Takes::Code(language)) => self.code_in(language, value, depth),
+            Some(_) => {
+                // A file of settings or of code, which the program loads.
+                self.path(value, rulekeep_types::facts::Role::Run, false);
+                let cause = self.code_of(!value.dynamic && super::folders::stays(&value.text));
+                self.open(cause, Kinds::OPERANDS, name);
+                let act = Act::new("set", "environment", Resource::System, Operation::Execute, 0.8);
+                self.reading.push(act.at_risk(RiskLevel::Medium).told_by(name));
+            }
+        }
+        self.reading.end_step(outer);
+    }
+
+    /// Reads a variable of which nobody knows what it changes.
+    fn unknown_variable(&mut self, name: &str, word: &Word, value: &Word) {
+        let outer = self.reading.begin_step();
+        self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
+        self.value_command(&value.text);
+        self.leftover(value);
+        if place::is_system(&value.text) {
+            self.reading.extend(access::written(&value.text));
+        }
+        let act = Act::new("set", "environment", Resource::System, Operation::Execute, 0.6);
+        self.reading.push(act.at_risk(RiskLevel::Medium).told_by(name));
+        self.reading.end_step(outer);
+    }
+}
+
+/// Returns whether a variable changes nothing but how a program shows what it does.
+fn is_calm(name: &str) -> bool {
+    dangers::items("calm_variables").iter().any(|known| match (known.strip_suffix('*'), known.strip_prefix('*')) {
+        (Some(start), _) => name.starts_with(start),
+        (_, Some(end)) => name.ends_with(end),
+        _ => *known == name,
+    })
+}
+
+pub(in crate::format) fn is_hostile(assignment: &str) -> bool {
+    let (name, value) = assignment.split_once('=').unwrap_or((assignment, ""));
+    let name = name.trim_end_matches('+');
+    if name.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        // "path=x" is a script's own variable.
+        return false;
+    }
+    if name == "IFS" {
+        // Blanks and punctuation split lines; a letter or a slash splits words.
+        return value.contains(|c: char| c.is_alphanumeric() || c == '/');
+    }
+    let name = name.to_ascii_lowercase();
+    if name == "path" && only_adds_to_path(value) || dangers::holds("usual_viewers", value) && !name.starts_with("ld_")
+    {
+        return false;
+    }
+    dangers::holds("hostile_variables", &name)
+        || dangers::items("hostile_variable_starts").iter().any(|start| name.starts_with(start.as_str()))
+        || dangers::items("hostile_variable_ends").iter().any(|end| name.ends_with(end.as_str()))
+}
+
+/// Returns whether a value only extends the path: `$PATH:/usr/local/bin` keeps the old value and adds no folder that
+/// others may write to.
+fn only_adds_to_path(value: &str) -> bool {
+    let is_old = |part: &str| matches!(part, "$PATH" | "${PATH}");
+    value.split(':').any(is_old)
+        && value.split(':').all(|part| {
+            is_old(part)
+                || part.starts_with(['/', '~']) && !part.contains('$') && !place::is_open_to_all(part)
+                || part.starts_with("$HOME/")
+        })
+}

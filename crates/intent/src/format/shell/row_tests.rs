@@ -1,0 +1,210 @@
+//! Guarantees of the program rows: each example is read as it should be, no spelling of an option changes what is read,
+//! and no word is skipped.
+
+use rulekeep_types::RiskLevel;
+
+use crate::lexicon::Lexicon;
+use crate::programs::{Means, Program, Programs, Style, Takes};
+use crate::risk;
+
+use super::options::Lexed;
+use super::word::Word;
+
+fn words(line: &str) -> Vec<Word> {
+    super::lexer::split(line).commands.into_iter().last().map(|command| command.words).unwrap_or_default()
+}
+
+fn level(line: &str, lexicon: &Lexicon) -> RiskLevel {
+    let mut reading = super::read(line, lexicon);
+    reading.seal();
+    reading.acts.iter().map(|act| risk::assess(act, &reading.facts).level).max().unwrap_or(RiskLevel::Low)
+}
+
+#[test]
+fn each_example_of_a_row_is_read_whole_and_each_harm_seen() {
+    let lexicon = Lexicon::shared().unwrap();
+    let mut wrong = Vec::new();
+    {
+        for (file, names, example, harmful) in Programs::examples() {
+            let name = names.split_whitespace().next().unwrap();
+            for alias in names.split_whitespace() {
+                assert!(lexicon.programs.get(alias).is_some(), "{file}: {alias}");
+            }
+            if let Some(example) = example {
+                let found = level(&example, &lexicon);
+                let reading = super::read(&example, &lexicon);
+                let unclear = reading.acts.iter().any(|act| act.signs.has(crate::sign::Sign::Unclear));
+                let stated = lexicon.programs.get(name).unwrap().rules.iter().map(|rule| rule.risk).max();
+                if found > RiskLevel::Medium.max(stated.unwrap_or(RiskLevel::Low)) || unclear {
+                    wrong.push(format!("{file}: {name}: example {example:?} is {found}, unclear: {unclear}"));
+                }
+            } else {
+                wrong.push(format!("{file}: {name} has no example"));
+            }
+            if let Some(harmful) = harmful
+                && level(&harmful, &lexicon) < RiskLevel::High
+            {
+                wrong.push(format!("{file}: {name}: harmful {harmful:?} is {}", level(&harmful, &lexicon)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What is read of a line, in an order of its own.
+fn read(line: &str, lexicon: &Lexicon) -> Vec<String> {
+    let mut reading = super::read(line, lexicon);
+    reading.seal();
+    let mut found: Vec<String> =
+        reading.acts.iter().map(|act| format!("{} {} {:?}", act.capability(), act.verb, act.risk)).collect();
+    for step in &reading.steps {
+        found.extend(step.operands.iter().map(|one| format!("{} {} {} {}", one.role, one.kind, one.value, one.tree)));
+        found.extend(step.open.iter().map(|one| format!("open {}", one.cause)));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// A value of a kind.
+fn sample(takes: Takes) -> &'static str {
+    match takes {
+        Takes::Path { .. } | Takes::RunFile | Takes::Script | Takes::Cwd => "/srv/some/file",
+        Takes::RunText => "ls",
+        Takes::Url | Takes::SendUrl => "https://a.example/b",
+        Takes::Host | Takes::SendHost => "a.example",
+        Takes::Recipient => "ann@a.example",
+        Takes::Assign | Takes::Config => "LANG=C",
+        Takes::Mount => "/srv/data:/data",
+        Takes::Mode => "644",
+        _ => "word",
+    }
+}
+
+/// The spellings of an option with a value.
+fn spellings(key: &str, means: &Means, row: &Program, program: &Program) -> Vec<String> {
+    let value = sample(means.takes.unwrap_or(Takes::Text));
+    let is_long = key.starts_with("--");
+    let is_letter = key.len() == 2 && key.starts_with('-') && key.as_bytes()[1].is_ascii_alphanumeric();
+    let mut all = Vec::new();
+    if means.joined {
+        return vec![key.to_owned()];
+    }
+    let prefix = is_long.then(|| {
+        let others = || row.options().chain(program.options()).map(|(other, _)| other).filter(|other| *other != key);
+        (4..key.len()).filter_map(|end| key.get(..end)).find(|start| others().all(|other| !other.starts_with(start)))
+    });
+    let calm = row.options().find(|(other, means)| {
+        other.len() == 2
+            && other.starts_with('-')
+            && other.as_bytes()[1].is_ascii_alphabetic()
+            && means.is_calm()
+            && means.takes.is_none()
+    });
+    if means.takes.is_none() {
+        all.push(key.to_owned());
+        all.extend(prefix.flatten().map(str::to_owned));
+        if let Some((calm, _)) = calm.filter(|(calm, _)| is_letter && *calm != key) {
+            all.push(format!("{calm} {key}"));
+            let clusters = [format!("{calm}{}", &key[1..]), format!("{key}{}", &calm[1..])];
+            // Some long options look like a cluster: `emacs -nw`.
+            all.extend(clusters.into_iter().filter(|cluster| row.entry(cluster).is_none()));
+        }
+        return all;
+    }
+    all.push(format!("{key} {value}"));
+    if is_long {
+        all.push(format!("{key}={value}"));
+        all.extend(prefix.flatten().map(|start| format!("{start} {value}")));
+    } else if is_letter {
+        all.push(format!("{key}{value}"));
+        if let Some((calm, _)) = calm.filter(|(calm, _)| *calm != key) {
+            let cluster = format!("{calm}{}", &key[1..]);
+            if row.entry(&cluster).is_none() {
+                all.extend([format!("{cluster} {value}"), format!("{cluster}{value}")]);
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn every_spelling_of_an_option_is_read_alike() {
+    let lexicon = Lexicon::shared().unwrap();
+    let mut wrong = Vec::new();
+    let mut compared = 0;
+    {
+        for (_, names, ..) in Programs::examples() {
+            let name = names.split_whitespace().next().unwrap();
+            let program = lexicon.programs.get(name).unwrap();
+            let rows = std::iter::once(("", program)).chain(program.subs());
+            for (sub, row) in rows {
+                if program.style != Style::Gnu {
+                    continue;
+                }
+                for (key, means) in row.options() {
+                    let is_plain = key.starts_with('-') && !key.contains('=') && key.len() > 1;
+                    let skips = means.takes.is_some_and(|takes| {
+                        takes.takes_rest() || matches!(takes, Takes::RunUntil | Takes::Code(_) | Takes::Listen)
+                    });
+                    if !is_plain || skips {
+                        continue;
+                    }
+                    let lines: Vec<String> = spellings(key, means, row, program)
+                        .into_iter()
+                        .map(|option| format!("{name} {sub} {option}"))
+                        .collect();
+                    let Some((first, others)) = lines.split_first() else { continue };
+                    let expected = read(first, &lexicon);
+                    for line in others {
+                        compared += 1;
+                        let found = read(line, &lexicon);
+                        if found != expected {
+                            wrong.push(format!("{first} | {line}\n  {expected:?}\n  {found:?}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(compared > 100, "{compared} spellings");
+    assert!(wrong.is_empty(), "{} of {compared} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn no_word_of_a_command_is_skipped() {
+    use proptest::prelude::*;
+    let lexicon = Lexicon::shared().unwrap();
+    let names: Vec<String> =
+        Programs::examples().iter().map(|(_, names, ..)| names.split_whitespace().next().unwrap().to_owned()).collect();
+    let word = "-{0,2}[a-zA-Z]{1,6}(=[a-z/]{0,4})?|[a-z/.]{1,8}|--|;|[+/{}]";
+    let mut runner = proptest::test_runner::TestRunner::default();
+    runner
+        .run(&(0..names.len(), proptest::collection::vec(word, 0..8)), |(place, texts)| {
+            let program = lexicon.programs.get(&names[place]).unwrap();
+            let words: Vec<Word> = texts.iter().map(|text| Word { text: text.clone(), ..Word::default() }).collect();
+            let lexed = Lexed::of(program, &words);
+            let end = lexed.rest.map_or(words.len(), |(place, _)| place.min(words.len()));
+            prop_assert_eq!(lexed.consumed.len(), end, "{} {:?} {:?}", names[place], texts, lexed);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_command_line_is_split_as_the_program_does() {
+    let program = |name: &str| Lexicon::shared().unwrap().programs.get(name).unwrap().clone();
+    for (line, left) in [
+        ("tar cfv a.tar b", 0),
+        ("tar -cf a.tar b", 0),
+        ("find . -name x -exec cat {} ;", 0),
+        ("dd if=a of=b", 0),
+        ("rm --recurs a", 0),
+        ("rm --no-such a", 1),
+        ("git -C a status", 0),
+    ] {
+        let all = words(line);
+        let program = program(&all[0].text);
+        assert_eq!(Lexed::of(&program, &all[1..]).left.len().min(1), left, "{line}");
+    }
+}

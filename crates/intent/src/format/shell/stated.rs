@@ -1,0 +1,181 @@
+//! The acts that a row states for a command, and what only the command as a whole shows.
+
+use rulekeep_types::{Operation, Resource, RiskLevel};
+
+use crate::format::{dangers, place};
+use crate::programs::{Does, Language, Rule, Takes};
+use crate::reading::Act;
+use crate::sign::{Sign, Signs};
+
+use super::Shell;
+use super::options::Lexed;
+use super::word::Word;
+
+impl Shell<'_, '_> {
+    /// The acts that the row states for the subcommand and the options.
+    pub(super) fn stated(&mut self, name: &str, lexed: &Lexed<'_>, is_wrapper: bool) -> Vec<Act> {
+        let row = lexed.row;
+        let mut acts: Vec<Act> = Vec::new();
+        let mut also: Vec<Act> = Vec::new();
+        let (mut least, mut signs, mut only) = (None, Signs::default(), None);
+        for given in &lexed.options {
+            for does in &given.means.does {
+                match does {
+                    Does::Act(rule) if given.is_own => acts.extend(rule.acts()),
+                    Does::Act(rule) | Does::Also(rule) => also.extend(rule.acts()),
+                    Does::AtLeast(level, more) => {
+                        least = least.max(Some(*level));
+                        signs = signs.with(*more);
+                    }
+                    Does::Only(_) if given.value.as_ref().is_some_and(is_switched_off) => {}
+                    Does::Only(level) => only = Some(*level),
+                    Does::Becomes(_) | Does::Tree | Does::Fills | Does::Runs | Does::Writes => {}
+                }
+            }
+        }
+        let is_query = |takes: Option<Takes>| {
+            matches!(takes, Some(Takes::Code(Language::Sql | Language::Mongo | Language::Redis)))
+        };
+        let has_query = lexed.options.iter().any(|given| is_query(given.means.takes))
+            || is_query(lexed.rest.map(|(_, takes)| takes))
+            || lexed.slots().into_iter().any(is_query);
+        // Statements determine what a database client does.
+        if acts.is_empty() && !is_wrapper && !has_query {
+            let is_bare = lexed.operands.is_empty() && lexed.rest.is_none() && lexed.left.is_empty();
+            let says_nothing = lexed.options.iter().all(|given| given.means.does.is_empty());
+            let by_verb = || {
+                let act = super::verbs::act(name, lexed.program.verbs?, lexed, self.lexicon)?;
+                // A subcommand that only reads may have others of its own: `heroku config set`.
+                (lexed.sub.is_empty() || row.only_reads() && act.operation != Operation::Read).then_some(act)
+            };
+            if is_bare && says_nothing && !row.bare.is_empty() && self.is_elsewhere {
+                // The environment of a container, or of another host.
+                acts.push(
+                    Act::new("show", "environment", Resource::System, Operation::Read, 0.8).at_risk(RiskLevel::Low),
+                );
+            } else if is_bare && says_nothing && !row.bare.is_empty() {
+                acts.extend(row.bare.iter().flat_map(Rule::acts));
+            } else if let Some(act) = by_verb() {
+                acts.push(act);
+            } else if !row.rules.is_empty() {
+                acts.extend(row.rules.iter().flat_map(Rule::acts));
+            } else if !lexed.program.rules.is_empty() {
+                acts.extend(lexed.program.rules.iter().flat_map(Rule::acts));
+            } else {
+                acts.push(
+                    Act::new("run", "program", Resource::System, Operation::Execute, 0.6).at_risk(RiskLevel::Medium),
+                );
+            }
+        }
+        acts.extend(also);
+        if lexed.program.verbs.is_some() && names_secret(lexed) {
+            for act in
+                acts.iter_mut().filter(|act| act.operation == Operation::Read && act.risk <= Some(RiskLevel::Low))
+            {
+                *act = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High);
+            }
+        }
+        for act in &mut acts {
+            if let Some(least) = least {
+                act.risk = act.risk.max(Some(least));
+                act.signs = act.signs.with(signs);
+                act.signs.add(Sign::Force);
+            }
+            if let Some(only) = only {
+                act.risk = Some(only);
+                act.signs.add(Sign::DryRun);
+            }
+        }
+        acts
+    }
+
+    /// Adds what only the command as a whole shows: a control that is taken down, everything listed that is removed.
+    pub(super) fn settle_acts(&mut self, lexed: &Lexed<'_>, before: usize) {
+        let fresh = self.reading.acts.get(before..).unwrap_or(&[]);
+        let changes = fresh.iter().any(|act| act.operation != Operation::Read);
+        self.sends |= fresh.iter().any(|act| act.operation == Operation::Send);
+        let telling = lexed.values().find(|value| {
+            let value = value.to_ascii_lowercase().replace(' ', "");
+            dangers::items("telling_values").iter().any(|part| value.contains(part.as_str()))
+        });
+        let tells = telling.filter(|_| lexed.program.is_loose).map(str::to_owned);
+        let is_service = lexed.places().iter().any(|slot| slot.takes == Takes::Service);
+        let given = lexed.options.iter().filter(|given| given.means.takes == Some(Takes::Service));
+        let is_service = is_service || given.clone().next().is_some();
+        let given = given.filter_map(|given| given.value.as_ref());
+        let guard = lexed.operands.iter().chain(given).find(|word| {
+            let name = word.text.to_ascii_lowercase();
+            dangers::holds("guards", name.trim_end_matches(".service"))
+        });
+        let starts = lexed.sub.split(' ').next_back().is_some_and(|sub| {
+            matches!(sub, "start" | "enable" | "status" | "restart" | "reload" | "unmask" | "install")
+        }) || lexed
+            .operands
+            .iter()
+            .any(|word| matches!(word.text.as_str(), "start" | "restart" | "status" | "reload"));
+        if let Some(guard) = guard.filter(|_| changes && is_service && !starts) {
+            let act = Act::new("disable", "control", Resource::System, Operation::Admin, 0.9);
+            self.reading.push(act.marked(Sign::Control).named_by(&guard.text));
+        }
+        if let Some(found) = tells {
+            let act = Act::new("change", "rights", Resource::Permission, Operation::Admin, 0.7);
+            self.reading.push(act.at_risk(RiskLevel::High).told_by(&found));
+        }
+        let takes_all = lexed.operands.iter().any(|word| matches!(word.text.as_str(), "*" | ".*" | "**"));
+        let deletes_whole = lexed.operands.iter().any(|word| place::is_whole(&word.text));
+        for act in self.reading.acts.iter_mut().skip(before) {
+            if act.operation == Operation::Delete && takes_all {
+                act.risk = act.risk.max(Some(RiskLevel::High));
+                act.signs.add(Sign::Bulk);
+            }
+            let is_wide = matches!(act.risk, Some(RiskLevel::High | RiskLevel::Critical));
+            if act.operation == Operation::Delete && act.resource == Resource::File && deletes_whole && is_wide {
+                act.risk = Some(RiskLevel::Critical);
+                act.signs.add(Sign::Whole);
+            }
+            if (act.resource, act.operation) == (Resource::Permission, Operation::Admin)
+                && lexed.values().any(is_administrator_role)
+            {
+                act.signs.add(Sign::Administrator);
+                act.risk = Some(RiskLevel::Critical);
+            }
+        }
+    }
+
+    /// Deleting everything listed is a bulk deletion.
+    pub(super) fn takes_all_listed(&mut self, before: usize) {
+        for act in self.reading.acts.iter_mut().skip(before) {
+            use Resource::{Account, Credential, Database, File};
+            if act.operation == Operation::Delete && matches!(act.resource, Database | Credential | Account | File) {
+                act.risk = act.risk.max(Some(RiskLevel::High));
+                act.signs.add(Sign::Bulk);
+            }
+        }
+    }
+}
+
+/// Returns whether the thing that a subcommand gets is a secret by its name: `kubectl get all,secrets`.
+fn names_secret(lexed: &Lexed<'_>) -> bool {
+    let gets = lexed.sub.split(' ').any(|sub| matches!(sub, "get" | "describe" | "show" | "view" | "print" | "export"));
+    let first = lexed.operands.first().filter(|word| gets && !word.text.contains("://"));
+    first.is_some_and(|word| {
+        let parts = word.text.split([',', '/', '_', '-', ':', '.']).map(str::to_ascii_lowercase);
+        parts.filter(|part| part.len() > 3).any(|part| dangers::holds("secret_things", part.trim_end_matches('s')))
+    })
+}
+
+/// Returns whether a value is an administrator role: `arn:aws:iam::aws:policy/AdministratorAccess`, `roles/owner`,
+/// `cluster-admin`, `Owner`.
+fn is_administrator_role(value: &str) -> bool {
+    value.len() <= LONGEST_ROLE && {
+        let role = value.rsplit('/').next().unwrap_or(value).to_ascii_lowercase();
+        dangers::holds("administrator_roles", &role.replace(' ', "-"))
+    }
+}
+
+/// Returns whether an option is switched off: `--dry-run=none`.
+fn is_switched_off(value: &Word) -> bool {
+    matches!(value.text.as_str(), "none" | "false" | "no" | "0" | "off")
+}
+
+const LONGEST_ROLE: usize = 256;
