@@ -154,6 +154,14 @@ pub(super) fn is_log(path: &str) -> bool {
     path.starts_with("/var/") && is_under(&resolved(path), "/var/log")
 }
 
+/// Returns whether a path is a log that the system itself keeps, or a mailbox.
+pub(super) fn is_system_log(path: &str) -> bool {
+    let path = resolved(path);
+    let direct = path.strip_prefix("/var/log/").filter(|rest| !rest.contains('/'));
+    direct.is_some_and(|name| holds("system_logs", name.split('.').next().unwrap_or(name)))
+        || is_under(&path, "/var/spool/mail")
+}
+
 /// The risk of writing a file that is run later without being asked for: HIGH for hooks, session startup files and an
 /// agent's settings, MEDIUM for build files.
 pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {

@@ -123,6 +123,8 @@ pub(crate) enum Takes {
     Proxy,
     /// A socket of a service on the host.
     Socket,
+    /// The name of what is searched for.
+    Seek,
     /// All words from here on are only text.
     Words,
 }
@@ -183,6 +185,7 @@ impl Takes {
             "list" => Self::List,
             "proxy" => Self::Proxy,
             "socket" => Self::Socket,
+            "seek" => Self::Seek,
             "url" => Self::Url,
             "send-url" => Self::SendUrl,
             "host" => Self::Host,

@@ -48,7 +48,11 @@ impl Shell<'_, '_> {
                 ];
                 self.marked_code(text, &marks, depth);
             }
-            Language::AppleScript => self.marked_code(text, &["shell script", "delete", "keystroke"], depth),
+            Language::AppleScript => self.marked_code(
+                text,
+                &["shell script", "delete", "keystroke", "password", "passphrase", "Cookies", "duplicate"],
+                depth,
+            ),
             Language::Named(name) => self.code(name, text, depth),
         }
     }

@@ -36,7 +36,8 @@ impl Shell<'_, '_> {
 
     /// Records the files that a command writes, and those that it downloads.
     pub(super) fn note_files(&mut self, lexed: &Lexed<'_>) {
-        let fetches = lexed.operands.iter().any(|word| word.text.contains("://"))
+        let is_address = |text: &str| text.contains("://") || text.starts_with("git@");
+        let fetches = lexed.operands.iter().any(|word| is_address(&word.text))
             || lexed.options.iter().any(|given| matches!(given.means.takes, Some(Takes::Url)));
         let is_write = |takes: Option<Takes>| matches!(takes, Some(Takes::Path { role: Role::Write, .. }));
         let written =
@@ -47,7 +48,7 @@ impl Shell<'_, '_> {
         if fetches {
             for word in &lexed.operands {
                 let path = word.text.split(['?', '#']).next().unwrap_or("");
-                let last = path.split_once("://").and_then(|(_, rest)| rest.rsplit_once('/')).map(|(_, last)| last);
+                let last = path.rsplit_once('/').map(|(_, last)| last).filter(|_| is_address(path));
                 files.extend(last.filter(|last| !last.is_empty()).map(|last| last.trim_end_matches(".git").to_owned()));
             }
             self.downloads.extend(files.into_iter().take(MOST_FILES));

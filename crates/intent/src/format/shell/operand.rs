@@ -101,6 +101,9 @@ impl Shell<'_, '_> {
                     let act = Act::new("overwrite", "disk", Resource::System, Operation::Delete, 0.9);
                     self.reading.push(act.at_risk(RiskLevel::Critical).marked(Sign::Whole).named_by(path));
                 }
+                if self.changes == Changes::Text && place::is_system_log(path) {
+                    self.hides(">", path);
+                }
                 match self.changes {
                     Changes::Text => self.written(path),
                     Changes::Rights => self.reading.extend(access::changed(path)),
@@ -262,6 +265,10 @@ impl Shell<'_, '_> {
     /// Notes a word among the targets of the request. Returns whether its value is not known.
     pub(super) fn note_word(&mut self, word: &Word, role: Role) -> bool {
         let text = word.text.as_str();
+        if word.wild && !word.dynamic && !text.contains("://") {
+            // The act's operand is the pattern itself.
+            return false;
+        }
         if word.is_literal_name() {
             self.reading.facts.note_literal_path(TargetRole::Named, text);
             return false;

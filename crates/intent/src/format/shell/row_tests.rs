@@ -4,7 +4,7 @@
 use rulekeep_types::RiskLevel;
 
 use crate::lexicon::Lexicon;
-use crate::programs::{Means, Program, Programs, Style, Takes};
+use crate::programs::{Does, Means, Program, Programs, Style, Takes};
 use crate::risk;
 
 use super::options::Lexed;
@@ -49,6 +49,31 @@ fn each_example_of_a_row_is_read_whole_and_each_harm_seen() {
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn no_name_of_an_everyday_act_has_a_floor_above_its_risk() {
+    let lexicon = Lexicon::shared().unwrap();
+    let mut wrong = std::collections::BTreeSet::new();
+    for (file, names, ..) in Programs::examples() {
+        let name = names.split_whitespace().next().unwrap();
+        let program = lexicon.programs.get(name).unwrap();
+        for row in std::iter::once(program).chain(program.subs().map(|(_, sub)| sub)) {
+            let stated = row.options().flat_map(|(_, means)| &means.does).filter_map(|does| match does {
+                Does::Act(rule) | Does::Also(rule) => Some(rule),
+                _ => None,
+            });
+            for rule in row.rules.iter().chain(&row.bare).chain(stated) {
+                let act = rule.acts().next().unwrap();
+                let action: rulekeep_types::Action = format!("{}_{}", act.verb, act.noun).parse().unwrap();
+                let floor = crate::format::name_floor(&action, &lexicon);
+                if floor > rule.risk && rule.risk < RiskLevel::High {
+                    wrong.insert(format!("{file}: {action} is {}, its name says {floor}", rule.risk));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.into_iter().collect::<Vec<_>>().join("\n"));
 }
 
 /// What is read of a line, in an order of its own.

@@ -83,6 +83,7 @@ impl<'l> Shell<'l, '_> {
             }
             Takes::Proxy => self.proxy(word),
             Takes::Socket => self.socket(word),
+            Takes::Seek => self.seeks(lexed, word),
         }
     }
 
@@ -143,6 +144,10 @@ impl<'l> Shell<'l, '_> {
             self.runs_download_of(text);
         }
         let is_known = !word.dynamic && super::folders::stays(text);
+        if !is_known {
+            let act = Act::new("run", "code", Resource::System, Operation::Execute, 0.8).at_risk(RiskLevel::Medium);
+            self.reading.push(act.told_by(text));
+        }
         self.path(word, Role::Run, false);
         let cause = self.code_of(is_known);
         self.open(cause, Kinds::OPERANDS, text);
@@ -165,7 +170,9 @@ impl<'l> Shell<'l, '_> {
         let path = file.text.split(';').next().unwrap_or_default().to_owned();
         let file = Word { text: path, ..file };
         self.path(&file, Role::Read, false);
-        let act = Act::new("upload", "file", Resource::Web, Operation::Send, 0.7).at_risk(RiskLevel::Medium);
+        // Some file, which may be any.
+        let level = if file.dynamic { RiskLevel::High } else { RiskLevel::Medium };
+        let act = Act::new("upload", "file", Resource::Web, Operation::Send, 0.7).at_risk(level);
         self.reading.push(act.named_by(&file.text));
         if place::is_system(&file.text) {
             let act = Act::new("upload", "system_file", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::High);
@@ -369,6 +376,15 @@ impl<'l> Shell<'l, '_> {
         self.sends = true;
         let act = Act::new("send", "output", Resource::Network, Operation::Send, 0.7).at_risk(RiskLevel::High);
         self.reading.push(act.marked(Sign::Outside).told_by(found));
+    }
+
+    /// Reads the name of files that are searched for outside the folder: those of secrets are asked about.
+    fn seeks(&mut self, lexed: &Lexed<'_>, word: &Word) {
+        let is_outside = lexed.operands.iter().any(|root| root.text.starts_with(['/', '~', '$']));
+        if is_outside && place::is_secret(word.text.trim_start_matches('*').trim_start_matches('/')) {
+            let act = Act::new("find", "secret_files", Resource::Credential, Operation::Read, 0.7);
+            self.reading.push(act.at_risk(RiskLevel::High).named_by(&word.text));
+        }
     }
 
     /// Reads a proxy, which sees what is sent; one on the host itself passes nothing on.
