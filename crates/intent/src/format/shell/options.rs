@@ -178,7 +178,10 @@ impl<'p> Lexer<'p, '_> {
             if is_over || self.prints(text) {
                 self.operand(word);
             } else if text == "--" && style != Style::PowerShell {
-                self.ignore();
+                match self.means("--") {
+                    Some((key, means, is_own)) => self.give(key, means, is_own, None, word),
+                    None => self.ignore(),
+                }
                 is_over = true;
             } else if word.dynamic && text.starts_with("-$") {
                 self.leave(word, self.current);
@@ -256,6 +259,9 @@ impl<'p> Lexer<'p, '_> {
         }
         if let Some((key, means, is_own)) = self.means(&name).or_else(|| self.prefixed(&name)) {
             return self.give(key, means, is_own, joined, word);
+        }
+        if joined.is_none() && self.give_with_next(&name) {
+            return;
         }
         // A switch that is switched off: `--no-color`.
         let negated = name.strip_prefix("--no-").map(|rest| format!("--{rest}"));
@@ -361,6 +367,17 @@ impl<'p> Lexer<'p, '_> {
         let Some((key, means, is_own)) = self.means(text) else { return false };
         self.push(key, means, is_own, None);
         true
+    }
+
+    /// Gives an option that the row names only together with the value that is the next word.
+    fn give_with_next(&mut self, name: &str) -> bool {
+        let next = self.words.get(self.at).map(|word| format!("{name}={}", word.text));
+        let is_known = next.is_some_and(|text| self.give_exact(&text));
+        if is_known {
+            self.mark(self.at);
+            self.at += 1;
+        }
+        is_known
     }
 
     fn give(&mut self, key: &'p str, means: &'p Means, is_own: bool, joined: Option<Word>, word: &Word) {

@@ -144,10 +144,9 @@ impl<'l> Shell<'l, '_> {
             self.runs_download_of(text);
         }
         let is_known = !word.dynamic && super::folders::stays(text);
-        if !is_known {
-            let act = Act::new("run", "code", Resource::System, Operation::Execute, 0.8).at_risk(RiskLevel::Medium);
-            self.reading.push(act.told_by(text));
-        }
+        let resource = if is_known { Resource::Code } else { Resource::System };
+        let act = Act::new("run", "code", resource, Operation::Execute, 0.8).at_risk(RiskLevel::Medium);
+        self.reading.push(act.told_by(text));
         self.path(word, Role::Run, false);
         let cause = self.code_of(is_known);
         self.open(cause, Kinds::OPERANDS, text);

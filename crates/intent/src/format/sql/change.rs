@@ -29,9 +29,24 @@ impl<'t> Reader<'_, 't> {
         let replaces_all = part.is(0, "replace") && !["values", "value", "set"].iter().any(|word| part.has(word));
         let act = if part.has("overwrite") || replaces_all { act.marked(Sign::Bulk) } else { act };
         self.push(act, part, Some(path));
+        // `INSERT INTO FUNCTION url('https://x')`.
+        if part.is(at, "function") || self.names_address(part, at..next) {
+            self.exports(part);
+        }
         if part.has("returning") || part.has("output") {
             self.queries = true;
         }
+    }
+
+    /// Adds that rows leave the database for a place that the statement names.
+    fn exports(&mut self, part: Part<'t>) {
+        let act = Act::new("export", "rows", Resource::File, Operation::Write, 0.9);
+        self.push(act.at_risk(RiskLevel::High).marked(Sign::Outside), part, None);
+    }
+
+    /// Returns whether one of the texts is an address, as `'s3://bucket/'`.
+    fn names_address(&self, part: Part<'t>, mut places: std::ops::Range<usize>) -> bool {
+        places.any(|place| self.source.string(part.token(place)).contains("://"))
     }
 
     pub(super) fn update(&mut self, part: Part<'t>) {
@@ -161,6 +176,10 @@ impl<'t> Reader<'_, 't> {
             path
         });
         let way = (1..part.len()).find(|&place| part.is(place, "from") || part.is(place, "to"));
+        // `COPY INTO 's3://bucket/' FROM t`.
+        if part.is(1, "into") && self.names_address(part, 2..3) {
+            self.exports(part);
+        }
         let Some(way) = way else {
             self.push(unclear("copy", "rows"), part, path);
             return;
@@ -237,6 +256,17 @@ impl<'t> Reader<'_, 't> {
         }
         if part.find("as").is_some_and(|place| part.is(place + 1, "select") || part.group(place + 1).is_some()) {
             self.queries |= matches!(head.get(1), Some(&"table"));
+        }
+        // `CREATE EXTERNAL TABLE t LOCATION 's3://bucket/' AS SELECT`.
+        if part.has("as") && self.names_address(part, 0..part.len()) {
+            self.exports(part);
+        }
+        if part.is(1, "or") && part.is(2, "replace") && part.is(3, "table") {
+            self.push(
+                database("replace", "table", Operation::Delete).at_risk(RiskLevel::High),
+                part,
+                part.path(4).map(|(path, _)| path),
+            );
         }
     }
 }
