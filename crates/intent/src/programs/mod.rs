@@ -111,3 +111,53 @@ const FILES: &[(&str, &str)] = &[
     ("vcs.toml", include_str!("../data/programs/vcs.toml")),
     ("windows.toml", include_str!("../data/programs/windows.toml")),
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    /// The options of a row and of its subcommands.
+    fn options(row: &text::Row, found: &mut BTreeSet<String>) {
+        let keys = row.options.keys().map(String::as_str);
+        let words = [row.calm.as_str(), row.values.as_str()].into_iter().chain(keys).flat_map(str::split_whitespace);
+        let names = words.map(|word| word.split('=').next().unwrap_or(word));
+        found.extend(names.filter(|name| name.len() > 1 && name.starts_with(['-', '+'])).map(str::to_owned));
+        row.sub.iter().for_each(|sub| options(sub, found));
+    }
+
+    /// The lines `name: option...` of a list that `tools/programs/manuals check` wrote.
+    fn listed(file: &str) -> BTreeMap<String, BTreeSet<String>> {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/programs").join(file);
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines = text.lines().filter_map(|line| line.split_once(':'));
+        lines.map(|(name, rest)| (name.to_owned(), rest.split_whitespace().map(str::to_owned).collect())).collect()
+    }
+
+    #[test]
+    fn options_were_looked_up_in_the_manual_of_their_program() {
+        let (confirmed, unconfirmed) = (listed("confirmed.txt"), listed("unconfirmed.txt"));
+        let mut strange = Vec::new();
+        for (file, text) in FILES {
+            let document: text::Document = toml::from_str(text).unwrap();
+            for row in &document.program {
+                let name = row.names.split_whitespace().next().unwrap();
+                let Some(known) = confirmed.get(name) else { continue };
+                let mut given = BTreeSet::new();
+                options(row, &mut given);
+                let is_listed = |option: &&String| {
+                    known.contains(*option) || unconfirmed.get(name).is_some_and(|list| list.contains(*option))
+                };
+                let missing: Vec<&String> = given.iter().filter(|option| !is_listed(option)).collect();
+                if !missing.is_empty() {
+                    strange.push(format!("{file} {name}: {missing:?}"));
+                }
+            }
+        }
+        assert!(strange.is_empty(), "run tools/programs/manuals check: {}", strange.join("\n"));
+        let count = |lists: &BTreeMap<String, BTreeSet<String>>| lists.values().map(BTreeSet::len).sum::<usize>();
+        // Other builds of the same programs have them, or aliases that share the row.
+        assert!(count(&unconfirmed) * 5 < count(&confirmed));
+    }
+}
