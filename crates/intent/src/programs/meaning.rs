@@ -56,7 +56,7 @@ impl Language {
     }
 }
 
-/// What a value or a plain word is.
+/// The kind of a value or of a plain word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     /// A value that says nothing of what is touched.
@@ -214,7 +214,7 @@ impl Takes {
     }
 }
 
-/// How often a plain word of a kind stands.
+/// The number of plain words of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Times {
     Once,
@@ -255,7 +255,7 @@ impl Slot {
     }
 }
 
-/// What an option does besides taking a value.
+/// An effect of an option besides its value.
 #[derive(Debug, Clone)]
 pub(crate) enum Does {
     /// Determines what is done.
@@ -270,7 +270,7 @@ pub(crate) enum Does {
     Becomes(Role),
     /// Extends the operands to all below them.
     Tree,
-    /// Its value stands for an operand.
+    /// Puts its value in the place of an operand.
     Fills,
     /// Runs code that the folder configures.
     Runs,

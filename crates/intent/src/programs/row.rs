@@ -8,7 +8,7 @@ use super::rule::Rule;
 use super::text::Row;
 use crate::table::{WordSet, Words};
 
-/// How a program writes its options.
+/// The grammar of a program's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Style {
     #[default]
@@ -23,14 +23,14 @@ pub(crate) enum Style {
     PowerShell,
 }
 
-/// Where the code lies that a program runs.
+/// The place of the code that a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runs {
     Folder,
     Code,
 }
 
-/// What a program does with its standard input.
+/// The use that a program makes of its standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Input {
     #[default]
@@ -55,7 +55,7 @@ pub(crate) struct Program {
     pub(crate) rules: Vec<Rule>,
     pub(crate) bare: Vec<Rule>,
     pub(crate) slots: Vec<Slot>,
-    /// What the working folder is to a command without operands.
+    /// The role of the working folder in a command without operands.
     pub(crate) here: Option<Slot>,
     pub(crate) verbs: Option<Resource>,
     pub(crate) is_loose: bool,

@@ -13,7 +13,7 @@ use super::options::{Given, Lexed};
 use super::word::Word;
 use super::{Shell, View, base_name};
 
-/// What is done to the operands of a command, as its options change it.
+/// The use of a command's operands, as its options change it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Manner {
     pub(super) becomes: Option<Role>,

@@ -93,7 +93,7 @@ struct Shell<'l, 'r> {
     preset: Vec<Word>,
     /// Variables set for all programs that follow.
     exported: Vec<Word>,
-    /// What the command changes at the paths that it writes.
+    /// The change that the command makes at the paths that it writes.
     changes: Changes,
     /// The line may set variables of its own; their values were read with it.
     sets_variables: bool,
@@ -111,7 +111,7 @@ struct Shell<'l, 'r> {
     placeholder: Option<String>,
     /// The depth of nested commands at which the current one stands.
     depth: usize,
-    /// What is read runs with root's rights.
+    /// Commands run with root's rights.
     as_root: bool,
     /// The command runs in a container, on another host or as another user.
     is_elsewhere: bool,

@@ -383,7 +383,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// What a write changes.
+/// The part of a file that a write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Changes {
     #[default]

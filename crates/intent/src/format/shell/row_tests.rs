@@ -76,7 +76,7 @@ fn no_name_of_an_everyday_act_has_a_floor_above_its_risk() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.into_iter().collect::<Vec<_>>().join("\n"));
 }
 
-/// What is read of a line, in an order of its own.
+/// The reading of a line, sorted.
 fn read(line: &str, lexicon: &Lexicon) -> Vec<String> {
     let mut reading = super::read(line, lexicon);
     reading.seal();

@@ -88,7 +88,7 @@ fn verb_of(parts: &[Vec<String>]) -> Option<(usize, Operation)> {
     }
 }
 
-/// What a word of a subcommand is about.
+/// The subject of a word of a subcommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Object {
     Secret,
