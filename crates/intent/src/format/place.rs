@@ -79,6 +79,13 @@ pub(super) fn private(path: &str) -> Option<RiskLevel> {
     Some(if is_deep && holds_settings() { RiskLevel::High } else { RiskLevel::Medium })
 }
 
+/// Returns whether a path lies below a folder for temporary files.
+pub(super) fn is_scratch(path: &str) -> bool {
+    let path = resolved(path);
+    let below = ["/tmp/", "/var/tmp/", "/private/tmp/"].iter().find_map(|folder| path.strip_prefix(folder));
+    below.is_some_and(|rest| !rest.is_empty())
+}
+
 /// The part of a resolved path below the home folder of a user.
 pub(super) fn in_home(path: &str) -> Option<&str> {
     path.strip_prefix("~/").or_else(|| path.strip_prefix("/root/")).or_else(|| {
@@ -176,6 +183,12 @@ pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {
         () if fits(&BUILD_PARTS) => Some(RiskLevel::Medium),
         () => None,
     }
+}
+
+/// Returns whether the next test, build or start loads a file unasked.
+pub(super) fn is_loaded(path: &str) -> bool {
+    let rooted = format!("/{}", resolved(path).to_ascii_lowercase());
+    items("loaded_parts").iter().any(|part| rooted.contains(part.as_str()))
 }
 
 /// Returns whether a resolved path is a file of instructions that agents read unasked, or a program on the path. In a

@@ -103,14 +103,16 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Reads the commands in a build file: recipes, and the texts of JSON.
+    /// Reads the commands in a build file: recipes, values of YAML, and the texts of JSON.
     fn recipes(&mut self, text: &str, depth: usize) {
         let act = Act::new("run", "script", Resource::System, Operation::Execute, 0.8).at_risk(RiskLevel::Medium);
         self.reading.push(act.told_by("build file"));
         let calls = text.split("$(shell ").skip(1).filter_map(|call| call.split(')').next());
         let lines = calls.chain(text.lines()).map(|line| line.split_once(';').map_or(line, |(_, command)| command));
         let lines = lines.chain(text.lines()).map(|line| line.trim_start_matches(['\t', ' ', '@', '-']).to_owned());
-        for line in lines.chain(literals(text)).take(MOST_RECIPES) {
+        // `run: make all` of a pipeline.
+        let values = text.lines().filter_map(|line| Some(line.split_once(": ")?.1.trim().to_owned()));
+        for line in lines.chain(values).chain(literals(text)).take(MOST_RECIPES) {
             self.known_line(&line, depth);
         }
     }

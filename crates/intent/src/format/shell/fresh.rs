@@ -15,17 +15,23 @@ use super::{Shell, View, base_name, output};
 impl Shell<'_, '_> {
     /// Records what the command writes to a file that the line may run later.
     pub(super) fn note_written(&mut self, script: &Script, place: usize) {
-        let Some(command) = script.commands.get(place).filter(|_| script.commands.len() > 1) else { return };
         // INVARIANT: one file for each command, so that no text is stored twice.
-        let Some(target) = command
-            .writes
-            .last()
-            .filter(|target| !target.text.starts_with(['/', '&']) || place::is_open_to_all(&target.text))
-        else {
+        let Some(target) = script.commands.get(place).and_then(|command| command.writes.last()) else { return };
+        let path = target.text.as_str();
+        let is_kept = script.commands.len() > 1 && (!path.starts_with(['/', '&']) || place::is_open_to_all(path));
+        // INVARIANT: the text of a file in the text of a file is not read.
+        let is_loaded = self.depth == 0 && place::is_loaded(path);
+        if !is_kept && !is_loaded {
             return;
-        };
+        }
         let text = output::written(&script.commands, place);
-        self.keep_written(&target.text, text);
+        if let Some(text) = text.as_deref().filter(|_| is_loaded) {
+            let acts = super::acts_of_file(path, text, self.lexicon);
+            self.reading.extend(acts);
+        }
+        if is_kept {
+            self.keep_written(path, text);
+        }
     }
 
     /// Stores a file's text; for a file written twice, only the fact that it is written.
@@ -117,12 +123,23 @@ impl Shell<'_, '_> {
         // INVARIANT: it is read once, however often it runs.
         let Some(text) = self.written.remove(file) else { return };
         let Some(text) = text else { return self.unclear("written_script", file) };
-        let named = text.strip_prefix("#!").and_then(|rest| rest.lines().next()).map(|line| {
-            base_name(line.split_whitespace().find(|word| !word.ends_with("/env")).unwrap_or(line)).to_owned()
-        });
-        let language = named.map_or_else(|| language_of(file), |name| language_named(&name));
-        self.told(file, language, &text, depth);
+        self.told(file, language_in(file, &text), &text, depth);
     }
+
+    /// Reads the text of a file as the code that it is.
+    pub(super) fn whole_file(&mut self, path: &str, text: &str) {
+        self.depth = 1;
+        self.told(path, language_in(base_name(path), text), text, 1);
+    }
+}
+
+/// The language of a file, by its first line or its name.
+fn language_in(file: &str, text: &str) -> Language {
+    let named = text
+        .strip_prefix("#!")
+        .and_then(|rest| rest.lines().next())
+        .map(|line| base_name(line.split_whitespace().find(|word| !word.ends_with("/env")).unwrap_or(line)).to_owned());
+    named.map_or_else(|| language_of(file), |name| language_named(&name))
 }
 
 /// The language of a file by its name. Build files hold commands.

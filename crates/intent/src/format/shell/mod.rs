@@ -69,6 +69,14 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
     reading
 }
 
+/// The acts of high risk in the code that is written to a file.
+pub(super) fn acts_of_file(path: &str, text: &str, lexicon: &Lexicon) -> Vec<Act> {
+    let mut reading = Reading::new(Format::Shell);
+    Shell::new(lexicon, &mut reading, text.len()).whole_file(path, text);
+    reading.acts.retain(|act| act.risk >= Some(RiskLevel::High));
+    reading.acts
+}
+
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that a line may do")]
 struct Shell<'l, 'r> {
     lexicon: &'l Lexicon,

@@ -75,6 +75,11 @@ impl Shell<'_, '_> {
                 *act = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High);
             }
         }
+        let is_scratch = |word: &Word| !word.dynamic && !word.wild && place::is_scratch(&word.text);
+        if !lexed.operands.is_empty() && lexed.operands.iter().all(is_scratch) && acts.iter().all(removes_files) {
+            // Temporary files are not kept anyway.
+            least = None;
+        }
         for act in &mut acts {
             if let Some(least) = least {
                 act.risk = act.risk.max(Some(least));
@@ -152,6 +157,10 @@ impl Shell<'_, '_> {
             }
         }
     }
+}
+
+fn removes_files(act: &Act) -> bool {
+    (act.resource, act.operation) == (Resource::File, Operation::Delete)
 }
 
 /// Returns whether the thing that a subcommand gets is a secret by its name: `kubectl get all,secrets`.

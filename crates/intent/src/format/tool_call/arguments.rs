@@ -11,10 +11,10 @@ use rulekeep_types::{
     MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind, json_depth,
 };
 
-use super::super::hosts::{Known, Through};
+use super::super::hosts::{Known, Through, Use};
 use super::super::query::{self, Query, Taker};
 use super::super::tools::{Key, Part, Role, own_part, tools};
-use super::super::{dangers, driver, graphql, name, patch, shell, tool_name};
+use super::super::{dangers, driver, graphql, name, patch, place, shell, tool_name};
 use super::inspect::method_in;
 use super::json::{Field, Json, values};
 use super::shape::{self, Call};
@@ -160,8 +160,31 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.opens_to_write(fields.iter());
         self.requests(fields.iter());
         self.joined(fields.iter());
+        self.writes_code(fields);
         for field in fields {
             self.field(field);
+        }
+    }
+
+    /// Reads the text of a file that the next test, build or start loads as the code that it is.
+    fn writes_code(&mut self, fields: &[Field<'_>]) {
+        let (mut path, mut texts) = (None, Vec::new());
+        for (key, value) in fields {
+            let row = self.known.and_then(|known| known.argument(key));
+            match (row, tools().role(key), value) {
+                (Some(Use::Write), _, Json::Text(text)) | (None, Some(Role::Path), Json::Text(text)) => {
+                    path = Some(&**text);
+                }
+                (Some(Use::Content), _, Json::Text(text)) | (None, Some(Role::Content), Json::Text(text)) => {
+                    texts.push(&**text);
+                }
+                _ => {}
+            }
+        }
+        if let Some(path) = path.filter(|path| self.act.operation == Operation::Write && place::is_loaded(path)) {
+            for text in texts {
+                self.reader.reading.extend(shell::acts_of_file(path, text, self.reader.lexicon));
+            }
         }
     }
 
