@@ -157,7 +157,7 @@ fn begins_command(word: &str, rest: &str, lexicon: &Lexicon) -> bool {
         || next.starts_with("./")
         || next.starts_with("..")
         || lower == "sudo" && lexicon.programs.knows(&next.to_ascii_lowercase())
-        || lexicon.programs.get(&lower).is_some_and(|program| program.begins_with_sub(&arguments))
+        || lexicon.programs.exact(&lower).is_some_and(|program| program.begins_with_sub(&arguments))
 }
 
 /// The command without the English end of the sentence: "for me?", a full stop, a quotation mark.

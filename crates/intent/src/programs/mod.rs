@@ -55,9 +55,11 @@ impl Programs {
             }
             let bare = name.strip_suffix(".exe").unwrap_or(name);
             let unversioned = bare.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
-            self.exact(bare)
-                .or_else(|| self.exact(unversioned).filter(|_| !unversioned.is_empty()))
-                .or_else(|| self.exact(&bare.to_ascii_lowercase()))
+            let shorter = |part: &str| (part.len() < name.len()).then(|| self.exact(part)).flatten();
+            let has_capitals = bare.bytes().any(|byte| byte.is_ascii_uppercase());
+            shorter(bare)
+                .or_else(|| shorter(unversioned).filter(|_| !unversioned.is_empty()))
+                .or_else(|| has_capitals.then(|| self.exact(&bare.to_ascii_lowercase())).flatten())
                 .or_else(|| self.exact("mkfs").filter(|_| bare.starts_with("mkfs.")))
         })
     }

@@ -168,6 +168,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
 
     /// Reads the text of a file that the next test, build or start loads as the code that it is.
     fn writes_code(&mut self, fields: &[Field<'_>]) {
+        if self.act.operation != Operation::Write {
+            return;
+        }
         let (mut path, mut texts) = (None, Vec::new());
         for (key, value) in fields {
             let row = self.known.and_then(|known| known.argument(key));
@@ -181,7 +184,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 _ => {}
             }
         }
-        if let Some(path) = path.filter(|path| self.act.operation == Operation::Write && place::is_loaded(path)) {
+        if let Some(path) = path.filter(|path| place::is_loaded(path)) {
             for text in texts {
                 self.reader.reading.extend(shell::acts_of_file(path, text, self.reader.lexicon));
             }
