@@ -193,6 +193,24 @@ fn code_in_a_file_that_is_loaded_unasked_is_read() {
 }
 
 #[test]
+fn a_folder_a_transport_and_a_setting_are_read_where_they_stand() {
+    at_least_high(&[
+        "patch -d/etc -p1 -i x.diff",
+        "cpio -idm --directory=/etc < a",
+        "git clone 'ext::rm -rf /home/u' x",
+        "git remote add x 'ext::sh -c \"rm -rf ~\"'",
+        "ruby -e '`rm -rf /srv`'",
+        "php -r '`rm -rf /srv`;'",
+        "gsutil -m rm -r gs://b",
+        "gsutil rm gs://b/**",
+        "gcloud storage rm --recursive gs://b/p",
+        "gdb -batch -ex 'shell rm -rf ~'",
+        "ssh -o 'ProxyCommand rm -rf ~' h",
+    ]);
+    assert_eq!(intent("git describe --tags --always --dirty").risk_level, RiskLevel::Low);
+}
+
+#[test]
 fn everyday_commands_stay_calm() {
     for input in [
         "ls -la",

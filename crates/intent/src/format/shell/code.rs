@@ -124,6 +124,11 @@ impl Shell<'_, '_> {
             self.unclear("code", text);
             return self.line(line, depth + 1);
         }
+        // Of a debugger.
+        if let Some(line) = ["shell ", "platform shell "].iter().find_map(|start| command.strip_prefix(start)) {
+            self.unclear("code", text);
+            return self.line(line, depth + 1);
+        }
         let (first, rest) = command.split_once(' ').unwrap_or((command, ""));
         let is_code =
             ["py", "lua", "perl", "ruby", "tcl", "call", "let", "exe"].iter().any(|start| first.starts_with(start));
@@ -193,7 +198,9 @@ impl Shell<'_, '_> {
             let act = Act::new("change", "mode", Resource::Permission, Operation::Admin, 0.7);
             acts.push(act.at_risk(RiskLevel::High));
         }
-        let runs = !only_edits(interpreter, code) && (has("code_runs") || dangers::calls_code(code));
+        // Text in backticks is a command line.
+        let has_ticks = matches!(interpreter, "ruby" | "perl" | "php") && (code.contains('`') || code.contains("%x"));
+        let runs = !only_edits(interpreter, code) && (has_ticks || has("code_runs") || dangers::calls_code(code));
         if runs || acts.iter().any(|act| act.risk >= Some(RiskLevel::High)) {
             self.unclear("code", code);
         } else {

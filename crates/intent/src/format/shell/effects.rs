@@ -167,10 +167,8 @@ impl<'l> Shell<'l, '_> {
             return;
         }
         let writes = matches!(slot.takes, Takes::Path { role: Role::Write, .. });
-        let names_output = lexed
-            .options
-            .iter()
-            .any(|given| matches!(given.means.takes, Some(Takes::Path { role: Role::Write, .. } | Takes::Cwd)));
+        let names_output =
+            lexed.options.iter().any(|given| matches!(given.means.takes, Some(Takes::Path { role: Role::Write, .. })));
         if !(writes && names_output) {
             self.take(lexed, &here(), slot.takes, manner, depth);
         }

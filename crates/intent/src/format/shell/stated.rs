@@ -126,7 +126,10 @@ impl Shell<'_, '_> {
             let act = Act::new("change", "rights", Resource::Permission, Operation::Admin, 0.7);
             self.reading.push(act.at_risk(RiskLevel::High).told_by(&found));
         }
-        let takes_all = lexed.operands.iter().any(|word| matches!(word.text.as_str(), "*" | ".*" | "**"));
+        let takes_all = lexed.operands.iter().any(|word| {
+            let text = word.text.as_str();
+            matches!(text, "*" | ".*" | "**") || text.contains("://") && text.ends_with('*')
+        });
         let deletes_whole = lexed.operands.iter().any(|word| place::is_whole(&word.text));
         for act in self.reading.acts.iter_mut().skip(before) {
             if act.operation == Operation::Delete && takes_all {

@@ -19,6 +19,11 @@ impl<'l> Shell<'l, '_> {
     /// Reads a word of a known meaning.
     pub(super) fn take(&mut self, lexed: &Lexed<'l>, word: &Word, takes: Takes, manner: Manner, depth: usize) {
         let text = word.text.as_str();
+        // A transport of git that is a command: `git clone 'ext::sh -c x'`.
+        if let Some(line) = word.text.strip_prefix("ext::") {
+            self.unclear("transport", &word.text);
+            self.line(line, depth + 1);
+        }
         match takes {
             Takes::Text | Takes::Words => self.printed(word),
             Takes::Image => self.image(word),
@@ -181,10 +186,11 @@ impl<'l> Shell<'l, '_> {
 
     /// Reads a setting of the program by its key.
     fn setting(&mut self, lexed: &Lexed<'l>, word: &Word, depth: usize) {
-        let (key, value) = match word.text.split_once('=') {
-            Some((key, _)) => (key, behind(word, key.len() + 1)),
-            None => (word.text.as_str(), Word::default()),
-        };
+        // `ProxyCommand x` means the same as `ProxyCommand=x`.
+        let text = word.text.trim_start();
+        let end = text.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(text.len());
+        let (key, rest) = text.split_at(end);
+        let value = Word { text: rest.trim_start_matches([' ', '\t', '=']).to_owned(), ..word.clone() };
         let Some(means) = lexed.program.setting(key.trim()) else {
             self.open(Cause::Execution, Kinds::OPERANDS, &word.text);
             self.leftover(word);
