@@ -207,7 +207,9 @@ fn a_folder_a_transport_and_a_setting_are_read_where_they_stand() {
         "gdb -batch -ex 'shell rm -rf ~'",
         "ssh -o 'ProxyCommand rm -rf ~' h",
     ]);
-    assert_eq!(intent("git describe --tags --always --dirty").risk_level, RiskLevel::Low);
+    for calm in ["git describe --tags --always --dirty", "grep -rn 'ext::rm x' src", "echo 'ext::rm -rf /'"] {
+        assert_eq!(intent(calm).risk_level, RiskLevel::Low, "{calm}");
+    }
 }
 
 #[test]

@@ -187,7 +187,7 @@ pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {
 
 /// Returns whether the next test, build or start loads a file unasked.
 pub(super) fn is_loaded(path: &str) -> bool {
-    let rooted = format!("/{}", resolved(path).to_ascii_lowercase());
+    let rooted = format!("/{}", resolved(path));
     items("loaded_parts").iter().any(|part| rooted.contains(part.as_str()))
 }
 

@@ -130,9 +130,9 @@ impl Program {
         let mut options = Words::default();
         let fields = [(&row.calm, Means::calm()), (&row.values, Means::value())];
         let lists = fields.iter().map(|(keys, means)| (keys.as_str(), means.clone()));
-        let others = row.options.iter().map(|(keys, effect)| Ok((keys.as_str(), Means::read(effect)?)));
+        let others = row.options.iter().map(|(keys, effect)| Means::read(effect).map(|means| (keys.as_str(), means)));
         for entry in lists.map(Ok).chain(others) {
-            let (keys, means) = entry.map_err(|error: Error| error)?;
+            let (keys, means) = entry?;
             for key in keys.split_whitespace() {
                 program.add_option(&mut options, key, &means)?;
             }
@@ -320,4 +320,4 @@ const COMMON_PARAMETERS: &[(&str, &str)] = &[
     ("-whatif -wi", "=LOW"),
 ];
 /// Maximum number of words of a subcommand.
-pub(crate) const MOST_WORDS: usize = 4;
+const MOST_WORDS: usize = 4;

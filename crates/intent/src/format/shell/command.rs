@@ -84,9 +84,10 @@ impl Shell<'_, '_> {
             // A function with a program's name: only running the line shows which of the two runs.
             self.unclear("shadowed_program", name);
         }
-        self.runs_fresh_program(whole, arguments, depth);
+        self.runs_fresh_program(whole, depth);
         let lexicon = self.lexicon;
-        let Some(program) = lexicon.programs.get(name).filter(|_| !is_private(whole)) else {
+        let Some(program) = lexicon.programs.get(name).filter(|_| !place::is_open_to_all(whole)) else {
+            // In a folder to which anyone may write, a name says nothing of what the program is.
             return self.unknown(whole, arguments, outer, depth);
         };
         let name = if lexicon.programs.knows(name) { name } else { &program.name };
@@ -111,7 +112,7 @@ impl Shell<'_, '_> {
             self.variables(Some(program), depth);
         }
         if lexed.row.is_listed {
-            self.lists(&lexed, own);
+            self.lists(&lexed);
         }
         let before = self.reading.acts.len();
         self.is_elsewhere |= lexed.row.is_elsewhere || lexed.row.is_root;
@@ -183,11 +184,10 @@ impl Shell<'_, '_> {
     }
 
     /// Notes what a lister such as `xargs` appends to the command that it runs.
-    fn lists(&mut self, lexed: &Lexed<'_>, own: View<'_>) {
+    fn lists(&mut self, lexed: &Lexed<'_>) {
         self.appended = Some(self.fed_by.clone().unwrap_or(Appended::Unknown));
         let mark = lexed.options.iter().find(|given| matches!(given.key, "-I" | "-J" | "--replace" | "-i"));
         let mark = mark.and_then(|given| given.value.as_ref()).map_or("{}", |word| word.text.as_str());
-        let _ = own;
         self.placeholder = Some(if mark.is_empty() { "{}".to_owned() } else { mark.to_owned() });
     }
 
@@ -210,7 +210,7 @@ impl Shell<'_, '_> {
         self.note_normal(name, None, arguments);
         self.note_secrets(arguments.texts);
         self.variables(None, depth);
-        let is_hidden = !is_plain_name(name) || place::is_open_to_all(whole) || is_private(whole);
+        let is_hidden = !is_plain_name(name) || place::is_open_to_all(whole);
         if super::take::is_remote_code(whole) {
             self.runs_download_of(whole);
         }
@@ -309,11 +309,6 @@ pub(super) struct Outer {
     pub is_listed: bool,
     /// A command was searched among an unknown program's arguments.
     pub carried: bool,
-}
-
-/// Returns whether a program is called by a place that is not one of the system's: its name says nothing of what it is.
-fn is_private(whole: &str) -> bool {
-    place::is_open_to_all(whole)
 }
 
 fn is_trade(resource: Resource) -> bool {

@@ -4,7 +4,7 @@ use rulekeep_types::facts::{Cause, Kind, Kinds, Role};
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use crate::format::place;
-use crate::programs::{Does, Input, Language, Runs, Takes, Times};
+use crate::programs::{Does, Input, Runs, Takes, Times};
 use crate::reading::Act;
 use crate::sign::Sign;
 
@@ -98,7 +98,7 @@ impl<'l> Shell<'l, '_> {
             self.reading.push(act.told_by(&evidence).named_by(object));
         }
         if let Some((place, takes)) = lexed.rest {
-            self.rest(lexed, arguments.from(place), takes, depth);
+            self.rest(arguments.from(place), takes, depth);
         }
         self.settle_acts(lexed, before);
         if carries {
@@ -144,7 +144,7 @@ impl<'l> Shell<'l, '_> {
             self.take(lexed, word, takes, manner, depth);
         }
         let folder = lexed.options.iter().find_map(|given| match given.means.takes {
-            Some(Takes::Path { role: Role::Write, .. }) if fills(given) => given.value.as_ref(),
+            Some(Takes::Path { role: Role::Write, .. }) if given.fills() => given.value.as_ref(),
             _ => None,
         });
         let copies = lexed.places().iter().any(|slot| is_path(slot.takes, Role::Write))
@@ -250,7 +250,7 @@ impl<'l> Shell<'l, '_> {
             (Some(takes), Some(value)) => {
                 let is_tree = matches!(takes, Takes::Path { tree: true, .. });
                 // An archive is written or read: `tar -cf`, `tar -xf`.
-                let becomes = manner.becomes.filter(|role| fills(given) && *role == Role::Read);
+                let becomes = manner.becomes.filter(|role| given.fills() && *role == Role::Read);
                 let takes = match (takes, becomes) {
                     (Takes::Path { tree, remote, .. }, Some(role)) => Takes::Path { role, tree, remote },
                     (takes, _) => takes,
@@ -273,7 +273,7 @@ impl<'l> Shell<'l, '_> {
     }
 
     /// Reads the words that belong together at the end of a command and are no command of their own.
-    fn rest(&mut self, lexed: &Lexed<'l>, rest: View<'_>, takes: Takes, depth: usize) {
+    fn rest(&mut self, rest: View<'_>, takes: Takes, depth: usize) {
         match takes {
             Takes::Words => {
                 for word in rest.words {
@@ -303,9 +303,7 @@ impl<'l> Shell<'l, '_> {
                 let text = words.join(" ");
                 self.code_in(language, &Word { text, dynamic: rest.is_dynamic(), ..Word::default() }, depth);
             }
-            _ => {
-                let _ = lexed;
-            }
+            _ => {}
         }
     }
 
@@ -391,23 +389,12 @@ fn manner(lexed: &Lexed<'_>) -> Manner {
     manner
 }
 
-pub(super) fn fills(given: &Given<'_>) -> bool {
-    given.means.does.iter().any(|does| matches!(does, Does::Fills))
-}
-
 fn decides(given: &Given<'_>) -> bool {
     given.means.does.iter().any(|does| matches!(does, Does::Act(_)))
 }
 
 fn is_path(takes: Takes, wanted: Role) -> bool {
     matches!(takes, Takes::Path { role, .. } if role == wanted)
-}
-
-impl Language {
-    /// Returns whether the language is that of a shell.
-    pub(super) const fn is_shell(self) -> bool {
-        matches!(self, Self::Shell)
-    }
 }
 
 /// Maximum number of arguments of a script that are read.

@@ -168,7 +168,7 @@ impl<'l> Shell<'l, '_> {
 
     /// Reads a program that is part of the line and passed to an interpreter.
     pub(super) fn told(&mut self, name: &str, language: Language, text: &str, depth: usize) {
-        if language.is_shell() {
+        if language == Language::Shell {
             let act = Act::new("run", "script", Resource::System, Operation::Execute, 0.8);
             self.reading.push(act.at_risk(RiskLevel::Medium).told_by(name));
             self.line(text, depth + 1);

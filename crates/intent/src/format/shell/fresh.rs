@@ -10,7 +10,7 @@ use super::lexer::Script;
 use super::operand::known_path;
 use super::options::Lexed;
 use super::word::Word;
-use super::{Shell, View, base_name, output};
+use super::{Shell, base_name, output};
 
 impl Shell<'_, '_> {
     /// Records what the command writes to a file that the line may run later.
@@ -66,7 +66,7 @@ impl Shell<'_, '_> {
     }
 
     /// Reads a program that the same line has downloaded or written.
-    pub(super) fn runs_fresh_program(&mut self, whole: &str, _: View<'_>, depth: usize) {
+    pub(super) fn runs_fresh_program(&mut self, whole: &str, depth: usize) {
         let name = base_name(whole);
         if self.downloads.contains(name) {
             self.runs_download_of(whole);

@@ -1,12 +1,13 @@
 //! Shell command lines, read conservatively. Every command of a line counts, including those in substitutions, loops
 //! and functions, and after `sudo`, `xargs` or `bash -c`.
 //!
-//! `lexer` splits a line into simple commands, `command` reads one of them, `wrap` finds the command inside a
-//! command, and `output` determines what a pipeline prints if the line itself shows it. `invocation` reads a program
-//! of the table, `unknown` any other, `cmdlet` PowerShell, and `code` the code passed to interpreters. `files` reads
-//! the named paths, `secret` finds what must not be shown, and `request` the requests of `curl`. `danger`, `upload`,
-//! `control` and `feed` find effects beyond the program's purpose. What cannot be parsed with certainty is an
-//! execution, at least HIGH.
+//! `lexer` splits a line into simple commands, and `command` reads one of them behind its wrappers. `options` splits its
+//! words by the program's row, and `effects` interprets them: `stated` gives the acts that the row states, `take` reads
+//! each word by its meaning, `verbs` a subcommand without an entry. `operand` records paths and hosts with the effects
+//! of their places, `environment` variables, `folders` the working folder, `code` the code passed to interpreters, `feed`
+//! a command's input, `fresh` files that the line makes and runs, `request` the requests of `curl`, and `secret` what
+//! must not be shown. `output` determines what a pipeline prints if the line itself shows it. What cannot be parsed
+//! with certainty is an execution, at least HIGH.
 
 mod code;
 mod command;

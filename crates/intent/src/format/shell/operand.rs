@@ -153,12 +153,16 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// A path that may be on another host: `ann@host:path`.
+    /// A path that may be on another host, `ann@host:path`, or reached by a command, `ext::sh -c x`.
     pub(super) fn remote_path(&mut self, word: &Word, role: Role, is_tree: bool) {
         match word.text.split_once(':') {
             _ if target::file_path(&word.text).is_some_and(|_| !word.dynamic) => {
                 let path = target::file_path(&word.text).unwrap_or_default().to_owned();
                 self.path(&Word { text: path, ..word.clone() }, role, is_tree);
+            }
+            Some(("ext", command)) if command.starts_with(':') => {
+                self.unclear("transport", &word.text);
+                self.runs_text(&behind(word, "ext::".len()), self.depth);
             }
             Some((_, path)) if path.starts_with("//") => {
                 self.url(word, if role == Role::Write { Role::SendTo } else { role });

@@ -113,7 +113,7 @@ impl<'p> Lexed<'p> {
 }
 
 impl Given<'_> {
-    fn fills(&self) -> bool {
+    pub(super) fn fills(&self) -> bool {
         self.means.does.iter().any(|does| matches!(does, crate::programs::Does::Fills))
     }
 
@@ -192,6 +192,16 @@ impl<'p> Lexer<'p, '_> {
         self.settle();
     }
 
+    /// Returns whether an option that no row has asks for help or a version, and notes it.
+    fn asks_for_help(&mut self, name: &str) -> bool {
+        let asks = matches!(name, "--help" | "--version" | "-help" | "-version") && self.means(name).is_none();
+        if asks {
+            self.ignore();
+            self.found.asks_for_help = true;
+        }
+        asks
+    }
+
     /// Keeps a word that no row knows.
     fn leave(&mut self, word: &Word, place: usize) {
         self.mark(place);
@@ -249,9 +259,7 @@ impl<'p> Lexer<'p, '_> {
     fn long(&mut self, word: &Word) {
         let text = word.text.as_str();
         let (name, joined) = split_value(word, '=');
-        if matches!(name.as_str(), "--help" | "--version") && joined.is_none() && self.means(&name).is_none() {
-            self.ignore();
-            self.found.asks_for_help = true;
+        if joined.is_none() && self.asks_for_help(&name) {
             return;
         }
         if joined.is_some() && self.give_exact(text) {
@@ -292,9 +300,7 @@ impl<'p> Lexer<'p, '_> {
         let text = word.text.as_str();
         let (name, joined) = split_value(word, '=');
         let bare = format!("-{}", name.trim_start_matches('-'));
-        if matches!(bare.as_str(), "-help" | "-version") && joined.is_none() && self.means(&bare).is_none() {
-            self.ignore();
-            self.found.asks_for_help = true;
+        if joined.is_none() && self.asks_for_help(&bare) {
             return;
         }
         if joined.is_some() && self.give_exact(text) {
@@ -318,9 +324,7 @@ impl<'p> Lexer<'p, '_> {
         if let Some((key, means, is_own)) = self.means(text) {
             return self.give(key, means, is_own, None, word);
         }
-        if matches!(text, "-version" | "-help") {
-            self.ignore();
-            self.found.asks_for_help = true;
+        if self.asks_for_help(text) {
             return;
         }
         let (name, joined) = split_value(word, '=');
@@ -552,9 +556,7 @@ impl<'p> Lexer<'p, '_> {
 
     fn predicate(&mut self, word: &Word) -> bool {
         let text = word.text.as_str();
-        if matches!(text, "--help" | "--version" | "-help" | "-version") {
-            self.ignore();
-            self.found.asks_for_help = true;
+        if self.asks_for_help(text) {
             return true;
         }
         if let Some((key, means, is_own)) = self.means(text) {
@@ -594,16 +596,14 @@ impl<'p> Lexer<'p, '_> {
 
     fn keyed(&mut self, word: &Word) -> bool {
         let Some((key, _)) = word.text.split_once('=') else {
-            let is_help = matches!(word.text.as_str(), "--help" | "--version");
-            if is_help {
-                self.ignore();
-            }
-            self.found.asks_for_help |= is_help;
-            if word.text.starts_with('-') && !is_help {
-                self.cluster(word);
+            if self.asks_for_help(&word.text) {
                 return true;
             }
-            return is_help;
+            let is_option = word.text.starts_with('-');
+            if is_option {
+                self.cluster(word);
+            }
+            return is_option;
         };
         let name = format!("{key}=");
         if let Some((found, means, is_own)) = self.means(&word.text).or_else(|| self.means(&name)) {

@@ -24,28 +24,26 @@ fn level(line: &str, lexicon: &Lexicon) -> RiskLevel {
 fn each_example_of_a_row_is_read_whole_and_each_harm_seen() {
     let lexicon = Lexicon::shared().unwrap();
     let mut wrong = Vec::new();
-    {
-        for (file, names, example, harmful) in Programs::examples() {
-            let name = names.split_whitespace().next().unwrap();
-            for alias in names.split_whitespace() {
-                assert!(lexicon.programs.get(alias).is_some(), "{file}: {alias}");
+    for (file, names, example, harmful) in Programs::examples() {
+        let name = names.split_whitespace().next().unwrap();
+        for alias in names.split_whitespace() {
+            assert!(lexicon.programs.get(alias).is_some(), "{file}: {alias}");
+        }
+        if let Some(example) = example {
+            let found = level(&example, &lexicon);
+            let reading = super::read(&example, &lexicon);
+            let unclear = reading.acts.iter().any(|act| act.signs.has(crate::sign::Sign::Unclear));
+            let stated = lexicon.programs.get(name).unwrap().rules.iter().map(|rule| rule.risk).max();
+            if found > RiskLevel::Medium.max(stated.unwrap_or(RiskLevel::Low)) || unclear {
+                wrong.push(format!("{file}: {name}: example {example:?} is {found}, unclear: {unclear}"));
             }
-            if let Some(example) = example {
-                let found = level(&example, &lexicon);
-                let reading = super::read(&example, &lexicon);
-                let unclear = reading.acts.iter().any(|act| act.signs.has(crate::sign::Sign::Unclear));
-                let stated = lexicon.programs.get(name).unwrap().rules.iter().map(|rule| rule.risk).max();
-                if found > RiskLevel::Medium.max(stated.unwrap_or(RiskLevel::Low)) || unclear {
-                    wrong.push(format!("{file}: {name}: example {example:?} is {found}, unclear: {unclear}"));
-                }
-            } else {
-                wrong.push(format!("{file}: {name} has no example"));
-            }
-            if let Some(harmful) = harmful
-                && level(&harmful, &lexicon) < RiskLevel::High
-            {
-                wrong.push(format!("{file}: {name}: harmful {harmful:?} is {}", level(&harmful, &lexicon)));
-            }
+        } else {
+            wrong.push(format!("{file}: {name} has no example"));
+        }
+        if let Some(harmful) = harmful
+            && level(&harmful, &lexicon) < RiskLevel::High
+        {
+            wrong.push(format!("{file}: {name}: harmful {harmful:?} is {}", level(&harmful, &lexicon)));
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
@@ -158,35 +156,33 @@ fn every_spelling_of_an_option_is_read_alike() {
     let lexicon = Lexicon::shared().unwrap();
     let mut wrong = Vec::new();
     let mut compared = 0;
-    {
-        for (_, names, ..) in Programs::examples() {
-            let name = names.split_whitespace().next().unwrap();
-            let program = lexicon.programs.get(name).unwrap();
-            let rows = std::iter::once(("", program)).chain(program.subs());
-            for (sub, row) in rows {
-                if program.style != Style::Gnu {
+    for (_, names, ..) in Programs::examples() {
+        let name = names.split_whitespace().next().unwrap();
+        let program = lexicon.programs.get(name).unwrap();
+        let rows = std::iter::once(("", program)).chain(program.subs());
+        for (sub, row) in rows {
+            if program.style != Style::Gnu {
+                continue;
+            }
+            for (key, means) in row.options() {
+                let is_plain = key.starts_with('-') && !key.contains('=') && key.len() > 1;
+                let skips = means.takes.is_some_and(|takes| {
+                    takes.takes_rest() || matches!(takes, Takes::RunUntil | Takes::Code(_) | Takes::Listen)
+                });
+                if !is_plain || skips {
                     continue;
                 }
-                for (key, means) in row.options() {
-                    let is_plain = key.starts_with('-') && !key.contains('=') && key.len() > 1;
-                    let skips = means.takes.is_some_and(|takes| {
-                        takes.takes_rest() || matches!(takes, Takes::RunUntil | Takes::Code(_) | Takes::Listen)
-                    });
-                    if !is_plain || skips {
-                        continue;
-                    }
-                    let lines: Vec<String> = spellings(key, means, row, program)
-                        .into_iter()
-                        .map(|option| format!("{name} {sub} {option}"))
-                        .collect();
-                    let Some((first, others)) = lines.split_first() else { continue };
-                    let expected = read(first, &lexicon);
-                    for line in others {
-                        compared += 1;
-                        let found = read(line, &lexicon);
-                        if found != expected {
-                            wrong.push(format!("{first} | {line}\n  {expected:?}\n  {found:?}"));
-                        }
+                let lines: Vec<String> = spellings(key, means, row, program)
+                    .into_iter()
+                    .map(|option| format!("{name} {sub} {option}"))
+                    .collect();
+                let Some((first, others)) = lines.split_first() else { continue };
+                let expected = read(first, &lexicon);
+                for line in others {
+                    compared += 1;
+                    let found = read(line, &lexicon);
+                    if found != expected {
+                        wrong.push(format!("{first} | {line}\n  {expected:?}\n  {found:?}"));
                     }
                 }
             }

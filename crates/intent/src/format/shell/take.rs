@@ -19,17 +19,12 @@ impl<'l> Shell<'l, '_> {
     /// Reads a word of a known meaning.
     pub(super) fn take(&mut self, lexed: &Lexed<'l>, word: &Word, takes: Takes, manner: Manner, depth: usize) {
         let text = word.text.as_str();
-        // A transport of git that is a command: `git clone 'ext::sh -c x'`.
-        if let Some(line) = word.text.strip_prefix("ext::") {
-            self.unclear("transport", &word.text);
-            self.line(line, depth + 1);
-        }
         match takes {
             Takes::Text | Takes::Words => self.printed(word),
             Takes::Image => self.image(word),
-            Takes::Path { role, tree, remote } => {
-                let role = manner.becomes.filter(|_| role != Role::Write || manner.becomes == Some(Role::Named));
-                let role = role.unwrap_or(path_role(takes));
+            Takes::Path { role: own, tree, remote } => {
+                let becomes = manner.becomes.filter(|becomes| own != Role::Write || *becomes == Role::Named);
+                let role = becomes.unwrap_or(own);
                 if remote {
                     self.remote_path(word, role, tree || manner.is_tree);
                 } else {
@@ -458,11 +453,4 @@ fn holds_output(word: &Word) -> bool {
 
 pub(super) fn names_secret_variable(word: &str) -> bool {
     dangers::items("secret_variables").iter().any(|part| word.contains(part.as_str()))
-}
-
-fn path_role(takes: Takes) -> Role {
-    match takes {
-        Takes::Path { role, .. } => role,
-        _ => Role::Named,
-    }
 }
