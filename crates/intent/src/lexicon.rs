@@ -45,6 +45,7 @@ impl Lexicon {
 
     /// Builds the built-in lexicon without the word table.
     pub(crate) fn untrained() -> Result<Self, Error> {
+        super::format::check_tables()?;
         let programs = Programs::builtin();
         let words = |programs| Self { programs, ..Self::default() }.with(include_str!("data/words.toml"));
         let read = programs.and_then(words);

@@ -5,7 +5,7 @@
 use crate::lexicon::Lexicon;
 use crate::roles::{Role, Roles};
 
-use super::dangers;
+use super::tables::wording;
 
 /// The command lines that clauses of a text start with.
 pub(super) fn commands<'a>(text: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
@@ -98,13 +98,13 @@ fn ends_clause(word: &str) -> bool {
 }
 
 fn is_link(word: &str) -> bool {
-    dangers::holds("clause_links", word)
+    wording().clause_links.has(word)
 }
 
 /// Returns whether a word before a command still leaves it a request: "can you run", "you should", "just", "let's".
 fn only_asks(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
-    if dangers::holds("asking_words", &lower)
+    if wording().asking_words.has(&lower)
         || lower.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_punctuation())
     {
         return true;
@@ -127,7 +127,7 @@ fn is_on_text(clause: &str) -> bool {
 
 /// Returns whether a verb's object is a text.
 fn is_of_text(word: &str) -> bool {
-    dangers::holds("text_verbs", word)
+    wording().text_verbs.has(word)
 }
 
 /// Returns whether a word and the text after it are a command: a program with something that only commands have.
@@ -148,7 +148,7 @@ fn begins_command(word: &str, rest: &str, lexicon: &Lexicon) -> bool {
     if has_flag {
         return true;
     }
-    let is_only_program = !lexicon.is_english(&lower) || dangers::holds("never_english", &lower);
+    let is_only_program = !lexicon.is_english(&lower) || wording().never_english.has(&lower);
     if !is_only_program {
         return false;
     }

@@ -8,8 +8,8 @@ use crate::sign::Sign;
 use regex::Regex;
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use super::dangers::items;
 use super::place::{WILD, any_of, could_be, resolved};
+use super::tables::places;
 
 /// The act of writing to the agent's governance.
 pub(super) fn write(target: &str) -> Act {
@@ -23,7 +23,7 @@ pub(super) fn write(target: &str) -> Act {
 pub(super) fn governs(path: &str) -> bool {
     let Some(path) = candidate(path) else { return false };
     let may_hold = path.contains(WILD) || FILES.as_ref().is_none_or(|files| files.is_match(&path));
-    may_hold && items("governing_files").iter().any(|part| holds_part(&path, part)) || is_folder(&path)
+    may_hold && places().governing_files.iter().any(|part| holds_part(&path, part)) || is_folder(&path)
 }
 
 /// Returns whether a relative path in this folder may govern the agent.
@@ -77,9 +77,10 @@ fn may_be(found: &str, wanted: &str) -> bool {
 
 fn is_folder(path: &str) -> bool {
     let path = path.trim_end_matches('/').trim_end_matches("/*");
-    items("governing_folders")
+    places()
+        .governing_folders
         .iter()
-        .any(|folder| path.ends_with(folder.as_str()) && { is_start(path, path.len() - folder.len()) })
+        .any(|folder| path.ends_with(folder) && { is_start(path, path.len() - folder.len()) })
 }
 
 /// Returns whether a name starts there: `x.claude/` is another folder.
@@ -87,7 +88,7 @@ fn is_start(path: &str, at: usize) -> bool {
     path.get(..at).is_some_and(|before| before.is_empty() || before.ends_with(['/', '@', ':', '~']))
 }
 
-static FILES: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("governing_files"));
+static FILES: LazyLock<Option<Regex>> = LazyLock::new(|| any_of(&places().governing_files));
 /// Maximum length of a path, in bytes.
 const LONGEST: usize = 4096;
 

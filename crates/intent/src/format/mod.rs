@@ -4,7 +4,6 @@
 //! names of tools and actions for all readers, `driver` the commands that a text of another format runs.
 
 mod access;
-mod dangers;
 mod driver;
 mod embedded;
 mod english;
@@ -19,13 +18,14 @@ mod prose;
 mod query;
 mod shell;
 mod sql;
+mod tables;
 mod tool;
 mod tool_call;
 mod tool_name;
 mod tools;
 
 use rulekeep_types::facts::{Operand, Role as OperandRole};
-use rulekeep_types::{Action, Operation, Resource, RiskLevel};
+use rulekeep_types::{Action, Error, Operation, Resource, RiskLevel};
 
 use super::lexicon::Lexicon;
 use super::reading::{Act, Format, Reading};
@@ -35,6 +35,11 @@ pub use tool_call::calls_of;
 pub(crate) use tool_name::acts as tool_acts;
 pub use tools::Role;
 pub(crate) use tools::tools;
+
+/// Refuses tables of the readers that do not read.
+pub(crate) fn check_tables() -> Result<(), Error> {
+    tables::check().and_then(|()| sql::check_table())
+}
 
 /// Returns whether a tool's name starts with a verb of reading: `get_version`, `FindTrains`.
 pub(crate) fn begins_with_look(tool: &str, lexicon: &Lexicon) -> bool {
@@ -104,7 +109,7 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Readi
         reading.push(Act::unseen_code());
         return reading;
     }
-    if dangers::calls_code(trimmed) {
+    if shell::calls_code(trimmed) {
         let mut reading = english::read(trimmed, lexicon);
         reading.format = Format::Code;
         reading.acts.retain(|act| !act.is_unknown());

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::dangers::{holds, items};
+use super::tables::places;
+use crate::table::List;
 use rulekeep_types::RiskLevel;
 
 /// The path in lower case, with `//`, `/./` and `..` resolved and the home directory written `~`.
@@ -45,14 +46,16 @@ pub(super) fn is_secret(path: &str) -> bool {
         return false;
     }
     SECRET_PARTS.as_ref().is_some_and(|parts| parts.is_match(&path))
-        || holds("secret_names", name)
-        || name.strip_prefix(".env.").is_some_and(|kind| !kind.split('.').any(|kind| holds("public_env", kind)))
+        || places().secret_names.has(name)
+        || name.strip_prefix(".env.").is_some_and(|kind| !kind.split('.').any(|kind| places().public_env.has(kind)))
         || names_secrets(name)
         || keeps_sessions(&path, name)
         || has_path_shape(&path)
             && path.split('/').rev().skip(1).any(|folder| matches!(folder, "secrets" | "credentials"))
         || has_path_shape(&path)
-            && name.rsplit_once('.').is_some_and(|(stem, ending)| !stem.is_empty() && holds("secret_endings", ending))
+            && name
+                .rsplit_once('.')
+                .is_some_and(|(stem, ending)| !stem.is_empty() && places().secret_endings.has(ending))
         || has_ending(name, "pem") && !["cert", "chain", "ca.", "ca-"].iter().any(|public| name.contains(public))
         || path.contains("/proc/") && (path.ends_with("/environ") || path.ends_with("/mem"))
         || is_wild_secret(&path)
@@ -69,12 +72,12 @@ pub(super) fn private(path: &str) -> Option<RiskLevel> {
     let kept = ["/etc/", "/var/lib/"].iter().find_map(|root| path.strip_prefix(root)).filter(|rest| rest.contains('/'));
     let process = path.strip_prefix("/proc/").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let rest = below.or(kept).or(process)?;
-    let is_public = items("public_places").iter().any(|public| is_under(rest, public) || is_under(&path, public));
+    let is_public = places().shown_to_all.iter().any(|public| is_under(rest, public) || is_under(&path, public));
     if is_public || is_template(rest) || has_ending(rest, "pub") {
         return None;
     }
     let name = rest.rsplit('/').next().unwrap_or(rest);
-    let holds_settings = || name.rsplit_once('.').is_none_or(|(_, ending)| holds("setting_endings", ending));
+    let holds_settings = || name.rsplit_once('.').is_none_or(|(_, ending)| places().setting_endings.has(ending));
     let is_deep = rest.contains('/') || name.contains(WILD);
     Some(if is_deep && holds_settings() { RiskLevel::High } else { RiskLevel::Medium })
 }
@@ -99,7 +102,7 @@ fn is_hidden_setting(path: &str) -> bool {
     in_home(path).is_some_and(|below| {
         below.starts_with('.')
             && below.len() > 2
-            && !items("calm_home").iter().any(|calm| is_under(below, calm))
+            && !places().calm_home.iter().any(|calm| is_under(below, calm))
             && !is_template(below)
     })
 }
@@ -110,24 +113,24 @@ fn keeps_sessions(path: &str, name: &str) -> bool {
     let is_hidden =
         || path.split('/').rev().skip(1).any(|folder| folder.len() > 2 && folder.starts_with('.') && folder != "..");
     let is_session = |(stem, kind): (&str, &str)| {
-        holds("session_kinds", kind)
-            && stem.split(|c: char| !c.is_alphanumeric()).any(|word| holds("session_words", word))
+        places().session_kinds.has(kind)
+            && stem.split(|c: char| !c.is_alphanumeric()).any(|word| places().session_words.has(word))
     };
     name.starts_with('.') && name.ends_with("history") || name.rsplit_once('.').is_some_and(is_session) && is_hidden()
 }
 
 /// Returns whether a file's name says that it shows the form of another one: `.env.example`, `secrets.sample.yml`.
 fn is_template(name: &str) -> bool {
-    !name.contains(WILD) && name.split(['.', '-', '_']).any(|part| holds("templates", part))
+    !name.contains(WILD) && name.split(['.', '-', '_']).any(|part| places().templates.has(part))
 }
 
 /// Returns whether a file's name suggests secrets: `passwords.txt`, `prod.env`.
 fn names_secrets(name: &str) -> bool {
     let Some((stem, kind)) = name.rsplit_once('.') else { return false };
-    let is_one = |word: &str| holds("secret_words", word);
+    let is_one = |word: &str| places().secret_words.has(word);
     let is_environment =
-        kind == "env" && !stem.is_empty() && !stem.split(['.', '-', '_']).any(|word| holds("public_env", word));
-    is_environment || holds("secret_kinds", kind) && stem.split(|c: char| !c.is_alphanumeric()).any(is_one)
+        kind == "env" && !stem.is_empty() && !stem.split(['.', '-', '_']).any(|word| places().public_env.has(word));
+    is_environment || places().secret_kinds.has(kind) && stem.split(|c: char| !c.is_alphanumeric()).any(is_one)
 }
 
 /// Returns whether writing there changes the system, or what a user's shell runs.
@@ -137,13 +140,13 @@ pub(super) fn is_system(path: &str) -> bool {
     }
     let path = resolved(path);
     let name = path.rsplit('/').next().unwrap_or("");
-    if items("harmless_devices").iter().any(|device| is_under(&path, device)) {
+    if places().harmless_devices.iter().any(|device| is_under(&path, device)) {
         return false;
     }
-    items("system_roots").iter().any(|root| is_under(&path, root))
+    places().system_roots.iter().any(|root| is_under(&path, root))
         || path == "/"
         || path.strip_prefix("../").is_some_and(|rest| is_rooted(rest.trim_start_matches("../")))
-        || holds("home_settings", name)
+        || places().home_settings.has(name)
         || path.contains(".ssh/")
         || path.starts_with("/e")
             && path.contains(WILD)
@@ -153,7 +156,7 @@ pub(super) fn is_system(path: &str) -> bool {
 /// Returns whether a relative path would be the system's if its base were the root: its first folder is one whose name
 /// is rare in projects.
 pub(super) fn is_rooted(path: &str) -> bool {
-    items("rooted").iter().any(|root| is_under(path, root))
+    places().rooted.iter().any(|root| is_under(path, root))
 }
 
 /// Returns whether a path is a log of the system.
@@ -165,7 +168,7 @@ pub(super) fn is_log(path: &str) -> bool {
 pub(super) fn is_system_log(path: &str) -> bool {
     let path = resolved(path);
     let direct = path.strip_prefix("/var/log/").filter(|rest| !rest.contains('/'));
-    direct.is_some_and(|name| holds("system_logs", name.split('.').next().unwrap_or(name)))
+    direct.is_some_and(|name| places().system_logs.has(name.split('.').next().unwrap_or(name)))
         || is_under(&path, "/var/spool/mail")
 }
 
@@ -188,7 +191,7 @@ pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {
 /// Returns whether the next test, build or start loads a file unasked.
 pub(super) fn is_loaded(path: &str) -> bool {
     let rooted = format!("/{}", resolved(path));
-    items("loaded_parts").iter().any(|part| rooted.contains(part.as_str()))
+    places().loaded_parts.iter().any(|part| rooted.contains(part))
 }
 
 /// Returns whether a resolved path is a file of instructions that agents read unasked, or a program on the path. In a
@@ -200,14 +203,14 @@ fn is_instruction(path: &str, exact: &str) -> bool {
         && (path.contains("node_modules/.bin/") || in_home(path.strip_suffix(name).unwrap_or(path)) == Some("bin/"));
     let is_page = path.split('/').any(|folder| matches!(folder, "docs" | "doc"));
     let is_shouted = exact.split('.').next().is_some_and(|stem| stem.bytes().all(|byte| !byte.is_ascii_lowercase()));
-    holds("instruction_names", name) && (is_shouted || !is_page) || is_program
+    places().instruction_names.has(name) && (is_shouted || !is_page) || is_program
 }
 
 /// Returns whether anyone may write to a place, or downloads lie there, so that no program belongs there.
 pub(super) fn is_open_to_all(path: &str) -> bool {
     path.contains('/') && {
         let path = resolved(path);
-        items("open_roots").iter().any(|root| is_under(&path, root))
+        places().open_roots.iter().any(|root| is_under(&path, root))
     }
 }
 
@@ -215,24 +218,24 @@ pub(super) fn is_open_to_all(path: &str) -> bool {
 pub(super) fn is_whole(path: &str) -> bool {
     let path = resolved(path);
     let path = path.trim_end_matches("/*").trim_end_matches('/');
-    path.is_empty() || holds("whole_paths", path)
+    path.is_empty() || places().whole_paths.has(path)
 }
 
 /// Returns whether a word can name a relevant file at all; most arguments cannot, which is quick to see.
 fn may_be_place(path: &str) -> bool {
     path.contains(['/', '.', '\\', '_', '~', '$', '@'])
-        || holds("secret_names", path)
+        || places().secret_names.has(path)
         || path.len() > 6 && path.contains("passwd")
 }
 
 /// The parts as a single pattern, so that a path is scanned once.
-static SECRET_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("secret_parts"));
-static HOOK_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("hook_parts"));
-static BUILD_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("build_parts"));
+static SECRET_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of(&places().secret_parts));
+static HOOK_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of(&places().hook_parts));
+static BUILD_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of(&places().build_parts));
 
 /// An expression for any of the parts in a list.
-pub(super) fn any_of(list: &str) -> Option<Regex> {
-    let parts: Vec<String> = items(list).iter().map(|part| regex::escape(part)).collect();
+pub(super) fn any_of(list: &List) -> Option<Regex> {
+    let parts: Vec<String> = list.iter().map(regex::escape).collect();
     Regex::new(&parts.join("|")).ok()
 }
 
@@ -243,15 +246,15 @@ fn is_wild_secret(path: &str) -> bool {
     }
     let mut parts = path.split('/');
     let first = if path.starts_with('/') { parts.nth(1).unwrap_or("") } else { "" };
-    let rooted = items("secret_roots").iter().any(|root| first == root || could_be(first, root))
+    let rooted = places().secret_roots.iter().any(|root| first == root || could_be(first, root))
         && (first != "proc" || path.rsplit('/').next().is_some_and(|name| name.contains(['*', '?', '['])));
     let folder = path.split('/').any(|part| {
-        holds("secret_folders", part)
+        places().secret_folders.has(part)
             || part.starts_with('.') && (has_letters(part) || path.starts_with('~')) && could_be(part, ".ssh")
     });
     let name = path.rsplit('/').next().unwrap_or("");
     // `cat .e*` includes hidden files with secrets.
-    let is_hidden = name.starts_with('.') && items("hidden_secrets").iter().any(|file| could_be(name, file));
+    let is_hidden = name.starts_with('.') && places().hidden_secrets.iter().any(|file| could_be(name, file));
     rooted
         || folder
         || is_hidden && !matches!(name, ".*")

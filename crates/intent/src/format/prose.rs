@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::dangers;
+use super::tables::wording;
 
 /// Splits a call after prose into the prose, the call and the rest.
 pub(super) fn call_in_prose(text: &str) -> Option<(&str, &str, &str)> {
@@ -81,7 +81,7 @@ fn order(value: &Value) -> Option<String> {
 }
 
 fn hands_over(key: &str) -> bool {
-    dangers::holds("request_keys", &key.to_ascii_lowercase())
+    wording().request_keys.has(&key.to_ascii_lowercase())
 }
 
 /// Splits a sentence written as one identifier: `wipe_the_database`, `WipeTheDatabase`.

@@ -3,9 +3,7 @@
 //! A statement reads only if everything in it that can act is known to read (`data/query.toml`). Text without the marks
 //! of a statement is words to search for.
 
-use std::sync::LazyLock;
-
-use crate::table::{WordSet, Words};
+use super::tables;
 
 /// The kind of text that a query argument holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,22 +29,22 @@ pub(super) enum Taker {
 
 /// Returns whether a name or key names a query language or an engine that has one.
 pub(super) fn is_language(word: &str) -> bool {
-    holds("languages", word)
+    tables::query().languages.has(word)
 }
 
 /// Returns whether an argument with this key is a statement, besides those whose role says so.
 pub(super) fn is_key(key: &str) -> bool {
-    holds("keys", key) || is_language(key)
+    tables::query().keys.has(key) || is_language(key)
 }
 
 /// Returns whether an operator of a pipeline or a filter runs code or writes.
 pub(super) fn is_hostile_operator(key: &str) -> bool {
-    key.starts_with('$') && holds("operators", &key.to_ascii_lowercase())
+    key.starts_with('$') && tables::query().operators.has(&key.to_ascii_lowercase())
 }
 
 /// Returns whether a stage of an aggregation pipeline is known to read.
 pub(super) fn is_calm_stage(key: &str) -> bool {
-    holds("pipeline", &key.to_ascii_lowercase())
+    tables::query().pipeline.has(&key.to_ascii_lowercase())
 }
 
 /// The segment of a service's path that changes something: `/users/_delete_by_query`.
@@ -58,7 +56,7 @@ pub(super) fn acting_segment(path: &str) -> Option<&str> {
     path.split('/').find(|segment| {
         // `_delete.html.erb` is a file.
         segment.strip_prefix('_').is_some_and(|name| {
-            !name.contains('.') && name.split('_').any(|word| holds("services", &word.to_ascii_lowercase()))
+            !name.contains('.') && name.split('_').any(|word| tables::query().services.has(&word.to_ascii_lowercase()))
         })
     })
 }
@@ -109,7 +107,10 @@ impl Word<'_> {
             Taker::Engine => self.is_upper() || is_structured,
             Taker::Search => self.is_upper() && is_marked,
         };
-        counts && !is_name && holds("writes", &lower) && !(self.is_piped && holds("piped", &lower))
+        counts
+            && !is_name
+            && tables::query().writes.has(&lower)
+            && !(self.is_piped && tables::query().piped.has(&lower))
     }
 }
 
@@ -141,9 +142,9 @@ fn dot_command(text: &str, taker: Taker) -> bool {
             .is_some_and(|word| {
                 let lower = word.text.to_ascii_lowercase();
                 if taker == Taker::Language {
-                    !holds("dot_commands", &lower) && !text.contains('|')
+                    !tables::query().dot_commands.has(&lower) && !text.contains('|')
                 } else {
-                    holds("writes", &lower)
+                    tables::query().writes.has(&lower)
                 }
             })
     })
@@ -170,10 +171,12 @@ fn staged(text: &str, taker: Taker) -> bool {
             // A filter by a label, and a search that runs another one.
             _ if behind.trim_start().starts_with(['=', '!', '<', '>']) => false,
             _ if lower == "map" && behind.starts_with(' ') => true,
-            Taker::Search => tail.starts_with(' ') && holds("writes", &lower) && !holds("stages", &lower),
+            Taker::Search => {
+                tail.starts_with(' ') && tables::query().writes.has(&lower) && !tables::query().stages.has(&lower)
+            }
             // A field of jq, or an alternative of a pattern.
             _ if !tail.starts_with(char::is_whitespace) && !tail.starts_with('>') => false,
-            _ => !holds("stages", &lower) && !tail.trim_start().starts_with('.'),
+            _ => !tables::query().stages.has(&lower) && !tail.trim_start().starts_with('.'),
         };
         if is_open {
             return true;
@@ -189,7 +192,9 @@ fn chained(text: &str, taker: Taker) -> bool {
         return false;
     }
     words(text).any(|word| {
-        word.before == Some('.') && word.after == Some('(') && !holds("calls", &word.text.to_ascii_lowercase())
+        word.before == Some('.')
+            && word.after == Some('(')
+            && !tables::query().calls.has(&word.text.to_ascii_lowercase())
     }) && (is_chain || text.contains(")."))
 }
 
@@ -203,7 +208,7 @@ fn opens_unknown(text: &str, words: &[Word<'_>], is_structured: bool) -> bool {
             .get(first.text.len()..)
             .is_some_and(|rest| rest.trim_start().starts_with(['|', '=', '<', '>', '!', '+', '-', '*']));
     let is_keyword = first.is_upper() || is_structured;
-    is_keyword && !is_expression && !holds("openers", &first.text.to_ascii_lowercase())
+    is_keyword && !is_expression && !tables::query().openers.has(&first.text.to_ascii_lowercase())
 }
 
 /// The text with its quoted parts emptied.
@@ -230,16 +235,6 @@ fn unquoted(text: &str) -> String {
     }
     bare
 }
-
-fn holds(list: &str, word: &str) -> bool {
-    LISTS.get(list).is_some_and(|list| list.contains(word))
-}
-
-// A test ensures that the file parses.
-static LISTS: LazyLock<Words<WordSet>> = LazyLock::new(|| {
-    let lists: Words<String> = toml::from_str(include_str!("../data/query.toml")).unwrap_or_default();
-    lists.into_iter().map(|(name, words)| (name, words.split_whitespace().map(str::to_owned).collect())).collect()
-});
 
 /// Maximum number of words read from a statement.
 const MOST_WORDS: usize = 4096;

@@ -103,6 +103,8 @@ pub(crate) struct Tools {
     words: Words<WordSet>,
     /// The operation that a word of a key, a value or a name states, in its base form.
     effects: Table<Operation>,
+    /// The programs that get the commands of tools named after a database.
+    pub(super) clients: Words<String>,
     /// Phrases in descriptions that address the agent.
     pub(crate) poison: Vec<Box<str>>,
     pub(crate) openings: Vec<Box<str>>,
@@ -204,6 +206,7 @@ impl Tools {
             types: listed(text.shape.get("types")),
             marks: listed(text.shape.get("marks")),
             http: listed(text.shape.get("http")),
+            clients: text.clients.clone(),
             poison: phrases(text.poison.get("phrases")),
             takes: listed(text.poison.get("takes")),
             openings: phrases(text.poison.get("openings")),
@@ -325,6 +328,7 @@ struct ToolsText {
     names: BTreeMap<String, String>,
     effects: BTreeMap<String, String>,
     poison: BTreeMap<String, String>,
+    clients: Words<String>,
 }
 
 /// Maximum length of a known key or name, in bytes without its marks.

@@ -255,6 +255,17 @@ impl Program {
         !self.config.is_empty()
     }
 
+    /// Returns whether the program runs the lines that it is told: those of its input, or a command among its words.
+    pub(crate) fn runs_lines(&self) -> bool {
+        matches!(self.input, Input::Run | Input::Schedule)
+            || self.slots.iter().any(|slot| matches!(slot.takes, Takes::RunRest | Takes::RunText))
+    }
+
+    /// Returns whether the program runs its input, or sends it away.
+    pub(crate) const fn applies_input(&self) -> bool {
+        matches!(self.input, Input::Run | Input::Code(_) | Input::Send)
+    }
+
     /// Returns whether the program gets what an address names.
     pub(crate) fn fetches(&self) -> bool {
         self.slots.iter().any(|slot| slot.takes == Takes::Url) && self.subs.is_empty()

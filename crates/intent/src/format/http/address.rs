@@ -7,7 +7,7 @@ use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use super::known;
+use crate::format::tables;
 
 /// An address with its encodings undone.
 #[derive(Debug, Clone, Default)]
@@ -62,7 +62,7 @@ impl Address {
             return Some(act.named_by(&self.whole).at_risk(level));
         }
         let act = Act::new("call", "service", Resource::Network, Operation::Execute, 0.6).named_by(&self.whole);
-        known::holds("service_schemes", &scheme).then(|| act.at_risk(RiskLevel::High).marked(Sign::Unclear))
+        tables::http().service_schemes.has(&scheme).then(|| act.at_risk(RiskLevel::High).marked(Sign::Unclear))
     }
 
     /// Returns whether the host is the machine itself or in a private network.
@@ -72,7 +72,7 @@ impl Address {
 
     /// Returns whether the port is one at which a host, its containers or its keys are controlled.
     pub(super) fn is_control(&self) -> bool {
-        self.host.rsplit_once(':').is_some_and(|(_, port)| known::holds("control_ports", port))
+        self.host.rsplit_once(':').is_some_and(|(_, port)| tables::http().control_ports.has(port))
     }
 
     /// Returns whether the host's name indicates production.

@@ -18,7 +18,7 @@ use rulekeep_types::facts::{Kind, Operand, Role, host_of};
 use rulekeep_types::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
 
 use super::graphql::{self, Document};
-use super::{name, sql};
+use super::{name, sql, tables};
 use address::Address;
 use body::Pair;
 use request::Request;
@@ -189,13 +189,13 @@ impl<'l> Reader<'l> {
     fn pair(&mut self, key: &str, value: &str, in_body: bool) {
         let lower = value.trim().to_ascii_lowercase();
         let changes = self.main.operation != Operation::Read;
-        if known::holds("commands", key) && !value.is_empty() {
+        if tables::http().commands.has(key) && !value.is_empty() {
             let act = Act::new("run", "command", Resource::System, Operation::Execute, 0.7).at_risk(RiskLevel::High);
             self.reading.push(act.told_by(key).named_by(value));
             self.reading.note_command(value);
-        } else if known::holds("statements", key) {
+        } else if tables::http().statements.has(key) {
             self.absorb(sql::read_anyway(value));
-        } else if known::holds("actions", key) && (key != "method" || !is_method(value)) {
+        } else if tables::http().actions.has(key) && (key != "method" || !is_method(value)) {
             self.action(value);
         } else if !in_body
             && matches!(lower.as_str(), "" | "true" | "1" | "yes")
@@ -203,22 +203,23 @@ impl<'l> Reader<'l> {
         {
             // "?delete=true"
             self.action(key);
-        } else if in_body && known::holds("amounts", key) {
+        } else if in_body && tables::http().amounts.has(key) {
             if let Ok(amount) = lower.trim_start_matches(['$', '+']).parse() {
                 self.reading.facts.note_amount(amount, None);
             }
-        } else if known::holds("currencies", key) {
-            if let Some(code) = known::entry("currency_codes", &lower) {
-                self.reading.facts.note_currency(code);
+        } else if tables::http().currencies.has(key) {
+            let code = lower.to_ascii_uppercase();
+            if tables::http().currency_codes.has(&code) {
+                self.reading.facts.note_currency(&code);
             }
-        } else if known::holds("ranks", key) && changes && known::holds("high_ranks", &lower) {
+        } else if tables::http().ranks.has(key) && changes && tables::http().high_ranks.has(&lower) {
             let act = Act::new("grant", "role", Resource::Permission, Operation::Admin, 0.8);
             self.reading.push(act.marked(Sign::Administrator).told_by(key).named_by(value));
         } else if matches!(key, "all" | "force" | "recursive" | "purge")
             && matches!(lower.as_str(), "true" | "1" | "yes")
         {
             self.main.signs.add(if key == "all" { Sign::Bulk } else { Sign::Force });
-        } else if known::holds("queries", key) && !in_body {
+        } else if tables::http().queries.has(key) && !in_body {
             self.injected(value);
         }
         if address::names_secret(value) {
@@ -269,12 +270,12 @@ impl<'l> Reader<'l> {
 /// The method that a header or key substitutes for the stated one.
 fn overridden(request: &Request<'_>, address: &Address, body: &[Pair]) -> Option<String> {
     let header =
-        request.headers.iter().find(|(name, _)| known::holds("override_headers", name)).map(|(_, value)| *value);
+        request.headers.iter().find(|(name, _)| tables::http().override_headers.has(name)).map(|(_, value)| *value);
     let key = address
         .query
         .iter()
         .chain(body)
-        .find(|(key, _)| known::holds("override_keys", key))
+        .find(|(key, _)| tables::http().override_keys.has(key))
         .map(|(_, value)| value.as_str());
     let method = header.or(key)?.trim().to_ascii_uppercase();
     known::method(&method).map(|_| method)

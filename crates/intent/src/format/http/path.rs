@@ -9,7 +9,8 @@ use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use super::address::Address;
-use super::known::{self, holds};
+use super::known;
+use crate::format::tables;
 
 /// The act of a method on an address.
 pub(super) fn act(method: &str, address: &Address, lexicon: &Lexicon) -> Act {
@@ -104,7 +105,7 @@ fn is_whole(act: &Act, named: &Named, address: &Address) -> bool {
         Operation::Write => matches!(act.verb.as_str(), "put" | "patch"),
         _ => false,
     };
-    let bounded = address.query.iter().any(|(key, _)| holds("bounding", key) || key.ends_with("id"));
+    let bounded = address.query.iter().any(|(key, _)| tables::http().bounding.has(key) || key.ends_with("id"));
     reaches && !bounded && named.noun.as_ref().is_some_and(|noun| noun.is_last && noun.is_plural)
 }
 
@@ -143,21 +144,24 @@ impl Named {
 
     fn segment(&mut self, segment: &str, lexicon: &Lexicon) {
         let lower = segment.to_ascii_lowercase();
-        if holds("whole", &lower) {
+        if tables::http().whole.has(&lower) {
             self.whole = true;
             return;
         }
-        if holds("administration", &lower) {
+        if tables::http().administration.has(&lower) {
             self.administration = true;
             return;
         }
         let stem = lower.split('.').next().unwrap_or(&lower);
-        if lower.rsplit_once('.').is_some_and(|(_, ending)| holds("page_endings", ending)) {
+        if lower.rsplit_once('.').is_some_and(|(_, ending)| tables::http().page_endings.has(ending)) {
             // A page about something has no effect on it.
             self.id();
             return;
         }
-        if is_version(&lower) || holds("skipped", &lower) || stem.len() < lower.len() && holds("pages", stem) {
+        if is_version(&lower)
+            || tables::http().skipped.has(&lower)
+            || stem.len() < lower.len() && tables::http().pages.has(stem)
+        {
             return;
         }
         if is_id(&lower) {
@@ -167,10 +171,11 @@ impl Named {
         let mut words = name::words(segment);
         words.truncate(MOST_WORDS);
         let Some(first) = words.first() else { return };
-        self.exports |= holds("exports", first);
+        self.exports |= tables::http().exports.has(first);
         // On a public host a page can be about a word of the table.
         let acts = || (self.administration || self.inside) && words.len() == 1 && tools().effect(first).is_some();
-        let is_verb = !holds("no_verbs", first) && known::noun(first).is_none() && (lexicon.is_verb(first) || acts());
+        let is_verb =
+            !tables::http().no_verbs.has(first) && known::noun(first).is_none() && (lexicon.is_verb(first) || acts());
         if is_verb {
             self.whole |= words.iter().any(|word| word == "query" || word == "all") && words.len() > 1;
             self.verb = Some(words);

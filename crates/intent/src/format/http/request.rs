@@ -1,6 +1,7 @@
 //! The forms in which a request is written: a request line with headers and a body, or a library call.
 
 use super::known;
+use crate::format::tables;
 
 /// A request, as far as it is written out.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ impl<'t> Request<'t> {
         });
         let third = words.next();
         let versioned = third.is_some_and(|third| third.starts_with("HTTP/")) && words.next().is_none();
-        if !is_url && !(target.starts_with('/') && (versioned || known::holds("core_methods", method))) {
+        if !is_url && !(target.starts_with('/') && (versioned || tables::http().core_methods.has(method))) {
             return None;
         }
         let inline = third.filter(|third| third.starts_with(['{', '['])).and_then(|third| line.find(third));
@@ -66,7 +67,7 @@ impl<'t> Request<'t> {
         let mut names = callee.split('.');
         let caller = names.next().unwrap_or("");
         let function = names.next_back().unwrap_or("").to_ascii_uppercase();
-        if !known::holds("callers", caller) {
+        if !tables::http().callers.has(caller) {
             return None;
         }
         let mut strings = strings(arguments);

@@ -5,9 +5,11 @@ use rulekeep_types::facts::{Cause, Kinds};
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use crate::codes::base64_bytes;
-use crate::format::{access, dangers, guard, place};
+use crate::format::tables::{Redis, calls, verbs};
+use crate::format::{access, guard, place};
 use crate::programs::Language;
 use crate::reading::Act;
+use crate::table::List;
 
 use super::word::Word;
 use super::{Shell, base_name};
@@ -69,13 +71,12 @@ impl Shell<'_, '_> {
     /// Reads a command of a key-value store by its first word.
     fn redis(&mut self, text: &str) {
         let first = text.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
-        let holds = |list: &str| dangers::holds(list, &first);
-        let (verb, operation, risk) = match () {
-            () if holds("redis_reads") => ("query", Operation::Read, RiskLevel::Low),
-            () if holds("redis_writes") => ("set", Operation::Write, RiskLevel::Medium),
-            () if holds("redis_flushes") => ("delete", Operation::Delete, RiskLevel::High),
-            () if holds("redis_deletes") => ("delete", Operation::Delete, RiskLevel::Medium),
-            () => ("run", Operation::Execute, RiskLevel::High),
+        let (verb, operation, risk) = match verbs().redis.of(&first) {
+            Some(Redis::Read) => ("query", Operation::Read, RiskLevel::Low),
+            Some(Redis::Write) => ("set", Operation::Write, RiskLevel::Medium),
+            Some(Redis::Flush) => ("delete", Operation::Delete, RiskLevel::High),
+            Some(Redis::Delete) => ("delete", Operation::Delete, RiskLevel::Medium),
+            None => ("run", Operation::Execute, RiskLevel::High),
         };
         self.reading.push(Act::new(verb, "keys", Resource::Database, operation, 0.8).at_risk(risk).told_by(text));
     }
@@ -141,7 +142,7 @@ impl Shell<'_, '_> {
                 );
             }
             "so" | "source" | "luafile" => self.unclear("code", text),
-            _ if is_code || dangers::calls_code(command) => {
+            _ if is_code || calls_code(command) => {
                 self.unclear("code", text);
                 self.code("python", rest, depth);
             }
@@ -179,28 +180,29 @@ impl Shell<'_, '_> {
         self.open(Cause::Execution, Kinds::OPERANDS, code);
         self.mentions(&Word { text: code.to_owned(), ..Word::default() });
         let lower = code.to_ascii_lowercase();
-        let has = |list: &str| dangers::items(list).iter().any(|call| has_word(&lower, call));
+        let marks = &calls();
+        let has = |list: &List| list.iter().any(|call| has_word(&lower, call));
         let mut acts = Vec::new();
-        if has("code_deletes") {
+        if has(&marks.deletes) {
             let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.7);
             acts.push(act.at_risk(RiskLevel::High));
         }
-        if has("code_empties") {
+        if has(&marks.empties) {
             let act = Act::new("delete", "records", Resource::Database, Operation::Delete, 0.7);
             acts.push(act.at_risk(RiskLevel::High));
         }
-        if has("code_sends") {
+        if has(&marks.sends) {
             self.sends = true;
             let act = Act::new("send", "data", Resource::Web, Operation::Send, 0.7);
             acts.push(act.at_risk(RiskLevel::Medium));
         }
-        if has("code_modes") {
+        if has(&marks.modes) {
             let act = Act::new("change", "mode", Resource::Permission, Operation::Admin, 0.7);
             acts.push(act.at_risk(RiskLevel::High));
         }
         // Text in backticks is a command line.
         let has_ticks = matches!(interpreter, "ruby" | "perl" | "php") && (code.contains('`') || code.contains("%x"));
-        let runs = !only_edits(interpreter, code) && (has_ticks || has("code_runs") || dangers::calls_code(code));
+        let runs = !only_edits(interpreter, code) && (has_ticks || has(&marks.runs) || calls_code(code));
         if runs || acts.iter().any(|act| act.risk >= Some(RiskLevel::High)) {
             self.unclear("code", code);
         } else {
@@ -214,7 +216,7 @@ impl Shell<'_, '_> {
         for act in acts {
             self.reading.push(act.told_by(code));
         }
-        let writes = has("code_writes");
+        let writes = has(&marks.writes);
         for literal in literals(code).into_iter().take(MOST_LITERALS) {
             self.file(&literal);
             if writes && place::is_system(&literal) {
@@ -314,6 +316,24 @@ fn has_word(text: &str, call: &str) -> bool {
     })
 }
 
+/// Returns whether a text calls something that runs programs or removes files, in any programming language.
+pub(in crate::format) fn calls_code(text: &str) -> bool {
+    // Most sentences contain no mark of a call.
+    let may_call = text.bytes().any(|byte| matches!(byte, b'(' | b'_'))
+        || ["os.", "fs.", "::", "ctypes.", "!!", "!ruby", "py/"].iter().any(|part| text.contains(part));
+    if !may_call {
+        return false;
+    }
+    let text = text.to_ascii_lowercase();
+    calls().marks.iter().any(|call| {
+        text.match_indices(call).any(|(at, _)| {
+            let before = text.get(..at).and_then(|before| before.chars().next_back());
+            // "retrieval(" is not "eval(".
+            before.is_none_or(|c| !c.is_alphanumeric() && c != '_')
+        })
+    })
+}
+
 /// Returns whether an `awk` program contains a pipe or a redirection.
 pub(super) fn awk_writes_or_runs(program: &str) -> bool {
     let bare = without_literals(&program.replace("||", ""));
@@ -322,7 +342,7 @@ pub(super) fn awk_writes_or_runs(program: &str) -> bool {
             || bare.contains("print >")
             || bare.contains("> ") && bare.contains("print") && program.contains("> \"")
             || program.contains(">\"")
-            || dangers::items("awk_calls").iter().any(|call| bare.contains(call.as_str())))
+            || calls().awk_calls.iter().any(|call| bare.contains(call)))
 }
 
 const MOST_LITERALS: usize = 16;
@@ -341,5 +361,19 @@ mod tests {
     fn literals_of_a_list_are_one_command() {
         let found = literals("subprocess.run(['rm', '-rf', \"/srv\"])");
         assert!(found.contains(&"rm -rf /srv".to_owned()), "{found:?}");
+    }
+
+    #[test]
+    fn a_call_that_runs_programs_is_told_from_a_word_ending_like_it() {
+        for (text, expected) in [
+            ("subprocess.run(['ls'])", true),
+            ("require('child_process').exec('x')", true),
+            ("Runtime.getRuntime().exec(\"x\")", true),
+            ("!!python/object/apply:os.system [id]", true),
+            ("the retrieval(x)", false),
+            ("run the subprocess", false),
+        ] {
+            assert_eq!(calls_code(text), expected, "{text}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! A simple command: its program, behind wrappers, and the commands that the program runs.
 
-use crate::format::{dangers, name, place};
+use crate::format::tables::lines;
+use crate::format::{name, place};
 use crate::programs::{Program, Takes};
 use crate::reading::Act;
 use crate::sign::Sign;
@@ -271,7 +272,7 @@ impl Shell<'_, '_> {
         let operation =
             if act.operation == Operation::Transfer && !is_trade(resource) { Operation::Write } else { act.operation };
         let mut act = Act { resource, operation, sure: 0.55, ..act };
-        if operation == Operation::Delete && arguments.iter().any(|word| dangers::holds("wide_flags", word)) {
+        if operation == Operation::Delete && arguments.iter().any(|word| lines().wide_flags.has(word)) {
             act.risk = Some(RiskLevel::High);
             act.signs.add(Sign::Force);
         }
@@ -328,9 +329,9 @@ fn is_plain_name(name: &str) -> bool {
 fn guessed(word: &Word) -> String {
     let name = base_name(&word.text);
     if word.wild
-        && let Some(fits) = dangers::items("guessed_programs").iter().find(|program| word::matches(name, program))
+        && let Some(fits) = lines().guessed_programs.iter().find(|program| word::matches(name, program))
     {
-        return fits.clone();
+        return fits.to_owned();
     }
     let mut plain = String::new();
     let mut rest = word.text.as_str();

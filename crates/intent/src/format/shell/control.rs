@@ -1,6 +1,6 @@
 //! Traces taken away and permissions opened.
 
-use crate::format::dangers;
+use crate::format::tables::places;
 use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel};
@@ -18,7 +18,7 @@ impl Shell<'_, '_> {
 
 /// Returns whether a file records past actions: a shell history or a login log.
 pub(super) fn is_trace(path: &str) -> bool {
-    dangers::holds("trace_files", super::base_name(path))
+    places().trace_files.has(super::base_name(path))
 }
 
 /// Returns whether a mode gives access beyond the owner, or another user's rights: `777`, `o+w`, `u+s`.

@@ -3,7 +3,8 @@
 use rulekeep_types::facts::{Cause, Kinds};
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use crate::format::{access, dangers, place};
+use crate::format::tables::lines;
+use crate::format::{access, place};
 use crate::programs::{Program, Takes};
 use crate::reading::Act;
 
@@ -24,7 +25,7 @@ impl<'l> Shell<'l, '_> {
 
     /// Reads a variable with which a shell stops to record what it runs.
     pub(super) fn keeps_no_history(&mut self, assignment: &str) {
-        if dangers::holds("history_switches", assignment) {
+        if lines().history_switches.has(assignment) {
             self.hides(assignment, assignment);
         }
     }
@@ -37,7 +38,7 @@ impl<'l> Shell<'l, '_> {
             match program.and_then(|program| program.variable(name)) {
                 Some(means) => self.variable(means, name, &value, depth),
                 None if is_hostile(&word.text) => self.unclear("environment", &word.text),
-                None if dangers::holds("usual_viewers", &value.text) || is_calm(name) => {}
+                None if lines().usual_viewers.has(&value.text) || lines().calm_variables.fits(name) => {}
                 None => self.unknown_variable(name, &word, &value),
             }
         }
@@ -53,7 +54,7 @@ impl<'l> Shell<'l, '_> {
     }
 
     pub(super) fn variable(&mut self, means: &crate::programs::Means, name: &str, value: &Word, depth: usize) {
-        if means.is_calm() || value.text.is_empty() || dangers::holds("usual_viewers", &value.text) {
+        if means.is_calm() || value.text.is_empty() || lines().usual_viewers.has(&value.text) {
             return;
         }
         let outer = self.reading.begin_step();
@@ -103,15 +104,6 @@ impl<'l> Shell<'l, '_> {
     }
 }
 
-/// Returns whether a variable changes nothing but how a program shows what it does.
-fn is_calm(name: &str) -> bool {
-    dangers::items("calm_variables").iter().any(|known| match (known.strip_suffix('*'), known.strip_prefix('*')) {
-        (Some(start), _) => name.starts_with(start),
-        (_, Some(end)) => name.ends_with(end),
-        _ => *known == name,
-    })
-}
-
 pub(in crate::format) fn is_hostile(assignment: &str) -> bool {
     let (name, value) = assignment.split_once('=').unwrap_or((assignment, ""));
     let name = name.trim_end_matches('+');
@@ -124,13 +116,10 @@ pub(in crate::format) fn is_hostile(assignment: &str) -> bool {
         return value.contains(|c: char| c.is_alphanumeric() || c == '/');
     }
     let name = name.to_ascii_lowercase();
-    if name == "path" && only_adds_to_path(value) || dangers::holds("usual_viewers", value) && !name.starts_with("ld_")
-    {
+    if name == "path" && only_adds_to_path(value) || lines().usual_viewers.has(value) && !name.starts_with("ld_") {
         return false;
     }
-    dangers::holds("hostile_variables", &name)
-        || dangers::items("hostile_variable_starts").iter().any(|start| name.starts_with(start.as_str()))
-        || dangers::items("hostile_variable_ends").iter().any(|end| name.ends_with(end.as_str()))
+    lines().hostile_variables.fits(&name)
 }
 
 /// Returns whether a value only extends the path: `$PATH:/usr/local/bin` keeps the old value and adds no folder that

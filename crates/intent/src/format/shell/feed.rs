@@ -1,6 +1,7 @@
 //! The input of a command: a pipe, a redirection or a here-document.
 
-use crate::format::{access, dangers, http, patch, sql};
+use crate::format::tables::calls;
+use crate::format::{access, http, patch, sql};
 use crate::programs::{Input, Language, Program, Takes};
 use crate::reading::Act;
 use crate::sign::Sign;
@@ -191,7 +192,7 @@ impl<'l> Shell<'l, '_> {
     /// Reads a statement of a database client.
     pub(super) fn statement(&mut self, text: &str) {
         let lower = text.to_ascii_lowercase();
-        if dangers::items("database_deletes").iter().any(|call| lower.contains(call.as_str())) {
+        if calls().database_deletes.iter().any(|call| lower.contains(call)) {
             let act = Act::new("delete", "records", Resource::Database, Operation::Delete, 0.8);
             self.reading.push(act.at_risk(RiskLevel::High).told_by(text));
         }
@@ -243,7 +244,7 @@ fn only_looks(text: &str) -> bool {
     !pieces.is_empty()
         && pieces.iter().all(|piece| {
             let name = piece.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("");
-            name.is_empty() && piece.trim_end().ends_with('(') || dangers::holds("document_reads", name)
+            name.is_empty() && piece.trim_end().ends_with('(') || calls().document_reads.has(name)
         })
 }
 

@@ -1,7 +1,8 @@
 //! Distinguishes command lines from English.
 
-use crate::format::dangers;
+use crate::format::tables::wording;
 use crate::lexicon::Lexicon;
+use crate::programs::Style;
 use crate::roles::{Role, Roles};
 
 use super::{base_name, is_assignment};
@@ -48,7 +49,11 @@ pub(in crate::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
             || small == 0 && (has_flag || has_operator || whole.starts_with('$'));
     }
     let assigns = opened.split_whitespace().next().is_some_and(is_assignment);
-    if assigns && known || is_windows(first, line) || is_cmdlet(first) || stops_the_machine(first, words.clone()) {
+    if assigns && known
+        || is_windows(first, line, lexicon)
+        || is_cmdlet(first)
+        || stops_the_machine(first, words.clone())
+    {
         return true;
     }
     if !known && !has_flag && !has_operator && !first.starts_with(['/', '~']) {
@@ -76,8 +81,8 @@ pub(in crate::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
         // "how do i use x --force" is a question.
         return plain && is_english == 0 && !Roles::of(first).is_small();
     }
-    let is_also_english = lexicon.is_english(first) && !dangers::holds("never_english", base_name(first));
-    let builds = first == "make" && words.clone().all(|target| dangers::holds("make_targets", target));
+    let is_also_english = lexicon.is_english(first) && !wording().never_english.has(base_name(first));
+    let builds = first == "make" && words.clone().all(|target| wording().make_targets.has(target));
     let only_word = words.next().is_none();
     if builds && !only_word {
         return true;
@@ -86,7 +91,7 @@ pub(in crate::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
         // A long command line may contain some English words; a sentence is full of them.
         return !is_also_english || is_english < 3 || is_english * 5 < length;
     }
-    if dangers::holds("filler", first) {
+    if wording().filler.has(first) {
         return false;
     }
     if is_also_english {
@@ -95,7 +100,7 @@ pub(in crate::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
         let looks_technical = |word: &&str| word.contains(['/', '=', '_']) || word.chars().all(|c| c.is_ascii_digit());
         let has_subcommand = || lexicon.programs.get(first).is_some_and(|program| program.begins_with_sub(&arguments));
         return is_english == 0 && (arguments.iter().any(looks_technical) || has_subcommand())
-            || only_word && (first.len() <= 4 || dangers::holds("lone_commands", first));
+            || only_word && (first.len() <= 4 || wording().lone_commands.has(first));
     }
     is_english == 0 || only_word || {
         // "aws s3 sync a b": no sentence starts with a program and its subcommand.
@@ -112,7 +117,7 @@ fn is_plain_sentence(text: &str, lexicon: &Lexicon) -> bool {
         && first.bytes().skip(1).all(|byte| byte.is_ascii_lowercase() || matches!(byte, b',' | b'\''));
     is_capitalised
         && !lexicon.programs.knows(first)
-        && !dangers::holds("windows_programs", &first.to_ascii_lowercase())
+        && (!text.contains(':') || !is_windows(first, text, lexicon))
         && !text
             .bytes()
             .any(|byte| matches!(byte, b'|' | b'&' | b';' | b'<' | b'>' | b'$' | b'`' | b'\\' | b'{' | b'=' | b'\n'))
@@ -182,7 +187,7 @@ fn goes_on(line: &str, lexicon: &Lexicon) -> bool {
         first.starts_with('$') && is_unknown_until_run(first)
             || lexicon.programs.knows(base_name(first))
                 && first.len() > 1
-                && (!lexicon.is_english(first) || dangers::holds("never_english", first))
+                && (!lexicon.is_english(first) || wording().never_english.has(first))
     })
 }
 
@@ -225,7 +230,7 @@ fn is_cmdlet(word: &str) -> bool {
         starts_upper(verb)
             && starts_upper(noun)
             && noun.bytes().all(|byte| byte.is_ascii_alphanumeric())
-            && dangers::holds("cmdlet_verbs", &verb.to_ascii_lowercase())
+            && wording().cmdlet_verbs.has(&verb.to_ascii_lowercase())
     })
 }
 
@@ -234,20 +239,19 @@ fn is_signal(word: &str) -> bool {
     word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Returns whether the line is a Windows command: `del /s`, `format c:`.
-fn is_windows(first: &str, line: &str) -> bool {
+/// Returns whether the line is a Windows command: `del /s`, `format c:`, `schtasks /create`, `reg delete HKLM`.
+fn is_windows(first: &str, line: &str, lexicon: &Lexicon) -> bool {
+    let name = first.to_ascii_lowercase();
+    let Some(program) = lexicon.programs.exact(&name).filter(|program| program.style == Style::Windows) else {
+        return false;
+    };
     let is_drive =
         |word: &str| word.len() == 2 && word.ends_with(':') && word.starts_with(|c: char| c.is_ascii_alphabetic());
-    let is_switch = |word: &str| word.len() == 2 && word.starts_with('/') || is_long_switch(first, word);
-    dangers::holds("windows_programs", &first.to_ascii_lowercase())
-        && line.split_whitespace().skip(1).any(|word| is_drive(word) || is_switch(word))
-}
-
-/// Returns whether a word is a Windows switch such as `/create` or `/all`, or a word that only Windows programs take.
-pub(super) fn is_long_switch(program: &str, word: &str) -> bool {
-    dangers::holds("windows_only", program)
-        && (word.eq_ignore_ascii_case("delete")
-            || word.strip_prefix('/').is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_alphabetic())))
+    // "move /photos to the album" is English.
+    let is_long = |rest: &str| lexicon.programs.knows(&name) && rest.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_switch = |word: &str| word.strip_prefix('/').is_some_and(|rest| rest.len() == 1 || is_long(rest));
+    let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
+    program.begins_with_sub(&arguments) || arguments.iter().any(|word| is_drive(word) || is_switch(word))
 }
 
 /// Returns whether the line contains a loop, condition or function of the shell.
@@ -270,5 +274,5 @@ fn is_flag(word: &str) -> bool {
 /// Returns whether a word is an English function word that command lines hardly ever contain.
 fn is_small_word(word: &str) -> bool {
     Roles::of(word).has_any(&[Role::Determiner, Role::Pronoun, Role::Modal, Role::Auxiliary, Role::Preposition])
-        && !dangers::holds("shared_words", word)
+        && !wording().shared_words.has(word)
 }

@@ -32,6 +32,7 @@ mod take;
 mod verbs;
 mod word;
 
+pub(super) use code::calls_code;
 pub(super) use environment::is_hostile as is_hostile_variable;
 use std::collections::{HashMap, HashSet};
 

@@ -3,7 +3,8 @@
 use rulekeep_types::facts::{Cause, Doing, Kind, Kinds, Open, Operand, Role, host_of};
 use rulekeep_types::{Action, Capability, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind};
 
-use crate::format::{access, dangers, guard, http, place};
+use crate::format::tables::{lines, places};
+use crate::format::{access, guard, http, place};
 use crate::reading::{Act, add_open, add_operand};
 use crate::sign::Sign;
 use crate::target;
@@ -281,7 +282,7 @@ impl Shell<'_, '_> {
         match variable.filter(|rest| rest.len() > 1 || !self.sets_variables) {
             Some(variable) if word.dynamic => {
                 let first = variable.split('/').next().unwrap_or(variable);
-                if !dangers::holds("usual_variables", first) && !self.sets_variables {
+                if !lines().usual_variables.has(first) && !self.sets_variables {
                     self.reading.facts.note_unread(UnreadKind::Target, text);
                     return true;
                 }
@@ -312,7 +313,7 @@ impl Shell<'_, '_> {
         let value = word.text.split_once('=').filter(|(key, _)| is_key(key)).map(|(_, value)| value);
         self.value_command(value.unwrap_or(&word.text));
         let text = word.text.as_str();
-        if dangers::calls_code(text) {
+        if super::code::calls_code(text) {
             self.reading.push(Act::unseen_code().told_by(text));
         }
         for piece in self.mentions(word) {
@@ -404,7 +405,7 @@ fn is_device(path: &str) -> bool {
 /// Returns whether a file's name says that it holds data, which no program loads as code or settings.
 fn has_data_ending(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    name.rsplit_once('.').is_some_and(|(_, ending)| dangers::holds("data_endings", ending))
+    name.rsplit_once('.').is_some_and(|(_, ending)| places().data_endings.has(ending))
 }
 
 /// Returns whether a path stands for no file that is kept.

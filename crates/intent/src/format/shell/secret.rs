@@ -2,7 +2,8 @@
 //! (`echo bob:x | chpasswd`). They are recorded while the line is read and masked at the end, so that neither
 //! evidence nor targets show them.
 
-use crate::format::dangers;
+use crate::format::tables::lines;
+use crate::programs::Input;
 
 use super::lexer::{Command, Script};
 use super::{Shell, assigned, base_name, feed};
@@ -21,7 +22,7 @@ impl Shell<'_, '_> {
             };
             if flag.len() > 4
                 && flag.starts_with("--")
-                && dangers::holds("secret_options", flag)
+                && lines().secret_options.has(flag)
                 && let Some(value) = joined.or_else(|| arguments.get(place + 1).copied())
             {
                 self.note_value(false, value);
@@ -33,11 +34,11 @@ impl Shell<'_, '_> {
     pub(super) fn note_variable(&mut self, word: &str) {
         let Some((name, value)) = word.split_once('=') else { return };
         if name.starts_with(|c: char| c.is_ascii_uppercase()) {
-            let is_secret = || dangers::items("secret_variables").iter().any(|part| name.contains(part.as_str()));
+            let is_secret = || lines().secret_variables.iter().any(|part| name.contains(part));
             if assigned(word).is_some() && is_secret() {
                 self.note_secret(value);
             }
-        } else if value.len() >= SHORT && dangers::holds("secret_assigned", name.trim_start_matches('$')) {
+        } else if value.len() >= SHORT && lines().secret_assigned.has(name.trim_start_matches('$')) {
             self.note_secret(value);
         }
     }
@@ -50,7 +51,7 @@ impl Shell<'_, '_> {
             let is_whole = !text.contains(char::is_whitespace);
             while let Some(part) = parts.next() {
                 let (name, value) = part.split_once(['=', ':']).unwrap_or((part, ""));
-                if dangers::holds("secret_assigned", &name.to_ascii_lowercase()) {
+                if lines().secret_assigned.has(&name.to_ascii_lowercase()) {
                     self.note_secret(if value.is_empty() { parts.peek().unwrap_or(&"") } else { value });
                 } else if is_whole {
                     self.note_secret(if value.is_empty() { part } else { value });
@@ -64,9 +65,9 @@ impl Shell<'_, '_> {
         let mut words = words.iter().take(MOST_WORDS);
         let Some(reader) = words.find(|word| {
             if word.starts_with('-') {
-                dangers::holds("secret_inputs", word)
+                lines().secret_inputs.has(word)
             } else {
-                dangers::holds("secret_readers", base_name(word))
+                self.lexicon.programs.exact(base_name(word)).is_some_and(|row| row.input == Input::Secret)
             }
         }) else {
             return;
@@ -83,7 +84,7 @@ impl Shell<'_, '_> {
     /// Records the secret in an option's value: all of it, or the part after the user name.
     pub(super) fn note_value(&mut self, has_user: bool, value: &str) {
         if let Some((source, secret)) = value.split_once(':')
-            && dangers::holds("secret_sources", source)
+            && lines().secret_sources.has(source)
         {
             // "pass:x" is a secret; "file:x" and "env:x" only say where one is.
             if source == "pass" {

@@ -2,7 +2,8 @@
 
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use crate::format::{dangers, place};
+use crate::format::place;
+use crate::format::tables::{lines, places};
 use crate::programs::{Does, Language, Rule, Takes};
 use crate::reading::Act;
 use crate::sign::{Sign, Signs};
@@ -101,7 +102,7 @@ impl Shell<'_, '_> {
         self.sends |= fresh.iter().any(|act| act.operation == Operation::Send);
         let telling = lexed.values().find(|value| {
             let value = value.to_ascii_lowercase().replace(' ', "");
-            dangers::items("telling_values").iter().any(|part| value.contains(part.as_str()))
+            lines().telling_values.iter().any(|part| value.contains(part))
         });
         let tells = telling.filter(|_| lexed.program.is_loose).map(str::to_owned);
         let is_service = lexed.places().iter().any(|slot| slot.takes == Takes::Service);
@@ -110,7 +111,7 @@ impl Shell<'_, '_> {
         let given = given.filter_map(|given| given.value.as_ref());
         let guard = lexed.operands.iter().chain(given).find(|word| {
             let name = word.text.to_ascii_lowercase();
-            dangers::holds("guards", name.trim_end_matches(".service"))
+            lines().guards.has(name.trim_end_matches(".service"))
         });
         let starts = lexed.sub.split(' ').next_back().is_some_and(|sub| {
             matches!(sub, "start" | "enable" | "status" | "restart" | "reload" | "unmask" | "install")
@@ -172,7 +173,7 @@ fn names_secret(lexed: &Lexed<'_>) -> bool {
     let first = lexed.operands.first().filter(|word| gets && !word.text.contains("://"));
     first.is_some_and(|word| {
         let parts = word.text.split([',', '/', '_', '-', ':', '.']).map(str::to_ascii_lowercase);
-        parts.filter(|part| part.len() > 3).any(|part| dangers::holds("secret_things", part.trim_end_matches('s')))
+        parts.filter(|part| part.len() > 3).any(|part| places().secret_words.has(part.trim_end_matches('s')))
     })
 }
 
@@ -181,7 +182,7 @@ fn names_secret(lexed: &Lexed<'_>) -> bool {
 fn is_administrator_role(value: &str) -> bool {
     value.len() <= LONGEST_ROLE && {
         let role = value.rsplit('/').next().unwrap_or(value).to_ascii_lowercase();
-        dangers::holds("administrator_roles", &role.replace(' ', "-"))
+        lines().administrator_roles.has(&role.replace(' ', "-"))
     }
 }
 

@@ -3,7 +3,8 @@
 use rulekeep_types::facts::{Cause, Kind, Kinds, Operand, Role};
 use rulekeep_types::{Operation, Resource, RiskLevel, TargetKind};
 
-use crate::format::{dangers, guard, http, place};
+use crate::format::tables::{lines, places};
+use crate::format::{guard, http, place};
 use crate::programs::{Does, Takes};
 use crate::reading::Act;
 use crate::sign::Sign;
@@ -196,7 +197,7 @@ impl<'l> Shell<'l, '_> {
         if let Some(takes) = means.takes
             && !value.text.is_empty()
         {
-            if takes == Takes::RunText && !dangers::holds("usual_viewers", &value.text) {
+            if takes == Takes::RunText && !lines().usual_viewers.has(&value.text) {
                 self.unclear("setting", &word.text);
             }
             self.take(lexed, &value, takes, Manner::default(), depth);
@@ -327,7 +328,7 @@ impl<'l> Shell<'l, '_> {
 
     /// Records the groups that a user joins. Members of some can become root.
     fn group(&mut self, word: &Word) {
-        if word.text.split(',').any(|group| dangers::holds("root_groups", group)) {
+        if word.text.split(',').any(|group| lines().root_groups.has(group)) {
             let act = Act::new("add", "administrator", Resource::Permission, Operation::Admin, 0.9);
             self.reading.push(act.marked(Sign::Administrator).told_by(&word.text));
         }
@@ -348,7 +349,7 @@ impl<'l> Shell<'l, '_> {
         let ending = word.text.rsplit_once('.').map_or("", |(_, ending)| ending);
         if word.text.contains("://") {
             self.url(word, Role::Read);
-        } else if dangers::holds("running_endings", ending) {
+        } else if places().running_endings.has(ending) {
             self.runs_file(word);
         } else {
             self.path(word, Role::Read, false);
@@ -406,7 +407,7 @@ impl<'l> Shell<'l, '_> {
     /// Reads the socket of a service on the host; those of containers and of the system control the host.
     fn socket(&mut self, word: &Word) {
         let text = word.text.as_str();
-        let controls = dangers::items("control_sockets").iter().any(|part| text.contains(part.as_str()));
+        let controls = places().control_sockets.iter().any(|part| text.contains(part));
         let level = if controls || word.dynamic { RiskLevel::High } else { RiskLevel::Medium };
         let act = Act::new("call", "local_service", Resource::System, Operation::Execute, 0.7).named_by(text);
         self.reading.push(act.at_risk(level));
@@ -452,5 +453,5 @@ fn holds_output(word: &Word) -> bool {
 }
 
 pub(super) fn names_secret_variable(word: &str) -> bool {
-    dangers::items("secret_variables").iter().any(|part| word.contains(part.as_str()))
+    lines().secret_variables.iter().any(|part| word.contains(part))
 }

@@ -2,7 +2,8 @@
 
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use crate::format::{dangers, name};
+use crate::format::name;
+use crate::format::tables::{Object, verbs};
 use crate::lexicon::Lexicon;
 use crate::reading::Act;
 use crate::sign::Sign;
@@ -56,7 +57,7 @@ pub(super) fn act(program: &str, resource: Resource, lexed: &Lexed<'_>, lexicon:
                 _ => RiskLevel::Medium,
             };
             let named = lexicon.table().and_then(|table| table.names(noun));
-            let is_database = words.iter().any(|word| dangers::holds("database_objects", word));
+            let is_database = words.iter().any(|word| verbs().objects.of(word) == Some(Object::Database));
             let is_log = words.iter().any(|word| matches!(*word, "log" | "logs"));
             let known = match () {
                 () if is_database => Some(Resource::Database),
@@ -88,39 +89,15 @@ fn verb_of(parts: &[Vec<String>]) -> Option<(usize, Operation)> {
     }
 }
 
-/// The subject of a word of a subcommand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Object {
-    Secret,
-    Access,
-    Network,
-    Control,
-}
-
+/// The subject of a word of a subcommand, in the singular or the plural.
 fn object(word: &str) -> Option<Object> {
-    let bare = word.strip_suffix('s').unwrap_or(word);
-    let holds = |list: &str| dangers::holds(list, word) || dangers::holds(list, bare);
-    match () {
-        () if holds("secret_objects") => Some(Object::Secret),
-        () if holds("access_objects") => Some(Object::Access),
-        () if holds("network_objects") => Some(Object::Network),
-        () if holds("control_objects") => Some(Object::Control),
-        () => None,
-    }
+    let of = |word: &str| verbs().objects.of(word).filter(|object| *object != Object::Database);
+    of(word).or_else(|| of(word.strip_suffix('s')?))
 }
 
 /// The operation of a verb of subcommands.
 pub(super) fn operation(verb: &str) -> Option<Operation> {
-    [
-        ("reading_verbs", Operation::Read),
-        ("deleting_verbs", Operation::Delete),
-        ("writing_verbs", Operation::Write),
-        ("sending_verbs", Operation::Send),
-        ("running_verbs", Operation::Execute),
-        ("granting_verbs", Operation::Admin),
-    ]
-    .into_iter()
-    .find_map(|(list, operation)| dangers::holds(list, verb).then_some(operation))
+    verbs().deeds.of(verb)
 }
 
 /// Returns whether a word can be part of a subcommand.

@@ -1,6 +1,6 @@
 //! Whether a condition limits the rows of a statement: `WHERE 1 = 1` does not.
 
-use super::known;
+use super::known::words;
 use super::lex::Kind;
 use super::tree::{Item, Part, Tree};
 
@@ -121,13 +121,13 @@ fn is_key(part: Part<'_>) -> bool {
 /// Returns whether a part is a column with the time at which a row was made or changed, which is never in the future.
 fn past(part: Part<'_>) -> bool {
     let name = part.items.last().map_or("", |item| part.source.lower(item.token));
-    known::phrases("past_columns").any(|word| name.contains(word))
+    words().past_columns.iter().any(|word| name.contains(word))
 }
 
 /// Returns whether a part is `now()` or `CURRENT_TIMESTAMP`, with nothing subtracted.
 fn is_now(part: Part<'_>) -> bool {
     part.len() <= 2
-        && part.word(0).is_some_and(|word| known::holds("now", word))
+        && part.word(0).is_some_and(|word| words().now.has(word))
         && (part.len() == 1 || part.group(1).is_some())
 }
 

@@ -4,7 +4,9 @@ use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use super::known::{self, database, unclear};
+use crate::table::List;
+
+use super::known::{database, unclear, words};
 use super::lex::Kind;
 use super::statement::Reader;
 use super::tree::{Part, Path};
@@ -61,18 +63,18 @@ impl<'t> Reader<'_, 't> {
         };
         let columns = self.assigned(part, set);
         let unbounded = bound::is_unbounded(part, self.tree);
-        let says = |list: &str| columns.iter().copied().find(|column| known::holds(list, column));
+        let says = |list: &List| columns.iter().copied().find(|column| list.has(column));
         let act = if let Some(column) = columns.iter().copied().find(|column| exposure::is_secret(column)) {
             Act::new("update", "credential", Resource::Credential, Operation::Admin, 0.8)
                 .at_risk(RiskLevel::High)
                 .named_by(column)
-        } else if let Some(column) = says("access_columns") {
+        } else if let Some(column) = says(&words().access_columns) {
             Act::new("update", "role", Resource::Permission, Operation::Admin, 0.8)
                 .at_risk(RiskLevel::High)
                 .named_by(column)
         } else if guards_access(path) {
             Act::new("update", "role", Resource::Permission, Operation::Admin, 0.8).at_risk(RiskLevel::High)
-        } else if let Some(column) = says("money_columns").filter(|_| !unbounded) {
+        } else if let Some(column) = says(&words().money_columns).filter(|_| !unbounded) {
             database("update", "rows", Operation::Write).at_risk(RiskLevel::High).named_by(column)
         } else {
             database("update", "rows", Operation::Write)
@@ -118,7 +120,7 @@ impl<'t> Reader<'_, 't> {
             self.push(unclear("delete", "rows"), part, None);
             return;
         };
-        let audited = path.names().any(|name| known::holds("audit_tables", name));
+        let audited = path.names().any(|name| words().audit_tables.has(name));
         let act = if guards_access(path) {
             Act::new("delete", "role", Resource::Permission, Operation::Admin, 0.8)
                 .at_risk(RiskLevel::High)
@@ -227,7 +229,7 @@ impl<'t> Reader<'_, 't> {
             // A constraint or a default can be created again.
             let only_rules = (1..part.len())
                 .filter(|&place| part.is(place, "drop"))
-                .all(|place| part.word(place + 1).is_some_and(|word| known::holds("remade", word)))
+                .all(|place| part.word(place + 1).is_some_and(|word| words().remade.has(word)))
                 && part.has("drop");
             if only_rules {
                 return act;
@@ -250,7 +252,7 @@ impl<'t> Reader<'_, 't> {
                     part.name(place).is_some_and(|word| !matches!(word, "extension" | "if" | "not" | "exists"))
                 })
                 .and_then(|place| part.path(place))
-            && !known::holds("hostile_extensions", path.last())
+            && !words().hostile_extensions.has(path.last())
         {
             self.push(Act::new("install", "extension", Resource::Database, Operation::Execute, 0.8), part, Some(path));
         }
@@ -274,7 +276,7 @@ impl<'t> Reader<'_, 't> {
 /// Returns whether a table stores permissions.
 fn guards_access(path: Path<'_>) -> bool {
     let name = path.last();
-    known::holds("access_tables", name)
-        || name.rsplit('_').next().is_some_and(|last| name.contains('_') && known::holds("access_tables", last))
-        || known::holds("secret_tables", &path.names().collect::<Vec<_>>().join("."))
+    words().access_tables.has(name)
+        || name.rsplit('_').next().is_some_and(|last| name.contains('_') && words().access_tables.has(last))
+        || words().secret_tables.has(&path.names().collect::<Vec<_>>().join("."))
 }

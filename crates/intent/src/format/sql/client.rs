@@ -4,7 +4,7 @@ use crate::reading::{Act, Reading};
 use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
-use super::known::{self, unclear};
+use super::known::{client, unclear};
 
 /// Reads one command with the rest of its line.
 pub(super) fn read(line: &str, reading: &mut Reading) {
@@ -12,9 +12,7 @@ pub(super) fn read(line: &str, reading: &mut Reading) {
     let name = if body.starts_with('!') { "!" } else { body.split_whitespace().next().unwrap_or("") };
     let name = name.trim_end_matches(['+', ';']).to_ascii_lowercase();
     let rest = body.get(name.len()..).unwrap_or("").trim();
-    let runs = known::is_client("runs", &name)
-        || rest.starts_with('|')
-        || rest.contains('`') && !known::is_client("writes", &name);
+    let runs = client().runs.has(&name) || rest.starts_with('|') || rest.contains('`') && !client().writes.has(&name);
     if runs {
         reading.note_command(rest.trim_start_matches('|'));
     }
@@ -22,7 +20,7 @@ pub(super) fn read(line: &str, reading: &mut Reading) {
         Act::new("run", "command", Resource::System, Operation::Execute, 0.9)
             .at_risk(RiskLevel::High)
             .marked(Sign::Downloaded)
-    } else if known::is_client("writes", &name) {
+    } else if client().writes.has(&name) {
         // The text after a pipe sign is a program: `\o | sh`.
         if rest.contains('|') || rest.contains("program") {
             let program = Act::new("run", "command", Resource::System, Operation::Execute, 0.8);
@@ -30,9 +28,9 @@ pub(super) fn read(line: &str, reading: &mut Reading) {
         }
         reading.facts.note_target(rest);
         Act::new("export", "file", Resource::File, Operation::Write, 0.8).at_risk(RiskLevel::High)
-    } else if known::is_client("reads", &name) {
+    } else if client().reads.has(&name) {
         Act::new("show", "database", Resource::Database, Operation::Read, 0.8).at_risk(RiskLevel::Low)
-    } else if known::is_client("feeds", &name) {
+    } else if client().feeds.has(&name) {
         unclear("run", "script")
     } else {
         unclear("run", "command")
@@ -47,7 +45,8 @@ pub(super) fn opens_text(text: &str) -> bool {
         return true;
     }
     let name = body.split_whitespace().next().unwrap_or("").trim_end_matches(['+', ';']).to_ascii_lowercase();
-    let is_known = ["reads", "runs", "writes", "feeds"].iter().any(|list| known::is_client(list, &name));
+    let is_known =
+        [&client().reads, &client().runs, &client().writes, &client().feeds].iter().any(|list| list.has(&name));
     // `. file` and `.venv/bin/x` are shell commands.
     is_known && (text.starts_with('\\') || name.len() > 1)
 }

@@ -1,6 +1,6 @@
 //! SQL that a statement runs from strings: with `EXEC`, `DO` or `PREPARE`.
 
-use super::known;
+use super::known::words;
 use super::lex::{Kind, Token};
 
 /// The strings of a text that runs some of its strings, with those concatenated by `+` or `||` joined. It is unknown
@@ -8,7 +8,7 @@ use super::lex::{Kind, Token};
 pub(super) fn strings(text: &str, lower: &str, tokens: &[Token]) -> Vec<String> {
     let runs = tokens.iter().enumerate().any(|(place, token)| {
         token.kind == Kind::Word
-            && lower.get(token.start..token.end).is_some_and(|word| known::holds("run_strings", word))
+            && lower.get(token.start..token.end).is_some_and(|word| words().run_strings.has(word))
             && !tokens.get(place + 1).is_some_and(|next| next.kind == Kind::Symbol)
     });
     if !runs {
@@ -39,5 +39,5 @@ pub(super) fn strings(text: &str, lower: &str, tokens: &[Token]) -> Vec<String> 
 
 fn says_sql(text: &str) -> bool {
     let word = text.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
-    word.len() < text.trim().len() && known::holds("openers", &word.to_ascii_lowercase())
+    word.len() < text.trim().len() && words().openers.has(&word.to_ascii_lowercase())
 }

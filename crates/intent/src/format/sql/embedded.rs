@@ -1,7 +1,8 @@
 //! SQL in an English sentence.
 
-use super::known;
-use super::shape;
+use super::known::words;
+use super::opening;
+use crate::table::List;
 
 /// The SQL in a text that asks for it to be run.
 pub(super) fn find(text: &str) -> Option<&str> {
@@ -23,7 +24,7 @@ pub(super) fn find(text: &str) -> Option<&str> {
             continue;
         }
         let word = text.get(at..end).unwrap_or("");
-        if word.len() <= LONGEST_OPENER && known::holds("openers", &word.to_ascii_lowercase()) {
+        if word.len() <= LONGEST_OPENER && words().openers.has(&word.to_ascii_lowercase()) {
             looked += 1;
             if let Some(found) = statement(text, at) {
                 return Some(found);
@@ -50,30 +51,31 @@ fn statement(text: &str, at: usize) -> Option<&str> {
     let near = (0..=at.saturating_sub(LONGEST_LEAD)).rev().find(|&start| text.is_char_boundary(start)).unwrap_or(0);
     let before = text.get(near..at)?;
     let sentence = before.rsplit(['.', '?', '!', ';', '\n']).next().unwrap_or("").to_ascii_lowercase();
-    let asked = says(&sentence, "runs");
-    if says(&sentence, "about") && !asked {
+    let asked = says(&sentence, &words().runs);
+    if says(&sentence, &words().about) && !asked {
         return None;
     }
     if let Some(quote) = quote {
         let inside = rest.split(quote).next().unwrap_or(rest);
         // A quote of the same kind inside ends it early: `"GRANT ... TO "bob""` is then read to the end.
-        let whole = shape::is_sql(inside) || shape::begins_sql(inside);
+        let whole = opening::is_sql(inside) || opening::begins_sql(inside);
         return (asked && whole).then_some(if quote == '\'' { rest } else { inside });
     }
     let introduced = sentence.trim_end().ends_with(':') || asked && sentence.trim_end().ends_with("sql");
     if introduced {
         let one = rest.trim_end().trim_end_matches(['.', '!']);
-        if shape::is_sql(one) {
+        if opening::is_sql(one) {
             return Some(one);
         }
     }
-    shape::begins_sql(rest).then_some(rest)
+    opening::begins_sql(rest).then_some(rest)
 }
 
-/// Returns whether a sentence contains a word or phrase of a list.
-fn says(sentence: &str, list: &str) -> bool {
-    known::spoken(list).iter().any(|phrase| {
-        sentence.match_indices(phrase.as_str()).any(|(at, _)| {
+/// Returns whether a sentence contains a word or phrase of a list, in which `_` stands for a blank.
+fn says(sentence: &str, list: &List) -> bool {
+    list.iter().any(|phrase| {
+        let phrase = phrase.trim_end_matches('_').replace('_', " ");
+        sentence.match_indices(&phrase).any(|(at, _)| {
             let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
             edge(sentence.get(..at).and_then(|before| before.chars().next_back()))
                 && edge(sentence.get(at + phrase.len()..).and_then(|after| after.chars().next()))

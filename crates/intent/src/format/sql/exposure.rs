@@ -1,9 +1,10 @@
 //! The functions that a statement calls and the data that its columns hold: functions by list; secrets, cards and
 //! personal data by the parts of names.
 
-use super::known;
+use super::known::{self, words};
 use super::lex::Kind;
 use super::tree::Source;
+use crate::table::List;
 
 /// A called function: known to do more than compute, or unknown.
 pub(super) enum Call {
@@ -35,7 +36,7 @@ pub(super) fn calls<'t>(source: Source<'t>, names: &[bool], only_known: bool) ->
             continue;
         }
         let is_name = names.get(name_at).copied().unwrap_or(false) || follows_as_name(source, name_at, closed_from);
-        if only_known || knows_unknown || is_name || known::only_computes(name) && !is_qualified(source, name_at) {
+        if only_known || knows_unknown || is_name || words().harmless.fits(name) && !is_qualified(source, name_at) {
             continue;
         }
         // A single unknown call says enough.
@@ -67,7 +68,7 @@ fn is_qualified(source: Source<'_>, name: usize) -> bool {
 fn follows_as_name(source: Source<'_>, name: usize, closed_from: usize) -> bool {
     let Some(before) = name.checked_sub(1) else { return false };
     match source.kind(before) {
-        Some(Kind::Word) => known::holds("names_follow", source.lower(before)),
+        Some(Kind::Word) => words().names_follow.has(source.lower(before)),
         Some(Kind::Name) => true,
         // An alias after a query in brackets; `DISTINCT ON (a) f(b)` is a call.
         Some(Kind::Close) => source.word(closed_from + 1).is_some_and(|word| matches!(word, "select" | "values")),
@@ -100,17 +101,17 @@ pub(super) fn holdings(source: Source<'_>) -> Holdings<'_> {
         if found.secret.is_none() && (is_secret(name) || is_secret_path(source, token)) {
             found.secret = Some(shown());
         }
-        if found.card.is_none() && names(name, "cards", "card_pairs") {
+        if found.card.is_none() && names(name, &words().cards) {
             found.card = Some(shown());
         }
-        if found.identity.is_none() && names(name, "identities", "identity_pairs") {
+        if found.identity.is_none() && names(name, &words().identities) {
             found.identity = Some(shown());
         }
-        if found.person.is_none() && names(name, "persons", "person_pairs") && !has_tail(name) {
+        if found.person.is_none() && names(name, &words().persons) && !has_tail(name) {
             found.person = Some(shown());
         }
         if person_table.is_none()
-            && name.split(['.', '_']).next_back().is_some_and(|last| known::holds("person_tables", last))
+            && name.split(['.', '_']).next_back().is_some_and(|last| words().person_tables.has(last))
         {
             person_table = Some(shown());
         }
@@ -121,20 +122,20 @@ pub(super) fn holdings(source: Source<'_>) -> Holdings<'_> {
     found
 }
 
-/// Returns whether a name contains one of the parts, or one of the pairs of parts.
-fn names(name: &str, parts: &str, pairs: &str) -> bool {
+/// Returns whether a name contains one of the parts or pairs of parts.
+fn names(name: &str, known: &List) -> bool {
     let mut before = "";
     name.split(['_', '.', ' ', '-']).any(|part| {
         let pair = [before, "_", part].concat();
         before = part;
-        known::holds(parts, part) || known::holds(pairs, &pair)
+        known.has(part) || known.has(&pair)
     })
 }
 
 /// Returns whether a name is a secret's, unless it only describes one: `token_count`.
 pub(super) fn is_secret(name: &str) -> bool {
-    let named = names(name, "secrets", "secret_pairs")
-        || known::phrases("secret_inside").any(|part| name.len() > part.len() && name.contains(part));
+    let named = names(name, &words().secrets)
+        || words().secret_inside.iter().any(|part| name.len() > part.len() && name.contains(part));
     named && !has_tail(name)
 }
 
@@ -142,14 +143,14 @@ fn has_tail(name: &str) -> bool {
     let mut parts = name.split(['_', '.', ' ', '-']);
     let first = parts.next().unwrap_or("");
     let last = parts.next_back();
-    last.is_some_and(|last| known::holds("secret_tails", last)) || last.is_some() && known::holds("secret_heads", first)
+    last.is_some_and(|last| words().secret_tails.has(last)) || last.is_some() && words().secret_heads.has(first)
 }
 
 /// Returns whether a name is a system table of secrets: `mysql.user`, `pg_shadow`.
 fn is_secret_path(source: Source<'_>, token: usize) -> bool {
     let name = source.lower(token);
-    known::holds("secret_tables", name)
+    words().secret_tables.has(name)
         || token >= 2
             && source.is_symbol(token - 1, ".")
-            && source.name(token - 2).is_some_and(|schema| known::holds("secret_tables", &[schema, ".", name].concat()))
+            && source.name(token - 2).is_some_and(|schema| words().secret_tables.has(&[schema, ".", name].concat()))
 }

@@ -2,50 +2,54 @@
 
 use std::sync::LazyLock;
 
-use crate::table::{WordSet, Words};
 use serde::Deserialize;
 
 use crate::reading::Act;
 use crate::sign::Sign;
-use rulekeep_types::{Operation, Resource, RiskLevel};
+use crate::table::{self, Words, lists};
+use rulekeep_types::{Error, Operation, Resource, RiskLevel};
 
-/// Returns whether a list of `[words]` contains the lower-case word.
-pub(super) fn holds(list: &str, word: &str) -> bool {
-    KNOWN.words.get(list).is_some_and(|words| words.contains(word))
+/// The table.
+///
+/// INVARIANT: every parser has passed [`check`], so the empty table stands in for none that is used.
+fn known() -> &'static Known {
+    static EMPTY: LazyLock<Known> = LazyLock::new(Known::default);
+    KNOWN.as_ref().unwrap_or(&EMPTY)
 }
 
-/// Returns whether a list of `[client]` contains the command.
-pub(super) fn is_client(list: &str, command: &str) -> bool {
-    KNOWN.client.get(list).is_some_and(|words| words.contains(command))
+/// Refuses a table that does not read.
+pub(in crate::format) fn check() -> Result<(), Error> {
+    KNOWN.as_ref().map(|_| ()).map_err(|fault| Error::internal(fault.as_str()))
 }
 
-/// The entries of a list.
-pub(super) fn phrases(list: &str) -> impl Iterator<Item = &'static str> {
-    KNOWN.words.get(list).into_iter().flatten().map(String::as_str)
+static KNOWN: LazyLock<Result<Known, String>> =
+    LazyLock::new(|| table::read("sql", include_str!("../../data/sql.toml")));
+
+/// Words by what they say in a statement.
+pub(super) fn words() -> &'static SqlWords {
+    &known().words
 }
 
-/// A list's entries in spoken form, with blanks in place of `_`.
-pub(super) fn spoken(list: &str) -> &'static [String] {
-    KNOWN.spoken.get(list).map_or(&[], Vec::as_slice)
+/// Commands of database clients.
+pub(super) fn client() -> &'static Client {
+    &known().client
 }
 
 /// The rule of the longest key of `[statements]` that the words start with.
 pub(super) fn statement(words: &[&str]) -> Option<&'static Rule> {
     (1..=words.len().min(LONGEST_HEAD))
         .rev()
-        .find_map(|count| KNOWN.statements.get(words.get(..count).unwrap_or(&[]).join(" ").as_str()))
+        .find_map(|count| known().statements.get(words.get(..count).unwrap_or(&[]).join(" ").as_str()))
 }
 
 /// The rule of a function that does more than compute.
 pub(super) fn call(name: &str) -> Option<&'static Rule> {
-    KNOWN.calls.named.get(name).or_else(|| {
-        KNOWN.calls.families.iter().find(|(start, _)| name.starts_with(start.as_str())).map(|(_, rule)| rule)
+    let calls = &known().calls;
+    calls.get(name).or_else(|| {
+        let families =
+            calls.iter().filter(|(key, _)| key.strip_suffix('*').is_some_and(|start| name.starts_with(start)));
+        families.max_by_key(|(key, _)| key.len()).map(|(_, rule)| rule)
     })
-}
-
-/// Returns whether a function only computes, or a word before a bracket is not a function.
-pub(super) fn only_computes(name: &str) -> bool {
-    KNOWN.harmless.contains(name) || KNOWN.families.iter().any(|start| name.starts_with(start.as_str()))
 }
 
 /// An act that could not be parsed with certainty.
@@ -58,7 +62,8 @@ pub(super) fn database(verb: &str, noun: &str, operation: Operation) -> Act {
 }
 
 /// A rule: `capability RISK verb_noun`, then signs.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
 pub(super) struct Rule {
     resource: Resource,
     operation: Operation,
@@ -67,6 +72,14 @@ pub(super) struct Rule {
     verb: String,
     noun: String,
     signs: Vec<Sign>,
+}
+
+impl TryFrom<String> for Rule {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::read(&text).ok_or_else(|| format!("`{text}` is not `capability RISK verb_noun` with signs"))
+    }
 }
 
 impl Rule {
@@ -101,96 +114,38 @@ impl Rule {
 /// Maximum number of words of a key.
 const LONGEST_HEAD: usize = 3;
 
-/// The lists whose entries are searched in sentences.
-const SPOKEN: &[&str] = &["about", "runs"];
-
-#[derive(Default)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Known {
     statements: Words<Rule>,
-    words: Words<WordSet>,
-    spoken: Words<Vec<String>>,
-    client: Words<WordSet>,
-    calls: Calls,
-    harmless: WordSet,
-    families: Vec<String>,
+    words: SqlWords,
+    client: Client,
+    calls: Words<Rule>,
 }
 
-#[derive(Default)]
-struct Calls {
-    named: Words<Rule>,
-    families: Vec<(String, Rule)>,
+lists! {
+    SqlWords {}
+    noise head run_strings past_columns now openers objects determiners clauses alterations definitions
+    privileges shown starters connectors not_after names_follow production scratch unlimited access_tables
+    access_columns money_columns audit_tables secret_tables secrets secret_inside secret_tails secret_heads
+    cards identities persons person_tables reading_pragmas hostile_pragmas hostile_extensions about runs remade
+    spoken_openers set_kinds transactions phrase_parts explained explain_options harmless
 }
 
-#[derive(Default, Deserialize)]
-struct Text {
-    statements: Words<String>,
-    words: Words<String>,
-    client: Words<String>,
-    calls: Words<String>,
-    harmless: Words<String>,
+lists! {
+    Client {}
+    reads runs writes feeds
 }
-
-impl Text {
-    fn known(self) -> Known {
-        let lists = |lists: Words<String>| {
-            lists
-                .into_iter()
-                .map(|(name, words)| (name, words.split_whitespace().map(str::to_owned).collect()))
-                .collect()
-        };
-        let rules = |rules: Words<String>| {
-            rules.into_iter().filter_map(|(name, rule)| Some((name, Rule::read(&rule)?))).collect::<Words<_>>()
-        };
-        let mut calls = Calls::default();
-        for (name, rule) in rules(self.calls) {
-            match name.strip_suffix('*') {
-                Some(start) => calls.families.push((start.to_owned(), rule)),
-                None => {
-                    calls.named.insert(name, rule);
-                }
-            }
-        }
-        let spoken = SPOKEN.iter().filter_map(|&list| {
-            let phrases = self.words.get(list)?.split_whitespace();
-            Some((list.to_owned(), phrases.map(|phrase| phrase.trim_end_matches('_').replace('_', " ")).collect()))
-        });
-        let mut known = Known {
-            spoken: spoken.collect(),
-            statements: rules(self.statements),
-            words: lists(self.words),
-            client: lists(self.client),
-            calls,
-            ..Known::default()
-        };
-        for name in self.harmless.values().flat_map(|words| words.split_whitespace()) {
-            match name.strip_suffix('*') {
-                Some(start) => known.families.push(start.to_owned()),
-                None => {
-                    known.harmless.insert(name.to_owned());
-                }
-            }
-        }
-        known
-    }
-}
-
-// A test ensures that the file parses. Otherwise no function would be known as harmless.
-static KNOWN: LazyLock<Known> =
-    LazyLock::new(|| toml::from_str::<Text>(include_str!("../../data/sql.toml")).map(Text::known).unwrap_or_default());
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_entry_of_the_data_reads() {
-        let text: Text = toml::from_str(include_str!("../../data/sql.toml")).unwrap();
-        for (name, rule) in text.statements.iter().chain(&text.calls) {
-            assert!(Rule::read(rule).is_some(), "{name}: {rule}");
-        }
-        for list in text.words.values().chain(text.client.values()).chain(text.harmless.values()) {
-            assert!(!list.trim().is_empty());
-        }
+    fn a_rule_that_does_not_read_is_refused() {
+        check().unwrap();
+        let error = table::read::<Words<Rule>>("x", "\"drop\" = \"database:wipe HIGH drop_it\"").unwrap_err();
+        assert!(error.contains("database:wipe"), "{error}");
     }
 
     #[test]
@@ -198,5 +153,11 @@ mod tests {
         assert_eq!(statement(&["drop", "view", "x"]).unwrap().risk, Some(RiskLevel::Medium));
         assert_eq!(statement(&["drop", "gizmo"]).unwrap().risk, Some(RiskLevel::High));
         assert!(statement(&["frobnicate"]).is_none());
+    }
+
+    #[test]
+    fn a_function_is_known_by_the_start_of_its_family() {
+        assert_eq!(call("pg_ls_dir").unwrap().noun, "files");
+        assert!(call("pg_size").is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! SQL in many dialects, read by tokens, conservatively: what is unknown is an execution on a database, at least HIGH.
 //!
-//! `shape` distinguishes SQL from English, `lex` makes tokens by the rules of a dialect family, `tree` groups them by
+//! `opening` tells a statement from a sentence, `lex` makes tokens by the rules of a dialect family, `tree` groups them by
 //! brackets, and `statement` and `change` read them into acts with `bound` (conditions), `exposure` (functions,
 //! columns) and `client` (client commands). `embedded` finds SQL in a sentence. The data is in `data/sql.toml`.
 
@@ -13,12 +13,13 @@ mod embedded;
 mod exposure;
 mod known;
 mod lex;
-mod shape;
+mod opening;
 mod statement;
 mod tree;
 
 use crate::reading::{Format, Reading};
 
+pub(super) use known::check as check_table;
 use known::unclear;
 use lex::{Kind, Lexed, Rules, Token};
 use statement::Session;
@@ -26,7 +27,7 @@ use tree::Source;
 
 /// Reads a text that is clearly SQL; `None` for other texts.
 pub(super) fn read(text: &str) -> Option<Reading> {
-    shape::is_sql(text.trim()).then(|| read_anyway(text))
+    opening::is_sql(text.trim()).then(|| read_anyway(text))
 }
 
 /// Reads the SQL within an English text that is to be run.

@@ -6,7 +6,7 @@ use crate::sign::Sign;
 use rulekeep_types::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
 
 use super::exposure::{self, Call};
-use super::known::{self, database, unclear};
+use super::known::{self, database, unclear, words};
 use super::lex::Kind;
 use super::tree::{Part, Path, Source, Tree};
 
@@ -84,7 +84,7 @@ impl<'t> Reader<'_, 't> {
         for place in 1..part.len() {
             let Some(word) = part.word(place) else { continue };
             lists_privileges &= word != "on";
-            if !lists_privileges && known::holds("starters", word) && begins_statement(part, place, current) {
+            if !lists_privileges && words().starters.has(word) && begins_statement(part, place, current) {
                 starts.push(place);
                 current = word;
                 lists_privileges = matches!(word, "grant" | "revoke" | "deny");
@@ -187,7 +187,7 @@ impl<'t> Reader<'_, 't> {
                     act.risk = Some(RiskLevel::Medium);
                 }
                 let scratch =
-                    path.is_some_and(|path| path.last().split(['_', '-']).any(|part| known::holds("scratch", part)));
+                    path.is_some_and(|path| path.last().split(['_', '-']).any(|part| words().scratch.has(part)));
                 if scratch && act.risk == Some(RiskLevel::Critical) {
                     act.risk = Some(RiskLevel::High);
                 }
@@ -212,7 +212,7 @@ impl<'t> Reader<'_, 't> {
         }
         let unlimited = (1..part.len()).any(|place| {
             part.word(place).is_some_and(|word| {
-                known::holds("unlimited", word)
+                words().unlimited.has(word)
                     && (word != "all" || !part.is(place + 1, "tables") && !part.is(place + 1, "sequences"))
             })
         });
@@ -263,7 +263,7 @@ impl<'t> Reader<'_, 't> {
             _ => {
                 let makes = matches!(first, "create" | "alter" | "drop");
                 let place = (1..part.len().min(MOST_HEAD)).find(|&place| match part.word(place) {
-                    Some(word) => !(is_head_word(word) || makes && known::holds("objects", word)),
+                    Some(word) => !(is_head_word(word) || makes && words().objects.has(word)),
                     None => part.kind(place) == Some(Kind::Name),
                 })?;
                 part.path(place).map(|(path, _)| path)
@@ -355,7 +355,7 @@ fn is_plan(part: Part<'_>, tree: &Tree) -> bool {
     }
     let runs = |word: &str| matches!(word, "analyze" | "analyse" | "profile" | "execute");
     let start = (1..part.len())
-        .find(|&place| part.word(place).is_some_and(|word| known::holds("starters", word)))
+        .find(|&place| part.word(place).is_some_and(|word| words().starters.has(word)))
         .unwrap_or(part.len());
     let options = part.items.iter().take(start).filter_map(|item| item.group);
     !(0..=start).any(|place| part.word(place).is_some_and(runs))
@@ -380,7 +380,7 @@ fn begins_statement(part: Part<'_>, place: usize, head: &str) -> bool {
         Some("then") => head != "merge",
         Some("do") => head != "insert",
         Some("execute" | "exec") => false,
-        Some(before) => !known::holds("connectors", before),
+        Some(before) => !words().connectors.has(before),
         None => {
             part.group(place - 1).is_some()
                 || matches!(part.kind(place - 1), Some(Kind::Name | Kind::Text | Kind::Number | Kind::Client))
@@ -400,7 +400,7 @@ fn begins_statement(part: Part<'_>, place: usize, head: &str) -> bool {
         "select" => place + 1 < part.len(),
         "shutdown" | "kill" => true,
         "delete" if after == Some("from") => true,
-        _ if after.is_some_and(|after| known::holds("not_after", after)) => false,
+        _ if after.is_some_and(|after| words().not_after.has(after)) => false,
         "execute" | "exec" | "call" => {
             part.name(place + 1).is_some()
                 || part.group(place + 1).is_some()
@@ -421,17 +421,17 @@ fn set(part: Part<'_>, act: Act) -> Act {
 fn pragma(part: Part<'_>, act: Act) -> Act {
     let Some((path, next)) = part.path(1) else { return act };
     let sets = part.is_symbol(next, "=");
-    if known::holds("hostile_pragmas", path.last()) {
+    if words().hostile_pragmas.has(path.last()) {
         return act.at_risk(RiskLevel::High);
     }
-    if known::holds("reading_pragmas", path.last()) && !sets {
+    if words().reading_pragmas.has(path.last()) && !sets {
         return Act::new("show", "database", Resource::Database, Operation::Read, 0.9).at_risk(RiskLevel::Low);
     }
     act
 }
 
 fn names_production(path: Path<'_>) -> bool {
-    path.names().any(|name| name.split(['_', '-']).any(|part| known::holds("production", part)))
+    path.names().any(|name| name.split(['_', '-']).any(|part| words().production.has(part)))
 }
 
 /// The words that determined an act: the first, and the second if it belongs to it.
@@ -448,7 +448,7 @@ fn told(part: Part<'_>) -> &str {
 }
 
 fn is_head_word(word: &str) -> bool {
-    known::holds("head", word) || known::holds("noise", word)
+    words().head.has(word) || words().noise.has(word)
 }
 
 /// Number of items of a statement in which its name is searched.

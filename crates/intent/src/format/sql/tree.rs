@@ -1,6 +1,6 @@
 //! Groups a statement's tokens by brackets, without recursion: the items within one pair of brackets form a group.
 
-use super::known;
+use super::known::words;
 use super::lex::{Kind, Token};
 
 /// A text, and a statement's tokens in it.
@@ -157,7 +157,7 @@ impl<'t> Part<'t> {
         (0..self.len().min(LONGEST_HEAD))
             .map_while(|place| self.word(place))
             .enumerate()
-            .filter(|&(place, word)| place == 0 || !known::holds("noise", word))
+            .filter(|&(place, word)| place == 0 || !words().noise.has(word))
             .map(|(_, word)| word)
             .collect()
     }

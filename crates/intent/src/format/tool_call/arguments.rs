@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use crate::language::{Kind, classify};
 use crate::lexicon::Lexicon;
+use crate::programs::Program;
 use crate::reading::Act;
 use crate::sign::Sign;
 use rulekeep_types::{
@@ -14,7 +15,7 @@ use rulekeep_types::{
 use super::super::hosts::{Known, Through, Use};
 use super::super::query::{self, Query, Taker};
 use super::super::tools::{Key, Part, Role, own_part, tools};
-use super::super::{dangers, driver, graphql, name, patch, place, shell, tool_name};
+use super::super::{driver, graphql, name, patch, place, shell, tool_name};
 use super::inspect::method_in;
 use super::json::{Field, Json, values};
 use super::shape::{self, Call};
@@ -580,8 +581,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
     fn program(&self) -> Option<&'r str> {
         let name = self.name?;
         let own = own_part(name).unwrap_or(name);
-        let database = || name::words(own).iter().find_map(|word| dangers::parts("tool_programs", word).first());
-        if let Some(program) = dangers::parts("tool_programs", own).first().or_else(database) {
+        let client = |word: &str| tools().clients.get(word).map(String::as_str);
+        let database = || name::words(own).iter().find_map(|word| client(word));
+        if let Some(program) = client(own).or_else(database) {
             return Some(program);
         }
         Some(own).filter(|own| self.reader.lexicon.programs.knows(own))
@@ -592,7 +594,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             return self.patch(line);
         }
         // Only the arguments of a program's own tool begin with another word than a program.
-        let runs_lines = |program: &str| program == "exec" || dangers::holds("shells", program);
+        let runs_lines = |program: &str| self.reader.lexicon.programs.get(program).is_some_and(Program::runs_lines);
         let of_program = self.program().filter(|program| !runs_lines(program));
         let of_program = of_program.filter(|_| !self.begins_with_program(line));
         let line = of_program.map_or(Cow::Borrowed(line), |program| Cow::Owned(format!("{program} {line}")));

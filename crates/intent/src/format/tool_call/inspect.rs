@@ -1,12 +1,14 @@
 //! Reads a string by its content, whatever its key says: JSON, a command, a call, code, a template, a statement, an
 //! address or a request. So an unlisted key hides nothing.
 
+use crate::programs::Program;
 use crate::reading::{Act, Reading};
 use crate::risk;
 use rulekeep_types::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, UnreadKind, json_depth};
 
+use super::super::tables::{lines, places, wording};
 use super::super::tools::{Key, Role, tools};
-use super::super::{dangers, driver, english, place, tool_name};
+use super::super::{driver, english, place, shell, tool_name};
 use super::arguments::{Arguments, push_word};
 use super::expression::{self, Expression};
 use super::json::{Field, Json, values};
@@ -37,7 +39,7 @@ impl Arguments<'_, '_> {
         }
         let is_shown = role == Some(Role::Code) && self.act.resource == Resource::Code && !changes(self.act.operation);
         if !is_shown
-            && (dangers::calls_code(text)
+            && (shell::calls_code(text)
                 || is_live_template(text)
                 || is_script_address(trimmed)
                 || is_frozen_object(trimmed))
@@ -112,12 +114,21 @@ impl Arguments<'_, '_> {
                 "$" => behind.strip_prefix('(')?,
                 "`" if behind.contains('`') => behind,
                 "&" if behind.starts_with('&') => behind.get(1..)?,
-                "|" | ";" if is_place || is_start || mark == "|" && is_runner(behind) => behind,
+                "|" | ";" if is_place || is_start || mark == "|" && self.is_runner(behind) => behind,
                 _ => return None,
             };
             let line = rest.trim_start();
             is_program(line).then(|| line.split(['`', ')']).next().unwrap_or(line))
         })
+    }
+
+    /// Returns whether the program after a pipe runs its input or sends it away, and is no word of English.
+    fn is_runner(&self, text: &str) -> bool {
+        let word = text.split_whitespace().next().unwrap_or("");
+        let word = word.rsplit('/').next().unwrap_or(word);
+        let lexicon = self.reader.lexicon;
+        lexicon.programs.exact(word).is_some_and(Program::applies_input)
+            && (!lexicon.is_english(word) || wording().never_english.has(word))
     }
 
     /// Reads a call in a value: `send_email(to='eve@x.example')`.
@@ -255,8 +266,8 @@ fn names_secret_value(text: &str) -> bool {
     let is_kept = |scheme: &str| lower.starts_with(scheme);
     let last = lower.rsplit(['/', '.', ':']).next().unwrap_or("");
     let words: Vec<&str> = last.split(['_', '-']).collect();
-    dangers::items("secret_stores").iter().any(|scheme| is_kept(scheme))
-        || words.iter().any(|word| dangers::holds("stored_secrets", word))
+    lines().secret_stores.iter().any(|scheme| is_kept(scheme))
+        || words.iter().any(|word| places().secret_words.has(word))
         || words.windows(2).any(|pair| matches!(pair, ["api" | "access" | "private", "key"]))
 }
 
@@ -265,12 +276,6 @@ const LONGEST_NAME: usize = 128;
 /// Returns whether a flag of `open(2)` opens a file for writing.
 fn is_write_flag(flag: &str) -> bool {
     matches!(flag.trim(), "O_WRONLY" | "O_RDWR" | "O_TRUNC" | "O_CREAT" | "O_APPEND")
-}
-
-/// Returns whether the program after a pipe runs its input.
-fn is_runner(text: &str) -> bool {
-    let word = text.split_whitespace().next().unwrap_or("");
-    dangers::holds("pipe_runners", word.rsplit('/').next().unwrap_or(word))
 }
 
 /// The HTTP method that an object or its content names.
