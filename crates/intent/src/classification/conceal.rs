@@ -6,7 +6,6 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 use rulekeep_types::Intent;
 use serde_json::{Number, Value};
 
-use super::looks::ends_in_secret;
 use super::mask::{MASK, masked};
 use super::secrets_of;
 
@@ -176,14 +175,12 @@ fn is_secret(value: &Value, is_named: bool) -> bool {
 
 /// Returns whether a key marks its value as a secret whatever the value looks like, judged by the text patterns.
 fn names_secret(key: &str) -> bool {
-    if !ends_in_secret(key.as_bytes()) {
-        return false;
-    }
     let known = KEYS.read().unwrap_or_else(PoisonError::into_inner).get(key).copied();
     if let Some(known) = known {
         return known;
     }
-    let names = PROBES.iter().any(|probe| !secrets_of(&format!("\"{key}\": \"{probe}\"")).is_empty());
+    let hides = |probe: &str| secrets_of(&format!("\"{key}\": \"{probe}\"")).iter().any(|secret| secret == probe);
+    let names = PROBES.iter().any(|probe| hides(probe));
     let mut keys = KEYS.write().unwrap_or_else(PoisonError::into_inner);
     if keys.len() < MOST_KEYS && key.len() <= LONGEST_KEY {
         keys.insert(key.into(), names);

@@ -266,7 +266,7 @@ fn names_secret_value(text: &str) -> bool {
     let is_kept = |scheme: &str| lower.starts_with(scheme);
     let last = lower.rsplit(['/', '.', ':']).next().unwrap_or("");
     let words: Vec<&str> = last.split(['_', '-']).collect();
-    lines().secret_stores.iter().any(|scheme| is_kept(scheme))
+    lines().secret_stores.iter().any(is_kept)
         || words.iter().any(|word| places().secret_words.has(word))
         || words.windows(2).any(|pair| matches!(pair, ["api" | "access" | "private", "key"]))
 }
