@@ -12,33 +12,66 @@ use super::{manipulation, risk};
 
 /// Reads a normalized text and every text derived from it.
 pub(crate) fn read_on(normalized: &Normalized<'_>, lexicon: &Lexicon, tools: &ToolTurn<'_>) -> (Reading, Vec<String>) {
-    let mut reading = read(&normalized.text, lexicon, tools);
     let written = normalized.text.len() + normalized.unseen.iter().map(String::len).sum::<usize>();
-    let mut work = Work { lexicon, tools, left: written.saturating_mul(2), decoded: Vec::new() };
-    reading.facts.signs = reading.facts.signs.with(normalized.signs);
+    let mut driver =
+        Driver { lexicon, tools, left: written.saturating_mul(2), decoded: Vec::new(), waiting: Vec::new() };
+    let mut reading = driver.read(normalized);
     if normalized.styled && matters(&reading) {
         reading.facts.signs.add(Sign::Disguised);
     }
     for unseen in &normalized.unseen {
         reading.facts.show(Sign::HiddenCharacters, unseen);
-        work.add(unseen, Some(Sign::HiddenCharacters), &mut reading, 1);
+        driver.waiting.push(Candidate::new(unseen, Some(Sign::HiddenCharacters), 1));
     }
-    work.derive(&normalized.text, &mut reading, 0);
-    (reading, work.decoded)
+    driver.candidates(&normalized.text, &mut reading, 0);
+    let mut at = 0;
+    // INVARIANT: a candidate waits only for a text below the greatest depth, and pieces take from the bytes left.
+    while let Some(candidate) = driver.waiting.get_mut(at).map(std::mem::take) {
+        at += 1;
+        let normalized = normalize(&candidate.text, lexicon);
+        let mut other = driver.read(&normalized);
+        if let Some(depth) = candidate.depth {
+            driver.candidates(&normalized.text, &mut other, depth);
+        }
+        take_in(&mut reading, other, candidate.sign, &candidate.text);
+    }
+    (reading, driver.decoded)
 }
 
-struct Work<'l> {
+/// A text derived from another one.
+#[derive(Default)]
+struct Candidate {
+    text: String,
+    /// The sign of the derivation, if the text asks for something.
+    sign: Option<Sign>,
+    /// The number of derivations before; `None` for another spelling, from which nothing is derived.
+    depth: Option<usize>,
+}
+
+impl Candidate {
+    fn new(text: &str, sign: Option<Sign>, depth: usize) -> Self {
+        Self { text: text.to_owned(), sign, depth: Some(depth) }
+    }
+
+    const fn spelling(text: String, sign: Option<Sign>) -> Self {
+        Self { text, sign, depth: None }
+    }
+}
+
+/// Reads a text and the candidates that it gives rise to, one after the other.
+struct Driver<'l> {
     lexicon: &'l Lexicon,
     tools: &'l ToolTurn<'l>,
     /// Bytes of decoded text that may still be read: three layers of base64 add up to less than twice the input.
     left: usize,
     /// The decoded texts, for pattern matching.
     decoded: Vec<String>,
+    waiting: Vec<Candidate>,
 }
 
-impl Work<'_> {
-    /// Adds the readings of all texts derived from a text, whose own reading is given.
-    fn derive(&mut self, text: &str, reading: &mut Reading, depth: usize) {
+impl Driver<'_> {
+    /// Notes the texts derived from a text, whose own reading is given.
+    fn candidates(&mut self, text: &str, reading: &mut Reading, depth: usize) {
         if depth >= DEEPEST {
             if !wrapped::pieces(text).is_empty() {
                 // No honest text is encoded so many times.
@@ -48,7 +81,7 @@ impl Work<'_> {
         }
         let undone = escapes::undone(text);
         if let Some(undone) = &undone {
-            self.add_plain(undone, Some(Sign::Disguised), reading);
+            self.waiting.push(Candidate::spelling(undone.clone(), Some(Sign::Disguised)));
         }
         let (written, text) = (text, undone.as_deref().unwrap_or(text));
         let structured = text.trim_start().starts_with(['{', '[']);
@@ -56,7 +89,8 @@ impl Work<'_> {
         if (structured || guessed || matches!(reading.format, Format::Text))
             && let Some(respelled) = respell::respelled(text, structured, self.lexicon)
         {
-            self.add_plain(&respelled.text, respelled.disguised.then_some(Sign::Disguised), reading);
+            let sign = respelled.disguised.then_some(Sign::Disguised);
+            self.waiting.push(Candidate::spelling(respelled.text, sign));
         }
         let turned = Turned::of(text, written, self.lexicon);
         let pieces = wrapped::pieces(text);
@@ -64,11 +98,11 @@ impl Work<'_> {
             return;
         }
         if let Some(rotated) = turned.rotated {
-            self.add_plain(&rotated, Some(Sign::Encoded), reading);
+            self.waiting.push(Candidate::spelling(rotated, Some(Sign::Encoded)));
         }
         if let Some([whole, by_word]) = turned.reversed {
-            self.add(&whole, Some(Sign::Encoded), reading, depth + 1);
-            self.add_plain(&by_word, Some(Sign::Encoded), reading);
+            self.waiting.push(Candidate::new(&whole, Some(Sign::Encoded), depth + 1));
+            self.waiting.push(Candidate::spelling(by_word, Some(Sign::Encoded)));
         }
         if pieces.is_empty() {
             return;
@@ -84,45 +118,27 @@ impl Work<'_> {
             at = piece.end;
             if piece.text.len() <= self.left {
                 self.left -= piece.text.len();
-                self.add(&piece.text, Some(Sign::Encoded), reading, depth + 1);
+                self.waiting.push(Candidate::new(&piece.text, Some(Sign::Encoded), depth + 1));
             } else {
                 reading.facts.signs.add(Sign::Unclear);
             }
         }
         whole.push_str(text.get(at..).unwrap_or(""));
-        self.add_plain(&whole, Some(Sign::Encoded), reading);
+        self.waiting.push(Candidate::spelling(whole, Some(Sign::Encoded)));
         self.decoded.extend(pieces.into_iter().map(|piece| piece.text));
     }
 
-    /// Adds the reading of another text, and of the texts derived from it.
-    fn add(&mut self, text: &str, sign: Option<Sign>, reading: &mut Reading, depth: usize) {
-        let normalized = normalize(text, self.lexicon);
-        let mut other = self.read(&normalized);
-        self.derive(&normalized.text, &mut other, depth);
-        take_in(reading, other, sign, text);
-    }
-
-    /// Adds the reading of another spelling of the same text.
-    fn add_plain(&mut self, text: &str, sign: Option<Sign>, reading: &mut Reading) {
-        let other = self.read(&normalize(text, self.lexicon));
-        take_in(reading, other, sign, text);
-    }
-
     fn read(&self, normalized: &Normalized<'_>) -> Reading {
-        let mut reading = read(&normalized.text, self.lexicon, self.tools);
+        let text = &normalized.text;
+        let mut reading = format::read(text, self.lexicon, self.tools);
+        overridden(text, &mut reading);
+        for attempt in manipulation::find(text) {
+            reading.facts.signs.add(attempt.sign);
+            reading.facts.show(attempt.sign, attempt.words);
+        }
         reading.facts.signs = reading.facts.signs.with(normalized.signs);
         reading
     }
-}
-
-fn read(text: &str, lexicon: &Lexicon, tools: &ToolTurn<'_>) -> Reading {
-    let mut reading = format::read(text, lexicon, tools);
-    overridden(text, &mut reading);
-    for attempt in manipulation::find(text) {
-        reading.facts.signs.add(attempt.sign);
-        reading.facts.show(attempt.sign, attempt.words);
-    }
-    reading
 }
 
 /// Applies method override headers: the request does what they say, in whatever form they occur.

@@ -55,73 +55,97 @@ pub fn argument_role(key: &str) -> Option<Role> {
     tools().role(key)
 }
 
+/// Reads a text of one format, without blanks around it; `None` for a text of another.
+type Reader = fn(&str, &Lexicon, &ToolTurn<'_>) -> Option<Reading>;
+
+/// The readers in the order in which they are asked.
+const READERS: &[Reader] = &[
+    call,
+    step,
+    call_in_prose,
+    |text, lexicon, _| driver::request(text, lexicon),
+    |text, lexicon, _| driver::sql(text, lexicon),
+    command_line,
+    code,
+    tool_call::read_expression,
+];
+
 /// Reads a normalized input.
 pub(crate) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Reading {
-    let trimmed = unquoted(text.trim());
-    if let Some(mut reading) = tool_call::read(trimmed, lexicon, known) {
-        // "{"prompt": ...}" is not a call: its value is the request.
-        let looks = |act: &Act| act.operation == Operation::Read;
-        if reading.acts.iter().all(|act| act.resource == Resource::Unknown && !looks(act)) {
-            let is_named = reading.steps.iter().any(|step| step.tool.is_some());
-            for request in prose::requests(trimmed) {
-                // For an unknown tool, no argument determines what it does.
-                let unknown = if is_named { reading.acts.clone() } else { Vec::new() };
-                absorb_request(&request, &mut reading, lexicon);
-                for act in unknown {
-                    reading.push(act);
-                }
+    let text = unquoted(text.trim());
+    READERS.iter().find_map(|reader| reader(text, lexicon, known)).unwrap_or_else(|| sentence(text, lexicon))
+}
+
+/// Reads a call, and the request that a message of JSON holds.
+fn call(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Option<Reading> {
+    let mut reading = tool_call::read(text, lexicon, known)?;
+    // "{"prompt": ...}" is not a call: its value is the request.
+    let looks = |act: &Act| act.operation == Operation::Read;
+    if reading.acts.iter().all(|act| act.resource == Resource::Unknown && !looks(act)) {
+        let is_named = reading.steps.iter().any(|step| step.tool.is_some());
+        for request in prose::requests(text) {
+            // For an unknown tool, no argument determines what it does.
+            let unknown = if is_named { reading.acts.clone() } else { Vec::new() };
+            absorb_request(&request, &mut reading, lexicon);
+            for act in unknown {
+                reading.push(act);
             }
         }
-        return reading;
     }
-    match prose::step(trimmed) {
-        Some(prose::Step::Command(line)) => return driver::command(line, lexicon),
-        Some(prose::Step::Call(call)) => {
-            if let Some(reading) = tool_call::read(&call, lexicon, known) {
-                return reading;
-            }
-        }
-        None => {}
+    Some(reading)
+}
+
+/// Reads a step of a reasoning trace.
+fn step(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Option<Reading> {
+    match prose::step(text)? {
+        prose::Step::Command(line) => Some(driver::command(line, lexicon)),
+        prose::Step::Call(call) => tool_call::read(&call, lexicon, known),
     }
-    if let Some((before, call, behind)) = prose::call_in_prose(trimmed)
-        && let Some(mut reading) = tool_call::read(call, lexicon, known)
-    {
-        for prose in [before, behind] {
-            let mut said = english::read(prose, lexicon);
-            // "I will now call" calls nobody.
-            said.acts.retain(|act| !act.is_unknown() && act.operation != Operation::Read && act.verb != "call");
-            reading.absorb(said);
-        }
-        return reading;
+}
+
+/// Reads a call with sentences around it.
+fn call_in_prose(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Option<Reading> {
+    let (before, call, behind) = prose::call_in_prose(text)?;
+    let mut reading = tool_call::read(call, lexicon, known)?;
+    for prose in [before, behind] {
+        let mut said = english::read(prose, lexicon);
+        // "I will now call" calls nobody.
+        said.acts.retain(|act| !act.is_unknown() && act.operation != Operation::Read && act.verb != "call");
+        reading.absorb(said);
     }
-    if let Some(reading) = driver::request(trimmed, lexicon).or_else(|| driver::sql(trimmed, lexicon)) {
-        return reading;
+    Some(reading)
+}
+
+/// Reads a command line, also behind a prompt.
+fn command_line(text: &str, lexicon: &Lexicon, _: &ToolTurn<'_>) -> Option<Reading> {
+    let line = embedded::behind_prompt(text);
+    if line.len() < text.len() {
+        return Some(driver::command(line, lexicon));
     }
-    let line = embedded::behind_prompt(trimmed);
-    if line.len() < trimmed.len() {
-        return driver::command(line, lexicon);
-    }
-    if shell::is_command(trimmed, lexicon) {
-        return command(trimmed, lexicon);
-    }
-    if is_code(trimmed) {
-        let mut reading = Reading::new(Format::Code);
-        reading.push(Act::unseen_code());
-        return reading;
-    }
-    if shell::calls_code(trimmed) {
-        let mut reading = english::read(trimmed, lexicon);
-        reading.format = Format::Code;
-        reading.acts.retain(|act| !act.is_unknown());
-        reading.push(Act::unseen_code());
-        return reading;
-    }
-    if let Some(reading) = tool_call::read_expression(trimmed, lexicon, known) {
-        return reading;
-    }
-    let mut reading = english::read(trimmed, lexicon);
+    shell::is_command(text, lexicon).then(|| command(text, lexicon))
+}
+
+/// Reads program code, which is handed over to be run, with the sentence that it stands in.
+fn code(text: &str, lexicon: &Lexicon, _: &ToolTurn<'_>) -> Option<Reading> {
+    let mut reading = if is_code(text) {
+        Reading::new(Format::Code)
+    } else if shell::calls_code(text) {
+        let mut said = english::read(text, lexicon);
+        said.format = Format::Code;
+        said.acts.retain(|act| !act.is_unknown());
+        said
+    } else {
+        return None;
+    };
+    reading.push(Act::unseen_code());
+    Some(reading)
+}
+
+/// Reads English, also written as one identifier.
+fn sentence(text: &str, lexicon: &Lexicon) -> Reading {
+    let mut reading = english::read(text, lexicon);
     if reading.acts.iter().all(Act::is_unknown)
-        && let Some(spaced) = prose::respaced(trimmed)
+        && let Some(spaced) = prose::respaced(text)
     {
         absorb_request(&spaced, &mut reading, lexicon);
     }
