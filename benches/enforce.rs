@@ -47,6 +47,18 @@ fn policies(rules: usize) -> PolicySet {
     PolicySet::from_json(&format!(r#"{{"name":"bench","rules":[{}]}}"#, rules.join(","))).expect("the policies load")
 }
 
+/// Command lines as coding agents write them.
+const COMMAND_LINES: [&str; 8] = [
+    "git status --short",
+    "cd crates/api && cargo test --lib parser 2>&1 | tail -20",
+    "grep -rn 'fn parse' src --include='*.rs' | head -30",
+    "find . -name '*.py' -not -path './node_modules/*' | xargs wc -l | sort -n",
+    "sed -n '120,180p' src/server/router.ts",
+    "git add -A && git commit -m 'Fix the race in the scheduler' && git log --oneline -3",
+    "npm run build --silent && ls -la dist/ | awk '{print $5, $9}'",
+    "for f in docs/*.md; do echo \"== $f\"; head -5 \"$f\"; done",
+];
+
 fn parse(criterion: &mut Criterion) {
     let governor = Governor::builder().open_in_memory().expect("the store opens");
     governor.agents().register(Agent::new(AGENT)).expect("the agent is new");
@@ -58,6 +70,14 @@ fn parse(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(input.len() as u64));
         group.bench_function(name, |bencher| bencher.iter(|| governor.parse(AGENT, black_box(input))));
     }
+    // Lines of several programs, one after the other: what each costs differs.
+    let lines =
+        COMMAND_LINES.map(|line| serde_json::json!({ "tool": "Bash", "arguments": { "command": line } }).to_string());
+    let mut lines = lines.iter().cycle();
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("command_line", |bencher| {
+        bencher.iter(|| governor.parse(AGENT, black_box(lines.next().map_or("", String::as_str))));
+    });
     let tools: Vec<serde_json::Value> = ["send_email", "read_email", "delete_email", "create_event", "search_files"]
         .iter()
         .map(|name| serde_json::json!({ "name": name, "description": "A tool.", "inputSchema": { "type": "object" } }))

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use rulekeep_types::{Capability, risk_floor};
+use rulekeep_types::{Capability, facts, risk_floor};
 
 use super::*;
 
@@ -362,4 +362,101 @@ proptest! {
     fn any_action_name_has_a_floor(name in "[a-z][a-z0-9_]{0,40}") {
         Parser::new().unwrap().action_floor(&name.parse().unwrap());
     }
+
+    #[test]
+    fn nothing_that_a_request_names_is_skipped(request in naming()) {
+        let parsed = parse(&request);
+        let facts = parsed.intent.facts();
+        let is_named = |act: &facts::Act| act.operands.iter().any(|operand| {
+            operand.value.contains(NAMED) || operand.original.as_deref().is_some_and(|sent| sent.contains(NAMED))
+        });
+        prop_assert!(facts.acts.iter().any(|act| is_named(act) || !act.open.is_empty()), "{}: {:?}", request, facts);
+    }
+}
+
+/// A part of a path, a table and a host that each request of `naming` names.
+const NAMED: &str = "vault7";
+
+/// Requests of each format that name a place, wherever it stands.
+fn naming() -> impl Strategy<Value = String> {
+    let key =
+        prop::sample::select(vec!["path", "file", "target", "url", "x", "items", "options", "dst", "id", "config"]);
+    let leaf = prop_oneof![
+        Just(json!(format!("/srv/{NAMED}/a"))),
+        Just(json!(format!("src/{NAMED}"))),
+        Just(json!(format!("https://{NAMED}.example/a"))),
+    ];
+    let nested = leaf.prop_recursive(3, 8, 3, move |inner| {
+        let other = prop_oneof![Just(json!(1)), Just(json!("blue")), Just(json!(true))];
+        prop_oneof![
+            (inner.clone(), prop::collection::vec(other, 0..2)).prop_map(|(inner, mut all)| {
+                all.push(inner);
+                Value::from(all)
+            }),
+            (key.clone(), inner).prop_map(|(key, inner)| json!({ key: inner })),
+        ]
+    });
+    let tool =
+        prop::sample::select(vec!["read_file", "get_status", "frobnicate", "write_file", "search", "send_message"]);
+    let call =
+        (tool, nested).prop_map(|(tool, value)| json!({ "tool": tool, "arguments": { "value": value } }).to_string());
+    let place = prop::sample::select(vec![
+        "SELECT a FROM t",
+        "SELECT a FROM b, t",
+        "SELECT a FROM b c JOIN t ON 1 = 1",
+        "SELECT a FROM b WHERE a IN (SELECT a FROM t)",
+        "DELETE FROM t",
+        "DELETE FROM b USING t",
+        "INSERT INTO t",
+        "INSERT INTO b SELECT a FROM t",
+        "UPDATE t SET a = 1",
+        "UPDATE b SET a = (SELECT a FROM t)",
+        "DROP TABLE t",
+        "TRUNCATE TABLE t",
+        "GRANT ALL ON t TO bob",
+        "COPY t TO STDOUT",
+        "WITH q AS (SELECT a FROM t) SELECT a FROM q",
+        "CREATE VIEW v AS SELECT a FROM t",
+        "EXPLAIN ANALYZE SELECT a FROM t",
+        "LOCK TABLE t",
+        "MERGE INTO b USING t ON 1 = 1 WHEN MATCHED THEN DELETE",
+    ]);
+    let after = prop::sample::select(vec![
+        "",
+        "WHERE id = 1",
+        "AS x",
+        "x",
+        "LIMIT 5",
+        "ORDER BY a",
+        "UNION SELECT 1",
+        "-- x",
+        "/* x */",
+        "CASCADE",
+        "(a, b)",
+        "VALUES (1)",
+        "RETURNING *",
+        "FOR UPDATE",
+        "::int",
+        "@",
+        "?",
+    ]);
+    let sql = (place, prop::collection::vec(after, 0..2)).prop_map(|(place, after)| {
+        let named: Vec<&str> = place.split(' ').map(|word| if word == "t" { NAMED } else { word }).collect();
+        let named = named.join(" ").replace("t)", &format!("{NAMED})"));
+        format!("{named} {};", after.join(" "))
+    });
+    let verb = prop::sample::select(vec![
+        "Read",
+        "Summarize",
+        "Delete",
+        "Send",
+        "Frobnicate",
+        "Please have a look at",
+        "Do not touch",
+    ]);
+    let tail = prop::sample::select(vec!["", " and tell Bob", " for the report, please.", " or whatever is there"]);
+    let sentence = (verb, tail).prop_map(|(verb, tail)| format!("{verb} /srv/{NAMED}/notes.txt{tail}"));
+    let method = prop::sample::select(vec!["GET", "POST", "DELETE", "PATCH"]);
+    let http = method.prop_map(|method| format!("{method} https://{NAMED}.example/users/1"));
+    prop_oneof![call, sql, sentence, http]
 }

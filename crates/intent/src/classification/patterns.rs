@@ -126,7 +126,7 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     let document: Document = toml::from_str(include_str!("../data/patterns.toml")).unwrap_or_default();
     let all: Vec<Pattern> = document.patterns.iter().filter_map(Pattern::read).collect();
     let forms = all.iter().map(|pattern| pattern.form.as_str());
-    let set = RegexSetBuilder::new(forms).unicode(false).size_limit(MOST_BYTES).build();
+    let set = RegexSetBuilder::new(forms).unicode(false).size_limit(MOST_BYTES).dfa_size_limit(MOST_STATES).build();
     Patterns { set: set.unwrap_or_else(|_| RegexSet::empty()), all }
 });
 
@@ -151,6 +151,8 @@ impl Pattern {
     }
 }
 
+/// Maximum size of the states that a thread keeps, in bytes: with the usual 2 MiB they are built again and again.
+const MOST_STATES: usize = 8 << 20;
 /// Maximum size of the set, in bytes.
 const MOST_BYTES: usize = 64 << 20;
 /// Maximum number of matches of one pattern that are looked at.
