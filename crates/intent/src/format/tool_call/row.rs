@@ -21,6 +21,9 @@ impl Arguments<'_, '_> {
                 self.command(&line);
             }
             (_, Json::List(items)) => items.iter().for_each(|item| self.by_row(role, key, item)),
+            (Use::Read | Use::Write | Use::Remove | Use::Url, Json::Fields(fields)) => {
+                fields.iter().for_each(|(_, value)| self.by_row(role, key, value));
+            }
             (_, Json::Text(text)) => self.text_by_row(role, key, text),
             (_, value) => self.value(key, value),
         }
