@@ -2,9 +2,10 @@
 //! and no word is skipped.
 
 use rulekeep_types::RiskLevel;
+use rulekeep_types::facts::Role;
 
 use crate::lexicon::Lexicon;
-use crate::programs::{Does, Means, Program, Programs, Style, Takes};
+use crate::programs::{Does, Input, Means, Program, Programs, Rule, Style, Takes};
 use crate::risk;
 
 use super::options::Lexed;
@@ -40,13 +41,50 @@ fn each_example_of_a_row_is_read_whole_and_each_harm_seen() {
         } else {
             wrong.push(format!("{file}: {name} has no example"));
         }
-        if let Some(harmful) = harmful
-            && level(&harmful, &lexicon) < RiskLevel::High
-        {
-            wrong.push(format!("{file}: {name}: harmful {harmful:?} is {}", level(&harmful, &lexicon)));
+        match harmful {
+            Some(harmful) if level(&harmful, &lexicon) < RiskLevel::High => {
+                wrong.push(format!("{file}: {name}: harmful {harmful:?} is {}", level(&harmful, &lexicon)));
+            }
+            None if may_harm(lexicon.programs.get(name).unwrap()) => {
+                wrong.push(format!("{file}: {name} has no harmful example"));
+            }
+            _ => {}
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Returns whether a word of a row or of its subcommands can name a file to read or write, a host, code or a command, or
+/// whether the row states a high risk.
+fn may_harm(program: &Program) -> bool {
+    let is_high = |rule: &Rule| rule.risk >= RiskLevel::High;
+    let names = |takes: Takes| {
+        !matches!(
+            takes,
+            Takes::Text
+                | Takes::Name
+                | Takes::Words
+                | Takes::Secret
+                | Takes::UserSecret
+                | Takes::Path { role: Role::Named, .. }
+        )
+    };
+    let does = |does: &Does| match does {
+        Does::Act(rule) | Does::Also(rule) => is_high(rule),
+        Does::AtLeast(level, _) => *level >= RiskLevel::High,
+        Does::Becomes(role) => *role != Role::Named,
+        Does::Runs | Does::Writes => true,
+        Does::Only(_) | Does::Tree | Does::Fills => false,
+    };
+    std::iter::once(program).chain(program.subs().map(|(_, sub)| sub)).any(|row| {
+        row.rules.iter().chain(&row.bare).any(is_high)
+            || row.slots.iter().chain(&row.here).any(|slot| names(slot.takes))
+            || row.runs.is_some()
+            || row.input != Input::Calm
+            || row.options().any(|(_, means)| {
+                means.takes.iter().chain(&means.more).any(|takes| names(*takes)) || means.does.iter().any(does)
+            })
+    })
 }
 
 #[test]
