@@ -74,12 +74,13 @@ impl Shell<'_, '_> {
             self.aliases.insert(name.to_owned(), alias);
             return None;
         }
-        if self.functions.contains(name) && !whole.contains('/') {
+        if self.functions.contains_key(name) && !whole.contains('/') {
             self.note_normal(name, None, arguments);
             if !self.lexicon.programs.knows(name) {
-                self.call(name, arguments);
-                arguments.words.iter().for_each(|word| self.leftover(word));
-                self.open(Cause::Text, Kinds::OPERANDS, name);
+                if !self.call(name, arguments, depth) {
+                    arguments.words.iter().for_each(|word| self.leftover(word));
+                    self.open(Cause::Text, Kinds::OPERANDS, name);
+                }
                 return None;
             }
             // A function with a program's name: only running the line shows which of the two runs.
@@ -277,18 +278,6 @@ impl Shell<'_, '_> {
             act.signs.add(Sign::Force);
         }
         Some(act)
-    }
-
-    /// Reads a call of a function that the line defines; its body is read where it is defined.
-    fn call(&mut self, name: &str, arguments: View<'_>) {
-        if !arguments.texts.is_empty() {
-            // The body shows only in part what is done with the arguments.
-            let act = Act::new("call", "function", Resource::System, Operation::Execute, 0.6);
-            // A flag or a path can make a harmless body dangerous.
-            let reaches = arguments.texts.iter().any(|word| word.starts_with(['-', '/', '~']));
-            let risk = if reaches { RiskLevel::High } else { RiskLevel::Medium };
-            self.reading.push(act.at_risk(risk).marked(Sign::Unclear).told_by(name));
-        }
     }
 
     /// Records what later parts of the line depend on.

@@ -11,7 +11,7 @@ mod redirect;
 mod substitution;
 mod words;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::output;
 use super::word::{Draft, Word};
@@ -23,8 +23,8 @@ pub(super) struct Script {
     pub commands: Vec<Command>,
     /// Whether the grammar is broken, or nested too deep.
     pub unclear: bool,
-    /// Names of the functions that the line defines.
-    pub functions: HashSet<String>,
+    /// The functions that the line defines, by name, with what stands between their braces.
+    pub functions: HashMap<String, String>,
     /// The values that each loop gives its variable.
     pub loops: HashMap<String, Vec<Word>>,
     /// Words in a loop's head or a test: not part of a command, but they may name secrets.

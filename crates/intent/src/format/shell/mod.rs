@@ -19,6 +19,7 @@ mod files;
 mod folders;
 mod form;
 mod fresh;
+mod function;
 mod layers;
 mod lexer;
 mod operand;
@@ -87,7 +88,7 @@ struct Shell<'l, 'r> {
     // INVARIANT: each nested text is charged, so that the work grows only with the line.
     budget: usize,
     aliases: HashMap<String, String>,
-    functions: HashSet<String>,
+    functions: HashMap<String, String>,
     /// Names of files that the line downloads.
     downloads: HashSet<String>,
     /// The texts that the line writes to files, by name; `None` if the line does not show the text.
@@ -164,7 +165,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             reading,
             budget: length.saturating_mul(NESTED_BYTES) + SPARE_BYTES,
             aliases: HashMap::new(),
-            functions: HashSet::new(),
+            functions: HashMap::new(),
             downloads: HashSet::new(),
             written: HashMap::new(),
             first_download: None,
@@ -202,7 +203,7 @@ impl<'l, 'r> Shell<'l, 'r> {
         if script.unclear {
             self.unclear("command", line);
         }
-        self.functions.extend(script.functions.iter().cloned());
+        self.functions.extend(script.functions.iter().map(|(name, body)| (name.clone(), body.clone())));
         for (name, values) in &script.loops {
             self.loops.entry(name.clone()).or_default().extend(values.iter().cloned());
         }

@@ -22,7 +22,9 @@ impl Arguments<'_, '_> {
             }
             (_, Json::List(items)) => items.iter().for_each(|item| self.by_row(role, key, item)),
             (Use::Read | Use::Write | Use::Remove | Use::Url, Json::Fields(fields)) => {
-                fields.iter().for_each(|(_, value)| self.by_row(role, key, value));
+                for (_, value) in fields {
+                    self.by_row(role, key, value);
+                }
             }
             (_, Json::Text(text)) => self.text_by_row(role, key, text),
             (_, value) => self.value(key, value),

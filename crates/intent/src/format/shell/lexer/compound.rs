@@ -64,11 +64,11 @@ impl Lexer<'_> {
                 .is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with(')'))
         {
             let name = name.text.clone();
-            self.script.functions.insert(name);
             state.command.words.clear();
             self.at += 1;
             self.skip_blanks();
             self.at += 1;
+            self.script.functions.insert(name, self.body());
             return;
         }
         if state.command.words.is_empty() && self.peek_at(1) == Some(b'(') && self.is_arithmetic() {
@@ -163,11 +163,33 @@ impl Lexer<'_> {
         let mut draft = Draft::default();
         self.scan_word(&mut draft, &mut words, DEEPEST);
         draft.end(&mut words);
-        self.script.functions.extend(words.into_iter().map(|word| word.text));
         self.skip_blanks();
         if self.peek() == Some(b'(') && self.peek_at(1) == Some(b')') {
             self.at += 2;
         }
+        let body = self.body();
+        self.script.functions.extend(words.into_iter().map(|word| (word.text, body.clone())));
+    }
+
+    /// What stands between the braces of the function whose name ends here; empty if it has none.
+    fn body(&self) -> String {
+        let rest = self.text.get(self.at..self.end).unwrap_or("").trim_start();
+        let Some(inside) = rest.strip_prefix('{') else { return String::new() };
+        let (mut open, mut quote, mut is_escaped) = (1_usize, None, false);
+        for (at, c) in inside.char_indices() {
+            match (quote, c) {
+                _ if std::mem::take(&mut is_escaped) => {}
+                (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+                (Some('\''), _) => {}
+                (_, '\\') => is_escaped = true,
+                (None, '\'' | '"') => quote = Some(c),
+                (None, '{') => open += 1,
+                (None, '}') if open == 1 => return inside.get(..at).unwrap_or("").trim().to_owned(),
+                (None, '}') => open -= 1,
+                _ => {}
+            }
+        }
+        String::new()
     }
 
     /// Reads `for x in a b`: the variable is known if there is a single value.
