@@ -82,11 +82,12 @@ pub(super) fn private(path: &str) -> Option<RiskLevel> {
     Some(if is_deep && holds_settings() { RiskLevel::High } else { RiskLevel::Medium })
 }
 
-/// Returns whether a path lies below a folder for temporary files.
+/// Returns whether a path lies below a folder for temporary files, which a session names `$TMPDIR`.
 pub(super) fn is_scratch(path: &str) -> bool {
     let path = resolved(path);
-    let below = ["/tmp/", "/var/tmp/", "/private/tmp/"].iter().find_map(|folder| path.strip_prefix(folder));
-    below.is_some_and(|rest| !rest.is_empty())
+    let folders = ["/tmp/", "/var/tmp/", "/private/tmp/", "$tmpdir/", "${tmpdir}/"];
+    let below = folders.iter().find_map(|folder| path.strip_prefix(folder));
+    below.is_some_and(|rest| !rest.is_empty() && !rest.contains(['$', '`']))
 }
 
 /// The part of a resolved path below the home folder of a user.

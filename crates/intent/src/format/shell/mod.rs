@@ -66,7 +66,10 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
     shell.only_goes_on = !line.contains([';', '|', '(', '\n', '{']) && !line.replace("&&", "").contains('&');
     shell.line(line, 0);
     shell.end();
-    if reading.acts.is_empty() {
+    if line.is_empty() {
+        // A shell does nothing.
+        reading.push(Act::new("run", "nothing", Resource::System, Operation::Execute, 0.9).at_risk(RiskLevel::Low));
+    } else if reading.acts.is_empty() {
         reading.push(Act::unclear_execution("command"));
     }
     reading

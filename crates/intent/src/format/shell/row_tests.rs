@@ -267,3 +267,20 @@ fn a_command_line_is_split_as_the_program_does() {
         assert_eq!(Lexed::of(&program, &all[1..]).left.len().min(1), left, "{line}");
     }
 }
+
+#[test]
+fn a_folder_for_temporary_files_is_told_by_its_name() {
+    let lexicon = Lexicon::shared().unwrap();
+    for (line, expected) in [
+        ("rm -rf $TMPDIR/build", RiskLevel::Medium),
+        ("rm -rf \"${TMPDIR}/build\"", RiskLevel::Medium),
+        ("rm -rf $TMPDIR/$X", RiskLevel::High),
+        ("rm -rf $TMPDIR", RiskLevel::High),
+        ("rm -rf $TMPDIR/../etc", RiskLevel::High),
+        ("rm -rf $TMPDIR/*", RiskLevel::High),
+        ("TMPDIR=/; rm -rf $TMPDIR/etc", RiskLevel::Critical),
+        ("TMPDIR=$(cat x); rm -rf $TMPDIR/etc", RiskLevel::High),
+    ] {
+        assert_eq!(level(line, &lexicon), expected, "{line}");
+    }
+}

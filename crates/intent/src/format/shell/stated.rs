@@ -76,7 +76,8 @@ impl Shell<'_, '_> {
                 *act = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High);
             }
         }
-        let is_scratch = |word: &Word| !word.dynamic && !word.wild && place::is_scratch(&word.text);
+        let is_named = |word: &Word| !word.dynamic || !self.sets_variables && word.text.starts_with('$');
+        let is_scratch = |word: &Word| is_named(word) && !word.wild && place::is_scratch(&word.text);
         if !lexed.operands.is_empty() && lexed.operands.iter().all(is_scratch) && acts.iter().all(removes_files) {
             // Temporary files are not kept anyway.
             least = None;
