@@ -93,7 +93,9 @@ impl Driver<'_> {
             self.waiting.push(Candidate::spelling(respelled.text, sign));
         }
         let turned = Turned::of(text, written, self.lexicon);
-        let pieces = wrapped::pieces(text);
+        let mut pieces = wrapped::pieces(text);
+        let is_crowded = pieces.len() >= wrapped::MOST;
+        pieces.retain(|piece| says_something(&piece.text, self.lexicon));
         if turned.is_none() && pieces.is_empty() || asks_of_code(text, reading) {
             return;
         }
@@ -107,7 +109,7 @@ impl Driver<'_> {
         if pieces.is_empty() {
             return;
         }
-        if pieces.len() >= wrapped::MOST {
+        if is_crowded {
             reading.push(Act::unclear_execution("encoded_text"));
         }
         let mut whole = String::with_capacity(text.len());
@@ -139,6 +141,17 @@ impl Driver<'_> {
         reading.facts.signs = reading.facts.signs.with(normalized.signs);
         reading
     }
+}
+
+/// Returns whether a decoded text has a word that a request may have: bytes that are printable by chance have none.
+fn says_something(text: &str, lexicon: &Lexicon) -> bool {
+    let is_known = |word: &str| {
+        let lower = word.to_ascii_lowercase();
+        word.len() > 1 && lexicon.programs.knows(word)
+            || word.len() > 2 && (lexicon.knows(&lower) || manipulation::knows(&lower))
+    };
+    let has_known = || text.split(|c: char| !c.is_ascii_alphanumeric()).any(is_known);
+    text.len() >= LONGEST_BY_CHANCE || has_known() || !wrapped::pieces(text).is_empty()
 }
 
 /// Applies method override headers: the request does what they say, in whatever form they occur.
@@ -210,5 +223,7 @@ fn asks_of_code(text: &str, reading: &Reading) -> bool {
         && confusable::says(text, "asks_of_code")
 }
 
+/// Length from which no text is printable by chance, in bytes.
+const LONGEST_BY_CHANCE: usize = 12;
 /// Maximum depth of nested encodings that are decoded.
 const DEEPEST: usize = 3;

@@ -29,6 +29,15 @@ fn factors(parsed: &ParseResult) -> String {
 }
 
 #[test]
+fn bytes_that_are_printable_by_chance_are_no_request() {
+    for line in ["git diff --name-only --diff-filter=U", "grep -rn SetCloudToken pkg", "echo GetCanonicalPath"] {
+        let parsed = parse(&json!({ "tool": "Bash", "arguments": { "command": line } }).to_string());
+        assert!(parsed.intent.risk_level <= RiskLevel::Medium, "{line}: {}", factors(&parsed));
+        assert!(!factors(&parsed).contains("encoded"), "{line}: {}", factors(&parsed));
+    }
+}
+
+#[test]
 fn sentences_are_read_by_verb_and_object() {
     use RiskLevel::{Critical, High, Low, Medium};
     for (input, capability, risk) in [

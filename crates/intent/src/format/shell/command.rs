@@ -272,7 +272,8 @@ impl Shell<'_, '_> {
         let resource = if unnamed { Resource::System } else { act.resource };
         let operation =
             if act.operation == Operation::Transfer && !is_trade(resource) { Operation::Write } else { act.operation };
-        let mut act = Act { resource, operation, sure: 0.55, ..act };
+        // Words behind a program have no other meanings.
+        let mut act = Act { resource, operation, sure: 0.55, others: Vec::new(), ..act };
         if operation == Operation::Delete && arguments.iter().any(|word| lines().wide_flags.has(word)) {
             act.risk = Some(RiskLevel::High);
             act.signs.add(Sign::Force);
