@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rulekeep::escalation::{EscalationId, EscalationState, Review};
 use rulekeep::extension::{CONVERSATION, Extension, Wait};
-use rulekeep::intent::{Capability, DenialClass};
+use rulekeep::intent::{DenialClass, Facts};
 use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
 use rulekeep::{Agent, Decision, Enforcement, Error, Intent, Outcome, RiskLevel, Tier};
@@ -25,7 +25,7 @@ use super::calls::{Calls, Key, Made};
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, HookRequest, Host, HostCall, Ruling};
 use super::links;
-use super::own::{Named, Own};
+use super::own::Own;
 use super::written::Written;
 
 /// Decides on the events of hosts.
@@ -171,7 +171,11 @@ impl Hearing<'_> {
         }
         self.engine.written.add(self.agent, call);
         self.register()?;
-        if let Some(refusal) = self.guard(call)? {
+        let InputForm { agent_id, input, context } = self.input(call);
+        let parse = Parse { agent_id, input, context, explain: None };
+        let parsed = Access::Everything.make(&self.engine.gateway, parse)?.parse.intent;
+        let facts = parsed.facts();
+        if let Some(refusal) = self.guard(call, &parsed, &facts)? {
             return Ok(refusal);
         }
         let open = self.engine.calls().get(&self.key(call));
@@ -182,7 +186,7 @@ impl Hearing<'_> {
             return Ok(ruling);
         }
         let task = self.task_id().map(|task| task.to_string());
-        let request = Enforce { form: DecisionForm::Input(self.asked(call)?), task };
+        let request = Enforce { form: DecisionForm::Input(self.asked(call, &facts)), task };
         let Enforced { enforcement, intent, .. } = Access::Everything.make(&self.engine.gateway, request)?;
         let Enforcement { decision, proof_id, reasoning, granted_capabilities, denial_class, .. } = enforcement;
         let unread = denial_class.filter(|class| *class == DenialClass::Unread).map(|_| proof_id);
@@ -204,24 +208,12 @@ impl Hearing<'_> {
         }
     }
 
-    /// Refuses a call that accesses what governs the agent, except for reading.
-    fn guard(&self, call: &HostCall) -> Result<Option<Ruling>, Error> {
-        let Some(Named { place, contains }) = self.engine.own.named(self.event, call) else { return Ok(None) };
-        let InputForm { agent_id, input, context } = self.input(call);
-        let parse = Parse { agent_id, input, context, explain: None };
-        let parsed = Access::Everything.make(&self.engine.gateway, parse)?.parse;
-        let needed = &parsed.intent.required_capabilities;
-        let only_reads = needed.iter().all(|needed| needed.as_str().ends_with(":read"));
-        if only_reads && !self.engine.own.is_socket(&place) {
-            return Ok(None);
-        }
-        // A text about a removal removes nothing.
-        let removes =
-            |needed: &Capability| needed.as_str().ends_with(":delete") || needed.as_str().ends_with(":execute");
-        let is_command = parsed.intent.facts().formats.iter().any(|format| format == "shell");
-        if contains && !is_command && !needed.iter().any(removes) {
-            return Ok(None);
-        }
+    /// Refuses a call that accesses what governs the agent, except for reading, and one that removes a folder around it.
+    fn guard(&self, call: &HostCall, parsed: &Intent, facts: &Facts) -> Result<Option<Ruling>, Error> {
+        let own = &self.engine.own;
+        let only_reads = || parsed.required_capabilities.iter().all(|needed| needed.as_str().ends_with(":read"));
+        let named = own.named(self.event, call).filter(|place| own.is_socket(place) || !only_reads());
+        let Some(place) = named.or_else(|| own.removed(facts)) else { return Ok(None) };
         let intent = Intent::new(self.agent, "change_governance", RiskLevel::Critical, ["permission:admin"])?
             .with_context("tool", call.tool.clone())
             .with_context("place", place.display().to_string());
@@ -238,11 +230,8 @@ impl Hearing<'_> {
     }
 
     /// The call as the request to decide on: it says where links lead, and which call that could not be read it repeats.
-    fn asked(&self, call: &HostCall) -> Result<InputForm, Error> {
+    fn asked(&self, call: &HostCall, facts: &Facts) -> InputForm {
         let mut asked = self.input(call);
-        let InputForm { agent_id, input, context } = self.input(call);
-        let parse = Parse { agent_id, input, context, explain: None };
-        let facts = Access::Everything.make(&self.engine.gateway, parse)?.parse.intent.facts();
         let folders: Vec<PathBuf> = self
             .event
             .cwd
@@ -251,7 +240,7 @@ impl Hearing<'_> {
             .chain(std::env::home_dir())
             .filter(|path| path.is_absolute())
             .collect();
-        let links = links::of(&facts, &folders);
+        let links = links::of(facts, &folders);
         let unread = self.engine.calls().unread(&self.conversation());
         let context = asked.context.get_or_insert_default();
         if !links.is_empty() {
@@ -260,7 +249,7 @@ impl Hearing<'_> {
         if let Some(unread) = unread {
             context.insert("retryOf".to_owned(), unread.to_string().into());
         }
-        Ok(asked)
+        asked
     }
 
     /// The call as a request.
@@ -525,6 +514,27 @@ mod tests {
             (&project, "cat a", false),
             (&root.join("other"), "cat data/a", true),
             (&root.join("other"), "cat a", false),
+        ] {
+            assert_eq!(command(&engine, cwd, line) == "deny", refused, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_folder_around_the_home_is_not_removed() {
+        let rules = "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\n\
+                     effect = \"deny\"\nmatch.actions = [\"change_governance\"]";
+        let engine = engine(rules);
+        let cwd = Path::new("/home/u/shop");
+        for (line, refused) in [
+            ("rm -rf /home/u", true),
+            ("rm -rf ..", true),
+            ("cd .. && rm -rf *", true),
+            ("gfind /home -name x -delete", true),
+            ("mv /home/u /home/v", true),
+            ("rm -rf /home/u/shop", false),
+            ("cd .. && rm -rf shop/target", false),
+            ("gfind /home -name x", false),
+            ("cat > a_test.go <<'E'\n// rm -rf is not run here\nE", false),
         ] {
             assert_eq!(command(&engine, cwd, line) == "deny", refused, "{line}");
         }

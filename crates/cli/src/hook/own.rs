@@ -6,6 +6,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use rulekeep::intent::{Facts, Kind, Role};
 use serde_json::Value;
 
 use super::event::{HookEvent, Host, HostCall};
@@ -21,13 +22,6 @@ pub(super) struct Own {
     program: Option<PathBuf>,
 }
 
-/// A place that a call names.
-pub(super) struct Named {
-    pub(super) place: PathBuf,
-    /// The place is not one of the operator's, but a folder that contains one, and the call may remove what it contains.
-    pub(super) contains: bool,
-}
-
 impl Own {
     pub(super) fn new(root: &Path) -> Self {
         let user = std::env::home_dir().filter(|user| user.is_absolute());
@@ -35,39 +29,41 @@ impl Own {
     }
 
     /// Returns the first of these places that a call names in any argument, relative to the folder in which the host
-    /// works, alone or joined to an option. A call that removes files also names the places in the folders that it
-    /// names.
-    pub(super) fn named(&self, event: &HookEvent, call: &HostCall) -> Option<Named> {
+    /// works, alone or joined to an option.
+    pub(super) fn named(&self, event: &HookEvent, call: &HostCall) -> Option<PathBuf> {
         let cwd = event.cwd.as_deref().map(Path::new).filter(|cwd| cwd.is_absolute());
         let settings = self.settings(cwd);
         if let Some(cwd) = cwd.filter(|cwd| self.holds(&real(cwd), &settings)) {
-            return Some(Named { place: cwd.to_owned(), contains: false });
+            return Some(cwd.to_owned());
         }
         let mut texts = Vec::new();
         collect(&call.arguments, &mut texts);
-        let words: Vec<&str> =
-            texts.iter().flat_map(|text| text.split(is_between)).filter(|word| !word.is_empty()).collect();
+        let words = texts.iter().flat_map(|text| text.split(is_between)).filter(|word| !word.is_empty());
         // A command line may change the folder first, so each word that is a folder is tried as a base for the
         // others.
         let mut folders: Vec<PathBuf> = cwd.map(Path::to_owned).into_iter().collect();
-        let removes = words.iter().any(|word| REMOVES.contains(&word.rsplit('/').next().unwrap_or(word)));
-        let mut before = "";
-        for word in &words {
-            // `cd ~; rm x` removes no home.
-            let is_removed = removes && !matches!(std::mem::replace(&mut before, word), "cd" | "pushd");
+        for word in words {
             let from: Vec<PathBuf> = joined(word).flat_map(|word| self.paths(word, &folders)).collect();
-            for path in &from {
-                let real = real(path);
-                let contains = is_removed && self.root != real && self.root.starts_with(&real);
-                if contains || self.holds(&real, &settings) {
-                    return Some(Named { place: path.clone(), contains });
-                }
+            if let Some(path) = from.iter().find(|path| self.holds(&real(path), &settings)) {
+                return Some(path.clone());
             }
             if folders.len() < MOST_FOLDERS {
                 folders.extend(from.into_iter().filter(|path| path.is_dir()).take(1));
             }
         }
         None
+    }
+
+    /// Returns the first folder that a call removes and that contains the home of the tool.
+    pub(super) fn removed(&self, facts: &Facts) -> Option<PathBuf> {
+        let operands = facts.acts.iter().flat_map(|act| &act.operands);
+        let removed = operands.filter(|operand| operand.kind == Kind::Path && operand.role == Role::Remove);
+        let user = self.user.as_deref().map(Path::display).map(|user| user.to_string()).unwrap_or_default();
+        removed
+            // `rm -rf ~/*` removes what is in the folder.
+            .map(|operand| operand.value.strip_suffix('*').filter(|path| path.ends_with('/')).unwrap_or(&operand.value))
+            .map(|path| PathBuf::from(path.strip_prefix('~').map_or(path.into(), |rest| user.clone() + rest)))
+            .find(|path| path.is_absolute() && self.root.starts_with(real(path)) && self.root != real(path))
     }
 
     /// Returns whether the path is a socket of the daemon.
@@ -182,22 +178,6 @@ const CONTENT: &[&str] =
 const EDITED: &[&str] = &["code", "newcode", "codeedit", "text", "before", "after", "explanation", "instructions"];
 /// Lines of a patch that name files.
 const HEADERS: &[&str] = &["*** ", "+++ ", "--- "];
-/// Programs and options that remove the files in a folder.
-const REMOVES: &[&str] = &[
-    "rm",
-    "rmdir",
-    "unlink",
-    "shred",
-    "mv",
-    "-delete",
-    "-exec",
-    "-execdir",
-    "--exec",
-    "--exec-batch",
-    "--delete",
-    "del",
-    "rd",
-];
 /// Largest number of folders to which a command line may change.
 const MOST_FOLDERS: usize = 16;
 /// Largest number of links that lead to one another without leading to a file.
@@ -246,15 +226,12 @@ mod tests {
             (&work, command(format!("bsdtar -C{shown}/policies -xf a.tar"))),
             (&work, command("tool -tlink/policies".to_owned())),
             (&work, command("unknown --into=link/policies".to_owned())),
-            (&work, command(format!("gfind {} -name policy.toml -delete", folder.path().display()))),
-            (&work, command("rm -rf ..".to_owned())),
         ] {
             assert!(names(cwd, arguments.clone()), "{arguments}");
         }
         for arguments in [
             command("cargo test --workspace".to_owned()),
             command("cp a b && cd src && ls ..".to_owned()),
-            command("cd .. && rm -rf work/target".to_owned()),
             command(format!("gfind {} -name policy.toml", folder.path().display())),
             json!({ "file_path": ".claude/agents/review.md", "content": "see ~ and /" }),
             json!({ "filePath": "docs/a.md", "code": "rm -rf / in .claude/settings.json" }),
