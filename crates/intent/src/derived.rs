@@ -81,6 +81,7 @@ impl Driver<'_> {
         }
         let undone = escapes::undone(text);
         if let Some(undone) = &undone {
+            self.decoded.push(undone.clone());
             self.waiting.push(Candidate::spelling(undone.clone(), Some(Sign::Disguised)));
         }
         let (written, text) = (text, undone.as_deref().unwrap_or(text));

@@ -67,6 +67,8 @@ pub(crate) struct Program {
     pub(crate) is_listed: bool,
     /// Options end at the first plain word.
     pub(crate) stops: bool,
+    /// The first word is a key rather than a subcommand.
+    pub(crate) has_keys: bool,
     options: Words<Means>,
     subs: Words<Program>,
     /// The beginnings of subcommands of several words.
@@ -125,6 +127,7 @@ impl Program {
             is_root: row.root,
             is_listed: row.lists,
             stops: row.stops,
+            has_keys: row.keys,
             ..Self::default()
         };
         let mut options = Words::default();

@@ -37,6 +37,7 @@ pub(super) struct Row {
     pub(super) root: bool,
     pub(super) lists: bool,
     pub(super) stops: bool,
+    pub(super) keys: bool,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) config: BTreeMap<String, String>,
     /// A harmless command, which a test reads.

@@ -84,7 +84,9 @@ impl Shell<'_, '_> {
                 return None;
             }
             // A function with a program's name: only running the line shows which of the two runs.
-            self.unclear("shadowed_program", name);
+            if !self.call(name, arguments, depth) {
+                self.unclear("shadowed_program", name);
+            }
         }
         self.runs_fresh_program(whole, depth);
         let lexicon = self.lexicon;

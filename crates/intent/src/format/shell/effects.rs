@@ -241,10 +241,18 @@ impl<'l> Shell<'l, '_> {
             self.take(lexed, word, *takes, Manner::default(), depth);
         }
         match (given.means.takes, &given.value) {
-            (Some(Takes::RunUntil), _) => {
+            (Some(Takes::RunUntil), None) => {
                 let (start, end) = given.words;
                 let inner = arguments.up_to(end).from(start);
                 self.for_each_found(lexed, inner, depth);
+            }
+            // The program is joined to the option: `fd -xrm`.
+            (Some(Takes::RunUntil | Takes::RunRest), Some(program)) => {
+                let (start, end) = given.words;
+                let behind = arguments.up_to(end).from(start).words;
+                let words: Vec<Word> = std::iter::once(program).chain(behind).cloned().collect();
+                let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+                self.for_each_found(lexed, View { words: &words, texts: &texts }, depth);
             }
             (Some(Takes::Cwd) | None, _) | (Some(_), None) => {}
             (Some(takes), Some(value)) => {

@@ -5,20 +5,32 @@ use rulekeep_types::{Operation, Resource, RiskLevel};
 use crate::reading::Act;
 use crate::sign::Sign;
 
+use super::lexer::Script;
 use super::word::Word;
 use super::{Shell, View};
 
 impl Shell<'_, '_> {
-    /// Reads a call of a function; without arguments its body says all, and is read where it is defined. Returns whether
-    /// it is known what is done with each argument.
+    /// Reads a call of a function. Returns whether it is known what is done with each argument.
     pub(super) fn call(&mut self, name: &str, arguments: View<'_>, depth: usize) -> bool {
-        if arguments.texts.is_empty() {
+        let bodies = self.functions.get(name).cloned().unwrap_or_default();
+        let size: usize = bodies.iter().map(String::len).sum();
+        if self.budget < size {
+            self.unclear("nested_command", name);
             return true;
         }
-        let body = self.functions.get(name).filter(|body| !body.is_empty());
-        if let Some(line) = body.and_then(|body| filled(body, arguments.words)) {
-            self.line(&line, depth + 1);
+        // A function that calls itself is read only so often.
+        self.budget -= size;
+        let is_whole = |body: &String| (!body.is_empty()).then(|| filled(body, arguments.words)).flatten();
+        if let Some(lines) = bodies.iter().map(is_whole).collect::<Option<Vec<String>>>().filter(|all| !all.is_empty())
+        {
+            self.called.insert(name.to_owned());
+            for line in &lines {
+                self.line(line, depth + 1);
+            }
             return true;
+        }
+        if arguments.texts.is_empty() {
+            return false;
         }
         // The body shows only in part what is done with the arguments.
         let act = Act::new("call", "function", Resource::System, Operation::Execute, 0.6);
@@ -28,13 +40,29 @@ impl Shell<'_, '_> {
         self.reading.push(act.at_risk(risk).marked(Sign::Unclear).told_by(name));
         false
     }
+
+    /// Reads the functions of a line that nothing in it calls: a later line or a trap may.
+    pub(super) fn uncalled(&mut self, script: &Script, depth: usize) {
+        for (name, body) in &script.functions {
+            if !self.called.contains(name) {
+                self.line(body, depth + 1);
+            }
+        }
+    }
 }
 
 /// The body with each parameter replaced by its argument. One that is known only at run time stays, and so does all that
-/// is computed from parameters. `None` for a body that moves its parameters, and for one that would grow too long.
+/// is computed from parameters. `None` for a body that moves its parameters, loops over them or defines functions of its
+/// own, for arguments of unknown number, and for a body that would grow too long.
 fn filled(body: &str, arguments: &[Word]) -> Option<String> {
-    let moves = |word: &str| matches!(word, "shift" | "set" | "getopts");
-    if body.split(|c: char| c.is_whitespace() || c == ';').any(moves) {
+    let moves = |word: &str| matches!(word, "shift" | "set" | "getopts" | "function");
+    let words = || body.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    let loops = || {
+        let words: Vec<&str> = words().collect();
+        words.windows(3).any(|three| matches!(three, ["for" | "select", _, third] if *third != "in"))
+    };
+    let splits = |word: &Word| word.dynamic && !word.quoted;
+    if words().any(moves) || body.contains("()") || loops() || arguments.iter().any(splits) {
         return None;
     }
     let mut line = String::with_capacity(body.len());

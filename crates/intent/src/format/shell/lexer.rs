@@ -5,6 +5,7 @@
 //! It accepts more than a shell would, never less: if the grammar is broken, it records that and continues to read
 //! commands.
 
+mod changing;
 mod compound;
 mod heredoc;
 mod redirect;
@@ -12,6 +13,8 @@ mod substitution;
 mod words;
 
 use std::collections::HashMap;
+
+use changing::Changing;
 
 use super::output;
 use super::word::{Draft, Word};
@@ -23,8 +26,12 @@ pub(super) struct Script {
     pub commands: Vec<Command>,
     /// Whether the grammar is broken, or nested too deep.
     pub unclear: bool,
-    /// The functions that the line defines, by name, with what stands between their braces.
-    pub functions: HashMap<String, String>,
+    /// The functions that the line defines, with what stands between their braces; empty if they have none.
+    pub functions: Vec<(String, String)>,
+    /// The variables that built-in commands set.
+    pub set: Vec<String>,
+    /// The values of variables of which only running the line shows which one holds.
+    pub unsure: Vec<String>,
     /// The values that each loop gives its variable.
     pub loops: HashMap<String, Vec<Word>>,
     /// Words in a loop's head or a test: not part of a command, but they may name secrets.
@@ -68,10 +75,13 @@ pub(super) enum Feed {
 
 /// Splits a line.
 pub(super) fn split(line: &str) -> Script {
-    let mut lexer = Lexer { text: line, end: line.len(), budget: EXPANSION + line.len(), ..Lexer::default() };
+    let changing = Changing::of(line);
+    let set = changing.set.clone();
+    let mut lexer = Lexer { text: line, end: line.len(), budget: EXPANSION + line.len(), changing, ..Lexer::default() };
     lexer.list(End::Text, 0, false);
     lexer.bodies_at_end();
     let mut script = lexer.script;
+    script.set = set;
     for command in &mut script.commands {
         for text in &mut command.texts {
             if let Some(body) = text.body.and_then(|place| lexer.bodies.get(place)) {
@@ -90,6 +100,7 @@ struct Lexer<'t> {
     end: usize,
     script: Script,
     variables: HashMap<String, Variable>,
+    changing: Changing,
     /// Here-documents whose body has not been reached.
     pending: Vec<heredoc::Pending>,
     bodies: Vec<String>,
@@ -255,8 +266,14 @@ impl Lexer<'_> {
 
     fn set(&mut self, name: &str, value: &str, dynamic: bool) {
         let name = name.trim_end_matches('+');
-        let value =
-            if dynamic || value.len() > LONGEST_VALUE { Variable::Unclear } else { Variable::Known(value.to_owned()) };
+        if !dynamic && self.changing.has(name) {
+            self.script.unsure.push(value.to_owned());
+        }
+        let value = if dynamic || value.len() > LONGEST_VALUE || self.changing.has(name) {
+            Variable::Unclear
+        } else {
+            Variable::Known(value.to_owned())
+        };
         // Which of two assignments holds may depend on what runs.
         let value = match self.variables.get(name) {
             Some(known) if *known != value => Variable::Unclear,

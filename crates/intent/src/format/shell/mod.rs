@@ -91,7 +91,10 @@ struct Shell<'l, 'r> {
     // INVARIANT: each nested text is charged, so that the work grows only with the line.
     budget: usize,
     aliases: HashMap<String, String>,
-    functions: HashMap<String, String>,
+    /// The functions that the line defines, each with its bodies.
+    functions: HashMap<String, Vec<String>>,
+    /// Those that are called, whose bodies are read there.
+    called: HashSet<String>,
     /// Names of files that the line downloads.
     downloads: HashSet<String>,
     /// The texts that the line writes to files, by name; `None` if the line does not show the text.
@@ -169,6 +172,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             budget: length.saturating_mul(NESTED_BYTES) + SPARE_BYTES,
             aliases: HashMap::new(),
             functions: HashMap::new(),
+            called: HashSet::new(),
             downloads: HashSet::new(),
             written: HashMap::new(),
             first_download: None,
@@ -206,12 +210,21 @@ impl<'l, 'r> Shell<'l, 'r> {
         if script.unclear {
             self.unclear("command", line);
         }
-        self.functions.extend(script.functions.iter().map(|(name, body)| (name.clone(), body.clone())));
+        for (name, body) in &script.functions {
+            let bodies = self.functions.entry(name.clone()).or_default();
+            if !bodies.contains(body) {
+                bodies.push(body.clone());
+            }
+        }
+        let loops = script.loops.keys();
+        if let Some(name) = script.set.iter().chain(loops).find(|name| is_hostile_variable(&format!("{name}=$x"))) {
+            self.unclear("environment", name);
+        }
         for (name, values) in &script.loops {
             self.loops.entry(name.clone()).or_default().extend(values.iter().cloned());
         }
-        for word in &script.others {
-            self.file(&word.text);
+        for text in script.others.iter().map(|word| &word.text).chain(&script.unsure) {
+            self.file(text);
         }
         let outer_download = self.first_download.take();
         self.first_download = script.commands.iter().position(|command| {
@@ -228,6 +241,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             self.simple(&script, place, depth);
         }
         self.first_download = outer_download;
+        self.uncalled(&script, depth);
         if depth > 0 {
             // Another shell has changed its own folder, `eval` that of this one.
             self.folders = std::mem::take(&mut self.folders).or(folders);

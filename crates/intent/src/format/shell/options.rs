@@ -392,13 +392,14 @@ impl<'p> Lexer<'p, '_> {
             }
             return self.push(key, means, is_own, None);
         };
-        if takes == Takes::RunUntil {
+        if takes == Takes::RunUntil || takes == Takes::RunRest && joined.is_some() {
             let start = self.at;
-            let length = self.words.get(start..).unwrap_or(&[]).iter().position(ends_command);
+            let ends = |word: &Word| takes == Takes::RunUntil && ends_command(word);
+            let length = self.words.get(start..).unwrap_or(&[]).iter().position(ends);
             let end = length.map_or(self.words.len(), |length| start + length);
             self.at = (end + 1).min(self.words.len());
             (self.current..self.at).for_each(|place| self.mark(place));
-            self.found.options.push(Given { key, means, value: None, more: Vec::new(), words: (start, end), is_own });
+            self.found.options.push(Given { key, means, value: joined, more: Vec::new(), words: (start, end), is_own });
             return;
         }
         if takes.takes_rest() && matches!(takes, Takes::RunRest | Takes::Words) && joined.is_none() {

@@ -284,3 +284,41 @@ fn a_folder_for_temporary_files_is_told_by_its_name() {
         assert_eq!(level(line, &lexicon), expected, "{line}");
     }
 }
+
+#[test]
+fn a_function_is_read_where_it_is_called() {
+    use RiskLevel::{Critical, High, Low, Medium};
+    let lexicon = Lexicon::shared().unwrap();
+    for (line, expected) in [
+        ("f() { ls -la \"$1\"; }; f src", Low),
+        ("p() { printf '%s\\n' \"$@\"; }; p -a /b", Low),
+        ("run() { echo \"+ $*\"; \"$@\"; }; run cargo build", Medium),
+        ("build() { cargo build; }; test() { cargo test; }; build && test", Medium),
+        ("f() { cat \"$1\"; }; f ~/.ssh/id_rsa", High),
+        ("f() { rm -rf \"$1\"; }; f /", Critical),
+        ("g() { f \"$1\"; }; f() { cat \"$1\"; }; g /etc/shadow", High),
+        ("f() { echo x > job; }; cd /etc/cron.d; f", High),
+        ("c=ls; f() { eval \"$c\"; }; c='rm -rf /'; f", High),
+        ("f() { cat \"$1\"; }; false && f() { echo \"$1\"; }; f /etc/shadow", High),
+        ("f() { true&&shift; cat \"$1\"; }; f a /etc/shadow", High),
+        ("f() { cat \"$2\"; }; f $EMPTY a /etc/shadow", High),
+        ("cleanup() { rm -rf /srv; }; trap cleanup EXIT", High),
+        ("X=a; f() { cat \"$X\"; }; X=/etc/shadow; f", High),
+    ] {
+        assert_eq!(level(line, &lexicon), expected, "{line}");
+    }
+}
+
+#[test]
+fn a_subcommand_without_an_entry_is_not_calm() {
+    let lexicon = Lexicon::shared().unwrap();
+    for line in ["git frob", "systemctl xyz x", "apt xyzzy", "docker frob x", "gh poi", "printf -v PATH /tmp/x; ls"] {
+        assert!(level(line, &lexicon) >= RiskLevel::Medium, "{line}");
+    }
+    for line in ["systemctl list-units", "git status", "docker ps", "sysctl vm.swappiness", "getent passwd"] {
+        assert_eq!(level(line, &lexicon), RiskLevel::Low, "{line}");
+    }
+    for line in ["fd -xrm", "fd foo --exec=rm", "find . -exec rm {} +"] {
+        assert_eq!(level(line, &lexicon), RiskLevel::High, "{line}");
+    }
+}

@@ -8,9 +8,9 @@ use crate::programs::{Does, Language, Rule, Takes};
 use crate::reading::Act;
 use crate::sign::{Sign, Signs};
 
-use super::Shell;
 use super::options::Lexed;
 use super::word::Word;
+use super::{Shell, verbs};
 
 impl Shell<'_, '_> {
     /// The acts that the row states for the subcommand and the options.
@@ -45,7 +45,7 @@ impl Shell<'_, '_> {
             let is_bare = lexed.operands.is_empty() && lexed.rest.is_none() && lexed.left.is_empty();
             let says_nothing = lexed.options.iter().all(|given| given.means.does.is_empty());
             let by_verb = || {
-                let act = super::verbs::act(name, lexed.program.verbs?, lexed, self.lexicon)?;
+                let act = verbs::act(name, lexed.program.verbs?, lexed, self.lexicon)?;
                 // A subcommand that only reads may have others of its own: `heroku config set`.
                 (lexed.sub.is_empty() || row.only_reads() && act.operation != Operation::Read).then_some(act)
             };
@@ -58,6 +58,9 @@ impl Shell<'_, '_> {
                 acts.extend(row.bare.iter().flat_map(Rule::acts));
             } else if let Some(act) = by_verb() {
                 acts.push(act);
+            } else if is_unlisted_sub(lexed) {
+                let run = Act::new("run", "program", Resource::System, Operation::Execute, 0.6);
+                acts.push(run.at_risk(RiskLevel::Medium).marked(Sign::Unclear));
             } else if !row.rules.is_empty() {
                 acts.extend(row.rules.iter().flat_map(Rule::acts));
             } else if !lexed.program.rules.is_empty() {
@@ -176,6 +179,19 @@ fn names_secret(lexed: &Lexed<'_>) -> bool {
         let parts = word.text.split([',', '/', '_', '-', ':', '.']).map(str::to_ascii_lowercase);
         parts.filter(|part| part.len() > 3).any(|part| places().secret_words.has(part.trim_end_matches('s')))
     })
+}
+
+/// Returns whether the first plain word is a subcommand of which neither the row nor its verb says what it does. The calm
+/// act of the row is that of other subcommands then.
+fn is_unlisted_sub(lexed: &Lexed<'_>) -> bool {
+    let takes_names = lexed.program.slots.first().is_none_or(|slot| matches!(slot.takes, Takes::Name | Takes::Text));
+    let is_calm = lexed.program.rules.iter().all(|rule| rule.risk == RiskLevel::Low);
+    lexed.sub.is_empty()
+        && lexed.program.has_subs()
+        && takes_names
+        && !lexed.program.has_keys
+        && is_calm
+        && lexed.operands.first().is_some_and(|word| !verbs::only_reads(&word.text))
 }
 
 /// Returns whether a value is an administrator role: `arn:aws:iam::aws:policy/AdministratorAccess`, `roles/owner`,

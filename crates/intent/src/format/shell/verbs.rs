@@ -100,6 +100,11 @@ pub(super) fn operation(verb: &str) -> Option<Operation> {
     verbs().deeds.of(verb)
 }
 
+/// Returns whether a subcommand begins or ends with a verb of reading, as `list-units`.
+pub(super) fn only_reads(sub: &str) -> bool {
+    is_word(sub) && verb_of(&[name::words(sub)]).is_some_and(|(_, operation)| operation == Operation::Read)
+}
+
 /// Returns whether a word can be part of a subcommand.
 fn is_word(word: &str) -> bool {
     word.len() <= LONGEST_WORD

@@ -267,7 +267,11 @@ impl<'t> Opening<'t> {
             })
         };
         match self.part.word(0).unwrap_or("") {
-            "delete" => self.is(1, "from") && self.part.source.text(0, 0) == "delete" && only_names(2, &[]),
+            "delete" => {
+                self.is(1, "from")
+                    && self.part.token(0).is_some_and(|token| self.part.source.text(token, token) == "delete")
+                    && only_names(2, &[])
+            }
             "drop" => self.object().is_some_and(|at| only_names(at, &["cascade", "restrict", "purge", "force"])),
             "truncate" => {
                 self.is(1, "table") && only_names(2, &["restart", "continue", "cascade", "restrict", "drop", "reuse"])

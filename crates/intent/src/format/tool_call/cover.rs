@@ -131,10 +131,12 @@ impl Cover<'_> {
                 }
             }
             (Use::Read | Use::Write | Use::Remove | Use::Url, Json::Fields(fields)) => {
-                for (_, value) in fields {
+                for (inner, value) in fields {
+                    self.leftover(inner);
                     self.by_row(role, key, value);
                 }
             }
+            (Use::Choice, Json::Text(text)) if text.contains(['/', '@', '\\']) => self.leftover(text),
             _ => {}
         }
     }
@@ -201,6 +203,9 @@ impl Cover<'_> {
                 }
             }
             Some(Role::Content | Role::Query) if self.act.operation == Operation::Read => self.whole_path(trimmed),
+            Some(Role::Doing | Role::Currency | Role::Count | Role::Access) if trimmed.contains(['/', '@']) => {
+                self.leftover(trimmed);
+            }
             Some(
                 Role::Amount
                 | Role::Content

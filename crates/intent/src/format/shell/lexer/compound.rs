@@ -68,7 +68,8 @@ impl Lexer<'_> {
             self.at += 1;
             self.skip_blanks();
             self.at += 1;
-            self.script.functions.insert(name, self.body());
+            let body = self.body();
+            self.script.functions.push((name, body));
             return;
         }
         if state.command.words.is_empty() && self.peek_at(1) == Some(b'(') && self.is_arithmetic() {
@@ -171,10 +172,14 @@ impl Lexer<'_> {
         self.script.functions.extend(words.into_iter().map(|word| (word.text, body.clone())));
     }
 
-    /// What stands between the braces of the function whose name ends here; empty if it has none.
-    fn body(&self) -> String {
-        let rest = self.text.get(self.at..self.end).unwrap_or("").trim_start();
-        let Some(inside) = rest.strip_prefix('{') else { return String::new() };
+    /// Passes over the body of the function whose name ends here, which is read where it is called; what stands between
+    /// its braces, or nothing for a body that is read in its place.
+    fn body(&mut self) -> String {
+        let rest = self.text.get(self.at..self.end).unwrap_or("");
+        let Some(inside) = rest.trim_start().strip_prefix('{').filter(|inside| inside.starts_with(char::is_whitespace))
+        else {
+            return String::new();
+        };
         let (mut open, mut quote, mut is_escaped) = (1_usize, None, false);
         for (at, c) in inside.char_indices() {
             match (quote, c) {
@@ -184,7 +189,10 @@ impl Lexer<'_> {
                 (_, '\\') => is_escaped = true,
                 (None, '\'' | '"') => quote = Some(c),
                 (None, '{') => open += 1,
-                (None, '}') if open == 1 => return inside.get(..at).unwrap_or("").trim().to_owned(),
+                (None, '}') if open == 1 => {
+                    self.at += rest.len() - inside.len() + at + 1;
+                    return inside.get(..at).unwrap_or("").trim().to_owned();
+                }
                 (None, '}') => open -= 1,
                 _ => {}
             }

@@ -253,6 +253,7 @@ impl Lexer<'_> {
             end: text.len(),
             script: std::mem::take(&mut self.script),
             variables: std::mem::take(&mut self.variables),
+            changing: std::mem::take(&mut self.changing),
             pending: Vec::new(),
             bodies: std::mem::take(&mut self.bodies),
             budget: self.budget,
@@ -261,6 +262,7 @@ impl Lexer<'_> {
         lexer.bodies_at_end();
         self.script = lexer.script;
         self.variables = lexer.variables;
+        self.changing = lexer.changing;
         self.bodies = lexer.bodies;
         self.budget = lexer.budget;
         for command in self.script.commands.iter_mut().skip(first) {
