@@ -75,6 +75,7 @@ impl Changing {
             return;
         }
         match *setter {
+            None if !is_start(before) => {}
             None if SETTERS.contains(&word) => *setter = Some(word),
             None if matches!(word, "eval" | "source" | ".") => self.all = true,
             Some("printf") if before != "-v" => {}
@@ -103,6 +104,16 @@ impl Changing {
 fn name_at(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
     text.get(..end).filter(|name| !name.starts_with(|c: char| c.is_ascii_digit())).unwrap_or("")
+}
+
+/// Returns whether a command may begin behind a word.
+fn is_start(before: &str) -> bool {
+    before.is_empty()
+        || before.contains('=')
+        || matches!(
+            before,
+            "then" | "do" | "else" | "if" | "elif" | "while" | "until" | "!" | "time" | "builtin" | "command"
+        )
 }
 
 /// Returns whether a character ends a word or a command.
@@ -149,12 +160,14 @@ mod tests {
             ("c=ls; (( c=1 )); $c", "c"),
             ("c=ls; : ${c:=x}", "c"),
             ("REPLY=a; read; cat $REPLY", "REPLY"),
+            ("c=ls; while IFS= read -r c; do $c; done", "c"),
         ] {
             assert!(Changing::of(line).has(name), "{line}");
         }
         for (line, name) in [
             ("c=ls; $c; c=rm; $c", "c"),
             ("c=ls; for i in 1 2; do $c; done", "c"),
+            ("c=ls; if [ -r $c ]; then echo \"cannot read the $c\"; fi", "c"),
             ("c=ls; export c; printf '%s' $c", "c"),
             ("if true; then c=ls; fi; $c", "c"),
         ] {
