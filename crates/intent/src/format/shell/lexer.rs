@@ -255,13 +255,6 @@ impl Lexer<'_> {
                 self.set(name, value, word.dynamic || word.wild);
             }
         }
-        if matches!(first, Some("read" | "mapfile" | "readarray" | "printf" | "unset" | "let" | "getopts")) {
-            for word in words {
-                if let Some(known) = self.variables.get_mut(&word.text) {
-                    *known = Variable::Unclear;
-                }
-            }
-        }
     }
 
     fn set(&mut self, name: &str, value: &str, dynamic: bool) {
