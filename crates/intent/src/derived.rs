@@ -174,7 +174,9 @@ const OVERRIDES: [&str; 2] = ["method-override", "x-http-method"];
 
 /// Merges another reading if it found more than unknown words.
 fn take_in(reading: &mut Reading, mut other: Reading, sign: Option<Sign>, text: &str) {
-    other.acts.retain(|act| !act.is_unknown());
+    // Undoing a disguise in a call's text may break its JSON, which says nothing then.
+    let is_broken = |act: &Act| act.noun == "tool" && act.signs.has(Sign::Unclear);
+    other.acts.retain(|act| !act.is_unknown() && !(matches!(reading.format, Format::ToolCall) && is_broken(act)));
     let riskier = level(&other) > level(reading);
     let adds = matters(&other)
         && (riskier

@@ -146,12 +146,31 @@ fn an_agents_memory_and_instructions_are_its_configuration() {
 
 #[test]
 fn code_in_an_order_to_another_agent_is_material() {
-    let order = |prompt: &str| call("Task", &json!({ "description": "d", "prompt": prompt, "subagent_type": "x" }));
+    let order =
+        |prompt: &str| call("delegate_task", &json!({ "description": "d", "prompt": prompt, "subagent_type": "x" }));
     for prompt in ["def f():\n    return 1\n", "pub fn order(a: u8) -> u8 {\n    a\n}"] {
         assert_eq!(needs(&order(prompt)), ["task:execute"], "{prompt}");
     }
     assert!(order("rm -rf /srv/data").risk_level >= RiskLevel::High);
     assert!(order("Delete all customer records").risk_level >= RiskLevel::High);
+}
+
+#[test]
+fn the_prompt_of_a_hosts_own_agent_is_content() {
+    // Its calls are governed themselves.
+    for prompt in ["Explore message roles/schema", "Run rm -rf /srv/data", "Read ~/.ssh/id_rsa"] {
+        let intent = call("Task", &json!({ "description": "d", "prompt": prompt, "subagent_type": "x" }));
+        assert_eq!(needs(&intent), ["task:execute"], "{prompt}");
+        assert_eq!(intent.risk_level, RiskLevel::Medium, "{prompt}");
+    }
+}
+
+#[test]
+fn a_typographic_quote_in_a_text_breaks_no_call() {
+    let text = "an executive summary of “AI blame” and „others“, «quoted»";
+    let intent = call("Edit", &json!({ "file_path": "docs/a.md", "old_string": "", "new_string": text }));
+    assert_eq!(needs(&intent), ["file:write"]);
+    assert!(intent.risk_level <= RiskLevel::Medium);
 }
 
 #[test]

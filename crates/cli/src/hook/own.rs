@@ -173,7 +173,7 @@ fn is_between(c: char) -> bool {
 
 /// Arguments that are written to files and do not name any.
 const CONTENT: &[&str] =
-    &["content", "filetext", "newsource", "newstring", "oldstring", "newstr", "oldstr", "inserttext", "todos", "plan"];
+    &["content", "prompt", "filetext", "newsource", "newstring", "oldstring", "newstr", "oldstr", "inserttext", "todos", "plan"];
 /// Arguments that are written to the file that another argument names.
 const EDITED: &[&str] = &["code", "newcode", "codeedit", "text", "before", "after", "explanation", "instructions"];
 /// Lines of a patch that name files.

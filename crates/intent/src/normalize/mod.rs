@@ -56,7 +56,10 @@ pub(crate) fn normalize<'a>(text: &'a str, lexicon: &Lexicon) -> Normalized<'a> 
         signs.add(Sign::HiddenCharacters);
     }
     let mut styled = stripped.text.chars().any(letters::is_styled);
-    let mut folded: String = stripped.text.nfkc().map(straightened).collect();
+    // In JSON such a quote stands in a string, which a straight one would end.
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    let straight = |c| straightened(c, if is_json { '\'' } else { '"' });
+    let mut folded: String = stripped.text.nfkc().map(straight).collect();
     if folded.chars().any(letters::is_mark) {
         let before = folded.len();
         folded = letters::unmarked(&folded);
@@ -72,10 +75,10 @@ pub(crate) fn normalize<'a>(text: &'a str, lexicon: &Lexicon) -> Normalized<'a> 
     Normalized { text: Cow::Owned(folded), signs, styled, unseen: stripped.unseen }
 }
 
-const fn straightened(c: char) -> char {
+const fn straightened(c: char, double: char) -> char {
     match c {
         '\u{2018}' | '\u{2019}' | '\u{201b}' | '\u{2032}' => '\'',
-        '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{201f}' | '\u{ab}' | '\u{bb}' => '"',
+        '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{201f}' | '\u{ab}' | '\u{bb}' => double,
         '\u{2010}'..='\u{2013}' | '\u{2212}' => '-',
         other => other,
     }

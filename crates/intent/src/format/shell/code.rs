@@ -306,6 +306,31 @@ fn without_literals(code: &str) -> String {
     bare
 }
 
+/// An `awk` program without its regular expressions: `/a|b/` behind an operator, a bracket or the start.
+fn without_patterns(program: &str) -> String {
+    let mut bare = String::with_capacity(program.len());
+    let mut rest = program;
+    while let Some((before, behind)) = rest.split_once('/') {
+        bare.push_str(before);
+        let opens = bare.trim_end().chars().next_back().is_none_or(|c| "~({,;!&|}".contains(c));
+        let ends = behind.char_indices().scan(false, |is_escaped, (at, c)| {
+            let ends = c == '/' && !*is_escaped;
+            *is_escaped = c == '\\' && !*is_escaped;
+            Some((ends, at, c))
+        });
+        let end = ends.take_while(|(.., c)| *c != '\n').find_map(|(ends, at, _)| ends.then_some(at));
+        rest = match end.filter(|_| opens) {
+            Some(end) => behind.get(end + 1..).unwrap_or(""),
+            None => {
+                bare.push('/');
+                behind
+            }
+        };
+    }
+    bare.push_str(rest);
+    bare
+}
+
 /// Returns whether the text contains the call, not as the end of a longer name.
 fn has_word(text: &str, call: &str) -> bool {
     text.match_indices(call).any(|(at, _)| {
@@ -336,7 +361,7 @@ pub(in crate::format) fn calls_code(text: &str) -> bool {
 
 /// Returns whether an `awk` program contains a pipe or a redirection.
 pub(super) fn awk_writes_or_runs(program: &str) -> bool {
-    let bare = without_literals(&program.replace("||", ""));
+    let bare = without_patterns(&without_literals(&program.replace("||", "")));
     program.contains('{')
         && (bare.contains('|')
             || bare.contains("print >")
@@ -374,6 +399,19 @@ mod tests {
             ("run the subprocess", false),
         ] {
             assert_eq!(calls_code(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bar_in_a_pattern_of_awk_is_no_pipe() {
+        for (program, expected) in [
+            ("/^a|b/ { print $1 }", false),
+            ("{ if ($0 ~ /\\.x\\/y|z/) print }", false),
+            ("{ n = $1 / 2; print n | \"sh\" }", true),
+            ("/a/ { print | \"sh\" } /b/", true),
+            ("{ print $1 / $2 | \"sort /x\" }", true),
+        ] {
+            assert_eq!(awk_writes_or_runs(program), expected, "{program}");
         }
     }
 }
