@@ -6,7 +6,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use rulekeep::intent::{Facts, Kind, Role};
+use rulekeep::intent::{Cause, Facts, Kind, Operand, Role};
 use serde_json::Value;
 
 use super::event::{HookEvent, Host, HostCall};
@@ -54,16 +54,33 @@ impl Own {
         None
     }
 
+    /// Returns whether a call only reads a place that it names: each operand at, below or above it is read or listed, and
+    /// no part of the call is unread.
+    pub(super) fn only_reads(&self, place: &Path, facts: &Facts) -> bool {
+        let place = real(place);
+        let is_near = |operand: &&Operand| {
+            let path = self.path_of(operand);
+            operand.kind == Kind::Path && (path.starts_with(&place) || place.starts_with(&path))
+        };
+        let is_unread = facts.acts.iter().any(|act| act.open.iter().any(|open| open.cause == Cause::Text));
+        let mut near = facts.acts.iter().flat_map(|act| &act.operands).filter(is_near).peekable();
+        !is_unread && near.peek().is_some() && near.all(|operand| matches!(operand.role, Role::Read | Role::Named))
+    }
+
     /// Returns the first folder that a call removes and that contains the home of the tool.
     pub(super) fn removed(&self, facts: &Facts) -> Option<PathBuf> {
         let operands = facts.acts.iter().flat_map(|act| &act.operands);
         let removed = operands.filter(|operand| operand.kind == Kind::Path && operand.role == Role::Remove);
-        let user = self.user.as_deref().map(Path::display).map(|user| user.to_string()).unwrap_or_default();
         removed
-            // `rm -rf ~/*` removes what is in the folder.
-            .map(|operand| operand.value.strip_suffix('*').filter(|path| path.ends_with('/')).unwrap_or(&operand.value))
-            .map(|path| PathBuf::from(path.strip_prefix('~').map_or(path.into(), |rest| user.clone() + rest)))
-            .find(|path| path.is_absolute() && self.root.starts_with(real(path)) && self.root != real(path))
+            .map(|operand| self.path_of(operand))
+            .find(|path| path.is_absolute() && self.root.starts_with(path) && self.root != *path)
+    }
+
+    /// The resolved path of an operand; of `folder/*`, the folder.
+    fn path_of(&self, operand: &Operand) -> PathBuf {
+        let path = operand.value.strip_suffix('*').filter(|path| path.ends_with('/')).unwrap_or(&operand.value);
+        let below = path.strip_prefix('~').zip(self.user.as_deref());
+        real(&below.map_or_else(|| PathBuf::from(path), |(rest, user)| user.join(rest.trim_start_matches('/'))))
     }
 
     /// Returns whether the path is a socket of the daemon.
@@ -172,8 +189,19 @@ fn is_between(c: char) -> bool {
 }
 
 /// Arguments that are written to files and do not name any.
-const CONTENT: &[&str] =
-    &["content", "prompt", "filetext", "newsource", "newstring", "oldstring", "newstr", "oldstr", "inserttext", "todos", "plan"];
+const CONTENT: &[&str] = &[
+    "content",
+    "prompt",
+    "filetext",
+    "newsource",
+    "newstring",
+    "oldstring",
+    "newstr",
+    "oldstr",
+    "inserttext",
+    "todos",
+    "plan",
+];
 /// Arguments that are written to the file that another argument names.
 const EDITED: &[&str] = &["code", "newcode", "codeedit", "text", "before", "after", "explanation", "instructions"];
 /// Lines of a patch that name files.

@@ -87,6 +87,11 @@ pub(super) fn open_amounts(tokens: &[Token<'_>], lexicon: &Lexicon, facts: &mut 
         let next = behind.first();
         let before = place.checked_sub(1).and_then(|before| tokens.get(before));
         match token.word {
+            // "$50 a day".
+            "a" | "an" => {
+                next.is_some_and(|next| SHORT_PERIODS.contains(&next.word))
+                    && before.is_some_and(|before| is_number(before) || currency(before.word).is_some())
+            }
             "each" | "every" | "per" => !next.is_some_and(|next| LONG_PERIODS.contains(&next.word)),
             "all" | "everyone" | "everybody" | "both" => {
                 before.is_some_and(|before| before.word == "to" || lexicon.is_verb(before.word))
@@ -129,6 +134,9 @@ const REPEATS: &[&str] = &[
     "minimum",
     "recurring",
 ];
+/// Periods of which many make a month.
+const SHORT_PERIODS: &[&str] =
+    &["minute", "hour", "day", "night", "week", "fortnight", "shift", "time", "piece", "head"];
 /// Periods of which one lasts a month or more.
 const LONG_PERIODS: &[&str] = &["month", "quarter", "year", "annum"];
 
