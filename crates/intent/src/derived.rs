@@ -176,7 +176,7 @@ const OVERRIDES: [&str; 2] = ["method-override", "x-http-method"];
 fn take_in(reading: &mut Reading, mut other: Reading, sign: Option<Sign>, text: &str) {
     // Undoing a disguise in a call's text may break its JSON, which says nothing then.
     let is_broken = |act: &Act| act.noun == "tool" && act.signs.has(Sign::Unclear);
-    other.acts.retain(|act| !act.is_unknown() && !(matches!(reading.format, Format::ToolCall) && is_broken(act)));
+    other.acts.retain(|act| !(act.is_unknown() || matches!(reading.format, Format::ToolCall) && is_broken(act)));
     let riskier = level(&other) > level(reading);
     let adds = matters(&other)
         && (riskier

@@ -319,12 +319,11 @@ fn without_patterns(program: &str) -> String {
             Some((ends, at, c))
         });
         let end = ends.take_while(|(.., c)| *c != '\n').find_map(|(ends, at, _)| ends.then_some(at));
-        rest = match end.filter(|_| opens) {
-            Some(end) => behind.get(end + 1..).unwrap_or(""),
-            None => {
-                bare.push('/');
-                behind
-            }
+        rest = if let Some(end) = end.filter(|_| opens) {
+            behind.get(end + 1..).unwrap_or("")
+        } else {
+            bare.push('/');
+            behind
         };
     }
     bare.push_str(rest);
