@@ -193,6 +193,7 @@ impl Hearing<'_> {
         self.engine.calls().note_unread(self.conversation(), unread);
         let asked = intent.filter(|_| decision == Decision::Escalate);
         self.note(call, proof_id, asked.clone());
+        let reasoning = cause(&facts).map(|cause| format!("{cause} {reasoning}")).unwrap_or(reasoning);
         match (decision, asked) {
             (Decision::Allow, _) => Ok(Ruling::Allow),
             (Decision::Escalate, Some(_)) if self.dialect.asks() => Ok(Ruling::Ask(format!("rulekeep: {reasoning}"))),
@@ -408,6 +409,20 @@ impl Hearing<'_> {
     }
 }
 
+/// The part of a call that has its risk, if it is HIGH or more: a person who is asked need not look for it.
+fn cause(facts: &Facts) -> Option<String> {
+    let acts = facts.acts.iter().filter_map(|act| Some((act, act.does.iter().max_by_key(|does| does.risk)?)));
+    let (act, does) = acts.rev().max_by_key(|(_, does)| does.risk).filter(|(_, does)| does.risk >= RiskLevel::High)?;
+    let tool = act.tool.as_deref().unwrap_or_else(|| does.action.as_str());
+    let said = act.commands.first().map_or(tool, String::as_str).lines().next().unwrap_or_default();
+    let said: String = if said.chars().count() > LONGEST_CAUSE {
+        said.chars().take(LONGEST_CAUSE).chain(['…']).collect()
+    } else {
+        said.to_owned()
+    };
+    Some(format!("`{said}` is {} at {} risk.", does.capability, does.risk))
+}
+
 /// Returns the nonce of a probe of `rulekeep doctor` in the arguments of a call; empty for a probe without one.
 fn probe(arguments: &Value) -> Option<String> {
     match arguments {
@@ -430,6 +445,8 @@ fn within(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
+/// Longest part of a call that a ruling quotes, in characters.
+const LONGEST_CAUSE: usize = 120;
 /// The reviewer that stands for the user whom a host asked.
 pub(crate) const HOST_USER: &str = "host-user";
 
@@ -518,6 +535,20 @@ mod tests {
         ] {
             assert_eq!(command(&engine, cwd, line) == "deny", refused, "{line}");
         }
+    }
+
+    #[test]
+    fn a_question_names_the_part_of_the_call_that_it_is_about() {
+        let engine = engine(
+            "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"e\"\neffect = \"escalate\"\n\
+             reviewer = \"host-user\"\nmatch.risk = { min = \"HIGH\" }",
+        );
+        let event = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s1", "cwd": "/w", "tool_name": "Bash",
+            "tool_input": { "command": "cargo test && rm -rf src; git status" }, "tool_use_id": "t1",
+        });
+        let answer = engine.answer(HookRequest { host: Host::Claude, agent: None, event });
+        assert!(answer.stdout.contains("`rm -rf src` is file:delete at HIGH risk."), "{}", answer.stdout);
     }
 
     #[test]
