@@ -29,6 +29,25 @@ fn factors(parsed: &ParseResult) -> String {
 }
 
 #[test]
+fn a_sum_for_each_of_many_periods_is_no_sum() {
+    for text in ["Pay $50 a day to Ann", "Pay Ann 20 dollars an hour"] {
+        assert!(parse(text).intent.risk_level >= RiskLevel::High, "{text}");
+    }
+    assert_eq!(parse("Pay $50 to Ann").intent.risk_level, RiskLevel::Medium);
+}
+
+#[test]
+fn secrets_in_a_list_and_in_a_variable_are_not_shown() {
+    for request in [
+        json!({ "tool": "login", "arguments": { "user": "bob", "passwords": ["Zz9Qq4hunter", "Yy8Pp3gather"] } }),
+        json!({ "tool": "Bash", "arguments": { "command": "export DB_PASS='Zz9Qq4hunter'; deploy \"$DB_PASS\"" } }),
+    ] {
+        let parsed = serde_json::to_string(&parse(&request.to_string()).intent).unwrap();
+        assert!(!parsed.contains("Zz9Qq4hunter"), "{parsed}");
+    }
+}
+
+#[test]
 fn bytes_that_are_printable_by_chance_are_no_request() {
     for line in ["git diff --name-only --diff-filter=U", "grep -rn SetCloudToken pkg", "echo GetCanonicalPath"] {
         let parsed = parse(&json!({ "tool": "Bash", "arguments": { "command": line } }).to_string());

@@ -67,17 +67,17 @@ impl Pattern {
 /// Returns whether digits continue beyond the match, with or without a separator: then the match is a part of a
 /// longer number.
 fn goes_on(text: &str, start: usize, end: usize) -> bool {
-    let after = text.get(end..).unwrap_or("");
+    let mut after = text.get(end..).unwrap_or("").bytes();
     let mut before = text.get(..start).unwrap_or("").bytes().rev();
-    // Behind a card's number its date may stand, of two digits and two more.
-    let group = after.strip_prefix([' ', '-']).unwrap_or("");
-    let is_group = group.bytes().take_while(u8::is_ascii_digit).count() > DIGITS_OF_A_DATE;
-    let next = after.bytes().next();
+    let next = match after.next() {
+        Some(b' ' | b'-') => after.next(),
+        other => other,
+    };
     let last = match before.next() {
         Some(b'-') => before.next(),
         other => other,
     };
-    is_group || next.is_some_and(|byte| byte.is_ascii_digit()) || last.is_some_and(|byte| byte.is_ascii_digit())
+    next.is_some_and(|byte| byte.is_ascii_digit()) || last.is_some_and(|byte| byte.is_ascii_digit())
 }
 
 struct Pattern {
@@ -155,8 +155,6 @@ impl Pattern {
 const MOST_STATES: usize = 8 << 20;
 /// Maximum size of the set, in bytes.
 const MOST_BYTES: usize = 64 << 20;
-/// Number of digits of a month or a year.
-const DIGITS_OF_A_DATE: usize = 2;
 /// Maximum number of matches of one pattern that are looked at.
 const MOST_MATCHES: usize = 256;
 
@@ -192,5 +190,14 @@ mod tests {
             }
         }
         assert!(tried >= 1000, "{tried}");
+    }
+
+    #[test]
+    fn a_key_is_found_whole_behind_its_headers() {
+        let key =
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEabc+/=\n-----END RSA PRIVATE KEY-----";
+        for text in [key.to_owned(), key.replace('\n', "\\n")] {
+            assert!(super::super::secrets_of(&text).iter().any(|found| found.contains("MIIEabc+/=")), "{text}");
+        }
     }
 }

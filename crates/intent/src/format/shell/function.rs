@@ -12,14 +12,14 @@ use super::{Shell, View};
 impl Shell<'_, '_> {
     /// Reads a call of a function. Returns whether it is known what is done with each argument.
     pub(super) fn call(&mut self, name: &str, arguments: View<'_>, depth: usize) -> bool {
-        let bodies = self.functions.get(name).cloned().unwrap_or_default();
-        let size: usize = bodies.iter().map(String::len).sum();
+        let size = self.functions.get(name).map_or(0, |bodies| bodies.iter().map(String::len).sum());
         if self.budget < size {
             self.unclear("nested_command", name);
             return true;
         }
         // A function that calls itself is read only so often.
         self.budget -= size;
+        let bodies = self.functions.get(name).cloned().unwrap_or_default();
         let is_whole = |body: &String| (!body.is_empty()).then(|| filled(body, arguments.words)).flatten();
         if let Some(lines) = bodies.iter().map(is_whole).collect::<Option<Vec<String>>>().filter(|all| !all.is_empty())
         {

@@ -75,8 +75,8 @@ pub(super) enum Feed {
 
 /// Splits a line.
 pub(super) fn split(line: &str) -> Script {
-    let changing = Changing::of(line);
-    let set = changing.set.clone();
+    let mut changing = Changing::of(line);
+    let set = std::mem::take(&mut changing.set);
     let mut lexer = Lexer { text: line, end: line.len(), budget: EXPANSION + line.len(), changing, ..Lexer::default() };
     lexer.list(End::Text, 0, false);
     lexer.bodies_at_end();

@@ -93,7 +93,7 @@ struct Shell<'l, 'r> {
     aliases: HashMap<String, String>,
     /// The functions that the line defines, each with its bodies.
     functions: HashMap<String, Vec<String>>,
-    /// Those that are called, whose bodies are read there.
+    /// The functions that the line calls: their bodies are read at the call.
     called: HashSet<String>,
     /// Names of files that the line downloads.
     downloads: HashSet<String>,

@@ -418,3 +418,36 @@ const MOST_BYTES: usize = 2048;
 const MOST_NAMES: usize = 2;
 /// Maximum number of words before the statement that is explained.
 const MOST_OPTIONS: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_told_from_a_sentence_by_what_it_leaves_over() {
+        for text in [
+            "explain analyze delete from users",
+            "delete from users",
+            "drop table reservations",
+            "COPY INTO 's3://bucket/' FROM users",
+            "PUT file:///etc/passwd @stage",
+            "SYSTEM SHUTDOWN",
+            "CREATE USER 'bob'@'%' IDENTIFIED BY 'x'",
+            "Grant all privileges on *.* to 'app'@'%' with grant option.",
+            "select id from users where id = 1",
+        ] {
+            assert!(is_sql(text), "{text}");
+        }
+        for text in [
+            "delete from my cart the shoes",
+            "select a pizza from the menu",
+            "Show all uncommitted changes (including staged ones)",
+            "Create session via PUT then verify sizes + HEAD",
+            "select items (the red ones)",
+            "update my profile",
+            "grant access to bob",
+        ] {
+            assert!(!is_sql(text), "{text}");
+        }
+    }
+}

@@ -17,33 +17,39 @@ pub(super) struct Changing {
 impl Changing {
     pub(super) fn of(text: &str) -> Self {
         let mut changing = Self::default();
-        let is_straight = !MARKS.iter().any(|mark| text.contains(mark));
-        if is_straight || !text.contains(['=', ' ']) {
-            return changing;
-        }
         let mut values: HashMap<&str, &str> = HashMap::new();
-        let mut setter: Option<&str> = None;
-        let (mut from, mut before) = (0, "");
-        let bounds = text.char_indices().filter(|(_, c)| is_bound(*c)).chain([(text.len(), '\n')]);
-        for (at, bound) in bounds {
+        let mut twice: Vec<&str> = Vec::new();
+        let (mut setter, mut branches, mut from, mut before) = (None, false, 0, "");
+        for (at, bound) in text.char_indices().filter(|(_, c)| is_bound(*c)).chain([(text.len(), '\n')]) {
             let word = text.get(from..at).unwrap_or("");
             from = at + bound.len_utf8();
             if !word.is_empty() {
-                changing.word(word, before, &mut setter, &mut values);
+                branches |= is_start(before) && BRANCHES.contains(&word);
+                twice.extend(changing.word(word, before, &mut setter, &mut values));
                 before = word;
+            }
+            let behind = text.as_bytes().get(from);
+            match bound {
+                '&' | '|' => branches |= behind == text.as_bytes().get(at),
+                // A function, or arithmetic.
+                '(' => branches |= matches!(behind, Some(b')' | b'(')),
+                '{' if text.get(..at).is_some_and(|text| text.ends_with('$')) => {
+                    let rest = text.get(from..).unwrap_or("");
+                    let name = name_at(rest);
+                    let default = rest.get(name.len()..).unwrap_or("");
+                    if default.starts_with(":=") || default.starts_with('=') {
+                        changing.sets(name);
+                    }
+                }
+                _ => {}
             }
             if matches!(bound, ';' | '|' | '&' | '\n' | '(' | ')' | '{' | '}') {
                 setter = None;
                 before = "";
             }
         }
-        for (at, _) in text.match_indices("${") {
-            let rest = text.get(at + 2..).unwrap_or("");
-            let name = name_at(rest);
-            let behind = rest.get(name.len()..).unwrap_or("");
-            if behind.starts_with(":=") || behind.starts_with('=') {
-                changing.sets(name);
-            }
+        if branches {
+            changing.names.extend(twice.into_iter().map(str::to_owned));
         }
         changing
     }
@@ -52,13 +58,14 @@ impl Changing {
         self.all || self.names.contains(name)
     }
 
+    /// Reads a word. Returns a variable that it sets again, to another value.
     fn word<'t>(
         &mut self,
         word: &'t str,
         before: &str,
         setter: &mut Option<&'t str>,
         values: &mut HashMap<&'t str, &'t str>,
-    ) {
+    ) -> Option<&'t str> {
         let name = name_at(word);
         let mut behind = word.get(name.len()..).unwrap_or("");
         if let Some((_, after)) = behind.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -66,13 +73,12 @@ impl Changing {
         }
         let counts = ["++", "--", "+=", "-="].iter().any(|mark| behind.starts_with(mark));
         if !name.is_empty() && (counts || behind.starts_with('=') && behind.len() < word.len() - name.len()) {
-            return self.sets(name);
+            self.sets(name);
+            return None;
         }
         if let Some(value) = behind.strip_prefix('=').filter(|_| !name.is_empty()) {
-            if values.insert(name, value).is_some_and(|known| known != value || value.is_empty()) {
-                self.names.insert(name.to_owned());
-            }
-            return;
+            let known = values.insert(name, value)?;
+            return (known != value || value.is_empty()).then_some(name);
         }
         match *setter {
             None if !is_start(before) => {}
@@ -92,6 +98,7 @@ impl Changing {
             "getopts" => ["OPTARG", "OPTIND"].iter().for_each(|name| self.sets(name)),
             _ => {}
         }
+        None
     }
 
     fn sets(&mut self, name: &str) {
@@ -121,11 +128,8 @@ fn is_bound(c: char) -> bool {
     c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '{' | '}' | '"' | '\'' | '`')
 }
 
-/// Parts of a line in which its order does not show which value holds.
-const MARKS: &[&str] = &[
-    "for ", "for\t", "while", "until", "()", "function", "eval", "read", "mapfile", "printf", "getopts", "declare",
-    "typeset", "local", "let ", "unset", "source", ". ", "((", ":=", "export", "select", "if ", "&&", "||", "case",
-];
+/// Words behind which the order of the line does not show which value holds.
+const BRANCHES: &[&str] = &["for", "while", "until", "if", "case", "select", "function"];
 /// Built-in commands that set the variables that they name.
 const SETTERS: &[&str] = &[
     "read",
