@@ -213,8 +213,7 @@ impl Hearing<'_> {
     fn guard(&self, call: &HostCall, parsed: &Intent, facts: &Facts) -> Result<Option<Ruling>, Error> {
         let own = &self.engine.own;
         let only_reads = || parsed.required_capabilities.iter().all(|needed| needed.as_str().ends_with(":read"));
-        let reads = |place: &Path| only_reads() || own.only_reads(place, facts);
-        let named = own.named(self.event, call).filter(|place| own.is_socket(place) || !reads(place));
+        let named = own.named(self.event, call).filter(|place| own.is_socket(place) || !only_reads());
         let Some(place) = named.or_else(|| own.removed(facts)) else { return Ok(None) };
         let intent = Intent::new(self.agent, "change_governance", RiskLevel::Critical, ["permission:admin"])?
             .with_context("tool", call.tool.clone())
@@ -567,8 +566,13 @@ mod tests {
             ("cd .. && rm -rf shop/target", false),
             ("gfind /home -name x", false),
             ("cat > a_test.go <<'E'\n// rm -rf is not run here\nE", false),
-            ("grep -rl session /home/u/.rulekeep; echo x > a.txt", false),
-            ("cat /home/u/.rulekeep/config.toml > a.txt", false),
+            ("grep -rl session /home/u/.rulekeep", false),
+            ("./x.sh /home/u/.rulekeep/config.toml", true),
+            ("python3 x.py /home/u/.rulekeep/config.toml", true),
+            ("ln -s /home/u/.rulekeep/policies x; echo a > x/policy.toml", true),
+            ("P=/home/u/.rulekeep/policies; ./x.sh $P", true),
+            ("for f in /home/u/.rulekeep/policies/*; do ./x.sh $f; done", true),
+            ("find /home/u/.rulekeep -name x | xargs ./x.sh", true),
             ("cp a.txt /home/u/.rulekeep/config.toml", true),
             ("sed -i s/a/b/ /home/u/.rulekeep/config.toml", true),
             ("python3 -c \"open('/home/u/.rulekeep/config.toml','w')\"", true),

@@ -6,7 +6,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use rulekeep::intent::{Cause, Facts, Kind, Operand, Role};
+use rulekeep::intent::{Facts, Kind, Operand, Role};
 use serde_json::Value;
 
 use super::event::{HookEvent, Host, HostCall};
@@ -52,19 +52,6 @@ impl Own {
             }
         }
         None
-    }
-
-    /// Returns whether a call only reads a place that it names: each operand at, below or above it is read or listed, and
-    /// no part of the call is unread.
-    pub(super) fn only_reads(&self, place: &Path, facts: &Facts) -> bool {
-        let place = real(place);
-        let is_near = |operand: &&Operand| {
-            let path = self.path_of(operand);
-            operand.kind == Kind::Path && (path.starts_with(&place) || place.starts_with(&path))
-        };
-        let is_unread = facts.acts.iter().any(|act| act.open.iter().any(|open| open.cause == Cause::Text));
-        let mut near = facts.acts.iter().flat_map(|act| &act.operands).filter(is_near).peekable();
-        !is_unread && near.peek().is_some() && near.all(|operand| matches!(operand.role, Role::Read | Role::Named))
     }
 
     /// Returns the first folder that a call removes and that contains the home of the tool.
