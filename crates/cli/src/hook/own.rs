@@ -37,7 +37,8 @@ impl Own {
             return Some(cwd.to_owned());
         }
         let mut texts = Vec::new();
-        collect(&call.arguments, &mut texts);
+        // A prompt for one of the host's own agents does nothing itself: their calls come to the hook.
+        collect(&call.arguments, call.server.is_none(), &mut texts);
         let words = texts.iter().flat_map(|text| text.split(is_between)).filter(|word| !word.is_empty());
         // A command line may change the folder first, so each word that is a folder is tried as a base for the
         // others.
@@ -150,20 +151,21 @@ fn joined(word: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Collects the texts of a call's arguments that can name a path. For a patch, only the header lines are collected.
-fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
+fn collect<'a>(value: &'a Value, prompts: bool, texts: &mut Vec<&'a str>) {
     match value {
         Value::String(text) if text.trim_start().starts_with("*** Begin Patch") => {
             texts.extend(text.lines().filter(|line| HEADERS.iter().any(|header| line.starts_with(header))));
         }
         Value::String(text) => texts.push(text),
-        Value::Array(values) => values.iter().for_each(|value| collect(value, texts)),
+        Value::Array(values) => values.iter().for_each(|value| collect(value, prompts, texts)),
         Value::Object(fields) => {
             let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
             let is_edit = fields.keys().any(|name| matches!(&*plain(name), "path" | "filepath" | "targetfile"));
             for (name, value) in fields {
                 let name = plain(name);
-                if !(CONTENT.contains(&&*name) || is_edit && EDITED.contains(&&*name)) {
-                    collect(value, texts);
+                let is_content = CONTENT.contains(&&*name) || is_edit && EDITED.contains(&&*name);
+                if !(is_content || prompts && name == "prompt") {
+                    collect(value, prompts, texts);
                 }
             }
         }
@@ -176,19 +178,8 @@ fn is_between(c: char) -> bool {
 }
 
 /// Arguments that are written to files and do not name any.
-const CONTENT: &[&str] = &[
-    "content",
-    "prompt",
-    "filetext",
-    "newsource",
-    "newstring",
-    "oldstring",
-    "newstr",
-    "oldstr",
-    "inserttext",
-    "todos",
-    "plan",
-];
+const CONTENT: &[&str] =
+    &["content", "filetext", "newsource", "newstring", "oldstring", "newstr", "oldstr", "inserttext", "todos", "plan"];
 /// Arguments that are written to the file that another argument names.
 const EDITED: &[&str] = &["code", "newcode", "codeedit", "text", "before", "after", "explanation", "instructions"];
 /// Lines of a patch that name files.
@@ -253,6 +244,18 @@ mod tests {
             command("*** Begin Patch\n*** Update File: a.md\n@@\n+Never edit .claude/settings.json\n".to_owned()),
         ] {
             assert!(!names(&work, arguments.clone()), "{arguments}");
+        }
+        for (server, is_named) in [(None, false), (Some("agents".to_owned()), true)] {
+            let arguments = json!({ "prompt": "Read link/config.toml" });
+            let call = HostCall { id: None, tool: "Task".to_owned(), server, arguments };
+            let event = HookEvent {
+                session: String::new(),
+                cwd: Some(work.display().to_string()),
+                subagent: None,
+                name: String::new(),
+                kind: EventKind::Call(call.clone()),
+            };
+            assert_eq!(own.named(&event, &call).is_some(), is_named);
         }
     }
 }
