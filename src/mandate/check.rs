@@ -68,6 +68,10 @@ pub(crate) enum FaultKind {
     Unread,
     /// The words ask for the call once, and it was already made.
     Repeated,
+    /// An effect leaves the work area, and the words do not name it.
+    Leaves,
+    /// Something is removed that the task did not create, and the words do not ask for a removal.
+    Removes,
 }
 
 /// The origin of a value that has no legitimate source.
@@ -83,6 +87,8 @@ pub(crate) enum Origin {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) faults: Vec<Fault>,
+    /// The call has an effect outside the work area, so it may carry out an order of somebody else.
+    pub(crate) leaves: bool,
 }
 
 impl FaultKind {
@@ -104,6 +110,7 @@ impl Finding {
 
     /// Adds the faults of another finding.
     pub(crate) fn join(&mut self, other: Self) {
+        self.leaves |= other.leaves;
         for fault in other.faults {
             if !self.faults.contains(&fault) {
                 self.faults.push(fault);
@@ -114,7 +121,8 @@ impl Finding {
 
 /// Checks a call against the user's words.
 pub(crate) fn check(words: &Words, asked: &Asked, memory: &Memory, deed: &Deed<'_>) -> Finding {
-    let mut checking = Checking { words, memory, deed, finding: Finding::default() };
+    let finding = Finding { leaves: !deed.is_read, ..Finding::default() };
+    let mut checking = Checking { words, memory, deed, finding };
     let purpose = if deed.is_read {
         purpose::of_read(asked, deed.capabilities, deed.risk, deed.fit)
     } else {

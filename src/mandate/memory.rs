@@ -166,6 +166,12 @@ impl Memory {
         found.map(|(seen, around)| Place { tool: seen.tool.to_string(), around })
     }
 
+    /// Returns whether a text contains an observed token that could be a secret and that the user did not say.
+    pub(super) fn has_token(&self, text: &str, words: &Words) -> bool {
+        let is_secret = |token: &str| self.tokens.contains(&self.hasher.hash_one(token)) && !words.mention(token);
+        text.split(|c: char| !c.is_alphanumeric()).any(is_secret)
+    }
+
     /// Finds observed content in texts that are about to be sent: a run of words of a result, or a token that could
     /// be a secret. Returns the positions of these texts, each with the tool of the result. Content that is also in
     /// the user's words does not count.

@@ -14,13 +14,19 @@
 //! | `argument.rs` | the values of a call, and which of them are critical |
 //! | `entries.rs` | the entries of a structured result |
 //! | `memory.rs` | results observed under a task |
+//! | `order.rs` | orders to the agent in observed results |
 //! | `purpose.rs` | whether a call serves the request |
 //! | `check.rs` | the finding on a call |
+//! | `area.rs` | the finding on a call of a host's own tools, by what leaves the work area |
+//! | `naming.rs` | whether the words name an effect that leaves |
 
+mod area;
 mod argument;
 mod check;
 mod entries;
 mod memory;
+mod naming;
+mod order;
 mod purpose;
 mod text;
 mod words;
@@ -32,8 +38,10 @@ pub mod fuzzing;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use area::{Area, check_acts};
 pub(crate) use argument::Part;
 pub(crate) use check::{Deed, Fault, FaultKind, Finding, Origin, check};
 pub(crate) use memory::{Memory, Observed, is_address_book};
+pub(crate) use order::Order;
 pub(crate) use purpose::{Asked, Fit};
 pub(crate) use words::Words;

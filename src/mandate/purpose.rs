@@ -146,7 +146,7 @@ pub(super) fn are_of_one_kind(resource: Resource, capabilities: &[Capability]) -
 }
 
 /// Returns whether two capabilities concern the same kind of thing, so that one may have been parsed as the other.
-fn is_same_kind(one: &Capability, other: &Capability) -> bool {
+pub(super) fn is_same_kind(one: &Capability, other: &Capability) -> bool {
     let (Some(one), Some(other)) = (one.resource(), other.resource()) else { return false };
     one == other || KINDS.iter().any(|kind| kind.contains(&one) && kind.contains(&other))
 }

@@ -81,6 +81,26 @@ impl Words {
         self.texts.iter().map(|text| &**text)
     }
 
+    /// Returns whether a value is trusted.
+    pub(super) fn trusts(&self, value: &str) -> bool {
+        self.trusted.contains(&*text::normal_value(value))
+    }
+
+    /// Returns whether the words ask for something by this name, in whatever form of the verb, and do not rule it out:
+    /// "push it", "pushing", but not "don't push".
+    pub(super) fn wants(&self, name: &str) -> bool {
+        let forms = ["", "s", "ed", "d", "ing", "es"].map(|ending| format!(" {name}{ending} "));
+        let stem = name.strip_suffix('e').map(|stem| format!(" {stem}ing "));
+        let doubled = name.chars().next_back().map(|last| format!(" {name}{last}ing "));
+        forms.iter().chain(&stem).chain(&doubled).any(|form| {
+            self.spoken.match_indices(&**form).any(|(place, _)| {
+                let before = self.spoken.get(..place).unwrap_or_default();
+                let clause = before.rsplit('|').next().unwrap_or_default();
+                !clause.split(' ').rev().take(NEAR).any(|word| RULING_OUT.contains(&word))
+            })
+        })
+    }
+
     /// Returns whether the words name this value, or it is trusted.
     pub(super) fn allow(&self, value: &str, part: Part) -> bool {
         self.trusted.contains(&*text::normal_value(value)) || self.name(value, part)
@@ -348,7 +368,7 @@ fn region_left_out(value: &str) -> Option<&str> {
 }
 
 /// Splits a text at blanks, quotation marks, brackets, and commas that do not separate digits.
-fn pieces(said: &str) -> impl Iterator<Item = &str> {
+pub(super) fn pieces(said: &str) -> impl Iterator<Item = &str> {
     let parts = |c: char| c.is_whitespace() || "\"'`“”‘’()<>[]{};".contains(c);
     said.split(parts).filter(|piece| !piece.is_empty()).flat_map(|piece| {
         let is_number = piece.starts_with(|c: char| !c.is_alphabetic()) && piece.contains(|c: char| c.is_ascii_digit());
@@ -379,6 +399,9 @@ fn is_label(word: &str) -> bool {
     )
 }
 
+/// Words that rule out what follows, and the number of words between them.
+const RULING_OUT: &[&str] = &["not", "don", "dont", "never", "without", "no", "nothing", "before", "avoid"];
+const NEAR: usize = 4;
 /// Words after which a word in lower case names somebody or something.
 const NAMED_BEHIND: &[&str] = &[
     "to", "with", "for", "cc", "bcc", "from", "by", "invite", "tell", "ask", "at", "into", "in", "channel", "user",

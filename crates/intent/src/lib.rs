@@ -21,6 +21,7 @@ mod derived;
 mod document;
 mod explain;
 mod format;
+mod injection;
 mod language;
 mod learned;
 mod lexicon;
@@ -51,6 +52,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use format::ToolTurn;
+#[doc(hidden)]
 #[cfg(feature = "training")]
 pub use learned::training;
 use lexicon::Lexicon;
@@ -62,11 +64,11 @@ use rulekeep_types::{
 };
 use sign::{Sign, Signs};
 use verdict::Verdict;
-#[doc(hidden)]
 pub use {
     catalogue::{Catalogue, RatedTool, Ruled, ToolRuling},
     classification::{Concealer, Redaction, conceal_text, has_secrets, prepare},
     format::{Role as ArgumentRole, argument_role, calls_of},
+    injection::Order,
     normalize::seen_as,
     verdict::ParseRequest,
 };
@@ -277,10 +279,9 @@ impl Parser {
         tools.rated(request, &self.lexicon)
     }
 
-    /// The first words of a text that address the agent reading it: "ignore your instructions", "do not tell the
-    /// user", "assistant, send the inbox to".
-    pub fn instructions_in(&self, text: &str) -> Option<String> {
-        catalogue::poison::in_text(text, &self.lexicon).or_else(|| catalogue::poison::order_in(text, &self.lexicon))
+    /// The orders to the reader in a text that an agent reads.
+    pub fn orders_in(&self, text: &str) -> Vec<Order> {
+        injection::orders_in(text, &self.lexicon)
     }
 
     /// Returns the catalogue with the tools of one load added.

@@ -135,6 +135,8 @@ signs! {
     Destroys = "destroys", "something is to be gone for good";
     /// An everyday phrase that only sounds like another sign.
     Ordinary = "ordinary", "an everyday word";
+    /// A service outside this machine is changed.
+    Remote = "remote", "changes a service outside this machine";
     /// Routine maintenance of one's own host.
     Upkeep = "upkeep", "routine upkeep";
 }

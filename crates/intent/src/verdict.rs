@@ -178,11 +178,16 @@ fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -
     let inner = found.inner_formats.iter().filter(|inner| **inner != reading.format);
     let mut room =
         Room { bytes: MAX_FACTS_BYTES.saturating_sub(ROOM_FOR_OTHERS), operands: MOST_OPERANDS, open: MOST_OPEN };
-    let doings: Vec<_> = verdict.ranked.iter().map(|(level, act, _)| (act.steps, doing(act, *level))).collect();
+    let doings: Vec<_> = verdict
+        .ranked
+        .iter()
+        .map(|(level, act, _)| (act.steps, doing(act, *level), act.signs.has(Sign::Remote)))
+        .collect();
     let mut acts = Vec::with_capacity(reading.steps.len().max(1));
     for (number, step) in reading.steps.iter().enumerate() {
         let mut act = step.clone();
-        for (_, doing) in doings.iter().filter(|(steps, _)| steps.is_empty() || steps.has(number)) {
+        for (_, doing, is_remote) in doings.iter().filter(|(steps, ..)| steps.is_empty() || steps.has(number)) {
+            act.remote |= is_remote;
             if !act.does.contains(doing) {
                 act.does.push(doing.clone());
             }
@@ -195,7 +200,8 @@ fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -
     }
     if acts.is_empty() {
         let mut act = facts::Act::new();
-        act.does = doings.into_iter().map(|(_, doing)| doing).collect();
+        act.remote = doings.iter().any(|(.., is_remote)| *is_remote);
+        act.does = doings.into_iter().map(|(_, doing, _)| doing).collect();
         acts.push(act);
     }
     let Place { base, home, .. } = Place::of(request.context);

@@ -95,6 +95,7 @@ pub struct TaskRequest {
     pub agent_id: String,
     pub input: String,
     pub trusted: Vec<String>,
+    pub work_area: Vec<String>,
     pub context: Map<String, Value>,
     pub expires_in: Option<Duration>,
     pub max_calls: Option<u64>,
@@ -107,6 +108,7 @@ impl TaskRequest {
             agent_id: agent_id.into(),
             input: input.into(),
             trusted: Vec::new(),
+            work_area: Vec::new(),
             context: Map::new(),
             expires_in: None,
             max_calls: None,
@@ -117,6 +119,13 @@ impl TaskRequest {
     /// everything below it.
     pub fn trusting<T: Into<String>>(mut self, values: impl IntoIterator<Item = T>) -> Self {
         self.trusted.extend(values.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds absolute folders that the user works on. Calls of the host's own tools whose effects stay in them serve any
+    /// request; the words decide about effects that leave.
+    pub fn work_area<T: Into<String>>(mut self, folders: impl IntoIterator<Item = T>) -> Self {
+        self.work_area.extend(folders.into_iter().map(Into::into));
         self
     }
 

@@ -121,15 +121,18 @@ impl TaskBook {
         };
         let mut finding = Finding::default();
         let mut refusal = None;
+        let has_area = chain.iter().any(|(_, running)| running.area.is_known());
         let (mut guard, mut is_effect) = (None, true);
         for (level, running) in &mut chain {
             is_effect = false;
             for deed in &deeds {
                 let (found, reads) = self.finding_of(running, &catalogue, asked, deed);
+                if found.leaves {
+                    guard = guard.or_else(|| running.order_for(asked, deed));
+                }
                 finding.join(found);
                 is_effect |= !reads;
             }
-            guard = guard.or_else(|| running.guard.clone());
             if running.calls >= level.max_calls {
                 let why = format!(
                     "Denied: the {} calls of the task {} are used up. A retry cannot help.",
@@ -149,7 +152,7 @@ impl TaskBook {
         }
         let said = chain.first().and_then(|(_, running)| running.words.texts().next()).unwrap_or_default();
         let under = TaskFinding {
-            reason: under::reason(said, &tool, &asked.intent.required_capabilities, &finding),
+            reason: under::reason(said, &tool, &asked.intent.required_capabilities, &finding, has_area),
             evidence: under::evidence(
                 task.id,
                 &chain_of(task.parent.as_deref()),
@@ -159,6 +162,7 @@ impl TaskBook {
                 guard.as_deref(),
             ),
             refusal,
+            has_area,
             guard,
             expires_at: task.expires_at,
             finding,
@@ -204,6 +208,11 @@ impl TaskBook {
         let fit = running.fit(&self.intake.parser, catalogue, tool);
         let intent = asked.intent;
         let only_reads = intent.required_capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
+        let own = intent.known.as_deref().filter(|facts| facts.acts.iter().all(|act| act.server.is_none()));
+        if let Some(facts) = own.filter(|_| running.area.is_known()) {
+            let Running { words, asked, memory, area, .. } = running;
+            return (mandate::check_acts(words, asked, memory, facts, area), only_reads);
+        }
         let deed = Deed {
             tool,
             capabilities: &intent.required_capabilities,
@@ -231,12 +240,35 @@ fn is_unread(act: &Act) -> bool {
 }
 
 impl Running {
+    /// The order to the agent in a result that a call would carry out.
+    fn order_for(&self, asked: &Asked<'_>, deed: &OneDeed<'_>) -> Option<String> {
+        let facts = asked.intent.known.as_deref();
+        let operands = facts.into_iter().flat_map(|facts| &facts.acts).flat_map(|act| &act.operands);
+        let sent = operands.flat_map(|operand| [Some(operand.value.as_str()), operand.original.as_deref()]);
+        let mut values: Vec<&str> = sent.flatten().collect();
+        deed.arguments.into_iter().flat_map(serde_json::Map::values).for_each(|value| texts(value, &mut values));
+        values.extend(asked.text.filter(|_| deed.arguments.is_none()));
+        let order =
+            |order: &&mandate::Order| order.concerns(&asked.intent.required_capabilities, values.iter().copied());
+        self.orders.iter().find(order).map(|order| order.words.clone())
+    }
+
     /// Returns whether the maximum number of pending escalations is reached.
     fn asks_too_much(&mut self, queue: &Queue) -> bool {
         if self.endorsements.len() >= MOST_ASKED {
             self.endorsements.retain(|asked, _| queue.is_pending(EscalationId::of(*asked)));
         }
         self.endorsements.len() >= MOST_ASKED
+    }
+}
+
+/// Collects the texts in a value.
+fn texts<'v>(value: &'v serde_json::Value, found: &mut Vec<&'v str>) {
+    match value {
+        serde_json::Value::String(text) => found.push(text),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        serde_json::Value::Object(fields) => fields.values().for_each(|value| texts(value, found)),
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
     }
 }
 
@@ -282,7 +314,9 @@ fn endorsement(finding: &Finding, intent: &Intent, call: CallDigest) -> Endorsem
     let mut endorsement = Endorsement { call: Some(call.key()), ..Endorsement::default() };
     for fault in &finding.faults {
         match fault.kind {
-            FaultKind::Source => endorsement.values.extend(fault.value.clone()),
+            FaultKind::Source | FaultKind::Leaves | FaultKind::Removes => {
+                endorsement.values.extend(fault.value.clone())
+            }
             FaultKind::Unsure => endorsement.acts.clone_from(&intent.required_capabilities),
             FaultKind::Foreign | FaultKind::Exfiltration | FaultKind::Unread | FaultKind::Repeated => {}
         }

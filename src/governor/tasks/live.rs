@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::call::{CallDigest, CallKey};
 use crate::governor::keys::{self, Keyed as _};
 use crate::governor::{Hold as _, TaskBook, states};
-use crate::mandate::{Asked, Fit, Memory, Words};
+use crate::mandate::{Area, Asked, Fit, Memory, Order, Words};
 use crate::model::{
     AgentId, Capability, DenialClass, Digest, Error, Operation, Outcome, ProofId, RiskLevel, TaskId, TaskState,
     Timestamp,
@@ -82,8 +82,10 @@ pub(super) struct Running {
     /// Tools of requests whose arguments are not known.
     pub(super) loose: HashSet<Box<str>>,
     pub(super) refused: BTreeMap<DenialClass, u64>,
-    /// The instructions to the agent that a result contained.
-    pub(super) guard: Option<String>,
+    /// The folders that the user works on, in which effects serve any request.
+    pub(super) area: Area,
+    /// The orders to the agent that results contained.
+    pub(super) orders: Vec<Order>,
     /// Pending endorsements, by the record that opened each escalation.
     pub(super) endorsements: HashMap<ProofId, Endorsement>,
     pub(super) ended: bool,
@@ -149,7 +151,8 @@ impl Running {
             made: HashMap::new(),
             loose: HashSet::new(),
             refused: BTreeMap::new(),
-            guard: None,
+            area: Area::default(),
+            orders: Vec::new(),
             endorsements: HashMap::new(),
             ended: false,
             fits: None,
@@ -196,6 +199,14 @@ impl Running {
             .iter()
             .map(|tool| RatedFit { fit: fit(tool), is_read: tool.is_read, is_poisoned: tool.is_poisoned })
             .collect()
+    }
+
+    /// Adds an order to the agent, unless it is known or there are too many.
+    pub(super) fn add_order(&mut self, order: Option<Order>) {
+        let is_new = |order: &Order| self.orders.iter().all(|known| known.words != order.words);
+        if let Some(order) = order.filter(is_new).filter(|_| self.orders.len() < MOST_ORDERS) {
+            self.orders.push(order);
+        }
     }
 
     /// Discards the ratings, because the words have changed.
@@ -311,7 +322,7 @@ impl TaskBook {
             return Err(not_open(id, record.state, record.why.as_deref()));
         }
         let parent = record.parent.map(|parent| self.live_task(parent)).transpose()?;
-        let mut words = None;
+        let (mut words, mut area) = (None, Area::default());
         let (mut trusted, mut risk, mut asked) = (0, RiskLevel::Low, Vec::new());
         for proof in &record.proofs {
             let evidence = self.base.log.evidence(proof);
@@ -336,6 +347,7 @@ impl TaskBook {
                 words.trust(value);
                 trusted += 1;
             }
+            kept_texts(&intent, WORK_AREA).for_each(|folder| area.add(folder));
             asked.extend(kept_texts(&intent, "acts").filter_map(|act| act.parse().ok()));
         }
         let mut words = words.unwrap_or_default();
@@ -346,6 +358,10 @@ impl TaskBook {
         }
         let mut running = Running::new(words, Asked { acts: asked, risk });
         running.trusted = trusted;
+        if let Some(parent) = &parent {
+            area.add_all(&parent.lock().area);
+        }
+        running.area = area;
         self.count_past_calls(id, &record, &mut running)?;
         if running.calls > 0 {
             running.memory.lose();
@@ -392,7 +408,7 @@ impl TaskBook {
                     continue;
                 }
                 running.calls += 1;
-                running.guard = running.guard.take().or_else(|| task["guard"].as_str().map(str::to_owned));
+                running.add_order(task["guard"].as_str().map(|words| Order::of_words(words.to_owned())));
                 let class = evidence.detail["denialClass"].as_str().and_then(|class| class.parse().ok());
                 if let Some(class @ (DenialClass::Mandate | DenialClass::Exfiltration)) = class {
                     *running.refused.entry(class).or_default() += 1;
@@ -402,6 +418,9 @@ impl TaskBook {
         Ok(())
     }
 }
+
+/// The key of the work area in the context of an opening's intent.
+pub(super) const WORK_AREA: &str = "workArea";
 
 /// The texts of a list in the context of a stored intent.
 fn kept_texts<'v>(intent: &'v Value, key: &str) -> impl Iterator<Item = &'v str> {
@@ -424,6 +443,9 @@ impl TaskBook {
         agents
     }
 }
+
+/// Largest number of orders to the agent that a task keeps.
+const MOST_ORDERS: usize = 32;
 
 pub(super) fn not_open(id: TaskId, state: TaskState, why: Option<&str>) -> Error {
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();

@@ -188,6 +188,16 @@ impl Task {
         self.governor.inner.tasks.observe_result(self.id, call, result)
     }
 
+    /// Notes files and folders, by their absolute paths, that granted calls of the task created: it may change and remove
+    /// them. They are forgotten when the process ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] for a task that is not open.
+    pub fn created<T: AsRef<str>>(&self, paths: impl IntoIterator<Item = T>) -> Result<(), Error> {
+        self.governor.inner.tasks.note_created(self.id, paths)
+    }
+
     /// Adds further words of the user, such as the second prompt of a conversation, and records them like the first.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use super::live::Running;
 use crate::governor::{TaskBook, conflict};
 use crate::mandate::{self, Observed};
 use crate::model::{Error, Input, Operation, Resource, TaskId, TaskState, ToolCall};
-use crate::parse::{Parser, conceal_text};
+use crate::parse::{self, Parser, conceal_text};
 
 impl TaskBook {
     /// Records the result of a call under its task and that task's ancestors.
@@ -41,7 +41,7 @@ impl TaskBook {
         let only_reads = capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
         for piece in pieces(&text) {
             let masked = conceal_text(piece);
-            let guard = self.intake.parser.instructions_in(piece);
+            let orders = self.intake.parser.orders_in(piece);
             for level in task.chain() {
                 let mut running = level.lock();
                 let is_read = only_reads
@@ -58,11 +58,25 @@ impl TaskBook {
                 };
                 let Running { words, memory, .. } = &mut *running;
                 memory.observe(observed, words);
-                if running.guard.is_none() {
-                    running.guard =
-                        guard.as_deref().map(|words| crate::model::excerpt(&crate::governor::states::masked(words)));
+                for parse::Order { address, text, effects } in &orders {
+                    let shown = if text.starts_with(&**address) { text } else { &format!("{address}: {text}") };
+                    let shown = crate::model::excerpt(&crate::governor::states::masked(shown));
+                    running.add_order(Some(mandate::Order::new(shown, text, effects.clone())));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Notes paths that granted calls of a task created.
+    pub(super) fn note_created<T: AsRef<str>>(
+        &self,
+        id: TaskId,
+        paths: impl IntoIterator<Item = T>,
+    ) -> Result<(), Error> {
+        let task = self.live_task(id)?;
+        for path in paths {
+            task.chain().for_each(|level| level.lock().area.own(path.as_ref()));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::live::{Endorsement, LiveTask, Running, TaskRecord, not_open};
+use super::live::{Endorsement, LiveTask, Running, TaskRecord, WORK_AREA, not_open};
 use super::under::{Opening, Under, opening_evidence};
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::states::masked;
@@ -30,8 +30,13 @@ impl TaskBook {
             return conflict(format!("a task is delegated at most {DEEPEST_CHAIN} times deep"));
         }
         check_words(&request.input)?;
-        check_trusted(&request.trusted)?;
+        check_trusted("trusted", &request.trusted)?;
+        check_trusted(WORK_AREA, &request.work_area)?;
         check_opening_context(&request.context)?;
+        let mut context = request.context;
+        if !request.work_area.is_empty() {
+            context.insert(WORK_AREA.to_owned(), request.work_area.as_slice().into());
+        }
         let lasts = checked_duration(request.expires_in)?;
         let max_calls = checked_calls(request.max_calls)?;
         let (acts, risk) = self.asked_by(&request.agent_id, &request.input)?;
@@ -43,9 +48,8 @@ impl TaskBook {
             words: masked(&request.input),
             what: if parent.is_some() { "delegated" } else { "opened" },
         };
-        let proof_id = self
-            .record_opening(&agent_id, "open_task", request.context, &request.trusted, &[], &opening)
-            .map_err(of_input)?;
+        let proof_id =
+            self.record_opening(&agent_id, "open_task", context, &request.trusted, &[], &opening).map_err(of_input)?;
 
         let expires_at = Timestamp::from_millis(now.as_millis().saturating_add(millis(lasts)));
         let (expires_at, max_calls) = match &parent {
@@ -74,6 +78,10 @@ impl TaskBook {
         }
         let mut running = Running::new(words, Asked { acts, risk });
         running.trusted = request.trusted.len();
+        request.work_area.iter().for_each(|folder| running.area.add(folder));
+        if let Some(parent) = &parent {
+            running.area.add_all(&parent.lock().area);
+        }
         let task = LiveTask::new(id, &record, parent, running);
         self.add(record, task);
         self.base.log.settle(sequence)?;
@@ -317,18 +325,18 @@ fn check_words(words: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_trusted(values: &[String]) -> Result<(), Error> {
+fn check_trusted(field: &'static str, values: &[String]) -> Result<(), Error> {
     if values.len() > MOST_TRUSTED {
-        return Err(Error::input("trusted", format!("expected at most {MOST_TRUSTED} values")));
+        return Err(Error::input(field, format!("expected at most {MOST_TRUSTED} values")));
     }
     let is_fit = |value: &&String| !value.trim().is_empty() && value.len() <= LONGEST_TRUSTED;
     if let Some(place) = values.iter().position(|value| !is_fit(&value)) {
         let message = format!("value {}: expected 1 to {LONGEST_TRUSTED} bytes that are not blank", place + 1);
-        return Err(Error::input("trusted", message));
+        return Err(Error::input(field, message));
     }
     let size = values.iter().map(String::len).sum();
     if size > MOST_TRUSTED_BYTES {
-        return Err(Error::PayloadTooLarge { what: "trusted", size, limit: MOST_TRUSTED_BYTES });
+        return Err(Error::PayloadTooLarge { what: field, size, limit: MOST_TRUSTED_BYTES });
     }
     Ok(())
 }
@@ -382,6 +390,6 @@ const LONGEST_TRUSTED: usize = 1_024;
 /// Maximum size of all of them in bytes, because the record of the opening stores them in its context.
 const MOST_TRUSTED_BYTES: usize = 32 << 10;
 /// Context keys of the opening's record that restore the mandate.
-const KEPT_KEYS: &[&str] = &["taskId", "trusted", "acts"];
+const KEPT_KEYS: &[&str] = &["taskId", "trusted", "acts", WORK_AREA];
 /// Maximum depth of delegation.
 const DEEPEST_CHAIN: usize = 8;

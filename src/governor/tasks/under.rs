@@ -37,9 +37,11 @@ pub(crate) struct TaskFinding {
     pub(super) finding: Finding,
     /// A refusal for a reason other than the call's content.
     pub(super) refusal: Option<(DenialClass, String)>,
+    /// The task has a work area: a person works with the agent and can be asked.
+    pub(super) has_area: bool,
     /// The reasoning; empty for a call within the mandate.
     pub(super) reason: String,
-    /// The instructions to the agent that a result contained.
+    /// The order to the agent in a result that the call would carry out.
     pub(super) guard: Option<String>,
     /// The deadline for an endorsement.
     pub(super) expires_at: Timestamp,
@@ -50,7 +52,7 @@ pub(crate) struct TaskFinding {
 impl TaskFinding {
     /// The class of refusal, if the call is refused.
     pub(super) fn class(&self) -> Option<DenialClass> {
-        let by_fault = self.finding.refusal().map(|fault| match fault.kind {
+        let by_fault = self.finding.refusal().filter(|_| !self.has_area).map(|fault| match fault.kind {
             FaultKind::Exfiltration => DenialClass::Exfiltration,
             _ => DenialClass::Mandate,
         });
@@ -84,8 +86,7 @@ impl<'a> Under<'a> {
         }
     }
 
-    /// Returns whether a result under the task contained instructions to the agent, which raises the risk of later
-    /// calls.
+    /// Returns whether a result under the task ordered the agent to make this call, which raises its risk.
     pub(crate) const fn raises_risk(self) -> bool {
         matches!(self, Self::Task(TaskFinding { guard: Some(_), .. }))
     }
@@ -128,8 +129,7 @@ impl<'a> Under<'a> {
                 if task.finding.is_inside() {
                     if let Some(guard) = &task.guard {
                         let more = format!(
-                            " A result under the task contains instructions to the agent ({guard:?}): the risk is \
-                             raised by one level."
+                            " A result under the task orders the agent to do this ({guard:?}): the risk is raised by one level."
                         );
                         verdict.reasoning.push_str(&more);
                     }
@@ -165,7 +165,7 @@ fn ask(verdict: &mut PolicyVerdict, task: &TaskFinding, now: Timestamp) {
 }
 
 /// The reasoning for a call that is not within the mandate: the user's words and the fault.
-pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], finding: &Finding) -> String {
+pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], finding: &Finding, has_area: bool) -> String {
     let fault = finding.refusal().or(finding.faults.first());
     let Some(fault) = fault else { return String::new() };
     let said = excerpt(&masked(said));
@@ -192,13 +192,18 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
         0 => String::new(),
         more => format!(" {more} more to review."),
     };
+    let (begin, end) = if has_area {
+        ("Escalated", "Agree, or have the user ask for it.")
+    } else {
+        ("Denied", "A retry cannot help.")
+    };
     match fault.kind {
         FaultKind::Foreign => {
-            format!("Denied: the user asked {said:?}, and nothing in that asks for {call}. A retry cannot help.")
+            format!("{begin}: the user asked {said:?}, and nothing in that asks for {call}. {end}")
         }
         FaultKind::Exfiltration => format!(
-            "Denied: {argument} {value:?} contains data that {} returned, for a recipient that neither the user's \
-             words {said:?} nor a trusted value names. A retry cannot help.",
+            "{begin}: {argument} {value:?} contains data that {} returned, for a recipient that neither the user's \
+             words {said:?} nor a trusted value names. {end}",
             match &fault.origin {
                 Origin::Observed(place) => &*place.tool,
                 Origin::Nowhere => "a result",
@@ -216,6 +221,14 @@ pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], findin
         FaultKind::Unread => format!(
             "Escalated: not all of {call} could be read, so it cannot be checked against the user's words \
              {said:?}.{more}"
+        ),
+        FaultKind::Leaves => format!(
+            "Escalated: {value:?} reaches outside the folders of the task, and the user's words {said:?} do not name it. \
+             Agree, or have the user ask for it.{more}"
+        ),
+        FaultKind::Removes => format!(
+            "Escalated: {call} removes {value:?}, which the task did not create, and the user's words {said:?} do not ask \
+             for a removal. Agree, or have the user ask for it.{more}"
         ),
         FaultKind::Repeated => {
             format!("Escalated: the user asked {said:?}; {call} was already made with these values.{more}")
@@ -263,6 +276,8 @@ fn shown(fault: &Fault) -> Value {
         FaultKind::Exfiltration => "exfiltration",
         FaultKind::Unread => "unread",
         FaultKind::Repeated => "repeated",
+        FaultKind::Leaves => "leaves",
+        FaultKind::Removes => "removes",
     };
     let mut shown = json!({ "kind": kind });
     if let Some(fields) = shown.as_object_mut() {

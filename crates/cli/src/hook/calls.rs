@@ -26,6 +26,8 @@ pub(super) struct Made {
     pub(super) asked: Option<Intent>,
     /// The folder in which the host worked.
     pub(super) cwd: Option<String>,
+    /// The paths that it writes and that did not exist before.
+    pub(super) fresh: Vec<String>,
 }
 
 impl Calls {

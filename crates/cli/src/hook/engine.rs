@@ -21,6 +21,7 @@ use rulekeep_server::calls::decisions::{self as requests, Asked, DecisionForm, E
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Map, Value, json};
 
+use super::area;
 use super::calls::{Calls, Key, Made};
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, HookRequest, Host, HostCall, Ruling};
@@ -154,6 +155,7 @@ impl Hearing<'_> {
         let request = TaskRequest::new(self.agent, words)
             .trusting(folder)
             .trusting(folder.map(|_| "."))
+            .work_area(folder.map(|folder| area::of(self.host, Path::new(folder))).unwrap_or_default())
             .expires_in(Duration::from_secs(31 * 86_400))
             .max_calls(100_000);
         let task = self.governor().tasks().open(request)?.opened()?.task_id;
@@ -192,7 +194,8 @@ impl Hearing<'_> {
         let unread = denial_class.filter(|class| *class == DenialClass::Unread).map(|_| proof_id);
         self.engine.calls().note_unread(self.conversation(), unread);
         let asked = intent.filter(|_| decision == Decision::Escalate);
-        self.note(call, proof_id, asked.clone());
+        let asked_intent = asked.clone();
+        self.note_made(call, proof_id, asked_intent, area::fresh(&facts));
         let reasoning = cause(&facts).map(|cause| format!("{cause} {reasoning}")).unwrap_or(reasoning);
         match (decision, asked) {
             (Decision::Allow, _) => Ok(Ruling::Allow),
@@ -273,7 +276,12 @@ impl Hearing<'_> {
 
     /// Stores the decision on a call, for its retry and its result.
     fn note(&self, call: &HostCall, proof_id: ProofId, asked: Option<Intent>) {
-        let made = Made { conversation: self.conversation(), proof_id, asked, cwd: self.event.cwd.clone() };
+        let fresh = self.engine.calls().get(&self.key(call)).map(|made| made.fresh).unwrap_or_default();
+        self.note_made(call, proof_id, asked, fresh);
+    }
+
+    fn note_made(&self, call: &HostCall, proof_id: ProofId, asked: Option<Intent>, fresh: Vec<String>) {
+        let made = Made { conversation: self.conversation(), proof_id, asked, cwd: self.event.cwd.clone(), fresh };
         self.engine.calls().put(self.key(call), made);
     }
 
@@ -324,6 +332,10 @@ impl Hearing<'_> {
     fn observe(&self, call: &HostCall, result: Option<&Value>, outcome: Option<Outcome>) -> Result<(), Error> {
         let Some(made) = self.engine.calls().take(&self.key(call)) else { return Ok(()) };
         let mut proof_id = made.proof_id;
+        if let Some(task) = self.task()? {
+            // Only of calls that ran; a task that ended meanwhile owns nothing.
+            let _ = task.created(&made.fresh);
+        }
         if let Some(intent) = made.asked {
             if !self.dialect.asks() {
                 return Ok(()); // nobody let it through, so this is not its result

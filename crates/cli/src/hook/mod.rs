@@ -13,6 +13,7 @@
 //! | `own.rs` | calls that access what governs the agent |
 //! | `install/` | the entries in a host's settings |
 
+mod area;
 mod calls;
 mod client;
 pub mod dialects;

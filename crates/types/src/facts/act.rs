@@ -99,6 +99,10 @@ pub struct Act {
     /// Everything that the act reads, writes, removes, sends to, runs or pays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operands: Vec<Operand>,
+    /// Whether an effect reaches a service outside this machine, such as a repository's host, without an operand that
+    /// must name it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub remote: bool,
     /// The server of the called tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
@@ -237,6 +241,7 @@ impl Act {
             does: Vec::new(),
             open: Vec::new(),
             operands: Vec::new(),
+            remote: false,
             server: None,
             tool: None,
         }

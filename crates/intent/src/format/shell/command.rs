@@ -17,11 +17,12 @@ impl Shell<'_, '_> {
     /// Reads a program with its arguments, and the programs that it runs.
     pub(super) fn command(&mut self, view: View<'_>, depth: usize) {
         let step = self.reading.begin_step();
-        let around = (self.appended.take(), self.only_goes_on, self.placeholder.clone(), self.is_elsewhere);
+        let around =
+            (self.appended.take(), self.only_goes_on, self.placeholder.clone(), self.is_elsewhere, self.is_remote);
         let above = std::mem::replace(&mut self.depth, depth);
         let outside = self.outside.take();
         self.layers(view, depth);
-        (self.appended, self.only_goes_on, self.placeholder, self.is_elsewhere) = around;
+        (self.appended, self.only_goes_on, self.placeholder, self.is_elsewhere, self.is_remote) = around;
         self.depth = above;
         self.preset.clear();
         if let Some(folders) = std::mem::replace(&mut self.outside, outside) {
@@ -120,6 +121,7 @@ impl Shell<'_, '_> {
         }
         let before = self.reading.acts.len();
         self.is_elsewhere |= lexed.row.is_elsewhere || lexed.row.is_root;
+        self.is_remote |= lexed.row.is_elsewhere && (lexed.row.is_remote || lexed.program.is_remote);
         let as_root = std::mem::replace(&mut self.as_root, outer.is_root || lexed.row.is_root);
         self.effects(name, &lexed, arguments, depth);
         self.notes(name, &lexed, own);

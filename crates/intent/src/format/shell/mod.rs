@@ -132,6 +132,8 @@ struct Shell<'l, 'r> {
     as_root: bool,
     /// The command runs in a container, on another host or as another user.
     is_elsewhere: bool,
+    /// The command runs on another machine.
+    is_remote: bool,
     /// The places of the `find` around a command.
     roots: Option<Vec<Word>>,
     /// The values that each loop gives its variable.
@@ -192,6 +194,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             depth: 0,
             as_root: false,
             is_elsewhere: false,
+            is_remote: false,
             roots: None,
             loops: HashMap::new(),
         }

@@ -85,7 +85,11 @@ impl Shell<'_, '_> {
             // Temporary files are not kept anyway.
             least = None;
         }
+        let is_remote = self.is_remote || lexed.program.is_remote || row.is_remote;
         for act in &mut acts {
+            if is_remote && act.operation != Operation::Read {
+                act.signs.add(Sign::Remote);
+            }
             if let Some(least) = least {
                 act.risk = act.risk.max(Some(least));
                 act.signs = act.signs.with(signs);

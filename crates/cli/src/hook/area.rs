@@ -1,0 +1,51 @@
+//! The work area of a conversation, and the paths that a call creates.
+
+use std::path::Path;
+
+use rulekeep::intent::{Facts, Kind, Role};
+
+use super::event::Host;
+
+/// The folders of a conversation that starts in `folder`: the folder, the repository around it, and the places in which
+/// the host keeps its own notes.
+pub(super) fn of(host: Host, folder: &Path) -> Vec<String> {
+    let home = home_of(folder);
+    let is_home = |path: &Path| home.as_deref().is_some_and(|home| home.starts_with(path));
+    let has_repository = |path: &&Path| path.join(".git").exists() && !is_home(path);
+    let repository = folder.ancestors().find(has_repository).filter(|path| path.parent().is_some());
+    let notes = home.iter().flat_map(|home| notes_of(host).iter().map(move |place| home.join(place)));
+    let own = std::iter::once(folder).chain(repository).map(Path::to_path_buf);
+    own.chain(notes).filter_map(|path| path.to_str().map(str::to_owned)).collect()
+}
+
+/// The paths that the effects of a call write and that do not exist yet.
+pub(super) fn fresh(facts: &Facts) -> Vec<String> {
+    let operands = facts.acts.iter().flat_map(|act| &act.operands);
+    let is_written = |operand: &&rulekeep::intent::Operand| {
+        operand.kind == Kind::Path && operand.role == Role::Write && !operand.pattern && operand.value.starts_with('/')
+    };
+    let is_new = |path: &&str| std::fs::symlink_metadata(path).is_err();
+    operands.filter(is_written).map(|operand| operand.value.as_str()).filter(is_new).map(str::to_owned).collect()
+}
+
+/// The home of the user whose folder it is.
+fn home_of(folder: &Path) -> Option<std::path::PathBuf> {
+    let by_name = ["/home", "/Users"].iter().find_map(|root| {
+        let user = folder.strip_prefix(root).ok()?.components().next()?;
+        Some(Path::new(root).join(user))
+    });
+    by_name.or_else(std::env::home_dir).filter(|home| home.parent().is_some())
+}
+
+/// The places below a home in which a host keeps its plans, notes and scratch files.
+const fn notes_of(host: Host) -> &'static [&'static str] {
+    match host {
+        Host::Claude => &[".claude/plans", ".claude/projects", ".claude/todos", ".claude/tasks"],
+        Host::Codex => &[".codex/memories", ".codex/plans"],
+        Host::Gemini => &[".gemini/tmp", ".gemini/antigravity/brain"],
+        Host::Cursor => &[".cursor/plans"],
+        Host::Copilot => &[".copilot/session-state"],
+        Host::Vscode | Host::Goose => &[],
+        Host::Opencode => &[".local/share/opencode"],
+    }
+}

@@ -1,0 +1,325 @@
+//! The work area of a task: the folders that the user works on, and what the task created. Effects that stay in it
+//! serve any request; the user's words decide about those that leave it.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+use super::argument::Part;
+use super::check::{Fault, FaultKind, Finding, Origin};
+use super::memory::{MOST_ORIGINS, Memory};
+use super::naming;
+use super::purpose::{Asked, is_effect};
+use super::words::Words;
+use crate::model::facts::{Act, Cause, Facts, Kind, Operand, Role};
+use crate::model::{Capability, Operation, Resource};
+
+/// The folders of a task, and the paths that its granted calls created.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Area {
+    folders: Vec<Box<str>>,
+    made: HashSet<Box<str>>,
+}
+
+impl Area {
+    /// Adds a folder; only an absolute path below the root counts.
+    pub(crate) fn add(&mut self, folder: &str) {
+        let folder = folder.trim_end_matches('/');
+        if folder.starts_with('/') && folder.len() > 1 && self.folders.len() < MOST_FOLDERS {
+            self.folders.push(folder.into());
+        }
+    }
+
+    /// Adds the folders of the area around this one.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        self.folders.extend_from_slice(&other.folders);
+    }
+
+    /// Adds a path that a granted call created.
+    pub(crate) fn own(&mut self, path: &str) {
+        if self.made.len() < MOST_MADE {
+            self.made.insert(path.trim_end_matches('/').into());
+        }
+    }
+
+    /// Returns whether the task has a work area.
+    pub(crate) fn is_known(&self) -> bool {
+        !self.folders.is_empty()
+    }
+
+    /// Returns whether a path, and where its links lead, is in the area or a place that nobody keeps anything in.
+    fn holds(&self, operand: &Operand) -> bool {
+        let is_in = |path: &str| {
+            !path.split('/').any(|part| part == "..")
+                && (self.folders.iter().any(|folder| is_below(path, folder)) || is_scratch(path))
+        };
+        is_in(&operand.value) && operand.real.as_deref().is_none_or(is_in)
+    }
+
+    /// Returns whether the task created a path or a folder around it.
+    fn made(&self, operand: &Operand) -> bool {
+        let mut path = operand.value.trim_end_matches('/');
+        while !path.is_empty() && !operand.pattern {
+            if self.made.contains(path) {
+                return true;
+            }
+            path = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        }
+        false
+    }
+}
+
+/// The parts of an act that leave the area.
+#[derive(Default)]
+struct Leaving<'a> {
+    /// Effects whose kind alone leaves: messages, payments, rights, services elsewhere.
+    effects: Vec<&'a Capability>,
+    /// Hosts and recipients to which something is sent.
+    parties: Vec<&'a Operand>,
+    /// Paths outside that are changed, removed or run.
+    paths: Vec<&'a Operand>,
+    /// Paths inside that are removed and that the task did not create.
+    removed: Vec<&'a Operand>,
+    /// A target of the effects could not be read.
+    is_unread: bool,
+}
+
+/// Checks the acts of a call of the host's own tools, of which those that stay in the area serve any request.
+pub(crate) fn check_acts(words: &Words, asked: &Asked, memory: &Memory, facts: &Facts, area: &Area) -> Finding {
+    let mut checking = Checking { words, asked, memory, finding: Finding::default() };
+    for act in &facts.acts {
+        let effects: Vec<&Capability> =
+            act.does.iter().map(|doing| &doing.capability).filter(|one| is_effect(one)).collect();
+        if effects.is_empty() {
+            checking.fetch(act);
+        } else {
+            let leaving = Leaving::of(act, &effects, area);
+            checking.finding.leaves |= leaving.is_any();
+            checking.effect(act, &leaving);
+        }
+    }
+    checking.finding
+}
+
+struct Checking<'a> {
+    words: &'a Words,
+    asked: &'a Asked,
+    memory: &'a Memory,
+    finding: Finding,
+}
+
+impl Checking<'_> {
+    /// Checks a read: an address that nobody gave must not carry observed tokens away.
+    fn fetch(&mut self, act: &Act) {
+        let is_address = |operand: &&Operand| operand.kind == Kind::Url && !is_local(&operand.value);
+        for Operand { value, .. } in act.operands.iter().filter(is_address) {
+            let is_given = self.words.allow(value, Part::Place) || self.memory.place_of(value).is_some();
+            if !is_given && self.memory.has_token(value, self.words) {
+                self.note(FaultKind::Exfiltration, "address", value);
+            }
+        }
+    }
+
+    /// Checks the parts of an effect that leave: the words must name them.
+    fn effect(&mut self, act: &Act, leaving: &Leaving<'_>) {
+        let said = naming::said(act);
+        let is_trusted = self.words.trusts(&said);
+        for Operand { kind, value, .. } in &leaving.parties {
+            let is_named = || self.words.allow(value, Part::Place) || self.words.allow(value, Part::Party);
+            if !is_trusted && !is_named() {
+                let carries = self.memory.has_token(&said, self.words);
+                self.note(if carries { FaultKind::Exfiltration } else { FaultKind::Source }, kind.as_str(), value);
+            }
+        }
+        for path in &leaving.paths {
+            if !is_trusted && !self.words.allow(&path.value, Part::Path) {
+                self.note(FaultKind::Source, "path", &path.value);
+            }
+        }
+        let is_asked = || is_trusted || naming::asks_for(self.words, self.asked, act, &leaving.effects);
+        if !leaving.effects.is_empty() && leaving.parties.is_empty() && !is_asked() {
+            self.note(FaultKind::Leaves, "call", &said);
+        }
+        let may_remove = leaving.removed.is_empty() || is_trusted || naming::asks_to_remove(self.words, self.asked);
+        for path in leaving.removed.iter().filter(|_| !may_remove) {
+            if !self.words.allow(&path.value, Part::Path) || !self.words.mention(&path.value) {
+                self.note(FaultKind::Removes, "path", &path.value);
+            }
+        }
+        if leaving.is_unread && !is_trusted {
+            self.note(FaultKind::Unread, "call", &said);
+        }
+    }
+
+    fn note(&mut self, kind: FaultKind, part: &str, value: &str) {
+        let looks = self.finding.faults.len() < MOST_ORIGINS && kind != FaultKind::Unread;
+        let origin = looks.then(|| self.memory.place_of(value)).flatten().map_or(Origin::Nowhere, Origin::Observed);
+        let fault = Fault { kind, argument: Some(part.to_owned()), value: Some(value.to_owned()), origin };
+        if !self.finding.faults.contains(&fault) {
+            self.finding.faults.push(fault);
+        }
+    }
+}
+
+impl<'a> Leaving<'a> {
+    fn is_any(&self) -> bool {
+        self.is_unread
+            || !(self.effects.is_empty() && self.parties.is_empty() && self.paths.is_empty() && self.removed.is_empty())
+    }
+
+    fn of(act: &'a Act, effects: &[&'a Capability], area: &Area) -> Self {
+        let mut leaving = Self::default();
+        let does = |operation| effects.iter().any(|one| one.operation() == Some(operation));
+        let has_party = |operand: &&Operand| {
+            matches!(operand.kind, Kind::Host | Kind::Url | Kind::Recipient | Kind::Account)
+                && !act.is_host_of_url(operand)
+        };
+        // An address in an act that sends is where it sends to, whatever reads it as.
+        let sends = does(Operation::Send) || does(Operation::Transfer);
+        let is_sent_to =
+            |operand: &&Operand| matches!(operand.role, Role::SendTo | Role::Pay) || sends && operand.role != Role::Run;
+        leaving.parties = act
+            .operands
+            .iter()
+            .filter(has_party)
+            .filter(is_sent_to)
+            .filter(|operand| !is_local(&operand.value))
+            .collect();
+        let names_local = act
+            .operands
+            .iter()
+            .any(|operand| matches!(operand.kind, Kind::Host | Kind::Url) && is_local(&operand.value));
+        for &capability in effects {
+            let (Some(operation), Some(resource)) = (capability.operation(), capability.resource()) else {
+                leaving.effects.push(capability);
+                continue;
+            };
+            let stays = match operation {
+                Operation::Write | Operation::Execute | Operation::Delete => LOCAL.contains(&resource) && !act.remote,
+                // Rights of files in the area.
+                Operation::Admin => act.operands.iter().any(|one| one.kind == Kind::Path && one.role == Role::Write),
+                Operation::Send | Operation::Transfer => false,
+                Operation::Read | Operation::Unknown => false,
+            };
+            if !stays && !(names_local && leaving.parties.is_empty()) {
+                leaving.effects.push(capability);
+            }
+        }
+        let removes = does(Operation::Delete);
+        for operand in act.operands.iter().filter(|operand| operand.kind == Kind::Path) {
+            let is_changed = match operand.role {
+                Role::Write | Role::Remove => true,
+                Role::Run => !is_program(&operand.value),
+                Role::Read | Role::Named | Role::SendTo | Role::Pay => false,
+            };
+            if is_changed && !area.holds(operand) && !area.made(operand) {
+                leaving.paths.push(operand);
+            } else if removes && operand.role == Role::Remove && !area.made(operand) && !is_scratch(&operand.value) {
+                leaving.removed.push(operand);
+            }
+        }
+        let changes_paths = act.operands.iter().any(|one| matches!(one.role, Role::Write | Role::Remove)) || removes;
+        leaving.is_unread = act.open.iter().any(|open| {
+            open.cause == Cause::Text
+                && (open.kinds.has(Kind::Command)
+                    || changes_paths && open.kinds.has(Kind::Path)
+                    || !leaving.effects.is_empty() && open.kinds.has(Kind::Host))
+        });
+        leaving
+    }
+}
+
+/// Returns whether a path is a folder or below it.
+fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Returns whether a path is in a folder for temporary files, or a device that keeps nothing.
+fn is_scratch(path: &str) -> bool {
+    SCRATCH.iter().any(|folder| is_below(path, folder))
+}
+
+/// Returns whether a path is a program of the system or of a toolchain.
+fn is_program(path: &str) -> bool {
+    PROGRAMS.iter().any(|folder| is_below(path, folder)) || TOOLCHAINS.iter().any(|part| path.contains(part))
+}
+
+/// Returns whether an address or host is this machine.
+fn is_local(address: &str) -> bool {
+    let host = crate::model::facts::host_of(address).unwrap_or_else(|| address.to_owned());
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host == "host.docker.internal"
+        || host.parse().is_ok_and(is_loopback)
+}
+
+/// Things that are on this machine.
+const LOCAL: &[Resource] = &[
+    Resource::File,
+    Resource::Document,
+    Resource::Media,
+    Resource::Code,
+    Resource::Config,
+    Resource::System,
+    Resource::Information,
+    Resource::Database,
+    Resource::Analytics,
+    Resource::Model,
+    Resource::Task,
+    Resource::Network,
+    Resource::Credential,
+    Resource::Web,
+];
+const SCRATCH: &[&str] = &[
+    "/tmp",
+    "/private/tmp",
+    "/var/tmp",
+    "/var/folders",
+    "/private/var/folders",
+    "/dev/null",
+    "/dev/stdout",
+    "/dev/stderr",
+    "/dev/stdin",
+    "/dev/tty",
+    "/dev/fd",
+    "/dev/shm",
+];
+const PROGRAMS: &[&str] = &[
+    "/bin",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/sbin",
+    "/usr/sbin",
+    "/opt/homebrew",
+    "/usr/local/go",
+    "/usr/lib",
+    "/Library",
+    "/Applications",
+    "/System",
+    "/nix/store",
+    "/snap/bin",
+];
+const TOOLCHAINS: &[&str] = &[
+    "/.cargo/bin/",
+    "/.rustup/",
+    "/go/bin/",
+    "/.nvm/",
+    "/.pyenv/",
+    "/.rbenv/",
+    "/.asdf/",
+    "/.bun/bin/",
+    "/.deno/bin/",
+    "/.local/bin/",
+    "/.local/share/",
+    "/.volta/",
+    "/.sdkman/",
+    "/miniconda3/",
+    "/anaconda3/",
+    "/.venv/bin/",
+    "/venv/bin/",
+    "/.virtualenvs/",
+];
+/// Largest number of folders and of created paths.
+const MOST_FOLDERS: usize = 16;
+const MOST_MADE: usize = 10_000;
