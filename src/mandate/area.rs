@@ -21,12 +21,24 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Adds a folder; only an absolute path below the root counts.
+    /// Adds a folder: an absolute path below the root, or `~/` and a place below any home.
     pub(crate) fn add(&mut self, folder: &str) {
         let folder = folder.trim_end_matches('/');
-        if folder.starts_with('/') && folder.len() > 1 && self.folders.len() < MOST_FOLDERS {
+        if folder.starts_with(['/', '~']) && folder.len() > 1 && self.folders.len() < MOST_FOLDERS {
             self.folders.push(folder.into());
         }
+    }
+
+    /// Adds the project of a path that the user agreed to: the folder beside the area's first one that holds it, or only
+    /// the path if they share no more than a home.
+    pub(crate) fn add_project(&mut self, path: &str) {
+        let parts = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
+        let (own, other) = (parts(self.folders.first().map_or("", |folder| folder)), parts(path));
+        let shared = own.iter().zip(&other).take_while(|(one, other)| one == other).count();
+        // `/home/ann/work` has four parts, the first one empty.
+        let is_beside = shared >= PARTS_OF_HOME + 1 && shared + 1 < other.len();
+        let project = if is_beside { other.get(..=shared).unwrap_or_default().join("/") } else { path.to_owned() };
+        self.add(&project);
     }
 
     /// Adds the folders of the area around this one.
@@ -50,7 +62,7 @@ impl Area {
     fn holds(&self, operand: &Operand) -> bool {
         let is_in = |path: &str| {
             !path.split('/').any(|part| part == "..")
-                && (self.folders.iter().any(|folder| is_below(path, folder)) || is_scratch(path))
+                && (self.folders.iter().any(|folder| is_in_folder(path, folder)) || is_scratch(path))
         };
         is_in(&operand.value) && operand.real.as_deref().is_none_or(is_in)
     }
@@ -194,7 +206,7 @@ impl<'a> Leaving<'a> {
                 continue;
             };
             let stays = match operation {
-                Operation::Write | Operation::Execute | Operation::Delete => LOCAL.contains(&resource) && !act.remote,
+                Operation::Write | Operation::Execute | Operation::Delete => LOCAL.contains(&resource) && !act.leaves,
                 // Rights of files in the area.
                 Operation::Admin => act.operands.iter().any(|one| one.kind == Kind::Path && one.role == Role::Write),
                 Operation::Send | Operation::Transfer => false,
@@ -220,12 +232,23 @@ impl<'a> Leaving<'a> {
         let changes_paths = act.operands.iter().any(|one| matches!(one.role, Role::Write | Role::Remove)) || removes;
         leaving.is_unread = act.open.iter().any(|open| {
             open.cause == Cause::Text
-                && (open.kinds.has(Kind::Command)
+                && (open.kinds.has(Kind::Command) && open.kinds.has(Kind::Path)
                     || changes_paths && open.kinds.has(Kind::Path)
                     || !leaving.effects.is_empty() && open.kinds.has(Kind::Host))
         });
         leaving
     }
+}
+
+/// Returns whether a path is in a folder of the area.
+fn is_in_folder(path: &str, folder: &str) -> bool {
+    let Some(place) = folder.strip_prefix("~/") else { return is_below(path, folder) };
+    let homes = ["/home/", "/Users/"].iter().find_map(|root| path.strip_prefix(root));
+    let below = homes.and_then(|rest| rest.split_once('/')).map(|(_, below)| below);
+    below
+        .or_else(|| path.strip_prefix("/root/"))
+        .or_else(|| path.strip_prefix("~/"))
+        .is_some_and(|path| is_below(path, place))
 }
 
 /// Returns whether a path is a folder or below it.
@@ -320,6 +343,8 @@ const TOOLCHAINS: &[&str] = &[
     "/venv/bin/",
     "/.virtualenvs/",
 ];
+/// Parts of the path of a home, `/home/ann`, with the empty one before the first slash.
+const PARTS_OF_HOME: usize = 3;
 /// Largest number of folders and of created paths.
-const MOST_FOLDERS: usize = 16;
+const MOST_FOLDERS: usize = 64;
 const MOST_MADE: usize = 10_000;

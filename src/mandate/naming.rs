@@ -21,7 +21,7 @@ pub(super) fn asks_for(words: &Words, asked: &Asked, act: &Act, effects: &[&Capa
         let grave = matches!(effect.operation(), Some(Operation::Send | Operation::Transfer | Operation::Admin));
         grave && asked.acts.iter().any(|one| one.operation() == effect.operation() && is_same_kind(one, effect))
     };
-    effects.iter().all(is_of_acts) && !act.remote && !effects.is_empty()
+    effects.iter().all(is_of_acts) && !act.leaves && !effects.is_empty()
         || names(act).iter().any(|name| words.wants(name))
 }
 
@@ -40,7 +40,8 @@ fn names(act: &Act) -> Vec<&str> {
         .split_whitespace()
         .take_while(|word| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
     let plain = plain.take(MOST_WORDS);
-    let own: Vec<&str> = parts.chain(plain).filter(|word| !GENERIC.contains(word) && word.len() > 1).collect();
+    let own: Vec<&str> =
+        parts.chain(plain).filter(|word| !GENERIC.contains(word) && (word.len() > 2 || SHORT.contains(word))).collect();
     let others = own.iter().filter_map(|word| SYNONYMS.get(*word)).flatten().map(String::as_str);
     own.iter().copied().chain(others).collect()
 }
@@ -103,6 +104,8 @@ const GENERIC: &[&str] = &[
     "api",
     "project",
 ];
+/// Names of two letters.
+const SHORT: &[&str] = &["pr", "mr", "ci"];
 /// Words that ask to remove something.
 const REMOVING: &[&str] = &[
     "delete", "remove", "clean", "cleanup", "rm", "drop", "purge", "discard", "erase", "wipe", "prune", "revert",

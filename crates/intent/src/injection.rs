@@ -60,8 +60,10 @@ fn sentences(text: &str) -> Vec<&str> {
 
 /// The words of a sentence that address an agent: its name as a vocative, or an attempt to set aside its instructions.
 fn address_in(sentence: &str) -> Option<&str> {
-    let attempts = manipulation::find(sentence);
-    if let Some(attempt) = attempts.into_iter().find(|attempt| attempt.sign == Sign::Override) {
+    // "debug mode" and "the system prompt" are things that a page can be about.
+    let is_order = |words: &str| words.split_whitespace().count() > 2 && !words.to_ascii_lowercase().ends_with("prompt");
+    let mut attempts = manipulation::find(sentence).into_iter();
+    if let Some(attempt) = attempts.find(|attempt| attempt.sign == Sign::Override && is_order(attempt.words)) {
         return Some(attempt.words);
     }
     // A name within a path or an identifier is one piece with it.

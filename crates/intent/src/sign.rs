@@ -135,8 +135,8 @@ signs! {
     Destroys = "destroys", "something is to be gone for good";
     /// An everyday phrase that only sounds like another sign.
     Ordinary = "ordinary", "an everyday word";
-    /// A service outside this machine is changed.
-    Remote = "remote", "changes a service outside this machine";
+    /// The effect reaches the whole machine, or a service elsewhere.
+    Leaves = "leaves", "reaches the whole machine or a service elsewhere";
     /// Routine maintenance of one's own host.
     Upkeep = "upkeep", "routine upkeep";
 }

@@ -181,13 +181,13 @@ fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -
     let doings: Vec<_> = verdict
         .ranked
         .iter()
-        .map(|(level, act, _)| (act.steps, doing(act, *level), act.signs.has(Sign::Remote)))
+        .map(|(level, act, _)| (act.steps, doing(act, *level), act.signs.has(Sign::Leaves)))
         .collect();
     let mut acts = Vec::with_capacity(reading.steps.len().max(1));
     for (number, step) in reading.steps.iter().enumerate() {
         let mut act = step.clone();
-        for (_, doing, is_remote) in doings.iter().filter(|(steps, ..)| steps.is_empty() || steps.has(number)) {
-            act.remote |= is_remote;
+        for (_, doing, leaves) in doings.iter().filter(|(steps, ..)| steps.is_empty() || steps.has(number)) {
+            act.leaves |= leaves;
             if !act.does.contains(doing) {
                 act.does.push(doing.clone());
             }
@@ -200,7 +200,7 @@ fn facts(verdict: &Verdict<'_>, reading: &Reading, request: &ParseRequest<'_>) -
     }
     if acts.is_empty() {
         let mut act = facts::Act::new();
-        act.remote = doings.iter().any(|(.., is_remote)| *is_remote);
+        act.leaves = doings.iter().any(|(.., leaves)| *leaves);
         act.does = doings.into_iter().map(|(_, doing, _)| doing).collect();
         acts.push(act);
     }

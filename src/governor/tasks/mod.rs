@@ -188,14 +188,24 @@ impl Task {
         self.governor.inner.tasks.observe_result(self.id, call, result)
     }
 
-    /// Notes files and folders, by their absolute paths, that granted calls of the task created: it may change and remove
-    /// them. They are forgotten when the process ends.
+    /// Notes files and folders, by their absolute paths, that do not exist yet and that a call of the task is about to
+    /// create: the task may change and remove them. They are forgotten when the process ends.
     ///
     /// # Errors
     ///
     /// [`Error::Conflict`] for a task that is not open.
     pub fn created<T: AsRef<str>>(&self, paths: impl IntoIterator<Item = T>) -> Result<(), Error> {
         self.governor.inner.tasks.note_created(self.id, paths)
+    }
+
+    /// Notes that the user seems to have agreed to an escalated call, because it ran: the same call, and further files of
+    /// the same project, need no second question. Unlike an approval this is forgotten when the process ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] for a task that is not open.
+    pub fn presume(&self, escalated: &crate::model::ProofId) -> Result<(), Error> {
+        self.governor.inner.tasks.presume_agreement(self.id, *escalated)
     }
 
     /// Adds further words of the user, such as the second prompt of a conversation, and records them like the first.

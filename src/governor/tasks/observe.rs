@@ -6,7 +6,7 @@ use super::call::Called;
 use super::live::Running;
 use crate::governor::{TaskBook, conflict};
 use crate::mandate::{self, Observed};
-use crate::model::{Error, Input, Operation, Resource, TaskId, TaskState, ToolCall};
+use crate::model::{Error, Input, Operation, ProofId, Resource, TaskId, TaskState, ToolCall};
 use crate::parse::{self, Parser, conceal_text};
 
 impl TaskBook {
@@ -63,6 +63,21 @@ impl TaskBook {
                     let shown = crate::model::excerpt(&crate::governor::states::masked(shown));
                     running.add_order(Some(mandate::Order::new(shown, text, effects.clone())));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what an escalated call needed to the mandate, in memory only.
+    pub(super) fn presume_agreement(&self, id: TaskId, escalated: ProofId) -> Result<(), Error> {
+        let task = self.live_task(id)?;
+        let mut running = task.lock();
+        let Some(endorsement) = running.endorsements.remove(&escalated) else { return Ok(()) };
+        for value in &endorsement.values {
+            if value.starts_with('/') {
+                running.area.add_project(value);
+            } else {
+                running.words.trust(value);
             }
         }
         Ok(())

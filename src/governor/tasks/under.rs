@@ -168,7 +168,7 @@ fn ask(verdict: &mut PolicyVerdict, task: &TaskFinding, now: Timestamp) {
 pub(super) fn reason(said: &str, tool: &str, capabilities: &[Capability], finding: &Finding, has_area: bool) -> String {
     let fault = finding.refusal().or(finding.faults.first());
     let Some(fault) = fault else { return String::new() };
-    let said = excerpt(&masked(said));
+    let said = if said.is_empty() { "nothing yet".to_owned() } else { excerpt(&masked(said)) };
     let capabilities: Vec<&str> = capabilities.iter().map(Capability::as_str).collect();
     let call = format!("{tool} ({})", capabilities.join(", "));
     let argument = fault.argument.as_deref().unwrap_or("input");

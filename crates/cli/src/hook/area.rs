@@ -13,9 +13,8 @@ pub(super) fn of(host: Host, folder: &Path) -> Vec<String> {
     let is_home = |path: &Path| home.as_deref().is_some_and(|home| home.starts_with(path));
     let has_repository = |path: &&Path| path.join(".git").exists() && !is_home(path);
     let repository = folder.ancestors().find(has_repository).filter(|path| path.parent().is_some());
-    let notes = home.iter().flat_map(|home| notes_of(host).iter().map(move |place| home.join(place)));
-    let own = std::iter::once(folder).chain(repository).map(Path::to_path_buf);
-    own.chain(notes).filter_map(|path| path.to_str().map(str::to_owned)).collect()
+    let own = std::iter::once(folder).chain(repository).filter_map(Path::to_str);
+    own.chain(notes_of(host).iter().copied()).map(str::to_owned).collect()
 }
 
 /// The paths that the effects of a call write and that do not exist yet.
@@ -37,15 +36,22 @@ fn home_of(folder: &Path) -> Option<std::path::PathBuf> {
     by_name.or_else(std::env::home_dir).filter(|home| home.parent().is_some())
 }
 
-/// The places below a home in which a host keeps its plans, notes and scratch files.
+/// The places below a home in which a host keeps its plans, notes and scratch files, and the user's skills.
 const fn notes_of(host: Host) -> &'static [&'static str] {
     match host {
-        Host::Claude => &[".claude/plans", ".claude/projects", ".claude/todos", ".claude/tasks"],
-        Host::Codex => &[".codex/memories", ".codex/plans"],
-        Host::Gemini => &[".gemini/tmp", ".gemini/antigravity/brain"],
-        Host::Cursor => &[".cursor/plans"],
-        Host::Copilot => &[".copilot/session-state"],
+        Host::Claude => &[
+            "~/.claude/plans",
+            "~/.claude/projects",
+            "~/.claude/todos",
+            "~/.claude/tasks",
+            "~/.claude/skills",
+            "~/.claude/plugins",
+        ],
+        Host::Codex => &["~/.codex/memories", "~/.codex/plans", "~/.codex/skills", "~/.agents/skills"],
+        Host::Gemini => &["~/.gemini/tmp", "~/.gemini/antigravity/brain", "~/.gemini/skills"],
+        Host::Cursor => &["~/.cursor/plans"],
+        Host::Copilot => &["~/.copilot/session-state", "~/.copilot/skills"],
         Host::Vscode | Host::Goose => &[],
-        Host::Opencode => &[".local/share/opencode"],
+        Host::Opencode => &["~/.local/share/opencode"],
     }
 }

@@ -26,8 +26,6 @@ pub(super) struct Made {
     pub(super) asked: Option<Intent>,
     /// The folder in which the host worked.
     pub(super) cwd: Option<String>,
-    /// The paths that it writes and that did not exist before.
-    pub(super) fresh: Vec<String>,
 }
 
 impl Calls {

@@ -150,21 +150,28 @@ impl Hearing<'_> {
                 Err(error) => return Err(error),
             }
         }
+        self.open(words).map(drop)
+    }
+
+    /// Opens the task of the conversation. Without words, as when a host does not pass them on, only what stays in the
+    /// work area is asked for.
+    fn open(&self, words: &str) -> Result<TaskId, Error> {
         // The files that the user works on are trusted values.
         let folder = self.event.cwd.as_deref().filter(|folder| Path::new(folder).parent().is_some());
+        let area = folder.map(|folder| area::of(self.host, Path::new(folder)));
         let request = TaskRequest::new(self.agent, words)
             .trusting(folder)
             .trusting(folder.map(|_| "."))
-            .work_area(folder.map(|folder| area::of(self.host, Path::new(folder))).unwrap_or_default())
+            .work_area(area.unwrap_or_default())
             .expires_in(Duration::from_secs(31 * 86_400))
             .max_calls(100_000);
         let task = self.governor().tasks().open(request)?.opened()?.task_id;
         let key = self.conversation();
         let kept = json!(task).to_string();
         let mut conversations = self.engine.conversations();
-        Extension::of(self.governor()).keep(key.clone(), kept, "a host's user spoke", Wait::Enqueued)?;
+        Extension::of(self.governor()).keep(key.clone(), kept, "a host's conversation began", Wait::Enqueued)?;
         conversations.insert(key, task);
-        Ok(())
+        Ok(task)
     }
 
     fn decide(&self, call: &HostCall) -> Result<Ruling, Error> {
@@ -187,15 +194,12 @@ impl Hearing<'_> {
         {
             return Ok(ruling);
         }
-        let task = self.task_id().map(|task| task.to_string());
-        let request = Enforce { form: DecisionForm::Input(self.asked(call, &facts)), task };
-        let Enforced { enforcement, intent, .. } = Access::Everything.make(&self.engine.gateway, request)?;
+        let Enforced { enforcement, intent, .. } = self.enforce(call, &facts)?;
         let Enforcement { decision, proof_id, reasoning, granted_capabilities, denial_class, .. } = enforcement;
         let unread = denial_class.filter(|class| *class == DenialClass::Unread).map(|_| proof_id);
         self.engine.calls().note_unread(self.conversation(), unread);
         let asked = intent.filter(|_| decision == Decision::Escalate);
-        let asked_intent = asked.clone();
-        self.note_made(call, proof_id, asked_intent, area::fresh(&facts));
+        self.note(call, proof_id, asked.clone());
         let reasoning = cause(&facts).map(|cause| format!("{cause} {reasoning}")).unwrap_or(reasoning);
         match (decision, asked) {
             (Decision::Allow, _) => Ok(Ruling::Allow),
@@ -209,6 +213,30 @@ impl Hearing<'_> {
                 let class = denial_class.map_or("", DenialClass::as_str);
                 Ok(Ruling::Deny(format!("rulekeep: {reasoning} [{class} {proof_id}]")))
             }
+        }
+    }
+
+    /// Decides on a call under the task of its conversation.
+    fn enforce(&self, call: &HostCall, facts: &Facts) -> Result<Enforced, Error> {
+        let fresh = area::fresh(facts);
+        let decide = |task: Option<TaskId>| {
+            if let Some(id) = task.filter(|_| !fresh.is_empty()) {
+                // A task that is over refuses the call below.
+                let _ = self.governor().tasks().get(id).and_then(|task| task.created(&fresh));
+            }
+            let task = task.map(|task| task.to_string());
+            let request = Enforce { form: DecisionForm::Input(self.asked(call, facts)), task };
+            Access::Everything.make(&self.engine.gateway, request)
+        };
+        let has_folder = self.event.cwd.as_deref().is_some_and(|folder| Path::new(folder).parent().is_some());
+        if !self.engine.settings.mandates || !has_folder {
+            return decide(self.task_id());
+        }
+        let Some(task) = self.task_id() else { return decide(Some(self.open("")?)) };
+        match decide(Some(task)) {
+            // The task is over: an operator ended it, or its time is up.
+            Err(Error::Conflict { .. } | Error::TaskNotFound { .. }) => decide(Some(self.open("")?)),
+            decided => decided,
         }
     }
 
@@ -276,12 +304,7 @@ impl Hearing<'_> {
 
     /// Stores the decision on a call, for its retry and its result.
     fn note(&self, call: &HostCall, proof_id: ProofId, asked: Option<Intent>) {
-        let fresh = self.engine.calls().get(&self.key(call)).map(|made| made.fresh).unwrap_or_default();
-        self.note_made(call, proof_id, asked, fresh);
-    }
-
-    fn note_made(&self, call: &HostCall, proof_id: ProofId, asked: Option<Intent>, fresh: Vec<String>) {
-        let made = Made { conversation: self.conversation(), proof_id, asked, cwd: self.event.cwd.clone(), fresh };
+        let made = Made { conversation: self.conversation(), proof_id, asked, cwd: self.event.cwd.clone() };
         self.engine.calls().put(self.key(call), made);
     }
 
@@ -332,10 +355,6 @@ impl Hearing<'_> {
     fn observe(&self, call: &HostCall, result: Option<&Value>, outcome: Option<Outcome>) -> Result<(), Error> {
         let Some(made) = self.engine.calls().take(&self.key(call)) else { return Ok(()) };
         let mut proof_id = made.proof_id;
-        if let Some(task) = self.task()? {
-            // Only of calls that ran; a task that ended meanwhile owns nothing.
-            let _ = task.created(&made.fresh);
-        }
         if let Some(intent) = made.asked {
             if !self.dialect.asks() {
                 return Ok(()); // nobody let it through, so this is not its result
@@ -345,6 +364,9 @@ impl Hearing<'_> {
             if escalations.get(id)?.state == EscalationState::Pending {
                 // The event says that the host's user agreed, but any program of the agent can send it.
                 let note = format!("approval presumed: {} reports that the tool ran", self.host.name());
+                if let Some(task) = self.task()? {
+                    let _ = task.presume(&proof_id);
+                }
                 return self.governor().report_unknown(&proof_id, Some(&note));
             }
             if let Ok(verdict) = escalations.claim(id, &intent) {

@@ -21,7 +21,8 @@ pub(super) fn written(path: &str) -> Vec<Act> {
         && let Some(level) = place::runs_later(path)
     {
         let hook = Act::new("write", "hook", Resource::Config, Operation::Write, 0.8);
-        acts.push(hook.at_risk(level).named_by(path));
+        // A build or another program runs it, with rights of its own.
+        acts.push(hook.at_risk(level).marked(Sign::Leaves).named_by(path));
     }
     acts
 }

@@ -63,8 +63,8 @@ pub(crate) struct Program {
     pub(crate) input: Input,
     pub(crate) yields_paths: bool,
     pub(crate) is_elsewhere: bool,
-    /// Its effects reach a service outside this machine.
-    pub(crate) is_remote: bool,
+    /// Its effects reach the whole machine, or a service elsewhere.
+    pub(crate) leaves: bool,
     pub(crate) is_root: bool,
     pub(crate) is_listed: bool,
     /// Options end at the first plain word.
@@ -126,7 +126,7 @@ impl Program {
             },
             yields_paths: row.output.is_some(),
             is_elsewhere: row.elsewhere,
-            is_remote: row.remote,
+            leaves: row.leaves,
             is_root: row.root,
             is_listed: row.lists,
             stops: row.stops,

@@ -93,16 +93,16 @@ pub struct Act {
     /// The effects, the most severe first; empty if the act only accompanies another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub does: Vec<Doing>,
+    /// Whether an effect reaches the whole machine or a service elsewhere, such as a repository's host, even if no operand
+    /// names it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub leaves: bool,
     /// The parts that could not be read, each with the kinds of operands that it may name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<Open>,
     /// Everything that the act reads, writes, removes, sends to, runs or pays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operands: Vec<Operand>,
-    /// Whether an effect reaches a service outside this machine, such as a repository's host, without an operand that
-    /// must name it.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub remote: bool,
     /// The server of the called tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
@@ -239,9 +239,9 @@ impl Act {
             command: None,
             commands: Vec::new(),
             does: Vec::new(),
+            leaves: false,
             open: Vec::new(),
             operands: Vec::new(),
-            remote: false,
             server: None,
             tool: None,
         }

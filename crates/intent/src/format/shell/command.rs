@@ -121,7 +121,7 @@ impl Shell<'_, '_> {
         }
         let before = self.reading.acts.len();
         self.is_elsewhere |= lexed.row.is_elsewhere || lexed.row.is_root;
-        self.is_remote |= lexed.row.is_elsewhere && (lexed.row.is_remote || lexed.program.is_remote);
+        self.is_remote |= lexed.row.is_elsewhere && (lexed.row.leaves || lexed.program.leaves);
         let as_root = std::mem::replace(&mut self.as_root, outer.is_root || lexed.row.is_root);
         self.effects(name, &lexed, arguments, depth);
         self.notes(name, &lexed, own);
@@ -220,7 +220,7 @@ impl Shell<'_, '_> {
         if super::take::is_remote_code(whole) {
             self.runs_download_of(whole);
         }
-        if is_hidden || outer.is_root || arguments.words.iter().any(|word| word.dynamic && word.text.starts_with('$')) {
+        if is_hidden || outer.is_root {
             self.unclear("program", whole);
         }
         let stays = whole.contains('/') && super::folders::stays(whole);

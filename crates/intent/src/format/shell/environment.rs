@@ -119,7 +119,16 @@ pub(in crate::format) fn is_hostile(assignment: &str) -> bool {
     if name == "path" && only_adds_to_path(value) || lines().usual_viewers.has(value) && !name.starts_with("ld_") {
         return false;
     }
-    lines().hostile_variables.fits(&name)
+    let is_library = matches!(name.as_str(), "pythonpath" | "rubylib" | "perl5lib");
+    lines().hostile_variables.fits(&name) && !(is_library && value.split(':').all(is_of_folder))
+}
+
+/// Returns whether a path is plainly below the working folder, whose code runs anyway.
+fn is_of_folder(path: &str) -> bool {
+    !path.is_empty()
+        && !path.starts_with(['/', '~', '-'])
+        && !path.contains(['$', '`'])
+        && !path.split('/').any(|part| part == "..")
 }
 
 /// Returns whether a value only extends the path: `$PATH:/usr/local/bin` keeps the old value and adds no folder that

@@ -30,6 +30,9 @@ impl Shell<'_, '_> {
             self.reading.extend(acts);
         }
         if is_kept {
+            if text.is_some() {
+                self.wrote.insert(path.to_owned());
+            }
             self.keep_written(path, text);
         }
     }

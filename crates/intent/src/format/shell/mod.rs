@@ -99,6 +99,8 @@ struct Shell<'l, 'r> {
     downloads: HashSet<String>,
     /// The texts that the line writes to files, by name; `None` if the line does not show the text.
     written: HashMap<String, Option<String>>,
+    /// The paths of files whose text the line itself wrote.
+    wrote: HashSet<String>,
     /// The first command of the current line that downloads or decodes.
     first_download: Option<usize>,
     /// Secrets in the line.
@@ -177,6 +179,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             called: HashSet::new(),
             downloads: HashSet::new(),
             written: HashMap::new(),
+            wrote: HashSet::new(),
             first_download: None,
             secrets: Vec::new(),
             reads_secret: false,

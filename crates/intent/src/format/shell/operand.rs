@@ -134,7 +134,8 @@ impl Shell<'_, '_> {
                 self.file(path);
             }
             Role::Run => {
-                if place::is_open_to_all(path) {
+                // What the line itself wrote there is read.
+                if place::is_open_to_all(path) && !self.wrote.contains(path) {
                     self.unclear("program", path);
                 }
             }

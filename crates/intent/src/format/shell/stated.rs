@@ -85,10 +85,12 @@ impl Shell<'_, '_> {
             // Temporary files are not kept anyway.
             least = None;
         }
-        let is_remote = self.is_remote || lexed.program.is_remote || row.is_remote;
+        let leaves = self.is_remote || lexed.program.leaves || row.leaves;
         for act in &mut acts {
-            if is_remote && act.operation != Operation::Read {
-                act.signs.add(Sign::Remote);
+            // What is fetched comes here.
+            let fetches = matches!(act.verb.as_str(), "download" | "clone" | "fetch");
+            if leaves && act.operation != Operation::Read && !fetches {
+                act.signs.add(Sign::Leaves);
             }
             if let Some(least) = least {
                 act.risk = act.risk.max(Some(least));

@@ -124,7 +124,8 @@ impl Lexer<'_> {
         self.at += 1;
         let rest = self.text.get(self.at..self.end).unwrap_or("");
         let close = rest.find('\'');
-        self.script.unclear |= close.is_none();
+        // A line that ends within quotes is an error of the shell: it runs nothing.
+        self.script.unclear |= close.is_none() && rest.contains('\n');
         let inside = rest.get(..close.unwrap_or(rest.len())).unwrap_or("");
         draft.push_str(inside);
         draft.word.quoted = true;
@@ -135,6 +136,7 @@ impl Lexer<'_> {
         self.at += 1;
         draft.begun = true;
         draft.word.quoted = true;
+        let opened = self.at;
         loop {
             let start = self.at;
             while self.peek().is_some_and(|byte| !matches!(byte, b'"' | b'\\' | b'`' | b'$')) {
@@ -157,7 +159,7 @@ impl Lexer<'_> {
                 Some(b'`') => self.backquoted(draft, words, depth, false),
                 Some(_) => self.dollar(draft, words, depth, false),
                 None => {
-                    self.script.unclear = true;
+                    self.script.unclear |= self.text.get(opened..self.end).is_none_or(|rest| rest.contains('\n'));
                     return;
                 }
             }
